@@ -114,6 +114,93 @@ fn a_start_after_a_kill_tells_what_it_recovered() {
     );
 }
 
+/// Starts on what a killed server has left, after something is done to its folder. Returns what the
+/// refused start, and the doctor, have said.
+fn refused_after_kill(damage: impl FnOnce(&Path)) -> [String; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut socket = server.connect();
+    for number in 1..=400 {
+        assert_eq!(socket.run("RPUSH list a"), format!(":{number}\r\n"));
+    }
+    drop(server);
+    damage(&folder.path().join("data"));
+    let doctor = quoin(folder.path(), &["doctor", "--data-dir", "data"]);
+    assert_eq!(doctor.status.code(), Some(2), "{}", said(&doctor));
+    let refused = Server::start_in(folder.path(), &[]).err();
+    let accepting = ["--accept-journal-loss", "yes"];
+    drop(Server::start_in(folder.path(), &accepting).unwrap());
+    Server::start_in(folder.path(), &[]).unwrap();
+    [refused.expect("the start must be refused"), said(&doctor)]
+}
+
+#[test]
+fn a_removed_or_emptied_journal_file_is_damage() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let remove = |folder: &Path, names: &[&str]| {
+        for name in names {
+            std::fs::remove_file(folder.join(name)).unwrap();
+        }
+    };
+    let all = ["JOURNAL.0", "JOURNAL.1", "CHECKPOINT", "OPEN"];
+    for names in [&all[..1], &all[1..2], &all[..2], &all[..3], &all] {
+        let [server, doctor] = refused_after_kill(|folder| remove(folder, names));
+        for said in [server, doctor] {
+            assert!(said.contains("damaged: JOURNAL."), "{names:?}: {said}");
+            assert!(said.contains("--accept-journal-loss"), "{names:?}: {said}");
+        }
+    }
+    for name in ["JOURNAL.0", "JOURNAL.1"] {
+        let cut = |folder: &Path| std::fs::write(folder.join(name), b"").unwrap();
+        let [server, _] = refused_after_kill(cut);
+        assert!(
+            server.contains(&format!("{name} is missing or empty")),
+            "{server}"
+        );
+    }
+}
+
+#[test]
+fn a_running_servers_folder_stays_locked_without_its_lock_file() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    server.connect().run("RPUSH list job");
+    let lock = folder.path().join("data/LOCK");
+    std::fs::remove_file(&lock).unwrap();
+    let refused = Server::start_in(folder.path(), &[]).err().unwrap();
+    assert!(refused.contains("in use"), "{refused}");
+    let port = server.address().port().to_string();
+    let on_data = ["--data-dir", "data", "--port", &port];
+    let compact = quoin(folder.path(), &["compact", "--data-dir", "data"]);
+    assert!(said(&compact).contains("in use"), "{}", said(&compact));
+    let doctor = quoin(folder.path(), &[&["doctor"], on_data.as_slice()].concat());
+    assert!(said(&doctor).contains("server"), "{}", said(&doctor));
+    assert_ne!(doctor.status.code(), Some(2), "{}", said(&doctor));
+    let backup = quoin(folder.path(), &[&["backup"], on_data.as_slice()].concat());
+    assert!(backup.status.success(), "{}", said(&backup));
+    let backups = folder.path().join("data/backups");
+    let backup = backups.read_dir().unwrap().next().unwrap().unwrap().path();
+    let from = backup.to_str().unwrap();
+    let restore = ["restore", "--from", from, "--data-dir", "data"];
+    let restore = quoin(folder.path(), &restore);
+    assert!(said(&restore).contains("in use"), "{}", said(&restore));
+    // Nor if all its files are removed.
+    for entry in folder.path().join("data").read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    std::fs::remove_dir_all(&backups).unwrap();
+    assert!(Server::start_in(folder.path(), &[]).is_err());
+    assert_eq!(server.connect().run("LPOP list"), "$3\r\njob\r\n");
+}
+
 #[test]
 fn a_server_does_not_start_in_a_folder_of_others_and_leaves_nothing_there() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The folder of backups: their names, which of them are kept, and unfinished ones.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::error::BackupError;
+use super::read::BackupFile;
+use crate::store::embedded::StoreId;
 
 /// The folder of backups within a data folder.
 pub(super) const FOLDER: &str = "backups";
@@ -101,21 +103,31 @@ fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     Ok(names)
 }
 
-/// Removes unfinished backups. Must not be called while one is being made.
+/// Removes unfinished backups, except those that are being made.
 pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
     for name in names(folder)? {
-        if name.starts_with(PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
+        if !name.starts_with(PREFIX) || !name.ends_with(TEMPORARY_SUFFIX) {
+            continue;
+        }
+        let path = folder.join(&name);
+        let is_being_made = File::open(&path)
+            .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)));
+        if !is_being_made {
             tracing::info!(file = %name, "removed a backup that was not finished");
-            remove(&folder.join(name))?;
+            remove(&path)?;
         }
     }
     Ok(())
 }
 
-/// Removes the oldest backups until `keep` are left; 0 keeps all. Returns the number of
+/// Removes the oldest backups of a store until `keep` are left; 0 keeps all. Returns the number of
 /// removed ones.
-pub(super) fn retire(folder: &Path, keep: u32) -> Result<usize, BackupError> {
-    let found = list(folder)?;
+pub(super) fn retire(folder: &Path, store: StoreId, keep: u32) -> Result<usize, BackupError> {
+    let mut found = list(folder)?;
+    // Other stores may have their backups there too. What cannot be read stays.
+    found.retain(|listed| {
+        BackupFile::open(&listed.path).is_ok_and(|file| file.header().store == store)
+    });
     let keep = usize::try_from(keep).unwrap_or(usize::MAX);
     if keep == 0 || found.len() <= keep {
         return Ok(0);
@@ -157,6 +169,9 @@ impl Unfinished {
             .and_then(|file| {
                 // Whatever the process's umask is.
                 file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+                // So that another process does not take it for what a killed one has left. Some file
+                // systems have no locks.
+                let _ = file.try_lock();
                 Ok(file)
             })
             .map_err(BackupError::io("make", &unfinished))?;
@@ -206,12 +221,30 @@ fn temporary(folder: &Path, name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backup::format::{Encoder, Header};
 
     const TIME_MS: i64 = 1_795_328_173_045;
 
-    fn put(folder: &Path, time_ms: i64, commit: u64) -> PathBuf {
+    fn store(number: u8) -> StoreId {
+        StoreId::from_bytes([number; 16])
+    }
+
+    fn put_of(store: StoreId, folder: &Path, time_ms: i64, commit: u64) -> PathBuf {
         let unfinished = Unfinished::create(folder, &name(time_ms, commit)).unwrap();
+        let header = Header {
+            store,
+            commit,
+            time_ms,
+        };
+        Encoder::begin(&unfinished.file, &header)
+            .unwrap()
+            .finish()
+            .unwrap();
         unfinished.keep().unwrap()
+    }
+
+    fn put(folder: &Path, time_ms: i64, commit: u64) -> PathBuf {
+        put_of(store(1), folder, time_ms, commit)
     }
 
     #[test]
@@ -237,12 +270,27 @@ mod tests {
             // The clock goes back: the commits tell the order.
             put(folder.path(), TIME_MS - commit as i64, commit);
         }
-        assert_eq!(retire(folder.path(), 0).unwrap(), 0);
-        assert_eq!(retire(folder.path(), 2).unwrap(), 2);
+        assert_eq!(retire(folder.path(), store(1), 0).unwrap(), 0);
+        assert_eq!(retire(folder.path(), store(1), 2).unwrap(), 2);
         let left = list(folder.path()).unwrap();
         let commits: Vec<u64> = left.iter().map(|listed| listed.commit).collect();
         assert_eq!(commits, [3, 4]);
         assert!(folder.path().join("notes").exists());
+    }
+
+    #[test]
+    fn backups_of_other_stores_do_not_count_and_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        for commit in 1..=3 {
+            put_of(store(1), folder.path(), TIME_MS, 10 + commit);
+            put_of(store(2), folder.path(), TIME_MS, commit);
+        }
+        let unreadable = folder.path().join(name(TIME_MS, 1));
+        std::fs::write(&unreadable, "half").unwrap();
+        assert_eq!(retire(folder.path(), store(1), 2).unwrap(), 1);
+        let left = list(folder.path()).unwrap();
+        let commits: Vec<u64> = left.iter().map(|listed| listed.commit).collect();
+        assert_eq!(commits, [1, 2, 3, 12, 13]);
     }
 
     #[test]
@@ -251,8 +299,13 @@ mod tests {
         let name = name(TIME_MS, 1);
         let unfinished = Unfinished::create(folder.path(), &name).unwrap();
         assert_eq!(list(folder.path()).unwrap(), []);
+        remove_unfinished(folder.path()).unwrap();
+        assert!(unfinished.path().exists(), "it is being made");
         // As a kill would leave it.
-        std::mem::forget(unfinished);
+        let bytes = std::fs::read(unfinished.path()).unwrap();
+        let path = unfinished.path();
+        drop(unfinished);
+        std::fs::write(path, bytes).unwrap();
         put(folder.path(), TIME_MS, 2);
         remove_unfinished(folder.path()).unwrap();
         let names = names(folder.path()).unwrap();

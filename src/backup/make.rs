@@ -9,6 +9,7 @@ use super::error::BackupError;
 use super::folder::{self, Unfinished};
 use super::format::{Header, Totals};
 use super::read::BackupFile;
+use super::service::Retention;
 use super::write::write;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, StoreKind};
@@ -79,6 +80,8 @@ impl std::fmt::Display for Made {
 pub struct Options {
     /// The folder that gets the backup, or a copy of it.
     pub to: Option<PathBuf>,
+    /// How many backups of the store to keep in that folder; the settings say it if this does not.
+    pub keep: Option<u32>,
 }
 
 /// Makes a backup of the store that the settings name.
@@ -110,21 +113,39 @@ pub fn make(loaded: &LoadedSettings, options: &Options) -> Result<Made, MakeErro
         ..EmbeddedOptions::default()
     };
     let archive = settings.journal_archive_dir.as_deref();
-    let (path, copies_to) = match EmbeddedStore::open_archived(data_dir, options_of_store, archive)
-    {
-        Ok(store) => {
-            let own = data_dir.join(folder::FOLDER);
-            let folder = options.to.as_deref().unwrap_or(&own);
-            (write_stopped(&store, folder, &mut bar)?, None)
-        }
-        Err(OpenError::Locked { .. }) => (ask(settings, &mut bar)?, options.to.as_deref()),
+    let keep = Retention::of(settings);
+    let keep_in_other = Retention {
+        backups: options.keep.unwrap_or(keep.backups),
+        ..keep
+    };
+    let opened = match EmbeddedStore::open_archived(data_dir, options_of_store, archive) {
+        Ok(store) => Some(store),
+        Err(OpenError::Locked { .. }) => None,
         Err(error) => return Err(error.into()),
+    };
+    let to = options.to.as_deref();
+    let (path, copies_to) = match &opened {
+        Some(store) => {
+            let own = data_dir.join(folder::FOLDER);
+            (write_stopped(store, to.unwrap_or(&own), &mut bar)?, None)
+        }
+        // The server removes what is old in its own folder, and in its archive.
+        None => (ask(settings, &mut bar)?, to),
     };
     let (header, totals) = verify(&path, &mut bar)?;
     let copy = match copies_to {
         Some(folder) => Some(copy(&path, folder, &mut bar)?),
         None => None,
     };
+    if let Some(folder) = to {
+        keep_in_other.retire(folder, header.store);
+    }
+    if let Some(store) = &opened {
+        if to.is_none() {
+            keep.retire(&data_dir.join(folder::FOLDER), header.store);
+        }
+        keep.prune_archive(store, header, SystemClock.now_ms());
+    }
     Ok(Made {
         path,
         copy,
@@ -163,6 +184,7 @@ pub(super) fn verify(path: &Path, bar: &mut Bar) -> Result<(Header, Totals), Bac
 /// Copies a backup into a folder, and verifies the copy before it gets its name.
 fn copy(path: &Path, folder: &Path, bar: &mut Bar) -> Result<PathBuf, BackupError> {
     folder::create(folder)?;
+    folder::remove_unfinished(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut unfinished = Unfinished::create(folder, &name)?;
     let copied = unfinished.path();

@@ -24,5 +24,5 @@ pub use read::BackupFile;
 pub use restore::{
     RestoreFailure, RestoreOptions, Restored, parse_restore, restore, restore_command,
 };
-pub use service::{Backups, Current, LastGood, StartError, Status};
+pub use service::{Backups, Current, LastGood, Retention, StartError, Status};
 pub use write::Written;

@@ -13,8 +13,11 @@ use super::format::Header;
 use super::priority::lower_priority;
 use super::write::{Progress, Written, write};
 use crate::clock::Clock;
+use crate::config::Settings;
 use crate::store::StoreError;
-use crate::store::embedded::{ArchiveStatus, EmbeddedStore, Moment};
+use crate::store::embedded::{ArchiveStatus, EmbeddedStore, Moment, StoreId};
+
+const MS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// Why a backup could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +55,49 @@ struct Running {
     begun: Instant,
     rows_total: u64,
     progress: Arc<Progress>,
+}
+
+/// What is kept once another backup is complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Backups of a store in a folder; 0 is all.
+    pub backups: u32,
+    /// Days of archived commits; 0 is all.
+    pub archive_days: u16,
+}
+
+impl Retention {
+    /// What the settings say.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            backups: settings.backups_keep,
+            archive_days: settings.journal_archive_days,
+        }
+    }
+
+    /// Removes archived commits that are too old and in a backup that is complete. A failure harms
+    /// nothing but the room on the disk.
+    pub(super) fn prune_archive(self, store: &EmbeddedStore, backup: Header, now_ms: i64) {
+        if self.archive_days == 0 {
+            return;
+        }
+        let kept_ms = i64::from(self.archive_days) * MS_PER_DAY;
+        let until_ms = u64::try_from(now_ms.saturating_sub(kept_ms)).unwrap_or(0);
+        match store.prune_archive(backup.commit, until_ms) {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "removed old files of the archive"),
+            Err(error) => tracing::warn!(%error, "old files of the archive stay"),
+        }
+    }
+
+    /// Removes old backups of a store from a folder that has got another.
+    pub(super) fn retire(self, folder: &Path, store: StoreId) {
+        match folder::retire(folder, store, self.backups) {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "removed old backups"),
+            Err(error) => tracing::warn!(%error, "old backups stay"),
+        }
+    }
 }
 
 /// The last backup, and counters.
@@ -163,14 +209,14 @@ impl Backups {
         self.store.last_commit().saturating_sub(since)
     }
 
-    /// Begins a backup of the current data. If it is good, only the newest `keep` backups are kept (0:
-    /// all). The receiver gets the result.
+    /// Begins a backup of the current data. If it is good, older ones beyond `keep` are removed. The
+    /// receiver gets the result.
     ///
     /// # Errors
     /// See [`StartError`].
     pub fn start(
         self: &Arc<Self>,
-        keep: u32,
+        keep: Retention,
     ) -> Result<oneshot::Receiver<Result<(), Arc<BackupError>>>, StartError> {
         let mut state = self.lock();
         if state.running.is_some() {
@@ -224,7 +270,7 @@ impl Backups {
     }
 
     /// Begins a backup that was scheduled.
-    pub fn start_scheduled(self: &Arc<Self>, keep: impl FnOnce() -> u32) {
+    pub fn start_scheduled(self: &Arc<Self>, keep: impl FnOnce() -> Retention) {
         if !std::mem::take(&mut self.lock().is_scheduled) {
             return;
         }
@@ -270,7 +316,7 @@ fn newest(folder: &Path) -> Option<LastGood> {
 struct Work {
     backups: Arc<Backups>,
     progress: Arc<Progress>,
-    keep: u32,
+    keep: Retention,
     begun: Instant,
     sender: Option<oneshot::Sender<Result<(), Arc<BackupError>>>>,
 }
@@ -302,11 +348,15 @@ impl Work {
                     "made a backup"
                 );
                 // Only once there is a newer one.
-                match folder::retire(&self.backups.folder, self.keep) {
-                    Ok(0) => {}
-                    Ok(count) => tracing::info!(count, "removed old backups"),
-                    Err(error) => tracing::warn!(%error, "old backups stay"),
-                }
+                let Backups {
+                    store,
+                    folder,
+                    clock,
+                    ..
+                } = &*self.backups;
+                self.keep.retire(folder, store.id());
+                self.keep
+                    .prune_archive(store, written.header, clock.now_ms());
             }
             Err(error) => tracing::warn!(%error, "a backup has failed"),
         }

@@ -14,6 +14,7 @@ pub(super) const EXPORT: &str = "export";
 pub(super) const DOCTOR: &str = "doctor";
 pub(super) const BACKUP: &str = "backup";
 pub(super) const TO_FLAG: &str = "to";
+pub(super) const KEEP_FLAG: &str = "keep";
 pub(super) const COMPACT: &str = "compact";
 pub(super) const COMPLETIONS: &str = "completions";
 pub(super) const MAN: &str = "man";
@@ -154,6 +155,18 @@ fn backup_command() -> Command {
                 .display_order(0)
                 .help("Folder, on another disk say, that gets a copy of the backup"),
         )
+        .arg(
+            Arg::new(KEEP_FLAG)
+                .long(KEEP_FLAG)
+                .value_name("NUMBER")
+                .value_parser(clap::value_parser!(u32))
+                .requires(TO_FLAG)
+                .display_order(0)
+                .help(
+                    "Backups of this store to keep in that folder; 0 keeps all [default: \
+                     backups-keep]",
+                ),
+        )
         .args(SETTINGS.iter().map(|row| {
             flag(row)
                 .help_heading("Which store")
@@ -162,12 +175,14 @@ fn backup_command() -> Command {
 }
 
 /// The settings that say which store is backed up, and how its server is asked.
-const BACKUP_SETTINGS: [&str; 5] = [
+const BACKUP_SETTINGS: [&str; 7] = [
     "data-dir",
     "bind",
     "port",
     "requirepass",
+    "backups-keep",
     "journal-archive-dir",
+    "journal-archive-days",
 ];
 
 fn doctor_command() -> Command {

@@ -22,7 +22,7 @@ mod grammar;
 pub use grammar::version;
 use grammar::{
     BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DEEP_FLAG, DOCTOR, EXPORT, FILE_FLAG, HELP, IMPORT,
-    MAN, OFFLINE_FLAG, REPAIR_FLAG, RESTORE, TO_FLAG, VERSION, command,
+    KEEP_FLAG, MAN, OFFLINE_FLAG, REPAIR_FLAG, RESTORE, TO_FLAG, VERSION, command,
 };
 
 /// Flags that people know from elsewhere, and what they are called here.
@@ -160,6 +160,7 @@ fn backup_options(matches: &ArgMatches) -> backup::Options {
     let backup = matches.subcommand_matches(BACKUP);
     backup::Options {
         to: backup.and_then(|backup| backup.get_one(TO_FLAG).cloned()),
+        keep: backup.and_then(|backup| backup.get_one(KEEP_FLAG).copied()),
     }
 }
 

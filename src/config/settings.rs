@@ -52,6 +52,8 @@ pub struct Settings {
     pub backups_keep: u32,
     /// Where the embedded store keeps every commit; `None` is nowhere.
     pub journal_archive_dir: Option<PathBuf>,
+    /// Days that archived commits are kept at least; 0 is for ever.
+    pub journal_archive_days: u16,
     /// Whether the embedded store opens without what a damaged journal has lost.
     pub accepts_journal_loss: bool,
     /// Password that clients must give.
@@ -270,6 +272,7 @@ impl Default for Settings {
             fsync: Fsync::Always,
             backups_keep: 7,
             journal_archive_dir: None,
+            journal_archive_days: 0,
             accepts_journal_loss: false,
             requirepass: None,
             aclfile: None,

@@ -302,7 +302,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "backups-keep",
         kind: Kind::Integer(0, u32::MAX as i128),
         default: "7",
-        help: "Backups that are kept in the folder backups of data-dir (docs/operate/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all",
+        help: "Backups of this store that are kept in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all",
         is_runtime_changeable: true,
         apply: |settings, value| {
             let backups = value.parse().ok()?;
@@ -322,6 +322,19 @@ pub static SETTINGS: &[SettingRow] = &[
             Some(())
         },
         render: |settings| render_path(&settings.journal_archive_dir),
+    },
+    SettingRow {
+        name: "journal-archive-days",
+        kind: Kind::Integer(0, u16::MAX as i128),
+        default: "0",
+        help: "Days that archived commits are kept at least. When a backup is complete, files of journal-archive-dir are removed whose commits are all older, and in that backup. 0 keeps all",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let days = value.parse().ok()?;
+            settings.journal_archive_days = days;
+            Some(())
+        },
+        render: |settings| settings.journal_archive_days.to_string(),
     },
     SettingRow {
         name: "accept-journal-loss",
@@ -817,6 +830,7 @@ mod tests {
             ("fsync", "everysec"),
             ("backups-keep", "0"),
             ("journal-archive-dir", "/mnt/archive"),
+            ("journal-archive-days", "30"),
             ("accept-journal-loss", "yes"),
             ("cluster-file", "/etc/x.cluster"),
             ("fdb-tls-certificate-file", "/etc/x.pem"),

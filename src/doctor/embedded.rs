@@ -6,8 +6,8 @@ use crate::config::{Fsync, LoadedSettings};
 use crate::size::size;
 use crate::store::Store;
 use crate::store::embedded::{
-    CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, JournalGap,
-    OpenError, Refusal, has_store, inspect, is_in_use,
+    CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, Refusal,
+    has_store, inspect, is_in_use,
 };
 
 use super::examine::{Options, look_inside};
@@ -47,10 +47,9 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
     if is_in_use(folder) {
         return beside_server(loaded, options, show);
     }
-    let is_journal_damaged = is_damaged(&inspection);
-    show(&journal(&inspection, is_journal_damaged));
+    show(&journal(&inspection));
     show(&checkpoint(&inspection));
-    if is_journal_damaged {
+    if inspection.journal_damage.is_some() {
         let text = "not looked at: opening the store would go on without what is lost";
         return show(&Line::new(Level::Warn, "store", text));
     }
@@ -158,15 +157,10 @@ fn refused(error: &OpenError) -> Line {
     Line::new(Level::Fail, check, error.to_string())
 }
 
-fn is_damaged(inspection: &Inspection) -> bool {
-    let gap = inspection.journal_gap.as_ref();
-    gap.is_some_and(JournalGap::is_damage)
-}
-
-fn journal(inspection: &Inspection, is_damaged: bool) -> Line {
-    if let Some(gap) = inspection.journal_gap.as_ref().filter(|_| is_damaged) {
+fn journal(inspection: &Inspection) -> Line {
+    if let Some(damage) = &inspection.journal_damage {
         let text = format!(
-            "damaged: {gap}; a server refuses to start: restore a backup, or start one once with \
+            "damaged: {damage}; a server refuses to start: restore a backup, or start one once with \
              --accept-journal-loss yes to go on without these commits"
         );
         return Line::new(Level::Fail, "journal", text);

@@ -12,11 +12,14 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 
 use crate::commands::KeyLocks;
+use crate::error::CommandError;
 use crate::fatal_panic::vital;
 use crate::limits::{
     REAPER_FAILURE_PAUSE_MS, REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS, REAPER_PAUSE_MS,
     REAPER_ROWS_PER_PASS, RETAINED_SWEEP_INTERVAL_MS, SCRIPT_SWEEP_INTERVAL_MS,
 };
+use crate::log_throttle::LogThrottle;
+use crate::store::StoreError;
 
 use super::Executor;
 use super::jobs::JobError;
@@ -97,6 +100,12 @@ pub struct Reaper {
     ranks: Ranks,
 }
 
+/// Whether an error is that of an embedded store that has failed for good. It has logged that itself.
+fn is_logged_by_store(error: &CommandError, executor: &Executor) -> bool {
+    executor.environment().capabilities.single_writer
+        && matches!(error, CommandError::Store(StoreError::Fatal(_)))
+}
+
 impl Reaper {
     /// Creates the state of background work that has not begun.
     pub fn new(executor: &Executor) -> Self {
@@ -137,6 +146,7 @@ impl Reaper {
 
     /// Makes passes of one job until the work is stopped.
     async fn run(mut self, job: &Job, executor: Arc<Executor>, mut stopped: watch::Receiver<bool>) {
+        let log = LogThrottle::new();
         loop {
             // A failure of one job does not stop the others.
             let pause_ms = match (job.run)(&mut self, &executor).await {
@@ -144,7 +154,12 @@ impl Reaper {
                 Ok(false) => job.interval_ms,
                 Err(JobError::Stopped) => return,
                 Err(JobError::Failed(error)) => {
-                    tracing::warn!(%error, "background work failed and is tried again: {}", job.name);
+                    if !is_logged_by_store(&error, &executor)
+                        && let Some(more) = log.pass()
+                    {
+                        let name = job.name;
+                        tracing::warn!(%error, "background work failed and is tried again: {name}{more}");
+                    }
                     job.interval_ms.max(REAPER_FAILURE_PAUSE_MS)
                 }
             };

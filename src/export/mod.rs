@@ -12,8 +12,9 @@ pub use error::ExportError;
 pub use options::{Options, command, parse};
 pub use report::Report;
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::BufWriter;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -24,6 +25,8 @@ use crate::wire::reply_reader::Value;
 
 /// Keys that are asked for at a time.
 const KEYS_AT_ONCE: usize = 64;
+/// The file contains all data of a server, so only its owner may read it.
+const FILE_MODE: u32 = 0o600;
 /// What the file is called until it is complete.
 const PARTIAL_SUFFIX: &str = ".partial";
 /// The types that a file of Redis can hold.
@@ -67,6 +70,18 @@ fn failed(path: &Path, source: std::io::Error) -> ExportError {
     }
 }
 
+/// Creates the file, or empties one that a killed export has left.
+fn create(partial: &Path) -> std::io::Result<File> {
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(partial)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
+}
+
 /// Gives the file its name, durably. A file that came to have that name meanwhile stays.
 fn publish(partial: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::hard_link(partial, to)?;
@@ -76,8 +91,8 @@ fn publish(partial: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Report, ExportError> {
-    let file = File::create(partial).map_err(|source| failed(partial, source))?;
     let file_error = |source| failed(partial, source);
+    let file = create(partial).map_err(file_error)?;
     let mut file = RdbFile::begin(BufWriter::new(file)).map_err(file_error)?;
     let databases = match &options.databases {
         Databases::All => client.databases()?,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::state::ServerState;
 use super::{eviction, procfs};
+use crate::backup::Retention;
 use crate::types::signals::Subscribers;
 use crate::types::tracking::Trackers;
 
@@ -30,7 +31,7 @@ pub(super) async fn run(state: &ServerState) {
             state.clients.close_idle(timeout_s, state.clock.now_ms());
         }
         if let Some(backups) = &state.backups {
-            backups.start_scheduled(|| state.config.settings().backups_keep);
+            backups.start_scheduled(|| Retention::of(&state.config.settings()));
         }
         state.tracking.forget_surplus();
         eviction::evict_if_needed(state);

@@ -218,3 +218,52 @@ fn a_server_that_stops_gives_up_its_backup_at_once() {
         "{left:?}"
     );
 }
+
+#[test]
+fn old_copies_of_this_store_go_and_those_of_another_stay() {
+    let server = Server::start_with(&["--backups-keep", "2"]);
+    let other = Server::start_with(&[]);
+    let count = || names(&server.folder().join("aside")).len();
+    let run = |words: Vec<String>, more: &[&str]| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        good(server.folder(), &[&words, more].concat());
+    };
+    let port = other.address().port().to_string();
+    let data = other.folder().join("data").to_str().unwrap().to_owned();
+    let of_other = ["backup", "--data-dir", &data, "--port", &port].map(str::to_owned);
+    run(of_other.to_vec(), &["--to", "aside"]);
+    for (keep, left) in [
+        (None, 2),
+        (None, 3),
+        (None, 3),
+        (Some("3"), 4),
+        (Some("0"), 5),
+    ] {
+        let mut more = vec!["--to", "aside", "--backups-keep", "2"];
+        more.extend(keep.iter().flat_map(|keep| ["--keep", keep]));
+        run(backup_of(&server), &more);
+        assert_eq!(count(), left);
+    }
+    let own = server.folder().join("data/backups");
+    assert_eq!(names(&own).len(), 2);
+    stop(server);
+}
+
+#[test]
+fn old_backups_of_a_stopped_store_go() {
+    let server = Server::start_with(&[]);
+    let folder = server.folder().to_owned();
+    let kept = tempfile::tempdir().unwrap();
+    let data = kept.path().join("data");
+    server.connect().run("RPUSH list a");
+    let backup = backup(&server);
+    let to = data.to_str().unwrap();
+    restore(&folder, &backup, to, &[]);
+    for left in [1, 2, 2] {
+        good(
+            &folder,
+            &["backup", "--data-dir", to, "--backups-keep", "2"],
+        );
+        assert_eq!(names(&data.join("backups")).len(), left);
+    }
+}

@@ -5,7 +5,8 @@
 //! (`recorder`). From that the test makes up, for moments of its choice, what the disk would have
 //! had if the power had failed then (`disk`), starts a server on it, as on a machine that has
 //! been started anew, and compares what it holds with what clients were told (`history`). The
-//! library can also say that the disk is full.
+//! library can also say that the disk is full, and kill tools after each of their operations
+//! (`killed_tools`).
 //!
 //! `QUOIN_TEST_ROUNDS`, `QUOIN_TEST_SEED`: how long, and another run.
 #![cfg(target_os = "linux")]
@@ -27,6 +28,7 @@ mod disk;
 mod entry;
 mod history;
 mod in_part;
+mod killed_tools;
 mod little_room;
 mod load;
 mod machine;

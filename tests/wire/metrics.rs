@@ -496,6 +496,29 @@ fn rules_and_dashboard_name_metrics_that_there_are() {
 }
 
 #[test]
+fn the_rule_about_backups_sees_a_server_without_any() {
+    if crate::server::is_on_foundationdb() {
+        return;
+    }
+    // What is to the left of `unless` must be there, and what is to the right must not.
+    let rules = expressions_of_rules();
+    let alternative = "or quoin_backups_total unless quoin_backup_age_seconds";
+    assert!(
+        rules.iter().any(|rule| rule.ends_with(alternative)),
+        "{rules:?}"
+    );
+    let (server, address) = server();
+    let without = text(address);
+    assert!(without.contains("\nquoin_backups_total 0"), "{without}");
+    assert!(
+        !without.contains("\nquoin_backup_age_seconds "),
+        "{without}"
+    );
+    assert_eq!(server.connect().run("SAVE"), "+OK\r\n");
+    assert!(text(address).contains("\nquoin_backup_age_seconds "));
+}
+
+#[test]
 fn promtool_takes_the_rules() {
     let path = format!("{}/config/prometheus-rules.yml", env!("CARGO_MANIFEST_DIR"));
     let checked = std::process::Command::new("promtool")

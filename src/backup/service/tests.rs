@@ -30,6 +30,10 @@ fn set(store: &EmbeddedStore, key: &[u8], value: &[u8]) {
 }
 
 fn save(backups: &Arc<Backups>, keep: u32) -> Result<(), Arc<BackupError>> {
+    let keep = Retention {
+        backups: keep,
+        ..Retention::default()
+    };
     backups.start(keep).unwrap().blocking_recv().unwrap()
 }
 
@@ -48,7 +52,7 @@ fn a_backup_is_of_the_moment_at_which_it_was_asked_for() {
     let store = open(folder.path());
     let backups = backups(&store);
     set(&store, b"before", b"");
-    let ended = backups.start(0).unwrap();
+    let ended = backups.start(Retention::default()).unwrap();
     set(&store, b"later", b"");
     ended.blocking_recv().unwrap().unwrap();
     let last = backups.status().last.unwrap();
@@ -66,9 +70,9 @@ fn one_is_made_at_a_time() {
     for number in 0..400_u32 {
         set(&store, &number.to_be_bytes(), &vec![7; 16 * 1024]);
     }
-    let ended = backups.start(0).unwrap();
+    let ended = backups.start(Retention::default()).unwrap();
     // It may have ended, where this thread waited long for a processor.
-    if let Err(error) = backups.start(0) {
+    if let Err(error) = backups.start(Retention::default()) {
         assert_eq!(error.to_string(), "Background save already in progress");
         assert!(backups.schedule().is_err());
     }
@@ -127,7 +131,7 @@ fn a_server_that_stops_gives_it_up() {
     for number in 0..400_u32 {
         set(&store, &number.to_be_bytes(), &vec![7; 64 * 1024]);
     }
-    let ended = backups.start(0).unwrap();
+    let ended = backups.start(Retention::default()).unwrap();
     backups.stop();
     // Where it was quicker, it is whole.
     let ended = ended.blocking_recv().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::refusal;
-use crate::backup::{Backups, StartError};
+use crate::backup::{Backups, Retention, StartError};
 use crate::commands::arguments::{is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -67,7 +67,7 @@ fn backups(state: &ServerState) -> Result<&Arc<Backups>, CommandError> {
 type Ended = tokio::sync::oneshot::Receiver<Result<(), Arc<crate::backup::BackupError>>>;
 
 fn start(backups: &Arc<Backups>, state: &ServerState) -> Result<Ended, CommandError> {
-    let keep = state.config.settings().backups_keep;
+    let keep = Retention::of(&state.config.settings());
     backups.start(keep).map_err(refused)
 }
 

@@ -8,7 +8,7 @@ use super::error::store_error;
 use super::layer::Layer;
 use super::merge::View;
 use super::table::Rows;
-use super::{ArchiveStatus, EmbeddedStore, StoreId};
+use super::{ArchiveError, ArchiveStatus, EmbeddedStore, StoreId};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 /// The end of the keys that transactions may use. The store's own rows are after it.
@@ -54,6 +54,18 @@ impl EmbeddedStore {
     /// The status of the archive, if there is one.
     pub fn archive_status(&self) -> Option<ArchiveStatus> {
         self.keeper.as_ref().map(|keeper| keeper.status())
+    }
+
+    /// Removes old files of the archive, if there is one: those whose commits were all made before
+    /// `until_ms`, and are in a backup whose last commit is `in_backup`. Returns how many.
+    ///
+    /// # Errors
+    /// If a file cannot be read or removed.
+    pub fn prune_archive(&self, in_backup: u64, until_ms: u64) -> Result<usize, ArchiveError> {
+        match &self.keeper {
+            Some(keeper) => keeper.prune(in_backup, until_ms),
+            None => Ok(0),
+        }
     }
 
     /// The number of the last commit.

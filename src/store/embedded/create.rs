@@ -35,18 +35,26 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
         .mode(FOLDER_MODE)
         .create(folder)?;
     for made in folder.ancestors().take(missing.max(1)) {
-        let parent = match made.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-            Some(parent) => parent,
-            None => break,
-        };
-        match File::open(parent).and_then(|parent| parent.sync_all()) {
-            // A process that may not read the parent did not create the folder in it either.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-            synced => synced?,
-        }
+        sync_parent(made)?;
     }
     Ok(())
+}
+
+/// Syncs the name of a folder.
+///
+/// # Errors
+/// Those of the operating system.
+pub(super) fn sync_parent(folder: &Path) -> io::Result<()> {
+    let parent = match folder.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    match File::open(parent).and_then(|parent| parent.sync_all()) {
+        // A process that may not read the parent did not create the folder in it either.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
+    }
 }
 
 /// Removes the permissions of other users for the folder and its files. (Earlier versions left them
@@ -99,6 +107,14 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
 /// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder with all that is in it, if it exists.
+pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

@@ -131,6 +131,12 @@ pub enum Refusal {
         /// The format.
         found: u32,
     },
+    /// A restore into it has not ended, or was interrupted.
+    #[error(
+        "a restore into it was not finished (it has a folder unfinished-restore): run `quoin restore` \
+         again, or remove all files in it"
+    )]
+    UnfinishedRestore,
     /// It has no store.
     #[error("there is no store in it; is data-dir right?")]
     NoStore,
@@ -319,7 +325,7 @@ pub(super) fn no_room(error: io::Error) -> io::Error {
 }
 
 /// Marks the same for pages that LMDB could not write to the data file and does not use yet.
-pub(super) fn not_written(error: io::Error) -> io::Error {
+fn not_written(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::EIO) {
         return io::Error::other(NoRoom(error));
     }
@@ -334,6 +340,23 @@ pub(super) fn lacks_room(error: &heed::Error) -> bool {
     };
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     matches!(cause, Some(NoRoom(_)))
+}
+
+/// Marks a failed write of LMDB as a lack of room, as the write may be tried again: the journal has
+/// the data. On a nearly full disk LMDB reports a short write as a failure of the disk.
+pub(super) fn page_not_written(error: heed::Error) -> heed::Error {
+    match error {
+        heed::Error::Io(error) => not_written(error).into(),
+        error => error,
+    }
+}
+
+/// Whether a write of LMDB found no room, so that trying again may help.
+pub(super) fn write_lacks_room(error: &heed::Error) -> bool {
+    match error {
+        heed::Error::Mdb(MdbError::MapFull) => true,
+        error => lacks_room(error),
+    }
 }
 
 #[cfg(test)]

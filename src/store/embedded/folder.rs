@@ -1,22 +1,22 @@
 //! What a folder contains. It is checked before anything is written into the folder.
 
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use super::bulk::ROW_FORMAT;
 use super::checkpoint::CHECKPOINT_FILE;
 use super::checksum::RowFormat;
-use super::create::{self, NEW_DATA_FILE, private_file, remove};
+use super::create::{self, NEW_DATA_FILE, remove, remove_folder};
 use super::data_file::{DATA_FILE, DataFile, DataFileError};
 use super::error::{OpenError, Refusal};
 use super::journal;
+use super::lock::{FolderLock, LOCK_FILE};
 use super::marker::{FOLDER_FORMAT, Marker, MarkerState};
 
-/// The file that a running server keeps locked. It contains the server's process id.
-pub(super) const LOCK_FILE: &str = "LOCK";
+/// The folder, in a data folder that is being restored, with what is not yet complete.
+pub(super) const UNFINISHED_RESTORE: &str = "unfinished-restore";
 /// Names that a folder without a store may have: those of file systems, and of starts that were
 /// refused or interrupted.
 const HARMLESS: [&str; 11] = [
@@ -100,6 +100,9 @@ pub(super) fn identify(folder: &Path) -> Result<Found, OpenError> {
         }
         MarkerState::Damaged => return Err(refused(Refusal::MarkerDamaged)),
         MarkerState::Absent => {}
+    }
+    if has(UNFINISHED_RESTORE) {
+        return Err(refused(Refusal::UnfinishedRestore));
     }
     let is_ours = has_our_files(folder).map_err(unreadable)?;
     if is_ours || has(DATA_FILE) {
@@ -190,80 +193,30 @@ fn has_our_rows(folder: &Path, data: &DataFile) -> Result<bool, DataFileError> {
 ///
 /// # Errors
 /// See [`OpenError`].
-pub(super) fn take(folder: &Path) -> Result<(File, Found), OpenError> {
+pub(super) fn take(folder: &Path) -> Result<(FolderLock, Found), OpenError> {
     // Locked first, because a server that has it open would change it.
-    let early = match File::options().write(true).open(folder.join(LOCK_FILE)) {
-        Ok(lock) => Some(locked(folder, lock)?),
-        Err(_) => None,
-    };
-    let found = identify(folder)?;
-    if let Some(lock) = early {
-        note_process(&lock);
-        return Ok((lock, found));
-    }
+    let mut lock = FolderLock::of_existing(folder)?;
+    identify(folder)?;
     if !folder.exists() {
         create::create_folder(folder).map_err(|source| OpenError::Create {
             folder: folder.to_owned(),
             source,
         })?;
     }
-    let lock = private_file()
-        .create(true)
-        .truncate(false)
-        .open(folder.join(LOCK_FILE))
-        .map_err(|source| OpenError::Access {
-            folder: folder.to_owned(),
-            source,
-        })?;
-    let lock = locked(folder, lock)?;
-    note_process(&lock);
+    lock.complete(folder)?;
     // Another process may have changed it in between.
     Ok((lock, identify(folder)?))
 }
 
-/// How long to wait for the lock. A process that is about to end keeps it for a moment. So does a
-/// process that the former owner has forked and that does not run its own program yet.
-const LOCK_PATIENCE: Duration = Duration::from_millis(300);
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
-
-pub(super) fn locked(folder: &Path, lock: File) -> Result<File, OpenError> {
-    let folder = folder.to_owned();
-    let until = Instant::now() + LOCK_PATIENCE;
-    let tried = loop {
-        match lock.try_lock() {
-            Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                std::thread::sleep(LOCK_PAUSE);
-            }
-            tried => break tried,
-        }
-    };
-    match tried {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => {
-            let text = std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap_or_default();
-            let process = text.trim().parse().ok();
-            Err(OpenError::Locked { folder, process })
-        }
-        Err(TryLockError::Error(source)) => Err(OpenError::Access { folder, source }),
-    }
-}
-
-/// Writes the process id into the lock file, for the message that another process shows. A failure
-/// does no harm.
-fn note_process(mut lock: &File) {
-    let text = format!("{}\n", std::process::id());
-    let _ = lock
-        .set_len(0)
-        .and_then(|()| lock.write_all(text.as_bytes()));
-}
-
-/// Removes files that an interrupted start has left.
+/// Removes files that an interrupted start, or a restore, has left in a store.
 ///
 /// # Errors
 /// What the operating system says.
 pub(super) fn clean(folder: &Path) -> io::Result<()> {
     remove(&folder.join(NEW_DATA_FILE))?;
-    remove(&folder.join("data.mdb.new-lock"))
+    remove(&folder.join("data.mdb.new-lock"))?;
+    // A restore that was killed when it had made the folder a store.
+    remove_folder(&folder.join(UNFINISHED_RESTORE))
 }
 
 /// The format of a data file's rows. `stored` is what the data file says.
@@ -281,14 +234,6 @@ pub(super) fn row_format(
         None if matches!(found, Found::Marked(_)) => refused(Refusal::FormatDamaged),
         None => Ok(RowFormat::Plain),
     }
-}
-
-/// Whether another process has the store in a folder open.
-pub fn is_in_use(folder: &Path) -> bool {
-    let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
-        return false;
-    };
-    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 #[cfg(test)]

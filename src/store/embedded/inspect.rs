@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 
 use super::checkpoint::{self, CheckpointState};
-use super::data_file::DATA_FILE;
-use super::journal::{self, Gap as JournalGap, JournalFile};
+use super::data_file::{DATA_FILE, DataFile};
+use super::journal::{self, JournalDamage, JournalFile, Known};
+use super::table::JOURNAL_KEY;
 
 /// What a folder contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +16,9 @@ pub struct Inspection {
     pub data_bytes: u64,
     /// The journal's files.
     pub journal: Vec<JournalFile>,
-    /// A gap between commits. A file that a running server writes to may seem to have one.
-    pub journal_gap: Option<JournalGap>,
+    /// Acknowledged commits that the journal lacks. Files that a running server writes to may seem to
+    /// lack some.
+    pub journal_damage: Option<JournalDamage>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
 }
@@ -31,12 +33,20 @@ pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let (journal, journal_gap) = journal::inspect(folder)?;
+    let checkpoint = checkpoint::Checkpoints::new(folder, checkpoint::boot_id()).inspect()?;
+    // If the data file is damaged, opening it will say so.
+    let last_key = DataFile::open(&folder.join(DATA_FILE)).and_then(|data| data.last_key());
+    let known = Known {
+        is_in_use: last_key.is_ok_and(|key| key.as_deref() == Some(JOURNAL_KEY)),
+        has_checkpoint: checkpoint != CheckpointState::Absent,
+        applied: 0,
+    };
+    let (journal, journal_damage) = journal::inspect(folder, known)?;
     Ok(Some(Inspection {
         data_bytes,
         journal,
-        journal_gap,
-        checkpoint: checkpoint::Checkpoints::new(folder, checkpoint::boot_id()).inspect()?,
+        journal_damage,
+        checkpoint,
     }))
 }
 

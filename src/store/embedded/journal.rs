@@ -28,19 +28,21 @@
 //! Integers are little-endian. Checksums (SipHash-1-3) also cover the file's epoch, so that records
 //! of an earlier turn of the file are not taken for newer ones. All records up to `synced` were on
 //! the disk when the record was appended. If one of those cannot be read, the journal is damaged.
-//! Otherwise it is an incomplete end ([`read`]).
+//! Otherwise it is an incomplete end ([`read`]). A store that is open always has both files. A row of
+//! the data file says so, so a file that is missing is damage too ([`damage`], [`in_use`]).
 //!
 //! [`APPLIED_KEY`]: super::table::APPLIED_KEY
 
+mod damage;
 mod files;
 mod format;
 mod part;
 mod read;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,11 +56,12 @@ use crate::clock::{Clock, SystemClock};
 use crate::counter::Durations;
 use crate::limits;
 
+pub use self::damage::JournalDamage;
+pub(super) use self::damage::{JournalRefusal, Known, lost};
 pub(super) use self::files::{exists, make_file, remove, set_aside, sync_files};
 pub(super) use self::format::{RECORD_BYTES_MAX, Record, RecordHeader, Write, writes};
 pub(super) use self::part::Part;
-pub use self::read::Gap;
-pub(super) use self::read::{JournalDamage, Survey};
+pub(super) use self::read::{Gap, Survey};
 
 /// Bytes by which a journal file grows.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;
@@ -79,11 +82,14 @@ pub struct JournalFile {
     pub last: Option<u64>,
 }
 
-/// Counts the complete records of each file, and finds a gap between them.
+/// Counts the complete records of each file, and finds what acknowledged commits are missing.
 ///
 /// # Errors
 /// If a file cannot be read.
-pub(super) fn inspect(folder: &Path) -> io::Result<(Vec<JournalFile>, Option<Gap>)> {
+pub(super) fn inspect(
+    folder: &Path,
+    known: Known,
+) -> io::Result<(Vec<JournalFile>, Option<JournalDamage>)> {
     let survey = Survey::of(folder)?;
     let mut files = Vec::new();
     for path in paths(folder) {
@@ -99,7 +105,9 @@ pub(super) fn inspect(folder: &Path) -> io::Result<(Vec<JournalFile>, Option<Gap
             last,
         });
     }
-    Ok((files, survey.gap(None)))
+    let lost = lost(folder, known)?.map(JournalDamage::Files);
+    let gap = || survey.gap(None).filter(Gap::is_damage);
+    Ok((files, lost.or_else(|| gap().map(JournalDamage::Gap))))
 }
 
 /// The journal of an open store.
@@ -126,6 +134,7 @@ struct Syncs {
 
 #[derive(Debug)]
 struct State {
+    paths: [PathBuf; 2],
     files: [Arc<File>; 2],
     /// The index of the current file.
     turn: usize,
@@ -164,9 +173,7 @@ impl Journal {
         syncs_appends: bool,
     ) -> io::Result<Self> {
         let open = |path: &PathBuf| -> io::Result<(Arc<File>, u64)> {
-            let mut options = private_file();
-            options.create(true).truncate(false).read(true);
-            let file = options.open(path)?;
+            let file = make_file_at(path)?;
             let bytes = file.metadata()?.len();
             let step = STEP_BYTES;
             if bytes > step {
@@ -174,9 +181,11 @@ impl Journal {
             }
             Ok((Arc::new(file), bytes.min(step)))
         };
-        let [first, second] = paths(folder);
-        let (first, second) = (open(&first)?, open(&second)?);
+        let paths = paths(folder);
+        let [first, second] = &paths;
+        let (first, second) = (open(first)?, open(second)?);
         let mut state = State {
+            paths,
             files: [first.0, second.0],
             turn: 0,
             epoch: first_epoch / 2,
@@ -188,8 +197,10 @@ impl Journal {
             unsynced_since: None,
             closed: None,
         };
-        // The other file's records must not be taken for a part of this journal.
-        state.file(1)?.write_all_at(&[0; FILE_HEADER_BYTES], 0)?;
+        // The other file's records must not be taken for a part of this journal. A file without a
+        // header would be taken for a lost one.
+        let other_header = file_header(state.epoch);
+        state.file(1)?.write_all_at(&other_header, 0)?;
         state.begin_file(0)?;
         // If the disk is full, the blocks that the journal has are enough.
         let header_bytes = FILE_HEADER_BYTES as u64;
@@ -258,7 +269,7 @@ impl Journal {
             .map_err(AppendError::of_write)?;
         if self.syncs_appends {
             let begun = Instant::now();
-            file.sync_data().map_err(AppendError::Unknown)?;
+            file.sync_data().map_err(AppendError::of_sync)?;
             self.sync_durations.record(begun.elapsed());
             state.synced = sequence;
         }
@@ -303,7 +314,7 @@ impl Journal {
         let begun = Instant::now();
         if let Err(error) = file.sync_data() {
             syncs.has_failed = true;
-            return Err(error);
+            return Err(JournalFailure::Sync(error).into());
         }
         self.sync_durations.record(begun.elapsed());
         syncs.next = next;
@@ -316,6 +327,15 @@ impl Journal {
     /// Whether [`Self::sync`] has to be called.
     pub(super) fn needs_syncs(&self) -> bool {
         !self.syncs_appends
+    }
+
+    /// Appends to another file from now on.
+    #[cfg(test)]
+    pub(super) fn use_file(&self, path: &Path) {
+        let mut state = self.lock();
+        let turn = state.turn;
+        let file = File::options().write(true).open(path).unwrap();
+        state.files[turn] = Arc::new(file);
     }
 
     /// Whether everything is on the disk.
@@ -331,6 +351,7 @@ impl Journal {
     pub(super) fn switch(&self, is_short: bool) -> io::Result<()> {
         let mut state = self.lock();
         let turn = 1 - state.turn;
+        state.keep_name(turn)?;
         if is_short {
             state.shrink(turn)?;
         }
@@ -368,6 +389,21 @@ fn is_late(since: Instant) -> bool {
     since.elapsed() > Duration::from_millis(limits::EMBEDDED_SYNC_LAG_MS_MAX)
 }
 
+/// The effect of appending a record on the disk is not known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JournalFailure {
+    #[error("cannot write the journal: {0}")]
+    Write(io::Error),
+    #[error("cannot sync the journal: {0}")]
+    Sync(io::Error),
+}
+
+impl From<JournalFailure> for io::Error {
+    fn from(failure: JournalFailure) -> Self {
+        Self::other(failure)
+    }
+}
+
 /// Why a record was not appended.
 #[derive(Debug)]
 pub(super) enum AppendError {
@@ -383,8 +419,12 @@ impl AppendError {
         if may_pass(&error) {
             Self::NotApplied(error)
         } else {
-            Self::Unknown(error)
+            Self::Unknown(JournalFailure::Write(error).into())
         }
+    }
+
+    fn of_sync(error: io::Error) -> Self {
+        Self::Unknown(JournalFailure::Sync(error).into())
     }
 }
 
@@ -412,6 +452,36 @@ impl State {
         self.epoch = epoch;
         self.turn = turn;
         self.offset = FILE_HEADER_BYTES as u64;
+        Ok(())
+    }
+
+    /// Creates a file that is not in use again, if its name was removed or given to another file. Nobody
+    /// would find its records after a kill.
+    fn keep_name(&mut self, turn: usize) -> io::Result<()> {
+        let (Some(path), Some(file)) = (self.paths.get(turn), self.files.get_mut(turn)) else {
+            return Ok(());
+        };
+        let identity = |metadata: io::Result<Metadata>| {
+            let metadata = metadata.ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        let own = identity(file.metadata());
+        if own.is_some() && identity(path.metadata()) == own {
+            return Ok(());
+        }
+        tracing::warn!(
+            file = %path.display(),
+            "a file of the journal was removed beneath the server, and is created again"
+        );
+        let made = make_file_at(path)?;
+        made.set_len(0)?;
+        if let Some(folder) = path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        *file = Arc::new(made);
+        if let Some(allocated) = self.allocated.get_mut(turn) {
+            *allocated = 0;
+        }
         Ok(())
     }
 
@@ -478,6 +548,13 @@ impl State {
         self.step_bytes = step_bytes;
         Ok(())
     }
+}
+
+/// Opens a file of the journal, and creates it if it is missing.
+fn make_file_at(path: &Path) -> io::Result<File> {
+    let mut options = private_file();
+    options.create(true).truncate(false).read(true);
+    options.open(path)
 }
 
 fn write_zeros(

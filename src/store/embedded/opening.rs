@@ -1,6 +1,5 @@
 //! Opening: locks the folder, and brings the data file up to date.
 
-use std::fs::File;
 use std::path::Path;
 
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
@@ -11,12 +10,13 @@ use super::checksum::RowFormat;
 use super::data_file::{DATA_FILE, DataFile};
 use super::error::{OpenError, Refusal};
 use super::folder::{self, Found, of_data};
+use super::lock::FolderLock;
 use super::marker::{FOLDER_FORMAT, Marker};
 use super::options::EmbeddedOptions;
 use super::replay::{OnDamage, Replayed, check_journal, replay};
 use super::store::Summary;
 use super::table::{Rows, open_database, stored_format};
-use super::{create, identity, journal};
+use super::{create, identity, in_use, journal};
 use crate::limits;
 use crate::random::SystemRandom;
 
@@ -29,7 +29,7 @@ const MAP_BYTES_UNIT: usize = 64 * 1024;
 
 /// The open files of a folder, after the journal was replayed.
 pub(super) struct Files {
-    pub(super) lock: File,
+    pub(super) lock: FolderLock,
     pub(super) environment: Env<WithoutTls>,
     pub(super) rows: Rows,
     pub(super) checkpoints: Checkpoints,
@@ -53,7 +53,7 @@ impl Files {
     pub(super) fn open_locked(
         folder: &Path,
         options: &EmbeddedOptions,
-        lock: File,
+        lock: FolderLock,
         found: Found,
     ) -> Result<Self, OpenError> {
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
@@ -105,7 +105,13 @@ impl Files {
         let rows = Rows::new(folder, database, format);
         // The data file may have parts of records that are not yet on the disk.
         journal::sync_files(folder).map_err(io_refused)?;
-        check_journal(folder, restored.is_some()).map_err(refused)?;
+        let on_damage = if options.accepts_journal_loss {
+            OnDamage::GoOn
+        } else {
+            OnDamage::Refuse
+        };
+        let lacks_files = check_journal(folder, &environment, &rows, restored.is_some(), on_damage)
+            .map_err(refused)?;
         // The replay writes pages. A reader must protect those of the last checkpoint.
         let before = checkpoints
             .take_first(&environment, restored.as_ref())
@@ -115,18 +121,16 @@ impl Files {
             let removed = checkpoints.remove();
             removed.map_err(io_refused)?;
         }
-        let on_damage = if options.accepts_journal_loss {
-            OnDamage::GoOn
-        } else {
-            OnDamage::Refuse
-        };
         let Replayed {
             applied,
-            checkpoint: guard,
+            checkpoint: mut guard,
             is_damaged,
         } = replay(folder, &environment, &rows, &checkpoints, before, on_damage)
             .map_err(refused)?;
-        if is_damaged {
+        if is_damaged || lacks_files {
+            // A start that ends here must not miss these files again.
+            in_use::forget(&environment, &rows).map_err(refused)?;
+            guard = checkpoints.take(&environment).map_err(refused)?;
             journal::set_aside(folder).map_err(io_refused)?;
         }
         Ok(Self {

@@ -7,32 +7,17 @@ use heed::{Env, RwTxn, WithoutTls};
 
 use super::checkpoint::{Checkpoint, Checkpoints};
 use super::drain;
-use super::journal::{self, Gap, JournalDamage, RecordHeader, Survey, Write};
-use super::sync::{lacks_room, not_written};
+use super::error::{page_not_written, write_lacks_room};
+use super::in_use;
+use super::journal::{
+    self, Gap, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write,
+};
 use super::table::{APPLIED_KEY, Rows};
 
 /// Bytes of journal records that a start applies in one transaction, before a checkpoint.
 const STEP_BYTES: usize = 1024 * 1024;
 /// The least of these if there is no room for more.
 const STEP_BYTES_MIN: usize = 16 * 1024;
-
-/// Refuses a store that was not closed cleanly and has no journal. Otherwise it would silently lose
-/// what was written since its checkpoint. `has_checkpoint` is whether there was one.
-///
-/// # Errors
-/// That, and those of reading or creating a file.
-pub(super) fn check_journal(folder: &Path, has_checkpoint: bool) -> Result<(), heed::Error> {
-    if journal::exists(folder)? {
-        return Ok(());
-    }
-    if has_checkpoint {
-        let text = "the journal (JOURNAL.0 and JOURNAL.1) is missing, and with it the last \
-                    acknowledged writes: put it back; or create an empty file JOURNAL.0 to go on \
-                    without them";
-        return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
-    }
-    Ok(journal::make_file(folder)?)
-}
 
 /// What a start does if the journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +26,43 @@ pub(super) enum OnDamage {
     Refuse,
     /// Goes on without the commits from the damage on. The journal's files are kept.
     GoOn,
+}
+
+/// Refuses a store whose journal lacks a file. Otherwise it would silently lose what was acknowledged
+/// since its checkpoint. `has_checkpoint` is whether there was one. Returns whether files are missing
+/// and it goes on without.
+///
+/// # Errors
+/// That, and those of reading or creating a file.
+pub(super) fn check_journal(
+    folder: &Path,
+    environment: &Env<WithoutTls>,
+    rows: &Rows,
+    has_checkpoint: bool,
+    on_damage: OnDamage,
+) -> Result<bool, heed::Error> {
+    let known = Known {
+        is_in_use: in_use::is_noted(environment, rows)?,
+        has_checkpoint,
+        applied: last_applied(environment, rows)?,
+    };
+    let Some(lost) = journal::lost(folder, known)? else {
+        if !journal::exists(folder)? {
+            journal::make_file(folder)?;
+        }
+        return Ok(false);
+    };
+    match on_damage {
+        OnDamage::Refuse => Err(refusal(JournalDamage::Files(lost))),
+        OnDamage::GoOn => {
+            tracing::error!(%lost, "going on without files of the journal");
+            Ok(true)
+        }
+    }
+}
+
+fn refusal(damage: JournalDamage) -> heed::Error {
+    io::Error::new(io::ErrorKind::InvalidData, JournalRefusal(damage)).into()
 }
 
 /// The result of a replay.
@@ -61,7 +83,7 @@ pub(super) struct Replayed {
 ///
 /// # Errors
 /// If a file cannot be read or written, a complete record is invalid, or acknowledged commits are
-/// missing ([`JournalDamage`]). A lack of room ([`lacks_room`]) loses nothing.
+/// missing ([`JournalRefusal`]). A lack of room ([`write_lacks_room`]) loses nothing.
 pub(super) fn replay(
     folder: &Path,
     environment: &Env<WithoutTls>,
@@ -76,8 +98,7 @@ pub(super) fn replay(
     let is_damaged = gap.as_ref().is_some_and(Gap::is_damage);
     match gap {
         Some(gap) if is_damaged && on_damage == OnDamage::Refuse => {
-            let damage = JournalDamage(gap);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, damage).into());
+            return Err(refusal(JournalDamage::Gap(gap)));
         }
         Some(gap) if is_damaged => tracing::error!(%gap, "going on without acknowledged commits"),
         Some(gap) => tracing::warn!(
@@ -100,7 +121,7 @@ pub(super) fn replay(
     loop {
         match replay.read(&survey) {
             // A smaller step needs less room, as it changes fewer pages.
-            Err(error) if lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
+            Err(error) if write_lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
                 replay.step_bytes /= 4;
                 replay.applied = last_applied(environment, rows)?;
             }
@@ -158,10 +179,10 @@ impl Replay<'_> {
             })
         });
         if let Some(error) = failure {
-            return Err(not_written(error));
+            return Err(page_not_written(error));
         }
         read?;
-        self.commit().map_err(not_written)
+        self.commit().map_err(page_not_written)
     }
 
     fn apply(&mut self, sequence: u64, body: &[u8]) -> Result<(), heed::Error> {

@@ -1,7 +1,8 @@
 //! Creates a data folder from the rows of a backup and the commits of an archive.
 //!
-//! The files are created in a subfolder and moved at the end. So an interrupted restore leaves no
-//! store on which a server would start.
+//! The files are created in a subfolder and moved at the end. A server takes no folder with that
+//! subfolder for an empty one. So it is there before anything else, even before the folder has its
+//! name, and is removed last.
 
 use std::error::Error as StdError;
 use std::fs::File;
@@ -12,18 +13,17 @@ use futures_util::FutureExt;
 
 use super::archive::{ArchiveError, Archived};
 use super::bulk::Written;
-use super::create::private_file;
+use super::create;
 use super::data_file::DATA_FILE;
-use super::folder::{self, Found, LOCK_FILE};
+use super::error::Refusal;
+use super::folder::{self, Found, UNFINISHED_RESTORE};
 use super::journal::{self, Write, writes};
+use super::lock::FolderLock;
 use super::marker::MARKER_FILE;
 use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, StoreId, make_store};
 use crate::limits;
 use crate::random::SystemRandom;
 use crate::store::{Store, StoreError};
-
-/// The subfolder.
-const UNFINISHED_FOLDER: &str = "unfinished-restore";
 
 /// Why a restore failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ impl RestoreError {
 pub struct Restoration {
     folder: PathBuf,
     unfinished: PathBuf,
-    _lock: File,
+    _lock: FolderLock,
 }
 
 impl Restoration {
@@ -92,23 +92,35 @@ impl Restoration {
     /// # Errors
     /// If the folder is not empty, or cannot be used.
     pub fn begin(folder: &Path) -> Result<Self, RestoreError> {
-        let unfinished = folder.join(UNFINISHED_FOLDER);
-        if unfinished.exists() {
-            // Locked first, so that the files of a restore under way are not removed.
-            let lock = private_file()
-                .create(true)
-                .truncate(false)
-                .open(folder.join(LOCK_FILE))
-                .map_err(RestoreError::io("use the folder", folder))?;
-            let _lock = folder::locked(folder, lock)?;
-            std::fs::remove_dir_all(&unfinished)
-                .map_err(RestoreError::io("remove", &unfinished))?;
-        }
-        let (lock, found) = folder::take(folder)?;
-        if found != Found::Nothing {
-            return Err(RestoreError::HasStore {
+        let unfinished = folder.join(UNFINISHED_RESTORE);
+        if folder.symlink_metadata().is_err() {
+            create_unfinished(folder).map_err(|source| OpenError::Create {
                 folder: folder.to_owned(),
-            });
+                source,
+            })?;
+        }
+        // Locked first, so that the files of a restore under way are not removed.
+        let mut lock = FolderLock::of_existing(folder)?;
+        let is_interrupted = match folder::identify(folder) {
+            Ok(Found::Nothing) => false,
+            Err(OpenError::Refused {
+                refusal: Refusal::UnfinishedRestore,
+                ..
+            }) => true,
+            Ok(_) => {
+                return Err(RestoreError::HasStore {
+                    folder: folder.to_owned(),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        create::create_folder(&unfinished).map_err(RestoreError::io("create", &unfinished))?;
+        lock.complete(folder)?;
+        if is_interrupted {
+            empty(&unfinished).map_err(RestoreError::io("empty", &unfinished))?;
+            // It is moved before the marker is.
+            let data = folder.join(DATA_FILE);
+            create::remove(&data).map_err(RestoreError::io("remove", &data))?;
         }
         Ok(Self {
             folder: folder.to_owned(),
@@ -183,6 +195,29 @@ impl Restoration {
         std::fs::remove_dir_all(unfinished).map_err(RestoreError::io("remove", unfinished))?;
         Ok(id)
     }
+}
+
+/// Creates a folder that has the subfolder as soon as it has its name.
+fn create_unfinished(folder: &Path) -> io::Result<()> {
+    let mut beside = folder.as_os_str().to_owned();
+    beside.push(format!(".{UNFINISHED_RESTORE}"));
+    let beside = PathBuf::from(beside);
+    create::create_folder(&beside.join(UNFINISHED_RESTORE))?;
+    std::fs::rename(&beside, folder)?;
+    create::sync_parent(folder)
+}
+
+/// Removes everything in a folder.
+fn empty(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            create::remove_folder(&entry.path())?;
+        } else {
+            create::remove(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A store to which the commits of an archive are added.

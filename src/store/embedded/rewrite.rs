@@ -6,7 +6,6 @@
 //! the old one. After an interruption the next start finds the old file or the new one. Each says
 //! which format it has.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,10 @@ use super::create::{self, NEW_DATA_FILE};
 use super::data_file::{DATA_FILE, DataFile};
 use super::error::{BulkError, OpenError, Refusal};
 use super::folder::{self, Found, of_data};
+use super::lock::FolderLock;
 use super::marker::{Marker, StoreId};
 use super::opening::{Files, map_bytes};
-use super::{EmbeddedOptions, identity, journal};
+use super::{EmbeddedOptions, identity, in_use, journal};
 use crate::random::{Random, SystemRandom};
 
 /// Time between two log messages about the progress of an upgrade.
@@ -105,7 +105,7 @@ fn rewrite(
     files: Files,
     options: &EmbeddedOptions,
     progress: &mut dyn FnMut(Written),
-) -> Result<(File, Marker, Written), OpenError> {
+) -> Result<(FolderLock, Marker, Written), OpenError> {
     let failed = |error: heed::Error| OpenError::of_engine(folder, error);
     let io_failed = |error: std::io::Error| failed(error.into());
     let Files {
@@ -125,6 +125,7 @@ fn rewrite(
         write_data_file(&new, map_bytes(options), applied, all, progress)
             .map_err(|error| of_writing(folder, error))?
     };
+    in_use::forget(&environment, &rows).map_err(failed)?;
     environment.force_sync().map_err(failed)?;
     checkpoints.remove().map_err(io_failed)?;
     journal::remove(folder).map_err(io_failed)?;

@@ -38,11 +38,16 @@ impl Shared {
         }
     }
 
+    /// Breaks the store if an error is fatal. The log says so once, with the first cause.
     pub(super) fn failed(&self, error: StoreError) -> StoreError {
-        if matches!(error, StoreError::Fatal(_)) {
-            return self.broken.get_or_init(|| error).clone();
+        if !matches!(error, StoreError::Fatal(_)) {
+            return error;
         }
-        error
+        let first = || {
+            tracing::error!("{error}: every command gets an error until the server is restarted");
+            error
+        };
+        self.broken.get_or_init(first).clone()
     }
 
     pub(super) fn committed(&self) {
@@ -61,9 +66,6 @@ pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
     impl Drop for Guard<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                tracing::error!(
-                    "a thread of the store has panicked: the store takes no more commands"
-                );
                 self.0.failed(StoreError::Fatal(Arc::new(Panicked)));
             }
         }

@@ -14,7 +14,7 @@ use super::options::{EmbeddedOptions, FsyncPolicy};
 use super::shared::Shared;
 use super::store::EmbeddedStore;
 use super::sync::{self, Syncer};
-use super::{rewrite, room};
+use super::{in_use, rewrite, room};
 use crate::limits;
 use crate::random::{Random, SystemRandom};
 
@@ -85,6 +85,7 @@ impl EmbeddedStore {
         let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
+        let first = in_use::note(&environment, &rows, &checkpoints, first).map_err(refused)?;
         let shared = Arc::new(Shared::default());
         shared.overlay.begin_after(applied);
         let data = environment.try_clone_inner_file().map_err(refused)?;

@@ -1,6 +1,5 @@
 //! What an open store is.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use super::archive::Keeper;
 use super::drain;
 use super::identity::OpenFiles;
 use super::journal::Journal;
+use super::lock::FolderLock;
 use super::marker::StoreId;
 use super::options::FsyncPolicy;
 use super::shared::Shared;
@@ -33,7 +33,7 @@ pub struct EmbeddedStore {
     /// Size of the journal above which transactions wait, in bytes.
     pub(super) journal_bytes_max: u64,
     pub(super) _open: OpenFiles,
-    pub(super) _lock: File,
+    pub(super) _lock: FolderLock,
 }
 
 /// What was found when a store was opened.

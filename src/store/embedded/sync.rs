@@ -13,12 +13,13 @@ use heed::{Env, WithoutTls};
 
 use super::archive::{Archiving, Keeper};
 use super::checkpoint::{Checkpoint, Checkpoints};
-use super::journal::{self, Journal};
+use super::error::{self, page_not_written, write_lacks_room};
+use super::journal::{self, Journal, JournalFailure};
 use super::overlay::Closed;
 use super::room::Files;
 use super::shared::{Shared, guarded};
 use super::table::Rows;
-use super::{drain, error, writeback};
+use super::{drain, in_use, writeback};
 use crate::store::StoreError;
 
 /// Time between two syncs of the journal with `fsync = everysec`.
@@ -136,7 +137,6 @@ fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
     let interval = Duration::from_millis(SYNC_INTERVAL_MS);
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         if let Err(error) = journal.sync() {
-            tracing::error!(%error, "cannot sync the journal");
             shared.failed(StoreError::Fatal(Arc::new(error)));
             return;
         }
@@ -168,7 +168,7 @@ impl Work {
                     let failed = &self.shared.checkpoints_without_room;
                     failed.store(0, Ordering::SeqCst);
                 }
-                Err(error) if lacks_room(&error) => {
+                Err(error) if write_lacks_room(&error) => {
                     self.warn_of_room(&error);
                     self.shared.is_unsynced.store(true, Ordering::SeqCst);
                     let failed = &self.shared.checkpoints_without_room;
@@ -271,8 +271,8 @@ impl Work {
             }
             Ok(())
         });
-        let error = match written.map_err(not_written) {
-            Err(error) if lacks_room(&error) => error,
+        let error = match written.map_err(page_not_written) {
+            Err(error) if write_lacks_room(&error) => error,
             written => {
                 if let Some(data) = &data {
                     writeback::begin(data);
@@ -289,7 +289,7 @@ impl Work {
         };
         step()?;
         let small = SMALL_SLICE_BYTES;
-        drain::write_layer(environment, rows, closed, small, step).map_err(not_written)
+        drain::write_layer(environment, rows, closed, small, step).map_err(page_not_written)
     }
 
     /// Measures how much room there is.
@@ -317,7 +317,7 @@ impl Work {
         self.journal.sync()?;
         self.shared.overlay.close_newest();
         if let Err(error) = self.drain(last) {
-            if lacks_room(&error) {
+            if write_lacks_room(&error) {
                 tracing::warn!(%error, "no room for the data file: the journal has the rest");
                 return Ok(());
             }
@@ -329,6 +329,13 @@ impl Work {
             tracing::warn!("commits could not be archived: the journal keeps them");
             return Ok(());
         }
+        match in_use::forget(&self.environment, &self.rows) {
+            Err(error) if write_lacks_room(&error) => {
+                tracing::warn!(%error, "no room for the data file: the journal stays");
+                return Ok(());
+            }
+            forgotten => forgotten?,
+        }
         self.environment.force_sync()?;
         self.checkpoints.remove()?;
         journal::remove(&self.folder)?;
@@ -337,27 +344,21 @@ impl Work {
 
     /// Breaks the store: acknowledged writes may be lost, and another sync would not report it.
     fn failed(&self, error: heed::Error) {
-        tracing::error!(%error, "cannot sync the data file");
-        self.shared.failed(StoreError::Fatal(Arc::new(error)));
+        let is_of_journal = |error: &io::Error| {
+            let cause = error.get_ref();
+            cause.is_some_and(|cause| cause.is::<JournalFailure>())
+        };
+        let error = match error {
+            heed::Error::Io(error) if is_of_journal(&error) => StoreError::Fatal(Arc::new(error)),
+            error => StoreError::Fatal(Arc::new(DataFileFailure(error))),
+        };
+        self.shared.failed(error);
     }
 }
 
-/// Marks a failed write of LMDB as a lack of room, as the write may be tried again: the journal has
-/// the data. On a nearly full disk LMDB reports a short write as a failure of the disk.
-pub(super) fn not_written(error: heed::Error) -> heed::Error {
-    match error {
-        heed::Error::Io(error) => error::not_written(error).into(),
-        error => error,
-    }
-}
-
-/// Whether there was no room, so that trying again may help.
-pub(super) fn lacks_room(error: &heed::Error) -> bool {
-    match error {
-        heed::Error::Mdb(heed::MdbError::MapFull) => true,
-        error => error::lacks_room(error),
-    }
-}
+#[derive(Debug, thiserror::Error)]
+#[error("cannot sync the data file: {0}")]
+struct DataFileFailure(heed::Error);
 
 impl Drop for Syncer {
     fn drop(&mut self) {

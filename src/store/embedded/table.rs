@@ -27,6 +27,8 @@ pub(super) const FORMAT_KEY: &[u8] = b"\xff\xffquoin/format";
 /// The key of the number up to which LMDB has all records. It may have parts of later ones. The key
 /// is one that FoundationDB, and so this store, does not take from its users.
 pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
+/// Present while the store has a journal: the number of its files, 1 byte. It is after all other rows.
+pub(super) const JOURNAL_KEY: &[u8] = b"\xff\xffquoin/journal-files";
 
 /// The rows of a data file.
 #[derive(Debug, Clone)]

@@ -185,6 +185,58 @@ fn a_thread_that_panics_breaks_the_store() {
     assert!(matches!(store.begin_read(), Err(StoreError::Fatal(_))));
 }
 
+/// The lines that a closure logs in this thread.
+fn logged(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let bytes = lines.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_failed_sync_of_the_journal_is_logged_once_with_its_cause() {
+    for fsync in [FsyncPolicy::Always, FsyncPolicy::EverySecond] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _work, _first) = EmbeddedStore::prepare(folder.path(), small(fsync)).unwrap();
+        // It takes writes and refuses syncs.
+        store.journal.use_file(std::path::Path::new("/dev/null"));
+        let log = logged(|| {
+            for _ in 0..3 {
+                let Ok(transaction) = store.begin_write() else {
+                    continue;
+                };
+                transaction.set(b"key", b"value");
+                let committed = now(transaction.commit());
+                if fsync == FsyncPolicy::Always {
+                    let error = committed.unwrap_err().to_string();
+                    assert!(error.contains("cannot sync the journal: "), "{error}");
+                } else {
+                    let error = store.journal.sync().unwrap_err();
+                    store.shared.failed(StoreError::Fatal(Arc::new(error)));
+                }
+            }
+        });
+        assert_eq!(log.matches("cannot sync the journal: ").count(), 1, "{log}");
+        assert!(log.contains("os error"), "{log}");
+    }
+}
+
 #[test]
 fn a_full_map_applies_nothing_and_leaves_the_store_usable() {
     let folder = tempfile::tempdir().unwrap();

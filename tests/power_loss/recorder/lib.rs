@@ -14,6 +14,7 @@
 //!   make a file longer; where it says `all`, all of them; where `steps`, those of many bytes.
 //! - `QUOIN_TEST_DISK_KILL_AT`: the process dies after so many writes to `data.mdb`, counted from
 //!   when the file `QUOIN_TEST_DISK_ARMED` is there.
+//! - `QUOIN_TEST_DISK_KILL_AFTER`: the process dies after so many operations of any kind.
 #![cfg(target_os = "linux")]
 #![allow(
     unsafe_code,
@@ -41,6 +42,7 @@ struct Settings {
     boot_id: Option<CString>,
     full: Option<CString>,
     kill_at: Option<u64>,
+    kill_after: Option<u64>,
     armed: Option<CString>,
 }
 
@@ -66,6 +68,7 @@ fn settings() -> Option<&'static Settings> {
                 boot_id: text("QUOIN_TEST_DISK_BOOT_ID"),
                 full: text("QUOIN_TEST_DISK_FULL"),
                 kill_at: number("QUOIN_TEST_DISK_KILL_AT"),
+                kill_after: number("QUOIN_TEST_DISK_KILL_AFTER"),
                 armed: text("QUOIN_TEST_DISK_ARMED"),
             })
         })
@@ -84,6 +87,11 @@ fn log(entry: &Entry<'_>) {
         ..*entry
     };
     system::write_whole(settings.log, [&entry.header(), entry.name, entry.data]);
+    static OPERATIONS: AtomicU64 = AtomicU64::new(0);
+    let done = OPERATIONS.fetch_add(1, Ordering::SeqCst) + 1;
+    if settings.kill_after.is_some_and(|after| done >= after) {
+        system::kill();
+    }
 }
 
 /// The file's number, where it is a file or folder of which operations are written down.

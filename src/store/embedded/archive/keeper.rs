@@ -141,6 +141,19 @@ impl Keeper {
             }
     }
 
+    /// Removes old segments. See [`Archive::prune`].
+    ///
+    /// # Errors
+    /// If a segment cannot be read or removed.
+    pub(in super::super) fn prune(
+        &self,
+        in_backup: u64,
+        until_ms: u64,
+    ) -> Result<usize, ArchiveError> {
+        let archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        archive.prune(in_backup, until_ms)
+    }
+
     fn take(&self, part: &Part) -> bool {
         let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = try_take(&mut archive, part);

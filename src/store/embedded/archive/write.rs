@@ -1,17 +1,17 @@
 //! Appends to the archive.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::format::{Next, Segment, record_header, segment_header, segment_name};
 use super::read::segments;
 use super::{ArchiveError, SEGMENT_BYTES};
 use crate::store::embedded::StoreId;
+use crate::store::embedded::create::create_folder;
 
 const FILE_MODE: u32 = 0o600;
-const FOLDER_MODE: u32 = 0o700;
 
 /// The archive of an open store.
 #[derive(Debug)]
@@ -42,11 +42,7 @@ impl Archive {
     /// If the folder cannot be read or created.
     pub(in super::super) fn open(folder: &Path, store: StoreId) -> Result<Self, ArchiveError> {
         let folder = folder.join(store.to_string());
-        DirBuilder::new()
-            .recursive(true)
-            .mode(FOLDER_MODE)
-            .create(&folder)
-            .map_err(ArchiveError::io("make the folder", &folder))?;
+        create_folder(&folder).map_err(ArchiveError::io("make the folder", &folder))?;
         let mut archive = Self {
             last: None,
             store,
@@ -137,6 +133,36 @@ impl Archive {
         open.end = body_at + body.len() as u64;
         open.last = commit;
         Ok(())
+    }
+
+    /// Removes the oldest segments, as long as all commits of a segment were made before `until_ms` and
+    /// are in a backup whose last commit is `in_backup`. The newest segment stays. Returns how many
+    /// were removed.
+    ///
+    /// # Errors
+    /// If a segment cannot be read or removed.
+    pub(in super::super) fn prune(
+        &self,
+        in_backup: u64,
+        until_ms: u64,
+    ) -> Result<usize, ArchiveError> {
+        let all = segments(&self.folder)?;
+        let mut removed = 0;
+        for ((_, path), (next, next_path)) in all.iter().zip(all.iter().skip(1)) {
+            let failed = || ArchiveError::io("read", next_path);
+            let mut after = Segment::open(next_path, &self.store, *next).map_err(failed())?;
+            // What is before it is older.
+            let is_old = match after.next().map_err(failed())? {
+                Next::Record(found) => found.time_ms > 0 && found.time_ms <= until_ms,
+                _ => false,
+            };
+            if !is_old || *next > in_backup.saturating_add(1) {
+                break;
+            }
+            std::fs::remove_file(path).map_err(ArchiveError::io("remove", path))?;
+            removed += 1;
+        }
+        Ok(removed)
     }
 
     /// Syncs what was appended. After an error all of it must be appended again.

@@ -58,15 +58,6 @@ pub struct Gap {
     was_synced: bool,
 }
 
-/// The journal lacks commits that were acknowledged.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the journal is damaged: {0}. Nothing was changed. Restore a backup; or start once with \
-     --accept-journal-loss yes to go on without these commits (the files are kept as \
-     JOURNAL.*.damaged-1)"
-)]
-pub(in super::super) struct JournalDamage(pub(in super::super) Gap);
-
 impl Gap {
     /// Whether going on without the missing commits would lose acknowledged ones.
     pub fn is_damage(&self) -> bool {
@@ -180,6 +171,11 @@ impl Survey {
             last: later().map(|run| run.last).max().unwrap_or(missing),
             was_synced: later().any(|run| run.synced >= missing),
         })
+    }
+
+    /// Number of the last record.
+    pub(in super::super) fn last(&self) -> Option<u64> {
+        self.runs.iter().map(|run| run.last).max()
     }
 
     /// The number of complete records, and the number of the last one.

@@ -67,6 +67,26 @@ fn records_are_read_in_the_order_in_which_they_were_written() {
 }
 
 #[test]
+fn a_file_that_was_removed_is_there_again_from_its_next_turn_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    let append = || {
+        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    };
+    append();
+    let path = |turn: usize| folder.path().join(FILE_NAMES[turn]);
+    std::fs::remove_file(path(1)).unwrap();
+    std::fs::rename(path(0), folder.path().join("aside")).unwrap();
+    std::fs::write(path(0), b"of somebody else").unwrap();
+    journal.switch(false).unwrap();
+    append();
+    assert_eq!(numbers(folder.path()), [2]);
+    journal.switch(false).unwrap();
+    append();
+    assert_eq!(numbers(folder.path()), [2, 3]);
+}
+
+#[test]
 fn what_a_file_held_in_an_earlier_turn_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
