@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::config::{LoadedSettings, StoreKind};
-use crate::size::size;
+use crate::size::{counted, size};
 use crate::store::embedded::{self, Compacted, EmbeddedOptions, OpenError, Written};
 
 const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
@@ -39,9 +39,9 @@ impl fmt::Display for Report {
         } = self.compacted;
         write!(
             f,
-            "{}: {} rows, data file {} before and {} now: {} given back",
+            "{}: {}, data file {} before and {} now: {} given back",
             self.folder.display(),
-            rows,
+            counted(rows, "row", "rows"),
             size(bytes_before),
             size(bytes_after),
             size(bytes_before.saturating_sub(bytes_after))

@@ -321,6 +321,8 @@ pub const ROOT_PREFIX_BYTES_MAX: usize = 128;
 pub const BIND_ADDRESSES_MAX: usize = 16;
 /// Bytes of a settings file.
 pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes that a tool reads of a file with a password.
+pub const PASSWORD_FILE_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of the embedded store's overlay above which writes wait for the drain.
 pub const EMBEDDED_OVERLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.

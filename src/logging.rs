@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -39,8 +41,8 @@ impl Log {
         let file = settings.logfile.as_deref().map(LogFile::open);
         let file = file.transpose()?.map(Arc::new);
         let writer = match &file {
-            Some(file) => BoxMakeWriter::new(Arc::clone(file)),
-            None => BoxMakeWriter::new(io::stderr),
+            Some(file) => BoxMakeWriter::new(Labelled(Arc::clone(file))),
+            None => BoxMakeWriter::new(Labelled(io::stderr)),
         };
         // Only terminals get colours.
         let has_colours = file.is_none() && io::stderr().is_terminal();
@@ -81,6 +83,58 @@ impl Log {
             Some(file) => file.reopen().map(|()| true),
             None => Ok(false),
         }
+    }
+}
+
+/// Names the two most detailed levels in each line as `loglevel` names them, not as `tracing` does.
+struct Labelled<M>(M);
+
+/// A writer of one line.
+struct LabelledLine<W> {
+    line: W,
+    /// The label as it stands in the line, and as it should.
+    label: Option<(&'static [u8], &'static [u8])>,
+}
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Labelled<M> {
+    type Writer = LabelledLine<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        LabelledLine {
+            line: self.0.make_writer(),
+            label: None,
+        }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Self::Writer {
+        let label: Option<(&[u8], &[u8])> = match *metadata.level() {
+            Level::DEBUG => Some((b"DEBUG", b"VERBOSE")),
+            Level::TRACE => Some((b"TRACE", b"DEBUG")),
+            _ => None,
+        };
+        LabelledLine {
+            line: self.0.make_writer_for(metadata),
+            label,
+        }
+    }
+}
+
+impl<W: Write> Write for LabelledLine<W> {
+    /// A line comes whole, and nothing before its label can look like one.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let found = self.label.take().and_then(|(from, to)| {
+            let at = bytes.windows(from.len()).position(|part| part == from)?;
+            let (before, rest) = bytes.split_at_checked(at)?;
+            Some([before, to, rest.get(from.len()..)?].concat())
+        });
+        match found {
+            Some(line) => self.line.write_all(&line).map(|()| bytes.len()),
+            None => self.line.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.line.flush()
     }
 }
 

@@ -13,13 +13,14 @@ use quoin::export;
 use quoin::import;
 use quoin::logging::Log;
 use quoin::random::SystemRandom;
+use quoin::redis_client::Beside;
 use quoin::server;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os(), std::env::vars_os()) {
         Ok(Invocation::Run(loaded)) => serve(loaded),
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
-        Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
+        Ok(Invocation::Doctor(loaded, options, beside)) => doctor(&loaded, options, &beside),
         Ok(Invocation::Backup(loaded, options)) => report(backup::make(&loaded, &options)),
         Ok(Invocation::Restore(options)) => report(backup::restore(&options)),
         Ok(Invocation::Compact(loaded)) => report(compact::run(&loaded)),
@@ -97,8 +98,8 @@ fn report<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
 }
 
 /// Runs `quoin doctor` and prints each finding at once.
-fn doctor(loaded: &LoadedSettings, options: doctor::Options) -> ExitCode {
-    let looked = doctor::run(loaded, options, &mut |line| {
+fn doctor(loaded: &LoadedSettings, options: doctor::Options, beside: &Beside) -> ExitCode {
+    let looked = doctor::run(loaded, options, beside, &mut |line| {
         print(&format!("{line}\n"));
     });
     match looked {

@@ -1,4 +1,12 @@
-//! Numbers of bytes for people.
+//! Numbers for people: of bytes, and of things.
+
+/// A number of things, in words: `1 key`, `2 keys`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    }
+}
 
 /// A number of bytes in the largest unit that leaves a whole one.
 pub fn size(bytes: u64) -> String {
@@ -22,6 +30,15 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_not_many() {
+        let counted = |count| counted(count, "entry", "entries");
+        assert_eq!(
+            [0, 1, 2].map(counted),
+            ["0 entries", "1 entry", "2 entries"]
+        );
+    }
 
     #[test]
     fn sizes_can_be_read() {

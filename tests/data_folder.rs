@@ -65,6 +65,21 @@ fn stop(mut server: Server) {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_named_in_full_and_how_to_name_another() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let output = quoin(folder.path(), &["--port", "0", "--data-dir", "file/data"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = said(&output);
+    let whole = folder.path().canonicalize().unwrap().join("file/data");
+    let expected = format!("cannot create data folder {}: ", whole.display());
+    assert!(
+        said.contains(&expected) && said.contains("--data-dir"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_start_line_tells_a_new_store_from_one_that_was_there() {
     if server::is_on_foundationdb() {
         return;

@@ -6,12 +6,15 @@
     clippy::panic
 )]
 
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "support/server.rs"]
 mod server;
 
 use std::path::Path;
 use std::process::Command;
 
+use authority::Authority;
 use quoin::layout::LAYOUT_VERSION;
 use server::Server;
 
@@ -142,13 +145,10 @@ fn a_server_that_has_the_store_open_is_asked() {
     // Without the password, and where no server is.
     let (code, said) = doctor(server.folder(), &flags[..4]);
     assert_eq!(code, 1, "{said}");
-    assert!(line(&said, "server").contains("--requirepass"), "{said}");
+    assert!(line(&said, "server").contains("--password-file"), "{said}");
     let (code, said) = doctor(server.folder(), &["--data-dir", "data", "--port", "1"]);
     assert_eq!(code, 1, "{said}");
-    assert!(
-        line(&said, "server").contains("--bind and --port"),
-        "{said}"
-    );
+    assert!(line(&said, "server").contains("--server"), "{said}");
     // Another server is not taken for it.
     let other = Server::start();
     let port = other.address().port().to_string();
@@ -164,6 +164,71 @@ fn a_server_that_has_the_store_open_is_asked() {
     server.signal("CONT");
     assert_eq!(code, 2, "{said}");
     assert!(line(&said, "server").contains("does not answer"), "{said}");
+}
+
+fn free_port() -> u16 {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
+}
+
+/// Asks for a healthy answer of this server.
+#[track_caller]
+fn finds(server: &Server, flags: &[&str], address: &str) {
+    let (code, said) = doctor(server.folder(), &[&["--data-dir", "data"], flags].concat());
+    assert_eq!(code, 0, "{said}");
+    let found = format!("process {} at {address}", server.process_id());
+    assert!(line(&said, "server").contains(&found), "{said}");
+}
+
+#[test]
+fn a_server_is_found_by_its_folder_wherever_it_listens() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let server = Server::start();
+    finds(&server, &[], &format!("redis://{}", server.address()));
+    let socket = server.folder().join("quoin.sock");
+    let socket = socket.to_str().unwrap();
+    // With a Unix socket, port 0 would be none.
+    let server = Server::start_with(&["--unixsocket", socket, "--port", &free_port().to_string()]);
+    finds(&server, &[], &format!("unix://{socket}"));
+    // Another way to the same server.
+    let tcp = format!("redis://{}", server.address());
+    finds(&server, &["--server", &tcp], &tcp);
+
+    let ours = Authority::new();
+    ours.sign("server");
+    let port = free_port();
+    let mut flags = ours.flags(port, "server", "yes");
+    flags.extend(["--port".to_owned(), "0".to_owned()]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Server::start_with(&flags);
+    let address = format!("rediss://127.0.0.1:{port}");
+    finds(&server, &[], &address);
+    let [ca, certificate, key] = ["ca.pem", "server.pem", "server.key"].map(|name| ours.text(name));
+    let files = ["--cacert", &ca, "--cert", &certificate, "--key", &key];
+    let flags = [&["--server", &address][..], &files].concat();
+    finds(&server, &flags, &address);
+}
+
+#[test]
+fn a_note_that_another_server_has_left_does_not_mislead() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let (server, other) = (Server::start(), Server::start());
+    let note = |server: &Server| server.folder().join("data/SERVER");
+    std::fs::copy(note(&other), note(&server)).unwrap();
+    let port = server.address().port();
+    let file = server.folder().join("quoin.toml");
+    std::fs::write(&file, format!("port = {port}\n")).unwrap();
+    let flags = ["--config", file.to_str().unwrap()];
+    finds(&server, &flags, &format!("redis://{}", server.address()));
+    // It goes with the server.
+    let mut other = other;
+    other.signal("TERM");
+    other.wait();
+    assert!(!note(&other).exists());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The worked examples of the documents are run as they stand: what `redis-cli` is shown to
-//! answer in docs/start/task-queues.md and README.md, and the programs in `examples/`.
+//! answer, page after page on one server as a reader goes through them, and the programs in
+//! `examples/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,16 +17,29 @@ mod resp;
 mod server;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use resp::{Connection, Value, Words};
 use server::Server;
 
 const GUIDE: &str = include_str!("../docs/start/task-queues.md");
-const README: &str = include_str!("../README.md");
 
+/// The pages in the order in which they are read: README, then those that docs/README.md lists.
+fn pages() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let list = read("docs/README.md");
+    let links = list.split("](").skip(1);
+    let listed = links.map(|rest| format!("docs/{}", rest.split(')').next().unwrap()));
+    let paths = std::iter::once("README.md".to_owned()).chain(listed);
+    paths
+        .map(|path| (read(&path), path))
+        .map(|(text, path)| (path, text))
+        .collect()
+}
 /// The blocks of a document in a language.
-fn blocks(document: &'static str, language: &str) -> Vec<&'static str> {
+fn blocks<'d>(document: &'d str, language: &str) -> Vec<&'d str> {
     let fence = format!("```{language}\n");
     let behind_each = document.split(fence.as_str()).skip(1);
     behind_each
@@ -46,6 +60,9 @@ fn shown(value: &Value) -> String {
                 vec![format!("\"{}\"", text.replace('"', "\\\""))]
             }
             Value::Blob(_, None) | Value::Aggregate(_, None) => vec!["(nil)".to_owned()],
+            Value::Aggregate(_, Some(items)) if items.is_empty() => {
+                vec!["(empty array)".to_owned()]
+            }
             Value::Aggregate(_, Some(items)) => {
                 let numbered = items.iter().enumerate().flat_map(|(number, item)| {
                     let mark = format!("{}) ", number + 1);
@@ -87,41 +104,91 @@ fn tokens(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Says the lines of a console to a server, and compares its answers; tokens of leases differ.
-fn play(console: &str, connection: &mut Connection) -> usize {
+/// What a console shows: commands, each with the answer below it, which may be missing. Those after
+/// `$ redis-cli` have a connection each; those after `>` have that of their console. The port of an
+/// example is that of a server of the page.
+fn steps(console: &str) -> Vec<(bool, String, String)> {
+    let mut steps: Vec<(bool, String, String)> = Vec::new();
+    let mut is_ours = false;
+    for line in console.lines() {
+        let alone = line.strip_prefix("$ redis-cli ");
+        if let Some(command) = alone.or_else(|| line.strip_prefix("> ")) {
+            let command = match command.strip_prefix("-p ") {
+                Some(rest) => rest.split_once(' ').unwrap().1,
+                None => command,
+            };
+            steps.push((alone.is_some(), command.to_owned(), String::new()));
+            is_ours = true;
+        } else if line.starts_with("$ ") {
+            is_ours = false;
+        } else if let Some((_, _, answer)) = steps.last_mut().filter(|_| is_ours) {
+            answer.push_str(line);
+            answer.push('\n');
+        }
+    }
+    steps
+}
+
+/// Says the lines of a console to a server, and compares its answers; tokens of leases differ. Without an
+/// answer a command of a session is only said, and one of `redis-cli` is for another server.
+fn play(console: &str, server: &Server) -> usize {
     let mut renamed: Vec<(String, String)> = Vec::new();
-    let steps = console.split("$ redis-cli ").skip(1);
+    let rename = |text: &str, renamed: &[(String, String)]| {
+        let renamed = renamed.iter();
+        renamed.fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    };
+    let mut session = Connection::open(server.address()).unwrap();
     let mut count = 0;
-    for step in steps {
-        let (line, expected) = step.split_once('\n').unwrap();
-        let line = renamed
-            .iter()
-            .fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
-        let reply = shown(&connection.command(&words(&line)).unwrap());
-        for (from, to) in tokens(expected).into_iter().zip(tokens(&reply)) {
+    for (is_alone, line, expected) in steps(console) {
+        if is_alone && expected.is_empty() {
+            continue;
+        }
+        let line = rename(&line, &renamed);
+        let reply = match is_alone {
+            true => Connection::open(server.address())
+                .unwrap()
+                .command(&words(&line)),
+            false => session.command(&words(&line)),
+        };
+        let reply = reply.unwrap();
+        if expected.is_empty() {
+            assert!(
+                !matches!(reply, Value::Line(b'-', _)),
+                "{line}: {}",
+                shown(&reply)
+            );
+            continue;
+        }
+        let reply = shown(&reply);
+        for (from, to) in tokens(&expected).into_iter().zip(tokens(&reply)) {
             renamed.push((from.to_owned(), to.to_owned()));
         }
-        let expected = renamed
-            .iter()
-            .fold(expected.trim().to_owned(), |text, (from, to)| {
-                text.replace(from, to)
-            });
-        assert_eq!(reply, expected, "redis-cli {line}");
+        assert_eq!(reply, rename(expected.trim(), &renamed), "redis-cli {line}");
         count += 1;
     }
     count
 }
 
 #[test]
-fn what_redis_cli_is_shown_to_answer_is_what_it_answers() {
-    for (document, least) in [(GUIDE, 6), (README, 6)] {
-        let server = Server::start();
-        let mut connection = Connection::open(server.address()).unwrap();
-        let played: usize = blocks(document, "console")
-            .iter()
-            .map(|console| play(console, &mut connection))
-            .sum();
-        assert!(played >= least, "only {played} commands were found");
+fn what_redis_cli_is_shown_to_answer_is_what_it_answers_page_after_page() {
+    let server = Server::start();
+    let mut played = Vec::new();
+    for (path, text) in pages() {
+        let consoles = blocks(&text, "console");
+        let count: usize = consoles.iter().map(|console| play(console, &server)).sum();
+        if count > 0 {
+            played.push((path, count));
+        }
+    }
+    let of = |page: &str| played.iter().find(|(path, _)| path.ends_with(page));
+    for (page, least) in [
+        ("README.md", 7),
+        ("quick-start.md", 8),
+        ("task-queues.md", 6),
+        ("security.md", 1),
+    ] {
+        let found = of(page).map_or(0, |(_, count)| *count);
+        assert!(found >= least, "{page}: {found} examples; {played:?}");
     }
 }
 

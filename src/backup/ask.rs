@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::bar::Bar;
 use super::folder;
-use crate::config::{Settings, own_address};
-use crate::redis_client::{Client, ClientError, other_folder};
+use crate::config::{LoadedSettings, server_places};
+use crate::redis_client::{Beside, BesideError, Client, ClientError, connect_beside, login_hint};
 
 /// Time between two requests for the progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ pub enum AskError {
     /// It does not listen at the address of the settings.
     #[error(
         "a server has {} open, but none answers at {address}: {source}; say where it listens with \
-         --bind and --port", folder.display()
+         --server", folder.display()
     )]
     Connect {
         /// The data folder.
@@ -40,7 +40,7 @@ pub enum AskError {
         source: io::Error,
     },
     /// It replied with an error.
-    #[error("{address} answers: {reply}")]
+    #[error("{address} answers: {reply}{}", login_hint(reply))]
     Refused {
         /// The server.
         address: String,
@@ -50,7 +50,7 @@ pub enum AskError {
     /// Another server listens there.
     #[error(
         "the server at {address} has not {} open but {theirs}; say where the right one listens with \
-         --bind and --port", ours.display()
+         --server", ours.display()
     )]
     OtherServer {
         /// The server.
@@ -89,18 +89,25 @@ impl AskError {
 }
 
 /// Makes the server that uses the settings' data folder write a backup. Returns its path.
-pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
-    let address = own_address(settings);
-    let data_dir = &settings.data_dir;
+pub(super) fn ask(
+    loaded: &LoadedSettings,
+    beside: &Beside,
+    bar: &mut Bar,
+) -> Result<PathBuf, AskError> {
+    let data_dir = &loaded.settings.data_dir;
     let failed = |error| AskError::of(error, data_dir);
-    let mut client = Client::connect(&address).map_err(failed)?;
-    if let Some(theirs) = other_folder(&mut client, data_dir).map_err(failed)? {
-        return Err(AskError::OtherServer {
-            address: address.to_string(),
-            ours: data_dir.clone(),
-            theirs,
-        });
-    }
+    let places = server_places(loaded, beside);
+    let (mut client, _) = match connect_beside(&places, data_dir, None) {
+        Ok(connected) => connected,
+        Err(BesideError::Client(error)) => return Err(failed(error)),
+        Err(BesideError::OtherServer { address, theirs }) => {
+            return Err(AskError::OtherServer {
+                address: address.to_string(),
+                ours: data_dir.clone(),
+                theirs,
+            });
+        }
+    };
     for _ in 0..TRIES_MAX {
         let before = Persistence::of(&mut client).map_err(failed)?;
         if before.is_running() {

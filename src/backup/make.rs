@@ -13,7 +13,8 @@ use super::service::Retention;
 use super::write::write;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, StoreKind};
-use crate::size::size;
+use crate::redis_client::Beside;
+use crate::size::{counted, size};
 use crate::store::StoreError;
 use crate::store::embedded::{
     EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, inspect,
@@ -67,8 +68,9 @@ impl std::fmt::Display for Made {
         let path = self.copy.as_ref().unwrap_or(&self.path);
         write!(
             f,
-            "{}: {rows} rows up to commit {}, {}, verified",
+            "{}: {} up to commit {}, {}, verified",
             path.display(),
+            counted(rows, "row", "rows"),
             self.header.commit,
             size(file_bytes)
         )
@@ -82,6 +84,8 @@ pub struct Options {
     pub to: Option<PathBuf>,
     /// How many backups of the store to keep in that folder; the settings say it if this does not.
     pub keep: Option<u32>,
+    /// How the server that has the folder open is asked.
+    pub beside: Beside,
 }
 
 /// Makes a backup of the store that the settings name.
@@ -130,7 +134,7 @@ pub fn make(loaded: &LoadedSettings, options: &Options) -> Result<Made, MakeErro
             (write_stopped(store, to.unwrap_or(&own), &mut bar)?, None)
         }
         // The server removes what is old in its own folder, and in its archive.
-        None => (ask(settings, &mut bar)?, to),
+        None => (ask(loaded, &options.beside, &mut bar)?, to),
     };
     let (header, totals) = verify(&path, &mut bar)?;
     let copy = match copies_to {

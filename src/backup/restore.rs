@@ -13,6 +13,7 @@ use super::error::BackupError;
 use super::format::Header;
 use super::make::verify;
 use super::read::BackupFile;
+use crate::size::counted;
 use crate::store::embedded::{
     ArchiveError, Limit, Reached, Restoration, RestoreError, read_archive,
 };
@@ -156,9 +157,11 @@ pub struct Restored {
 
 impl fmt::Display for Restored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} rows", self.folder.display(), self.rows)?;
+        let rows = counted(self.rows, "row", "rows");
+        write!(f, "{}: {rows}", self.folder.display())?;
         if self.replayed > 0 {
-            write!(f, " and {} archived commits", self.replayed)?;
+            let commits = counted(self.replayed, "archived commit", "archived commits");
+            write!(f, " and {commits}")?;
         }
         write!(f, ", up to {}", self.reached)
     }

@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::config::load::FILE_VARIABLE;
 use crate::config::table::{SETTINGS, SettingRow};
+use crate::redis_client::Beside;
 
 pub(super) const CHECK_CONFIG: &str = "check-config";
 pub(super) const RESTORE: &str = "restore";
@@ -142,10 +143,10 @@ fn backup_command() -> Command {
         .about("Make a backup of the embedded store, beside a running server or without one")
         .after_help(
             "Takes the options of the server. Where a server has --data-dir open it is \
-             asked, by --bind, --port and\n--requirepass, for a backup in the folder `backups` of \
-             it (BGSAVE), which serves clients meanwhile; else\nthe backup is made here. It is \
-             read again, and compared with its checksums. Exits with 0 where it is good,\nelse \
-             with 1. docs/operate/backup.md tells more.",
+             asked for a backup in the folder\n`backups` of it (BGSAVE), which serves clients \
+             meanwhile; else the backup is made here. It is read again, and\ncompared with its \
+             checksums. Exits with 0 where it is good, else with 1. docs/operate/backup.md tells \
+             more.",
         )
         .arg(
             Arg::new(TO_FLAG)
@@ -167,11 +168,18 @@ fn backup_command() -> Command {
                      backups-keep]",
                 ),
         )
+        .args(server_flags())
         .args(SETTINGS.iter().map(|row| {
             flag(row)
                 .help_heading("Which store")
                 .hide(!BACKUP_SETTINGS.contains(&row.name))
         }))
+}
+
+/// The flags by which a tool asks the server that has the folder open.
+fn server_flags() -> impl Iterator<Item = Arg> {
+    let flags = Beside::flags().into_iter();
+    flags.map(|flag| flag.help_heading("The server that has the folder open"))
 }
 
 /// The settings that say which store is backed up, and how its server is asked.
@@ -202,7 +210,7 @@ fn doctor_command() -> Command {
              over, do counters agree. Says one\nline for each check: ok, warn or fail, what it \
              found, and what to do. On a \
              cluster servers may\nrun meanwhile. A server that has an embedded store open is \
-             asked instead, by --bind, --port\nand --requirepass. Without --repair nothing that \
+             asked instead. Without --repair\nnothing that \
              belongs to keys is changed.\n\n\
              Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
              where\nsomething is wrong or the store cannot be used. docs/operate/doctor.md tells more.",
@@ -219,6 +227,7 @@ fn doctor_command() -> Command {
             OFFLINE_FLAG,
             "No server uses the store: then --repair also removes what a running one might need",
         ))
+        .args(server_flags())
         .args(SETTINGS.iter().map(|row| {
             flag(row)
                 .help_heading("Which store")

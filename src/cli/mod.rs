@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use crate::backup;
 use crate::config::error::suggest;
@@ -15,6 +15,7 @@ use crate::config::{ConfigError, LoadedSettings};
 use crate::doctor;
 use crate::export;
 use crate::import;
+use crate::redis_client::Beside;
 
 mod documents;
 mod grammar;
@@ -36,6 +37,9 @@ const FLAGS_OF_OTHERS: [(&str, &str); 7] = [
     ("--host", "bind"),
 ];
 
+/// Words by which other programs start their servers.
+const NAMES_OF_THE_SERVER: [&str; 5] = ["daemon", "run", "serve", "server", "start"];
+
 /// What the program is asked to do.
 #[derive(Debug)]
 pub enum Invocation {
@@ -44,9 +48,9 @@ pub enum Invocation {
     /// Show the settings in effect and where each came from.
     CheckConfig(LoadedSettings),
     /// Look whether the store is as it should be.
-    Doctor(LoadedSettings, doctor::Options),
+    Doctor(LoadedSettings, doctor::Options, Box<Beside>),
     /// Make a backup of the embedded store.
-    Backup(LoadedSettings, backup::Options),
+    Backup(LoadedSettings, Box<backup::Options>),
     /// Make a store of a backup.
     Restore(Box<backup::RestoreOptions>),
     /// Give the free space in a stopped store's data file back to the disk.
@@ -66,6 +70,7 @@ pub fn parse(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Invocation, ConfigError> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let variables: Vec<(OsString, OsString)> = variables.into_iter().collect();
     // These are not among those that clap's own `help` would know all of.
     if let [_, first, second] = arguments.as_mut_slice()
         && first == HELP
@@ -79,7 +84,7 @@ pub fn parse(
     {
         return match import::parse(behind.iter().cloned(), variables) {
             Ok(options) => Ok(Invocation::Import(Box::new(options))),
-            Err(error) => text_or_error(&error, plain_error),
+            Err(error) => text_or_error(&error, &import::command()),
         };
     }
     if let [_, name, behind @ ..] = arguments.as_slice()
@@ -87,7 +92,7 @@ pub fn parse(
     {
         return match export::parse(behind.iter().cloned(), variables) {
             Ok(options) => Ok(Invocation::Export(Box::new(options))),
-            Err(error) => text_or_error(&error, plain_error),
+            Err(error) => text_or_error(&error, &export::command()),
         };
     }
     if let [_, name, behind @ ..] = arguments.as_slice()
@@ -95,12 +100,18 @@ pub fn parse(
     {
         return match backup::parse_restore(behind.iter().cloned()) {
             Ok(options) => Ok(Invocation::Restore(Box::new(options))),
-            Err(error) => text_or_error(&error, plain_error),
+            Err(error) => text_or_error(&error, &backup::restore_command()),
         };
     }
-    let matches = match command().try_get_matches_from(arguments) {
+    let whole = command();
+    let named = arguments
+        .iter()
+        .skip(1)
+        .find_map(|word| whole.find_subcommand(word));
+    let asked = named.unwrap_or(&whole).clone();
+    let matches = match whole.try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => return text_or_error(&error, usage_error),
+        Err(error) => return text_or_error(&error, &asked),
     };
     refuse_settings(&matches)?;
     if matches.subcommand_name() == Some(VERSION) {
@@ -112,12 +123,18 @@ pub fn parse(
         _ => {}
     }
     let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
-    let loaded = load(file, variables, flags(&matches))?;
-    Ok(match matches.subcommand_name() {
-        Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
-        Some(DOCTOR) => Invocation::Doctor(loaded, doctor_options(&matches)),
-        Some(BACKUP) => Invocation::Backup(loaded, backup_options(&matches)),
-        Some(COMPACT) => Invocation::Compact(loaded),
+    let loaded = load(file, variables.iter().cloned(), flags(&matches))?;
+    Ok(match matches.subcommand() {
+        Some((CHECK_CONFIG, _)) => Invocation::CheckConfig(loaded),
+        Some((DOCTOR, own)) => {
+            let beside = beside(own, &variables)?;
+            Invocation::Doctor(loaded, doctor_options(own), Box::new(beside))
+        }
+        Some((BACKUP, own)) => {
+            let options = backup_options(own, &variables)?;
+            Invocation::Backup(loaded, Box::new(options))
+        }
+        Some((COMPACT, _)) => Invocation::Compact(loaded),
         _ => Invocation::Run(loaded),
     })
 }
@@ -144,36 +161,36 @@ fn refuse_settings(matches: &ArgMatches) -> Result<(), ConfigError> {
     }
 }
 
-fn doctor_options(matches: &ArgMatches) -> doctor::Options {
-    let is_set = |name: &str| {
-        let doctor = matches.subcommand_matches(DOCTOR);
-        doctor.is_some_and(|doctor| doctor.get_flag(name))
-    };
+fn beside(own: &ArgMatches, variables: &[(OsString, OsString)]) -> Result<Beside, ConfigError> {
+    Beside::parse(own, variables).map_err(ConfigError::Usage)
+}
+
+fn doctor_options(own: &ArgMatches) -> doctor::Options {
     doctor::Options {
-        repairs: is_set(REPAIR_FLAG),
-        is_deep: is_set(DEEP_FLAG),
-        is_offline: is_set(OFFLINE_FLAG),
+        repairs: own.get_flag(REPAIR_FLAG),
+        is_deep: own.get_flag(DEEP_FLAG),
+        is_offline: own.get_flag(OFFLINE_FLAG),
     }
 }
 
-fn backup_options(matches: &ArgMatches) -> backup::Options {
-    let backup = matches.subcommand_matches(BACKUP);
-    backup::Options {
-        to: backup.and_then(|backup| backup.get_one(TO_FLAG).cloned()),
-        keep: backup.and_then(|backup| backup.get_one(KEEP_FLAG).copied()),
-    }
+fn backup_options(
+    own: &ArgMatches,
+    variables: &[(OsString, OsString)],
+) -> Result<backup::Options, ConfigError> {
+    Ok(backup::Options {
+        to: own.get_one(TO_FLAG).cloned(),
+        keep: own.get_one(KEEP_FLAG).copied(),
+        beside: beside(own, variables)?,
+    })
 }
 
 /// Help and version come as errors too.
-fn text_or_error(
-    error: &clap::Error,
-    describe: fn(&clap::Error) -> String,
-) -> Result<Invocation, ConfigError> {
+fn text_or_error(error: &clap::Error, asked: &Command) -> Result<Invocation, ConfigError> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             Ok(Invocation::Print(error.to_string()))
         }
-        _ => Err(ConfigError::Usage(describe(error))),
+        _ => Err(ConfigError::Usage(usage_error(error, asked))),
     }
 }
 
@@ -184,44 +201,46 @@ fn flags(matches: &ArgMatches) -> Vec<(&'static SettingRow, String)> {
         .collect()
 }
 
-/// What clap says.
-fn plain_error(error: &clap::Error) -> String {
+/// What clap says, and what was probably meant: `asked` is the command that was given.
+fn usage_error(error: &clap::Error, asked: &Command) -> String {
     let text = error.to_string();
     let text = text.trim_end();
-    text.strip_prefix("error: ").unwrap_or(text).to_owned()
-}
-
-/// What clap says, and what was probably meant.
-fn usage_error(error: &clap::Error) -> String {
-    let text = plain_error(error);
+    let text = text.strip_prefix("error: ").unwrap_or(text);
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(given)) => given.as_str(),
         _ => "",
     };
-    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let first = match error.kind() {
         ErrorKind::UnknownArgument => {
-            format!("{first}{}", meant_flag(context(ContextKind::InvalidArg)))
+            let given = context(ContextKind::InvalidArg);
+            format!("{first}{}", meant_flag(given, asked))
         }
         ErrorKind::InvalidSubcommand => unknown_command(context(ContextKind::InvalidSubcommand)),
-        _ => return text,
+        _ => return text.to_owned(),
     };
-    format!("{first}\n{rest}")
+    // The suggestion above takes the place of clap's.
+    let rest = rest.lines().filter(|line| !line.contains("tip: "));
+    let rest: Vec<&str> = rest.skip_while(|line| line.is_empty()).collect();
+    format!("{first}\n\n{}", rest.join("\n"))
 }
 
 /// The flag that was probably meant, in words, or nothing.
-fn meant_flag(given: &str) -> String {
-    if let Some((_, name)) = FLAGS_OF_OTHERS.iter().find(|(other, _)| *other == given) {
+fn meant_flag(given: &str, asked: &Command) -> String {
+    let takes_settings = asked.get_arguments().any(|one| one.get_id() == "port");
+    if takes_settings
+        && let Some((_, name)) = FLAGS_OF_OTHERS.iter().find(|(other, _)| *other == given)
+    {
         return format!("; did you mean '--{name}'?");
     }
-    let known: Vec<String> = SETTINGS
-        .iter()
-        .map(|row| row.name)
-        .chain([FILE_FLAG, HELP, VERSION])
+    let own = asked.get_arguments().filter_map(Arg::get_long);
+    let known: Vec<String> = own
+        .chain([FILE_FLAG].into_iter().filter(|_| takes_settings))
+        .chain([HELP])
         .map(|name| format!("--{name}"))
         .collect();
-    hints::of_redis(given.trim_start_matches('-'))
-        .unwrap_or_else(|| suggest(given, known.iter().map(String::as_str)))
+    let of_redis = hints::of_redis(given.trim_start_matches('-')).filter(|_| takes_settings);
+    of_redis.unwrap_or_else(|| suggest(given, known.iter().map(String::as_str)))
 }
 
 /// A word that is no command: Redis takes the name of a settings file there.
@@ -231,6 +250,9 @@ fn unknown_command(given: &str) -> String {
             "no such command: '{given}'; a settings file is named by --config, and is TOML, unlike a \
              redis.conf: quoin --config quoin.toml"
         );
+    }
+    if NAMES_OF_THE_SERVER.contains(&given) {
+        return format!("no such command: '{given}'; quoin without a command is the server");
     }
     let command = command();
     let known = command.get_subcommands().map(Command::get_name);

@@ -127,6 +127,35 @@ fn flags_that_others_have_name_ours() {
 }
 
 #[test]
+fn a_wrong_flag_of_a_command_names_the_nearest_of_its_own() {
+    for (line, meant) in [
+        ("quoin backup --too x", "--to"),
+        ("quoin backup --usr x", "--user"),
+        ("quoin backup --prot 1", "--port"),
+        ("quoin doctor --repare", "--repair"),
+        ("quoin doctor --pasword x", "--password"),
+        ("quoin compact --datadir x", "--data-dir"),
+        ("quoin check-config --confg x", "--config"),
+        ("quoin export --too x", "--to"),
+        ("quoin export --form x", "--from"),
+        ("quoin import --from x --replase", "--replace"),
+        ("quoin restore --form x", "--from"),
+        ("quoin restore --data-dri x", "--data-dir"),
+    ] {
+        let said = refusal(line);
+        assert!(
+            said.ends_with(&format!("found; did you mean '{meant}'?")),
+            "{line}: {said}"
+        );
+    }
+    let whole = run("quoin export --too x").unwrap_err().to_string();
+    assert!(
+        !whole.contains("tip:") && whole.contains("Usage: quoin export"),
+        "{whole}"
+    );
+}
+
+#[test]
 fn a_settings_file_without_its_flag_names_the_flag() {
     for file in ["redis.conf", "/etc/quoin"] {
         let said = refusal(&format!("quoin {file}"));
@@ -135,6 +164,12 @@ fn a_settings_file_without_its_flag_names_the_flag() {
                 "no such command: '{file}'; a settings file is named by --config"
             )),
             "{said}"
+        );
+    }
+    for word in NAMES_OF_THE_SERVER {
+        assert_eq!(
+            refusal(&format!("quoin {word}")),
+            format!("no such command: '{word}'; quoin without a command is the server")
         );
     }
     assert_eq!(
@@ -172,7 +207,7 @@ fn the_help_of_doctor_shows_what_says_which_store_it_is() {
         "quoin doctor --port 7 --data-dir x",
         "quoin --port 7 --data-dir x doctor",
     ] {
-        let Ok(Invocation::Doctor(loaded, _)) = run(line) else {
+        let Ok(Invocation::Doctor(loaded, _, _)) = run(line) else {
             panic!("{line}");
         };
         assert_eq!(loaded.settings.port, 7, "{line}");

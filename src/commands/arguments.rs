@@ -80,6 +80,14 @@ pub fn double(argument: &[u8]) -> Result<f64, CommandError> {
     parse_double(argument).ok_or(CommandError::NotAFloat)
 }
 
+/// A floating-point number, or a refusal of the caller's.
+///
+/// # Errors
+/// `message`, a whole error line.
+pub fn double_or(argument: &[u8], message: &'static str) -> Result<f64, CommandError> {
+    parse_double(argument).ok_or(CommandError::text(message))
+}
+
 /// Whether an argument is this word, in whatever case.
 pub fn is_word(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use super::flags::Flags;
+use super::grammar::Syntax;
 use super::resolve::{Refusal, resolve};
-use super::row::{Handler, Row};
+use super::row::{Group, Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::StoreError;
@@ -143,7 +144,7 @@ pub async fn call_once(
                 context = context.in_script();
             }
             let result = handler(&context, arguments).await;
-            let ended = end(unit, savepoint, result).map(to_reply);
+            let ended = end(unit, savepoint, result).map(|result| reply_of(row, result));
             note_reads(AnyUnit::Write(unit), invocation);
             ended
         }
@@ -156,7 +157,7 @@ pub async fn call_once(
             context.lacks_named_keys = origin.lacks_named_keys;
             let result = handler(&context, arguments).await;
             note_reads(AnyUnit::Write(unit), invocation);
-            check(result).map(to_reply)
+            check(result).map(|result| reply_of(row, result))
         }
         Handler::Script(handler) => {
             let any = AnyUnit::Write(unit);
@@ -194,7 +195,7 @@ pub async fn call_read(
             context.lacks_named_keys = invocation.origin.lacks_named_keys;
             let result = handler(&context, arguments).await;
             note_reads(AnyUnit::Read(unit), invocation);
-            check(result).map(to_reply)
+            check(result).map(|result| reply_of(invocation.row, result))
         }
         Handler::Script(handler) => {
             let unit = AnyUnit::Read(unit);
@@ -267,6 +268,19 @@ pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandErro
         }
         Ok(value) => Ok(Ok(value)),
     }
+}
+
+/// [`to_reply`], where a syntax error of a command that Redis does not have says what is expected.
+fn reply_of(row: &Row, result: Result<Reply, CommandError>) -> Reply {
+    let is_own = matches!(row.group, Group::PriorityQueue | Group::TaskQueue);
+    to_reply(result.map_err(|error| match error {
+        CommandError::Syntax if is_own => {
+            let name = row.name.to_uppercase();
+            let expected = Syntax(row.arguments);
+            CommandError::Text(format!("ERR syntax error, expected {name} {expected}").into())
+        }
+        error => error,
+    }))
 }
 
 /// An error of the command is its reply.

@@ -52,9 +52,10 @@ pub fn reference() -> String {
          of each, and exits with 0. If anything is wrong, it lists all of it and exits with 1, or with\n\
          2 for a wrong command line. Unknown keys and unknown `QUOIN_*` variables are errors. An empty\n\
          variable counts as not set. A number may be quoted.\n\n\
-         Kubernetes creates such variables for a service called `quoin`: choose another name, or set\n\
-         `enableServiceLinks: false`. Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or\n\
-         `QUOIN_IMPORT_` belong to tests, benchmarks and `quoin import` (docs/start/migration.md).\n\n\
+         Variables that Kubernetes creates for a service called `quoin` (`QUOIN_SERVICE_HOST`,\n\
+         `QUOIN_PORT=tcp://…`) are no settings: the server names them in a warning and ignores them.\n\
+         Those that begin with `QUOIN_CLIENT_`, `QUOIN_IMPORT_` or `QUOIN_EXPORT_` are for the tools\n\
+         (docs/operate/security.md), `QUOIN_TEST_` and `QUOIN_BENCH_` for tests and benchmarks.\n\n\
          `CONFIG SET` changes the settings marked *yes* in a running server. `CONFIG REWRITE` writes\n\
          them to the settings file, and users. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
          `CONFIG SET` accepts one of them, it is remembered until the server stops, without effect.\n\n\

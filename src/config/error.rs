@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::origin::Origin;
+use crate::size::counted;
 
 /// Why the settings or the command line are not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +100,11 @@ const SHOWN_MAX: usize = 40;
 fn as_toml(known: &[String], others: usize) -> String {
     let others = match others {
         0 => String::new(),
-        others => format!("{others} lines are of settings that Quoin has not"),
+        others => {
+            let count = u64::try_from(others).unwrap_or(u64::MAX);
+            let lines = counted(count, "line is of a setting", "lines are of settings");
+            format!("{lines} that Quoin has not")
+        }
     };
     if known.is_empty() {
         return others;
@@ -159,7 +164,7 @@ pub(crate) fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> 
     known
         .map(|name| (distance(&given, &name.to_ascii_lowercase()), name))
         .min()
-        .filter(|&(distance, name)| distance <= name.len().div_ceil(2))
+        .filter(|&(distance, name)| distance <= name.len().div_ceil(3))
         .map(|(_, name)| format!("; did you mean '{name}'?"))
         .unwrap_or_default()
 }

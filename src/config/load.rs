@@ -17,11 +17,18 @@ use super::settings::{LogLevel, Settings, StoreKind};
 use super::table::{SETTINGS, SettingRow};
 use super::users::{self, FileUsers, UsersEntry};
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
+use crate::size::counted;
 
 /// The variable that names the settings file.
 pub(crate) const FILE_VARIABLE: &str = "QUOIN_CONFIG";
-/// Variables with these beginnings belong to the tests and benchmarks, not to the server.
-const FOREIGN_PREFIXES: [&str; 3] = ["QUOIN_TEST_", "QUOIN_BENCH_", "QUOIN_IMPORT_"];
+/// Variables with these beginnings belong to the tests, the benchmarks and the tools, not to the server.
+const FOREIGN_PREFIXES: [&str; 5] = [
+    "QUOIN_TEST_",
+    "QUOIN_BENCH_",
+    "QUOIN_CLIENT_",
+    "QUOIN_EXPORT_",
+    "QUOIN_IMPORT_",
+];
 
 /// Settings together with where each came from.
 #[derive(Debug, Clone)]
@@ -32,6 +39,8 @@ pub struct LoadedSettings {
     pub file: Option<PathBuf>,
     /// The users that the file names, if it does.
     pub users: Option<FileUsers>,
+    /// Variables that Kubernetes makes for a service whose name begins with `quoin`, which are no settings.
+    pub of_services: Vec<String>,
     origins: Vec<(&'static str, Origin)>,
     sources: Sources,
 }
@@ -56,6 +65,7 @@ impl LoadedSettings {
             settings: Settings::default(),
             file: None,
             users: None,
+            of_services: Vec::new(),
             origins: Vec::new(),
             sources: Sources::default(),
         }
@@ -90,9 +100,13 @@ impl LoadedSettings {
             text.push_str(&format!("{line:<44} # {origin}\n"));
         }
         if let Some(users) = &self.users {
-            let (count, origin) = (users.definitions.len(), &users.origin);
-            let line = format!("# user: {count} users, which are not shown");
+            let count = u64::try_from(users.definitions.len()).unwrap_or(u64::MAX);
+            let (users, origin) = (counted(count, "user", "users"), &users.origin);
+            let line = format!("# user: {users}, not shown");
             text.push_str(&format!("{line:<44} # {origin}\n"));
+        }
+        for name in &self.of_services {
+            text.push_str(&format!("# {name} is of a service, and ignored\n"));
         }
         text
     }
@@ -140,6 +154,31 @@ impl LoadedSettings {
         })?;
         self.set(row, &value, origin)
     }
+}
+
+/// Whether Kubernetes makes a variable of this name for a service `quoin` or `quoin-…`, or Docker for a
+/// link: `QUOIN_SERVICE_HOST`, `QUOIN_PORT_6379_TCP_ADDR`, and `QUOIN_PORT` with an address.
+fn is_of_service(name: &str, value: &OsString) -> bool {
+    let is_row = SETTINGS.iter().any(|row| row.environment() == name);
+    let is_address = value.to_str().is_some_and(|value| {
+        let schemes = ["tcp://", "udp://", "sctp://"];
+        schemes.iter().any(|scheme| value.starts_with(scheme))
+    });
+    if name.ends_with("_PORT") && is_address {
+        return true;
+    }
+    if is_row {
+        return false;
+    }
+    let has = |part: &str| name.contains(part) || name.ends_with(part.trim_end_matches('_'));
+    if has("_SERVICE_HOST_") || has("_SERVICE_PORT_") {
+        return true;
+    }
+    name.split_once("_PORT_").is_some_and(|(_, rest)| {
+        let (port, protocol) = rest.split_once('_').unwrap_or_default();
+        let protocol = protocol.split('_').next().unwrap_or_default();
+        port.parse::<u16>().is_ok() && ["TCP", "UDP", "SCTP"].contains(&protocol)
+    })
 }
 
 /// A value as an error shows it.
@@ -214,7 +253,9 @@ pub fn load(
         }
     }
     for (name, value) in variables {
-        if name != FILE_VARIABLE {
+        if is_of_service(&name, &value) {
+            loaded.of_services.push(name);
+        } else if name != FILE_VARIABLE {
             errors.extend(loaded.set_from_variable(name, value).err());
         }
     }

@@ -25,7 +25,8 @@ mod users;
 pub use error::ConfigError;
 pub use load::LoadedSettings;
 pub use origin::Origin;
-pub(crate) use own_address::own_address;
+pub(crate) use own_address::{note_server, remove_note, server_places};
+pub(crate) use parameters::is_secret;
 pub use runtime::{RuntimeConfig, TlsChange};
 pub use settings::{
     FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,

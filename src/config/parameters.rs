@@ -8,6 +8,7 @@
 //! DEBUG is there for everyone.
 
 use super::special;
+use super::table::SETTINGS;
 use super::value::Kind::{self, Bytes, Integer, OneOf, Secret, SomeOf, Special, Text, YesNo};
 
 const I32_MIN: i128 = i32::MIN as i128;
@@ -237,21 +238,31 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("tls-replication", "", YesNo, "no").immutable(),
     row("tls-prefer-server-ciphers", "", YesNo, "no").immutable(),
     row("tls-session-caching", "", YesNo, "yes").immutable(),
-    row("tls-key-file-pass", "", Text, "").immutable(),
+    row("tls-key-file-pass", "", Secret, "").immutable(),
     row("tls-client-cert-file", "", Text, "").immutable(),
     row("tls-client-key-file", "", Text, "").immutable(),
-    row("tls-client-key-file-pass", "", Text, "").immutable(),
+    row("tls-client-key-file-pass", "", Secret, "").immutable(),
     row("tls-dh-params-file", "", Text, "").immutable(),
     row("tls-ciphers", "", Text, "").immutable(),
     row("tls-ciphersuites", "", Text, "").immutable(),
 ];
+
+/// Whether the value of a setting or parameter of this name is secret.
+pub(crate) fn is_secret(name: &[u8]) -> bool {
+    let is_it = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
+    let settings = SETTINGS.iter().filter(|row| row.is_secret());
+    let parameters = PARAMETERS.iter().filter(|row| matches!(row.kind, Secret));
+    settings.map(|row| row.name).any(is_it)
+        || parameters
+            .flat_map(|row| [row.name, row.alias])
+            .any(|known| !known.is_empty() && is_it(known))
+}
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::config::table::SETTINGS;
 
     #[test]
     fn every_default_is_in_its_usual_form() {

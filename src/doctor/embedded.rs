@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::config::{Fsync, LoadedSettings};
-use crate::size::size;
+use crate::redis_client::Beside;
+use crate::size::{counted, size};
 use crate::store::Store;
 use crate::store::embedded::{
     CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, Refusal,
@@ -15,7 +16,12 @@ use super::progress::Progress;
 use super::report::{Level, Line};
 use super::running;
 
-pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
+pub(super) async fn look(
+    loaded: &LoadedSettings,
+    options: Options,
+    beside: &Beside,
+    show: &mut dyn FnMut(&Line),
+) {
     let settings = &loaded.settings;
     let folder: &Path = &settings.data_dir;
     let origin = loaded.origin("data-dir");
@@ -45,7 +51,7 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
     );
     show(&Line::ok("folder", text));
     if is_in_use(folder) {
-        return beside_server(loaded, options, show);
+        return beside_server(loaded, options, beside, show);
     }
     show(&journal(&inspection));
     show(&checkpoint(&inspection));
@@ -83,8 +89,13 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
 }
 
 /// A server has the folder open, so only that server can say how it does.
-fn beside_server(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
-    running::look(&loaded.settings, show);
+fn beside_server(
+    loaded: &LoadedSettings,
+    options: Options,
+    beside: &Beside,
+    show: &mut dyn FnMut(&Line),
+) {
+    running::look(loaded, beside, show);
     if options.is_deep || options.repairs {
         let text = "--deep and --repair need the folder, which the server has open: stop it first";
         show(&Line::new(Level::Warn, "lock", text));
@@ -110,15 +121,18 @@ fn rows(store: &EmbeddedStore, show: &mut dyn FnMut(&Line)) -> bool {
         }
     };
     if verified.damaged == 0 {
-        let text = format!("{} rows, all as they were written", verified.rows);
+        let text = format!(
+            "{}, all as they were written",
+            counted(verified.rows, "row", "rows")
+        );
         show(&Line::ok(NAME, text));
         return true;
     }
     let text = format!(
-        "{} of {} rows are damaged: {}; what needs them gets an error, and the checks below may not \
+        "{} of {} damaged: {}; what needs them gets an error, and the checks below may not \
          come to their ends: restore a backup",
         verified.damaged,
-        verified.rows,
+        counted(verified.rows, "row", "rows"),
         verified.examples.join(", ")
     );
     show(&Line::new(Level::Fail, NAME, text));
@@ -171,8 +185,9 @@ fn journal(inspection: &Inspection) -> Line {
     let text = match last {
         None => format!("empty, {}", size(bytes)),
         Some(last) => format!(
-            "{records} whole records up to number {last}, {} in {} files; what the data file \
+            "{} up to number {last}, {} in {} files; what the data file \
              lacks of them is applied when the store is opened",
+            counted(records, "whole record", "whole records"),
             size(bytes),
             inspection.journal.len()
         ),

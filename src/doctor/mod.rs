@@ -23,11 +23,12 @@ mod tests;
 use std::io;
 
 use crate::config::{LoadedSettings, StoreKind};
+use crate::redis_client::Beside;
 
 pub use examine::Options;
 pub use report::{Level, Line};
 
-/// Looks at the store that the settings name, shows each line when it is known, and answers how
+/// Looks at the store that the settings name, or asks the server that has it open (`beside`), shows each line when it is known, and answers how
 /// bad the worst is.
 ///
 /// # Errors
@@ -36,6 +37,7 @@ pub use report::{Level, Line};
 pub fn run(
     loaded: &LoadedSettings,
     options: Options,
+    beside: &Beside,
     show: &mut dyn FnMut(&Line),
 ) -> io::Result<Level> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -48,7 +50,7 @@ pub fn run(
     };
     runtime.block_on(async {
         match loaded.settings.store {
-            StoreKind::Embedded => embedded::look(loaded, options, &mut show).await,
+            StoreKind::Embedded => embedded::look(loaded, options, beside, &mut show).await,
             StoreKind::Fdb => look_at_cluster(loaded, options, &mut show).await,
         }
     });

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::report::{Level, Line};
 use super::target::LATENCY_TRIES;
-use crate::config::{Settings, own_address};
-use crate::redis_client::{Address, Client, ClientError, other_folder};
-use crate::size::size;
+use crate::config::{LoadedSettings, server_places};
+use crate::redis_client::{
+    Address, Beside, BesideError, Client, ClientError, Places, connect_beside,
+};
+use crate::size::{counted, size};
 
 /// Time in which the server must answer each question. A health check should not wait longer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -19,31 +21,34 @@ const CLIENTS_TENTHS_MAX: u64 = 9;
 /// A key that no client has: reading it asks the store.
 const KEY_READ: &str = "quoin:doctor";
 
-/// Asks the server at the settings' address, and shows a line for each thing that it says.
-pub(super) fn look(settings: &Settings, show: &mut dyn FnMut(&Line)) {
-    let address = own_address(settings);
-    if let Err(line) = ask(&address, &settings.data_dir, show) {
+/// Asks the server that has the settings' data folder open, and shows a line for each thing that it says.
+pub(super) fn look(loaded: &LoadedSettings, beside: &Beside, show: &mut dyn FnMut(&Line)) {
+    let places = server_places(loaded, beside);
+    if let Err(line) = ask(&places, &loaded.settings.data_dir, show) {
         show(&line);
     }
 }
 
-fn ask(address: &Address, folder: &Path, show: &mut dyn FnMut(&Line)) -> Result<(), Line> {
+fn ask(places: &Places, folder: &Path, show: &mut dyn FnMut(&Line)) -> Result<(), Line> {
     let unanswered = |error| no_answer(&error);
-    let mut client = Client::connect_within(address, ANSWER_MAX).map_err(unanswered)?;
-    if let Some(theirs) = other_folder(&mut client, folder).map_err(unanswered)? {
-        let text = format!(
-            "a server has {} open, but the one at {address} has {theirs} open: say where the right \
-             one listens with --bind and --port",
-            folder.display()
-        );
-        return Err(Line::new(Level::Warn, SERVER, text));
-    }
+    let (mut client, address) = match connect_beside(places, folder, Some(ANSWER_MAX)) {
+        Ok(connected) => connected,
+        Err(BesideError::Client(error)) => return Err(no_answer(&error)),
+        Err(BesideError::OtherServer { address, theirs }) => {
+            let text = format!(
+                "a server has {} open, but the one at {address} has {theirs} open: say where the \
+                 right one listens with --server",
+                folder.display()
+            );
+            return Err(Line::new(Level::Warn, SERVER, text));
+        }
+    };
     let mut facts = HashMap::new();
     for section in ["server", "clients", "persistence", "stats", "quoin"] {
         facts.extend(client.info_fields(section).map_err(unanswered)?);
     }
     let facts = Facts(facts);
-    show(&server(address, &facts));
+    show(&server(&address, &facts));
     show(&reads(&mut client).map_err(unanswered)?);
     for line in [
         room(&facts),
@@ -75,14 +80,10 @@ fn no_answer(error: &ClientError) -> Line {
     let (level, advice) = match error {
         ClientError::Connect { .. } => (
             Level::Warn,
-            "a server has the folder open, but it was not found: say where it listens with --bind \
-             and --port",
+            "a server has the folder open, but it was not found: say where it listens with --server",
         ),
         ClientError::Lost { .. } => (Level::Fail, "it does not answer: its log may say why"),
-        ClientError::Refused { .. } => (
-            Level::Warn,
-            "it was not asked: give its password with --requirepass or QUOIN_REQUIREPASS",
-        ),
+        ClientError::Refused { .. } => (Level::Warn, "it could not be asked"),
     };
     Line::new(level, SERVER, format!("{error}; {advice}"))
 }
@@ -148,9 +149,9 @@ fn room(facts: &Facts) -> Line {
 
 fn store(facts: &Facts) -> Line {
     let text = format!(
-        "{} commits since the start; {} batches got an error of the store",
-        facts.text("commits"),
-        facts.text("store_errors")
+        "{} since the start; {} got an error of the store",
+        counted(facts.number("commits"), "commit", "commits"),
+        counted(facts.number("store_errors"), "batch", "batches")
     );
     Line::ok("store", text)
 }

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use clap::{Arg, Command};
 
 use crate::redis_client::{
-    Address, Databases, databases_argument, match_argument, take_passwords, tls_flags,
+    ADDRESS_HELP, Address, Databases, End, databases_argument, match_argument, tls_flags,
 };
 
-/// A variable that holds the password: the command line can be seen by others.
-const FROM_PASSWORD: &str = "QUOIN_EXPORT_FROM_PASSWORD";
+const FROM: End = End {
+    variables: &["QUOIN_EXPORT_FROM_", "QUOIN_CLIENT_"],
+    ..End::QUOIN
+};
 const FROM_DEFAULT: &str = "redis://127.0.0.1:6379";
 
 /// What `quoin export` is to do.
@@ -32,8 +34,7 @@ pub fn command() -> Command {
         .bin_name("quoin export")
         .about("Write the data of a running Quoin to a file that redis-server 7.0 and later load")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// \
-             for TLS.\nThe password can also be given by {FROM_PASSWORD}.\n\n\
+            "{ADDRESS_HELP}\n\n\
              Each key is as it was at one moment. Keys that change meanwhile may be of different \
              moments.\nPriority queues and task queues, which Redis does not have, are skipped, \
              counted and named.\nExits with 0 when all else is in the file, with 1 when not, with 2 for \
@@ -58,6 +59,7 @@ pub fn command() -> Command {
             "Databases to export [default: all, or that of --from]",
         ))
         .arg(match_argument("Export only the keys that match, as in KEYS"))
+        .args(FROM.flags())
         .args(tls_flags())
 }
 
@@ -76,8 +78,8 @@ pub fn parse(
     let read = || -> Result<Options, String> {
         let from = Address::parse(text("from").unwrap_or_default());
         let from = from.map_err(|reason| format!("--from: {reason}"))?;
-        let mut from = from.with_tls_files(&matches);
-        take_passwords(variables, &mut [(FROM_PASSWORD, &mut from)])?;
+        let variables: Vec<_> = variables.into_iter().collect();
+        let from = from.with(&FROM.access(&matches, &variables)?);
         let databases = match (text("databases"), from.database) {
             (None, None) => Databases::All,
             (named, _) => {
@@ -126,6 +128,7 @@ mod tests {
 
     #[test]
     fn the_password_can_come_from_a_variable() {
+        const FROM_PASSWORD: &str = "QUOIN_EXPORT_FROM_PASSWORD";
         let options = run("--to f", &[(FROM_PASSWORD, "one")]).unwrap();
         assert_eq!(options.from.password.as_deref(), Some("one"));
         let options = run(
@@ -134,5 +137,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(options.from.password.as_deref(), Some("own"));
+        let options = run("--to f --user me", &[("QUOIN_CLIENT_PASSWORD", "two")]).unwrap();
+        assert_eq!(options.from.user.as_deref(), Some("me"));
+        assert_eq!(options.from.password.as_deref(), Some("two"));
     }
 }

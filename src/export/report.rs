@@ -1,5 +1,6 @@
 //! What an export has done, for people.
 
+use crate::size::counted;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -69,9 +70,14 @@ impl fmt::Display for Report {
             }
         }
         if self.libraries > 0 {
-            writeln!(out, "{} libraries of functions exported", self.libraries)?;
+            let libraries = counted(
+                self.libraries,
+                "library of functions",
+                "libraries of functions",
+            );
+            writeln!(out, "{libraries} exported")?;
         }
-        let (keys, bytes) = (self.exported_keys, self.bytes);
-        write!(out, "{keys} keys exported, {bytes} bytes")
+        let keys = counted(self.exported_keys, "key", "keys");
+        write!(out, "{keys} exported, {} bytes", self.bytes)
     }
 }

@@ -1,5 +1,6 @@
 //! What an import has done, for people.
 
+use crate::size::counted;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -94,14 +95,15 @@ impl fmt::Display for Counts {
         if self.is_dry_run {
             writeln!(
                 out,
-                "nothing was written: {} keys would be copied",
-                self.copied_keys
+                "nothing was written: {} would be copied",
+                counted(self.copied_keys, "key", "keys")
             )?;
         } else {
             writeln!(
                 out,
-                "{} keys copied, with {} elements",
-                self.copied_keys, self.copied_elements
+                "{} copied, with {}",
+                counted(self.copied_keys, "key", "keys"),
+                counted(self.copied_elements, "element", "elements")
             )?;
         }
         for (count, what) in [
@@ -130,7 +132,8 @@ impl fmt::Display for Counts {
         if self.is_dry_run {
             write!(out, "nothing was compared")?;
         } else {
-            write!(out, "{} keys compared: ", self.checked_keys)?;
+            let checked = counted(self.checked_keys, "key", "keys");
+            write!(out, "{checked} compared: ")?;
             match self.different_keys {
                 0 => write!(out, "all have the same number of elements on both sides")?,
                 count => write!(out, "{count} DIFFER in their number of elements")?,

@@ -6,12 +6,25 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, Command};
 
 use crate::redis_client::{
-    Address, Databases, databases_argument, match_argument, take_passwords, tls_flags,
+    ADDRESS_HELP, Address, Databases, End, Flags, databases_argument, match_argument, tls_flags,
 };
 
-/// Variables that hold passwords: the command line can be seen by others.
-const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";
-const TO_PASSWORD: &str = "QUOIN_IMPORT_TO_PASSWORD";
+const FROM: End = End {
+    flags: Flags {
+        user: "from-user",
+        password: "from-password",
+        password_file: "from-password-file",
+    },
+    variables: &["QUOIN_IMPORT_FROM_"],
+};
+const TO: End = End {
+    flags: Flags {
+        user: "to-user",
+        password: "to-password",
+        password_file: "to-password-file",
+    },
+    variables: &["QUOIN_IMPORT_TO_", "QUOIN_CLIENT_"],
+};
 const TO_DEFAULT: &str = "redis://127.0.0.1:6379";
 
 /// What is read.
@@ -56,8 +69,7 @@ pub fn command() -> Command {
         .bin_name("quoin import")
         .about("Copy the data of a running Redis, or of a dump.rdb, into a running Quoin")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// \
-             for TLS.\nPasswords can also be given by {FROM_PASSWORD} and {TO_PASSWORD}.\n\n\
+            "{ADDRESS_HELP}\n\n\
              Strings, lists, hashes, sets, sorted sets and streams are copied, and of a file \
              functions too.\nEach key is written as a whole, so that a stopped import can be run \
              again, with --resume.\nNothing should write to the source meanwhile. All keys' \
@@ -98,6 +110,8 @@ pub fn command() -> Command {
             "Write nothing; say what would be copied, and what is in the way",
         ))
         .arg(switch("any-target", "Write to a server that is no Quoin"))
+        .args(FROM.flags())
+        .args(TO.flags())
         .args(tls_flags())
 }
 
@@ -113,23 +127,19 @@ pub fn parse(
     let arguments = std::iter::once(OsString::from("quoin import")).chain(arguments);
     let matches = command.try_get_matches_from_mut(arguments)?;
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let address = |name| {
-        Address::parse(text(name).unwrap_or_default())
-            .map(|address| address.with_tls_files(&matches))
-            .map_err(|reason| format!("--{name}: {reason}"))
+    let variables: Vec<_> = variables.into_iter().collect();
+    let address = |name, end: &End| {
+        let address = Address::parse(text(name).unwrap_or_default());
+        let address = address.map_err(|reason| format!("--{name}: {reason}"))?;
+        Ok::<_, String>(address.with(&end.access(&matches, &variables)?))
     };
     let read = || -> Result<Options, String> {
         let given = text("from").unwrap_or_default();
-        let mut from = match given.contains("://") {
-            true => From::Server(address("from")?),
+        let from = match given.contains("://") {
+            true => From::Server(address("from", &FROM)?),
             false => From::File(PathBuf::from(given)),
         };
-        let mut to = address("to")?;
-        let mut ends = vec![(TO_PASSWORD, &mut to)];
-        if let From::Server(from) = &mut from {
-            ends.push((FROM_PASSWORD, from));
-        }
-        take_passwords(variables, &mut ends)?;
+        let to = address("to", &TO)?;
         let databases = match (&from, text("databases")) {
             (From::Server(from), named) => Databases::parse(named, from),
             (From::File(_), None) => Ok(Databases::All),
@@ -221,10 +231,18 @@ mod tests {
 
     #[test]
     fn passwords_can_come_from_variables() {
+        const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";
+        const TO_PASSWORD: &str = "QUOIN_IMPORT_TO_PASSWORD";
         let variables = [(FROM_PASSWORD, "one"), (TO_PASSWORD, "two")];
         let options = run("--from redis://db --to redis://:own@quoin", &variables).unwrap();
         assert_eq!(server(&options).password.as_deref(), Some("one"));
         assert_eq!(options.to.password.as_deref(), Some("own"));
+        let flags = "--from redis://db --from-user a --from-password b --to-user c --to-password d";
+        let options = run(flags, &variables).unwrap();
+        for (address, user, password) in [(server(&options), "a", "b"), (&options.to, "c", "d")] {
+            assert_eq!(address.user.as_deref(), Some(user));
+            assert_eq!(address.password.as_deref(), Some(password));
+        }
         let options = run("--from redis://db", &[(FROM_PASSWORD, "")]).unwrap();
         assert_eq!(server(&options).password, None);
     }

@@ -8,6 +8,7 @@ use crate::tls::ClientOptions;
 const PORT_DEFAULT: u16 = 6379;
 const SCHEME: &str = "redis://";
 const TLS_SCHEME: &str = "rediss://";
+const UNIX_SCHEME: &str = "unix://";
 
 /// Where a server is and how to log in. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,17 +28,22 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads `redis://[user:password@]host[:port][/database]`, or the same with `rediss://`. `%` and
-    /// two digits stand for a byte in user and password.
+    /// Reads `redis://[user:password@]host[:port][/database]`, the same with `rediss://`, or
+    /// `unix://[user:password@]/path[?db=database]`. `%` and two digits stand for a byte in user and password.
     ///
     /// # Errors
     /// What is wrong, for people; it does not repeat the password.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix(UNIX_SCHEME) {
+            return Self::parse_unix(rest);
+        }
         let (rest, tls) = match (text.strip_prefix(SCHEME), text.strip_prefix(TLS_SCHEME)) {
             (Some(rest), _) => (rest, None),
             (None, Some(rest)) => (rest, Some(Box::default())),
             (None, None) => {
-                return Err(format!("an address begins with {SCHEME} or {TLS_SCHEME}"));
+                return Err(format!(
+                    "an address begins with {SCHEME}, {TLS_SCHEME} or {UNIX_SCHEME}"
+                ));
             }
         };
         // The last @: a password may hold one.
@@ -45,22 +51,10 @@ impl Address {
             Some((login, rest)) => (Some(login), rest),
             None => (None, rest),
         };
-        let (user, password) = match login.map(|login| login.split_once(':')) {
-            None => (None, None),
-            Some(Some((user, password))) => (
-                Some(decode(user)?).filter(|user| !user.is_empty()),
-                Some(decode(password)?).filter(|password| !password.is_empty()),
-            ),
-            Some(None) => (login.map(decode).transpose()?, None),
-        };
+        let (user, password) = login_of(login)?;
         let (place, database) = match rest.split_once('/') {
             Some((place, "")) => (place, None),
-            Some((place, number)) => {
-                let database = number
-                    .parse()
-                    .map_err(|_| format!("not a database number: {number}"))?;
-                (place, Some(database))
-            }
+            Some((place, number)) => (place, Some(database(number)?)),
             None => (rest, None),
         };
         let (host, port) = host_and_port(place)?;
@@ -76,6 +70,45 @@ impl Address {
             tls,
         })
     }
+
+    fn parse_unix(rest: &str) -> Result<Self, String> {
+        const WRONG: &str = "an address of a Unix socket is unix:///path";
+        // The path begins with the first slash: one in a password is written %2f.
+        let at = rest.find('/').ok_or(WRONG)?;
+        let (login, place) = rest.split_at(at);
+        let login = match login {
+            "" => None,
+            login => Some(login.strip_suffix('@').ok_or(WRONG)?),
+        };
+        let (user, password) = login_of(login)?;
+        let (path, database) = match place.split_once("?db=") {
+            Some((path, number)) => (path, Some(database(number)?)),
+            None => (place, None),
+        };
+        Ok(Self {
+            host: path.to_owned(),
+            port: 0,
+            user,
+            password,
+            database,
+            tls: None,
+        })
+    }
+}
+
+/// User and password of what stands before the `@` of an address.
+fn login_of(login: Option<&str>) -> Result<(Option<String>, Option<String>), String> {
+    let Some(login) = login else {
+        return Ok((None, None));
+    };
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let given = |text| decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
+    Ok((given(user)?, given(password)?))
+}
+
+fn database(number: &str) -> Result<u32, String> {
+    let parsed = number.parse();
+    parsed.map_err(|_| format!("not a database number: {number}"))
 }
 
 fn host_and_port(place: &str) -> Result<(String, u16), String> {
@@ -127,7 +160,7 @@ impl fmt::Display for Address {
             None => SCHEME,
         };
         if self.host.starts_with('/') {
-            write!(out, "unix://{}", self.host)
+            write!(out, "{UNIX_SCHEME}{}", self.host)
         } else if self.host.contains(':') {
             write!(out, "{scheme}[{}]:{}", self.host, self.port)
         } else {
@@ -171,6 +204,28 @@ mod tests {
             ("redis://[::1]:7", ("::1".to_owned(), 7, None, None, None)),
         ] {
             assert_eq!(parts(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_can_be_that_of_a_unix_socket() {
+        let some = |text: &str| Some(text.to_owned());
+        let path = || "/run/q.sock".to_owned();
+        for (text, expected) in [
+            ("unix:///run/q.sock", (path(), 0, None, None, None)),
+            (
+                "unix://me:p%2fw@/run/q.sock?db=3",
+                (path(), 0, some("me"), some("p/w"), Some(3)),
+            ),
+        ] {
+            assert_eq!(parts(text), expected, "{text}");
+        }
+        let shown = Address::parse("unix://me:pw@/run/q.sock")
+            .unwrap()
+            .to_string();
+        assert_eq!(shown, "unix:///run/q.sock");
+        for text in ["unix://run", "unix://me/run", "unix:///run?db=x"] {
+            assert!(Address::parse(text).is_err(), "{text}");
         }
     }
 

@@ -1,20 +1,123 @@
-//! Whether a server is the one that has a data folder open: for tools that work beside it.
+//! Finding the server that has a data folder open: for tools that work beside it.
 
+use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
+use clap::{Arg, ArgMatches};
+
+use super::access::{Access, End, tls_flags};
+use super::address::Address;
+use super::stream::REPLY_TIMEOUT;
 use super::{Client, ClientError};
 
-/// The folder that a server has open, if it is not this one.
-pub(crate) fn other_folder(
-    client: &mut Client,
+const SERVER: &str = "server";
+
+/// Where the command line says that the server is, and how a tool logs in there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// The server's address, if it is given.
+    pub server: Option<Address>,
+    /// How to log in.
+    pub access: Access,
+}
+
+impl Beside {
+    /// The flags.
+    pub(crate) fn flags() -> Vec<Arg> {
+        let server = Arg::new(SERVER).long(SERVER).value_name("ADDRESS").help(
+            "The server that has the folder open: redis://host:port, rediss:// for TLS, or \
+                 unix:///path [default: where it noted in the folder that it listens; else by the \
+                 settings]",
+        );
+        let login = End::QUOIN.flags().into_iter();
+        std::iter::once(server)
+            .chain(login)
+            .chain(tls_flags())
+            .collect()
+    }
+
+    /// What the command line and the environment say.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub(crate) fn parse(
+        matches: &ArgMatches,
+        variables: &[(OsString, OsString)],
+    ) -> Result<Self, String> {
+        let server = matches.get_one::<String>(SERVER);
+        let server = server.map(|text| Address::parse(text)).transpose();
+        Ok(Self {
+            server: server.map_err(|reason| format!("--{SERVER}: {reason}"))?,
+            access: End::QUOIN.access(matches, variables)?,
+        })
+    }
+}
+
+/// Why a tool cannot ask the server that has a folder open.
+#[derive(Debug)]
+pub(crate) enum BesideError {
+    /// It cannot be reached, or refuses.
+    Client(ClientError),
+    /// The server at this address has another folder open.
+    OtherServer {
+        /// Where it listens.
+        address: Address,
+        /// Its folder.
+        theirs: String,
+    },
+}
+
+impl From<ClientError> for BesideError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+/// Where the server that has a folder open may listen.
+pub(crate) struct Places {
+    /// As it has noted it itself, in the folder.
+    pub(crate) noted: Option<Address>,
+    /// As the settings or the command line say.
+    pub(crate) named: Address,
+}
+
+/// Connects to the server that has the folder open, where it noted that it listens; where that does not
+/// lead to it, by the settings.
+pub(crate) fn connect_beside(
+    places: &Places,
     folder: &Path,
-) -> Result<Option<String>, ClientError> {
+    reply_timeout: Option<Duration>,
+) -> Result<(Client, Address), BesideError> {
+    let reply_timeout = reply_timeout.unwrap_or(REPLY_TIMEOUT);
+    if let Some(noted) = &places.noted {
+        match try_address(noted, folder, reply_timeout) {
+            Err(BesideError::OtherServer { .. })
+            | Err(BesideError::Client(ClientError::Connect { .. })) => {}
+            found => return found,
+        }
+    }
+    try_address(&places.named, folder, reply_timeout)
+}
+
+fn try_address(
+    address: &Address,
+    folder: &Path,
+    reply_timeout: Duration,
+) -> Result<(Client, Address), BesideError> {
+    let mut client = Client::connect_within(address, reply_timeout)?;
     let reply = client.call(&["CONFIG", "GET", "dir"])?;
     let theirs = match reply.clone().into_strings().as_deref() {
         Some([_, folder]) => String::from_utf8_lossy(folder).into_owned(),
-        _ => return Err(client.unexpected(&reply)),
+        _ => return Err(client.unexpected(&reply).into()),
     };
-    Ok((!is_same(folder, Path::new(&theirs))).then_some(theirs))
+    match is_same(folder, Path::new(&theirs)) {
+        true => Ok((client, address.clone())),
+        false => Err(BesideError::OtherServer {
+            address: address.clone(),
+            theirs,
+        }),
+    }
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

@@ -1,13 +1,13 @@
 //! A small client of Redis servers, for the program's tools: commands are queued, sent together,
 //! and their replies read one by one.
 
+mod access;
 mod address;
 mod arguments;
 mod beside;
 mod databases;
 mod progress;
 mod stream;
-mod tls_files;
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
@@ -15,14 +15,16 @@ use std::time::Duration;
 
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
+pub use access::Access;
+pub(crate) use access::{ADDRESS_HELP, End, Flags, login_hint, tls_flags};
 pub use address::Address;
-pub(crate) use arguments::{databases_argument, match_argument, take_passwords};
-pub(crate) use beside::other_folder;
+pub(crate) use arguments::{databases_argument, match_argument};
+pub use beside::Beside;
+pub(crate) use beside::{BesideError, Places, connect_beside};
 pub use databases::Databases;
 use stream::{REPLY_TIMEOUT, Stream};
 
 pub(crate) use progress::Progress;
-pub(crate) use tls_files::tls_flags;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -46,7 +48,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// It refused what it was asked.
-    #[error("{address} answers: {reply}")]
+    #[error("{address} answers: {reply}{}", login_hint(reply))]
     Refused {
         /// The server.
         address: Address,
@@ -94,8 +96,10 @@ impl Client {
             reader: BufReader::with_capacity(BUFFER_BYTES, stream),
             queued: Vec::new(),
         };
-        if let Some(password) = &address.password {
+        if address.user.is_some() || address.password.is_some() {
             let user = address.user.as_ref().map(String::as_bytes);
+            // A user may need no password.
+            let password = address.password.as_deref().unwrap_or_default();
             let words: Vec<&[u8]> = std::iter::once(&b"AUTH"[..])
                 .chain(user)
                 .chain([password.as_bytes()])

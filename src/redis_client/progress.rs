@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{IsTerminal, Write};
 
 use crate::clock::{Clock, SystemClock};
+use crate::size::counted;
 
 const BAR_CELLS: usize = 24;
 /// Time between two looks of the bar.
@@ -89,14 +90,16 @@ impl Progress {
             Some(total) if self.is_terminal => bar(self.keys, total),
             _ => String::new(),
         };
-        let of = match self.keys_total {
-            Some(total) => format!(" of {}", total.max(self.keys)),
-            None => String::new(),
+        let keys = match self.keys_total {
+            Some(total) => {
+                let total = counted(total.max(self.keys), "key", "keys");
+                format!("{} of {total}", self.keys)
+            }
+            None => counted(self.keys, "key", "keys"),
         };
         format!(
-            "{} {bar}{}{of} keys, {done}, {elapsed_s} s{}",
+            "{} {bar}{keys}, {done}, {elapsed_s} s{}",
             self.phase,
-            self.keys,
             self.pace(phase_ms)
         )
     }

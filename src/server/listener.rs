@@ -12,6 +12,7 @@ use super::error::ServerError;
 use super::sampler;
 use super::state::ServerState;
 use super::supervisor;
+use crate::config::{Settings, StoreKind, note_server, remove_note};
 use crate::fatal_panic::vital;
 use crate::version;
 
@@ -22,6 +23,7 @@ pub(super) async fn serve(
     addresses: Addresses,
 ) -> Result<(), ServerError> {
     let listeners = addresses.listen()?;
+    let note = Note::write(&state);
     // Before the announcement: its reader may stop the server at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -47,7 +49,33 @@ pub(super) async fn serve(
     if tokio::time::timeout(limit, all_done).await.is_err() {
         tracing::warn!("connections were still busy after {} s", limit.as_secs());
     }
+    drop(note);
     Ok(())
+}
+
+/// The note in the data folder that says where the server listens; it goes with this value.
+struct Note(Settings);
+
+impl Note {
+    /// On a cluster there is no folder, and tools need no server. A server without a note serves all the
+    /// same.
+    fn write(state: &ServerState) -> Option<Self> {
+        let settings = state.config.settings();
+        if settings.store != StoreKind::Embedded {
+            return None;
+        }
+        let ports = state.ports();
+        if let Err(error) = note_server(&settings, ports.plain, ports.tls) {
+            tracing::warn!(%error, "tools will not find this server by its data folder");
+        }
+        Some(Self(settings))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        remove_note(&self.0);
+    }
 }
 
 /// Logs where the server listens, where it stores data, and how to stop it.
@@ -56,12 +84,12 @@ fn announce(state: &ServerState, listeners: &[Listener]) {
     let store = state.store.capabilities().name;
     let addresses: Vec<String> = listeners.iter().map(ToString::to_string).collect();
     let place = match settings.store {
-        crate::config::StoreKind::Embedded => format!(
+        StoreKind::Embedded => format!(
             "{store} store in {} (fsync {})",
             settings.data_dir.display(),
             settings.fsync.name()
         ),
-        crate::config::StoreKind::Fdb => format!("{store} store"),
+        StoreKind::Fdb => format!("{store} store"),
     };
     tracing::info!(
         "quoin {} ({}) listens on {} with the {place}; stop it with Ctrl-C or SIGTERM (process {})",

@@ -8,7 +8,7 @@
 //! admission
 //! connection                  sampler
 //! connection_commands         eviction       dispatch
-//! user_store                  user_file
+//! user_store                  user_file      audit
 //! state                       session
 //! access
 //! pubsub                      slowlog
@@ -38,6 +38,7 @@ use crate::logging::Log;
 mod access;
 mod addresses;
 mod admission;
+mod audit;
 mod clients;
 mod connection;
 mod connection_commands;
@@ -93,6 +94,7 @@ use user_store::UserWatch;
 /// If it cannot start.
 pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let settings = loaded.settings.clone();
+    warn_of_services(&loaded.of_services);
     let config = Arc::new(RuntimeConfig::new(loaded));
     let level = log.clone();
     config.on_log_level(move |changed| level.set_level(changed));
@@ -159,6 +161,16 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Names variables that look like settings and that Kubernetes has made.
+fn warn_of_services(variables: &[String]) {
+    if !variables.is_empty() {
+        tracing::warn!(
+            variables = variables.join(", "),
+            "these variables are of a service called quoin, not settings, and are ignored"
+        );
+    }
 }
 
 /// Takes the users of the settings file, or reads the file of users, if there are any. With a store of

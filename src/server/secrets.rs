@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::commands::arguments::is_word;
+use crate::config;
 
 /// The arguments with `(redacted)` instead of passwords, as in Redis.
 pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
@@ -18,15 +19,10 @@ pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
             let follows = |back: usize, option| at >= 6 + back && is_word(word(at - back), option);
             follows(1, "auth") || follows(1, "auth2") || follows(2, "auth2")
         }
-    } else if is_word(word(0), "acl") && is_word(word(1), "setuser") {
+    } else if is_word(word(0), "acl") && is_about_users(word(1)) {
         &|at| at >= 2
     } else if is_word(word(0), "config") && is_word(word(1), "set") {
-        &|at| {
-            at >= 3
-                && SECRET_PARAMETERS
-                    .iter()
-                    .any(|name| is_word(word(at - 1), name))
-        }
+        &|at| at >= 3 && config::is_secret(word(at - 1))
     } else {
         return Cow::Borrowed(arguments);
     };
@@ -40,12 +36,34 @@ pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
     Cow::Owned(shown.collect())
 }
 
-/// Parameters whose values are redacted in CONFIG SET.
-const SECRET_PARAMETERS: &[&str] = &["requirepass", "masterauth", "masteruser"];
+/// Subcommands of ACL that name users and their rules.
+pub(super) fn is_about_users(subcommand: &[u8]) -> bool {
+    let known = ["setuser", "deluser", "getuser"];
+    known.iter().any(|known| is_word(subcommand, known))
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_secret_setting_is_shown() {
+        let names = [
+            "requirepass",
+            "masterauth",
+            "masteruser",
+            "tls-key-file-pass",
+            "tls-client-key-file-pass",
+            "fdb-tls-password",
+            "Requirepass",
+        ];
+        for name in names {
+            let words = ["CONFIG", "SET", name, "secret", "timeout", "1"];
+            let words: Vec<Bytes> = words.map(|word| Bytes::from(word.to_owned())).to_vec();
+            assert_eq!(without_secrets(&words)[3], "(redacted)", "{name}");
+            assert_eq!(without_secrets(&words)[5], "1");
+        }
+    }
 
     #[test]
     fn passwords_are_not_shown() {
@@ -71,6 +89,9 @@ mod tests {
                 "ACL SETUSER alice on >p",
                 "ACL SETUSER (redacted) (redacted) (redacted)",
             ),
+            ("ACL DELUSER alice", "ACL DELUSER (redacted)"),
+            ("ACL GETUSER alice", "ACL GETUSER (redacted)"),
+            ("ACL CAT read", "ACL CAT read"),
             ("LPUSH auth a", "LPUSH auth a"),
         ] {
             let words: Vec<Bytes> = given

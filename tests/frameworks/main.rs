@@ -91,8 +91,10 @@ frameworks! {
     }
     more {
         arq: OlderPython "run_arq.py",
+        asyncmq: MorePython "run_asyncmq.py",
         bee_queue: Node "bee_queue.mjs",
         bull: Node "bull.mjs",
+        bullmq_for_python: Python "run_bullmq.py",
         channels_redis: MorePython "run_channels.py",
         django_redis: MorePython "run_django_redis.py",
         dramatiq: MorePython "run_dramatiq.py",
@@ -107,9 +109,11 @@ frameworks! {
         saq: OlderPython "run_saq.py",
         scrapy_redis: MorePython "run_scrapy_redis.py",
         socket_io: Node "socket_io.mjs",
+        streaq: MorePython "run_streaq.py",
         taskiq_with_a_list: MorePython "run_taskiq.py list",
         taskiq_with_a_stream: MorePython "run_taskiq.py stream",
         taskiq_with_pubsub: MorePython "run_taskiq.py pubsub",
+        tasktiger: OldestPython "run_tasktiger.py",
     }
     where_installed {
         laravel: LARAVEL,

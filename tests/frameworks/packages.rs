@@ -22,6 +22,8 @@ pub enum Packages {
     MorePython,
     /// What wants an older redis-py.
     OlderPython,
+    /// What wants one that is older still.
+    OldestPython,
     Node,
 }
 
@@ -51,11 +53,12 @@ impl Packages {
     /// # Panics
     /// Where a registry answers, but the packages cannot be installed.
     pub fn install(self) -> Result<&'static Installed, &'static str> {
-        static INSTALLED: [OnceLock<Result<Installed, String>>; 4] = [const { OnceLock::new() }; 4];
+        static INSTALLED: [OnceLock<Result<Installed, String>>; 5] = [const { OnceLock::new() }; 5];
         let installed = INSTALLED[self as usize].get_or_init(|| match self {
             Self::Python => python("requirements.txt"),
             Self::MorePython => python("requirements-more.txt"),
             Self::OlderPython => python("requirements-older.txt"),
+            Self::OldestPython => python("requirements-oldest.txt"),
             Self::Node => node(),
         });
         installed.as_ref().map_err(String::as_str)

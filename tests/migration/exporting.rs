@@ -98,7 +98,7 @@ fn only_what_is_asked_for_is_exported_and_no_file_is_replaced() {
     let file = folder.path().join("f");
     let (code, text) = export(&server, &file, &["--databases", "1", "--match", "[ab]"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("1 keys exported"), "{text}");
+    assert!(text.contains("1 key exported"), "{text}");
     let (code, text) = export(&server, &file, &[]);
     assert_eq!(code, 1);
     assert!(text.contains("exists"), "{text}");

@@ -258,10 +258,7 @@ fn a_stream_that_no_transaction_holds_arrives_in_parts_with_its_groups() {
     let expected = (contents(&mut redis, 0), knowledge(&mut redis, "stream"));
     let (code, text) = pair.import(&[]);
     assert_eq!(code, 0, "{text}");
-    assert!(
-        text.contains("1 keys copied, with 298 elements\n"),
-        "{text}"
-    );
+    assert!(text.contains("1 key copied, with 298 elements\n"), "{text}");
     let arrived = (contents(&mut quoin, 0), knowledge(&mut quoin, "stream"));
     assert_eq!(arrived, expected);
     // The groups go on where they were.

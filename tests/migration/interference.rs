@@ -60,10 +60,7 @@ fn a_pop_amid_the_copy_of_a_long_list_hides_no_other_element() {
     long_list(25_000).put(&mut redis, b"list");
     let (code, text) = import_and_interfere(&pair, "LRANGE", 3, &["LPOP list"]);
     assert_eq!(code, 0, "{text}");
-    assert!(
-        text.contains("1 keys copied, with 24999 elements"),
-        "{text}"
-    );
+    assert!(text.contains("1 key copied, with 24999 elements"), "{text}");
     let expected = Held::get(&mut redis, b"list");
     assert!(Held::get(&mut quoin, b"list") == expected);
     assert_eq!(temporary_keys(&mut quoin), 0);
@@ -77,7 +74,7 @@ fn a_pop_amid_the_copy_of_a_large_sorted_set_hides_no_other_member() {
     Held::Set(members.collect()).put(&mut redis, b"set");
     let (code, text) = import_and_interfere(&pair, "ZRANGE", 3, &["ZPOPMIN set"]);
     assert_eq!(code, 0, "{text}");
-    let line = "1 keys copied, with 24999 elements";
+    let line = "1 key copied, with 24999 elements";
     assert!(text.contains(line), "{text}");
     let expected = Held::get(&mut redis, b"set");
     assert!(Held::get(&mut quoin, b"set") == expected);

@@ -27,11 +27,11 @@ fn wait_for_line(server: &Server, text: &str, other: &str) {
 fn verbose_tells_of_connections_and_checkpoints() {
     let server = Server::start_with(&["--loglevel", "verbose"]);
     let address = visit(&server);
-    wait_for_line(&server, " DEBUG ", &format!("connected from {address}"));
-    wait_for_line(&server, " DEBUG ", &format!("at {address} is gone"));
+    wait_for_line(&server, " VERBOSE ", &format!("connected from {address}"));
+    wait_for_line(&server, " VERBOSE ", &format!("at {address} is gone"));
     if !is_on_foundationdb() {
-        wait_for_line(&server, " DEBUG ", "wrote commits into the data file");
-        wait_for_line(&server, " DEBUG ", "took a checkpoint");
+        wait_for_line(&server, " VERBOSE ", "wrote commits into the data file");
+        wait_for_line(&server, " VERBOSE ", "took a checkpoint");
     }
     assert!(!server.log().contains("ran a batch"), "{}", server.log());
 }
@@ -42,8 +42,8 @@ fn debug_tells_of_batches_too() {
     // May share its batch with the background work with which a server begins.
     visit(&server);
     let address = visit(&server);
-    wait_for_line(&server, " TRACE ", "ran a batch of commands commands=1");
-    wait_for_line(&server, " DEBUG ", &format!("at {address} is gone"));
+    wait_for_line(&server, " DEBUG ", "ran a batch of commands commands=1");
+    wait_for_line(&server, " VERBOSE ", &format!("at {address} is gone"));
 }
 
 #[test]
@@ -57,6 +57,95 @@ fn a_change_of_the_level_holds_at_once() {
     });
     set_level(&mut socket, "verbose");
     let told = visit(&server);
-    wait_for_line(&server, " DEBUG ", &format!("at {told} is gone"));
+    wait_for_line(&server, " VERBOSE ", &format!("at {told} is gone"));
     assert!(!server.log().contains(&untold), "{}", server.log());
+}
+
+#[test]
+fn who_changes_the_server_is_logged_without_secrets() {
+    let mut server = Server::start();
+    let mut socket = server.connect();
+    socket.run("CLIENT SETNAME operator");
+    let address = socket.local_address().to_string();
+    for (command, shown) in [
+        ("CONFIG SET timeout 7", "CONFIG SET timeout 7"),
+        (
+            "CONFIG SET requirepass hidden-1 timeout 8",
+            "CONFIG SET requirepass (redacted) timeout 8",
+        ),
+        (
+            "ACL SETUSER alice on >hidden-2 ~jobs:* +@list",
+            "ACL SETUSER alice on >(redacted) ~jobs:* +@list",
+        ),
+        ("ACL DELUSER alice", "ACL DELUSER alice"),
+        ("CONFIG RESETSTAT", "CONFIG RESETSTAT"),
+    ] {
+        assert!(!socket.run(command).starts_with('-'), "{command}");
+        let log = server.log();
+        wait_for_line(&server, shown, "user=\"default\"");
+        wait_for_line(&server, shown, &format!("address={address}"));
+        wait_for_line(&server, shown, "name=\"operator\"");
+        assert!(!log.contains("hidden"), "{log}");
+    }
+    // What is refused has changed nothing.
+    socket.run("CONFIG SET nothing 1");
+    socket.run("ACL SETUSER bob +nothing");
+    socket.send("SHUTDOWN NOSAVE\r\n");
+    server.wait();
+    wait_for_line(&server, "SHUTDOWN NOSAVE", &format!("address={address}"));
+    let log = server.log();
+    assert!(!log.contains("nothing") && !log.contains("hidden"), "{log}");
+}
+
+#[test]
+fn secrets_are_shown_nowhere() {
+    let server = Server::start_with(&["--slowlog-log-slower-than", "0", "--loglevel", "debug"]);
+    let mut monitor = server.connect();
+    assert_eq!(monitor.run("MONITOR"), "+OK\r\n");
+    let mut socket = server.connect();
+    let secrets = [
+        "CONFIG SET tls-key-file-pass hidden",
+        "CONFIG SET TLS-CLIENT-KEY-FILE-PASS hidden",
+        "CONFIG SET fdb-tls-password hidden",
+        "CONFIG SET masterauth hidden",
+        "CONFIG SET masteruser hidden",
+        "CONFIG SET timeout 0 requirepass hidden",
+        "ACL SETUSER alice on >hidden",
+        "ACL SETUSER alice wrong >hidden",
+        "ACL SETUSER somebody on",
+        "ACL GETUSER somebody",
+        "ACL DELUSER somebody",
+        "AUTH hidden",
+        "AUTH somebody hidden",
+        "HELLO 3 AUTH default hidden",
+        "HELLO 2 AUTH somebody hidden SETNAME x",
+        "MIGRATE 127.0.0.1 1 nothing 0 1 AUTH hidden",
+        "MIGRATE 127.0.0.1 1 nothing 0 1 COPY AUTH2 hidden hidden",
+    ];
+    for command in secrets {
+        socket.run(command);
+    }
+    // Queued ones are shown as they run.
+    socket.run("MULTI");
+    socket.run("CONFIG SET requirepass hidden");
+    socket.run("EXEC");
+    socket.run("ECHO last");
+    let slow = socket.run("SLOWLOG GET 100");
+    assert!(
+        slow.contains("(redacted)") && !slow.contains("hidden") && !slow.contains("somebody"),
+        "{slow}"
+    );
+    let clients = socket.run("CLIENT LIST");
+    assert!(!clients.contains("hidden"), "{clients}");
+    let mut seen = String::new();
+    while !seen.contains("last") {
+        seen.push_str(&monitor.reply());
+    }
+    assert!(
+        seen.contains("(redacted)") && !seen.contains("hidden"),
+        "{seen}"
+    );
+    let info = socket.run("INFO everything");
+    assert!(!info.contains("hidden"), "{info}");
+    assert!(!server.log().contains("hidden"), "{}", server.log());
 }

@@ -90,8 +90,11 @@ fn errors_are_in_the_words_of_redis() {
         assert_eq!(socket.run(&format!("PQ.{verb}")), expected);
     }
     for (line, reply) in [
-        ("PQ.PUSH q 1 a 2", "-ERR syntax error\r\n"),
-        ("PQ.PUSH q nan a", "-ERR value is not a valid float\r\n"),
+        (
+            "PQ.PUSH q 1 a 2",
+            "-ERR syntax error, expected PQ.PUSH key priority value [priority value ...]\r\n",
+        ),
+        ("PQ.PUSH q nan a", "-ERR priority is not a valid float\r\n"),
         (
             "PQ.POPMIN q -1",
             "-ERR value is out of range, must be positive\r\n",
@@ -101,8 +104,14 @@ fn errors_are_in_the_words_of_redis() {
             "PQ.RANGE q a b",
             "-ERR value is not an integer or out of range\r\n",
         ),
-        ("PQ.RANGE q 0 1 WITHSCORES", "-ERR syntax error\r\n"),
-        ("PQ.MOVE q r LEFT", "-ERR syntax error\r\n"),
+        (
+            "PQ.RANGE q 0 1 WITHSCORES",
+            "-ERR syntax error, expected PQ.RANGE key start stop [REV]\r\n",
+        ),
+        (
+            "PQ.MOVE q r LEFT",
+            "-ERR syntax error, expected PQ.MOVE source destination <MIN | MAX>\r\n",
+        ),
         (
             "PQ.BPOPMIN q abc",
             "-ERR timeout is not a float or out of range\r\n",

@@ -29,7 +29,7 @@ fn priority(argument: &[u8]) -> Result<Priority, CommandError> {
     whole_number(argument)
         .map(Priority::integer)
         .or_else(|| Priority::double(parse_double(argument)?))
-        .ok_or(CommandError::NotAFloat)
+        .ok_or(CommandError::text("ERR priority is not a valid float"))
 }
 
 fn priority_reply(priority: &Priority) -> Reply {

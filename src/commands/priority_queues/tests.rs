@@ -21,6 +21,15 @@ fn error(line: &str) -> Reply {
     Reply::Error(line.to_owned())
 }
 
+/// A syntax error says what the command of the line expects.
+fn syntax_error(line: &str) -> Reply {
+    let name = line.split(' ').next().unwrap();
+    let row = crate::commands::table::find(name.as_bytes()).unwrap();
+    let usage = crate::commands::grammar::Syntax(row.arguments);
+    assert!(!usage.to_string().is_empty());
+    error(&format!("ERR syntax error, expected {name} {usage}"))
+}
+
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Pairs of values and whole priorities.
@@ -347,9 +356,12 @@ fn what_is_wrong_is_told_before_anything_changes() {
         bench.run("PQ.PUSH q 1 a");
         for (line, expected) in [
             ("PQ.PUSH q 1 a 2", "ERR syntax error"),
-            ("PQ.PUSH q nan b", "ERR value is not a valid float"),
-            ("PQ.PUSH q 1 b x c", "ERR value is not a valid float"),
-            ("PQ.PUSH new 1 b 1e999 c", "ERR value is not a valid float"),
+            ("PQ.PUSH q nan b", "ERR priority is not a valid float"),
+            ("PQ.PUSH q 1 b x c", "ERR priority is not a valid float"),
+            (
+                "PQ.PUSH new 1 b 1e999 c",
+                "ERR priority is not a valid float",
+            ),
             ("PQ.PUSH l 1 a", WRONG_TYPE),
             ("PQ.POPMIN q 1 2", "ERR syntax error"),
             (
@@ -393,7 +405,11 @@ fn what_is_wrong_is_told_before_anything_changes() {
             ("LPUSH q x", WRONG_TYPE),
             ("ZADD q 1 x", WRONG_TYPE),
         ] {
-            assert_eq!(bench.run(line), error(expected), "{line}");
+            let expected = match expected {
+                "ERR syntax error" => syntax_error(line),
+                text => error(text),
+            };
+            assert_eq!(bench.run(line), expected, "{line}");
         }
         assert_eq!(bench.run("PQ.RANGE q 0 -1"), pairs(&[("a", 1)]));
         assert_eq!(bench.run("LLEN l"), Reply::Integer(1));
@@ -495,8 +511,8 @@ fn a_push_that_is_refused_leaves_others_of_its_pipeline_alone() {
         let replies = bench.run_all(&lines.map(str::to_owned));
         let expected = [
             Reply::Integer(1),
-            error("ERR value is not a valid float"),
-            error("ERR syntax error"),
+            error("ERR priority is not a valid float"),
+            syntax_error(lines[2]),
             Reply::Integer(2),
         ];
         assert_eq!(replies, expected);

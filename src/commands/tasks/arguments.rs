@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::commands::arguments::{count, double, integer, integer_or, is_word, rest, to_usize};
+use crate::commands::arguments::{
+    double_or, integer_at_least, integer_or, is_word, rest, to_usize,
+};
 use crate::error::CommandError;
 use crate::limits::{
     TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
@@ -54,7 +56,7 @@ pub(super) fn amounts<'a>(
         let Some((amount, after)) = after.split_first() else {
             return Err(CommandError::Syntax);
         };
-        let amount = double(amount)?;
+        let amount = double_or(amount, "ERR amount of a resource is not a valid float")?;
         if amount < 0.0 || (amount.is_infinite() && clause == Clause::Needs) {
             return Err(CommandError::text(
                 "ERR amount of a resource is out of range, must be a finite number, zero or more",
@@ -114,19 +116,21 @@ fn too_long(what: &str) -> CommandError {
 /// A lease.
 ///
 /// # Errors
-/// `NotAnInteger`; see [`milliseconds`].
+/// `Text` where it is none; see [`milliseconds`].
 pub(super) fn lease(word: &[u8]) -> Result<i64, CommandError> {
     let too_small = "ERR lease is out of range, must be positive";
-    milliseconds(integer(word)?, 1, too_small, || too_long("lease"))
+    let time_ms = integer_or(word, "ERR lease is not an integer or out of range")?;
+    milliseconds(time_ms, 1, too_small, || too_long("lease"))
 }
 
 /// A delay.
 ///
 /// # Errors
-/// `NotAnInteger`; see [`milliseconds`].
+/// `Text` where it is none; see [`milliseconds`].
 pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
     let too_small = "ERR delay is out of range, must be zero or more";
-    milliseconds(integer(word)?, 0, too_small, || too_long("delay"))
+    let time_ms = integer_or(word, "ERR delay is not an integer or out of range")?;
+    milliseconds(time_ms, 0, too_small, || too_long("delay"))
 }
 
 /// Reads how long to wait, with Redis's errors for timeouts. `None` means forever.
@@ -142,9 +146,10 @@ fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
 /// How many tasks; never more than [`TASK_COUNT_MAX`].
 ///
 /// # Errors
-/// Redis's for counts that are none.
+/// `Text` where it is none.
 pub(super) fn how_many(word: &[u8]) -> Result<usize, CommandError> {
-    Ok(to_usize(count(word)?).min(TASK_COUNT_MAX))
+    let message = "ERR COUNT is out of range, must be positive";
+    Ok(to_usize(integer_at_least(word, 0, message)?).min(TASK_COUNT_MAX))
 }
 
 /// An id that a client has chosen.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::arguments::{Clause, amounts, delay, new_id};
-use crate::commands::arguments::{argument, double, integer_at_least, is_word, rest};
+use crate::commands::arguments::{argument, double_or, integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -22,7 +22,7 @@ pub(super) async fn add(
     let name = argument(arguments, 1)?;
     let mut task = NewTask {
         id: None,
-        priority: double(argument(arguments, 2)?)?,
+        priority: double_or(argument(arguments, 2)?, "ERR priority is not a valid float")?,
         needs: Amounts::default(),
         delay_ms: 0,
         tries_max: 0,

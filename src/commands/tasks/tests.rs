@@ -67,6 +67,15 @@ fn error(line: &str) -> Reply {
     Reply::Error(line.to_owned())
 }
 
+/// A syntax error says what the command of the line expects.
+fn syntax_error(line: &str) -> Reply {
+    let name = line.split(' ').next().unwrap();
+    let row = crate::commands::table::find(name.as_bytes()).unwrap();
+    let usage = crate::commands::grammar::Syntax(row.arguments);
+    assert!(!usage.to_string().is_empty());
+    error(&format!("ERR syntax error, expected {name} {usage}"))
+}
+
 #[test]
 fn tasks_come_by_priority_and_then_by_arrival() {
     on_both(|bench| {
@@ -340,14 +349,14 @@ fn a_long_payload_goes_and_comes_whole() {
 fn what_is_not_understood_is_refused() {
     let bench = Bench::embedded();
     for (line, text) in [
-        ("TASK.ADD q x p", "ERR value is not a valid float"),
-        ("TASK.ADD q nan p", "ERR value is not a valid float"),
+        ("TASK.ADD q x p", "ERR priority is not a valid float"),
+        ("TASK.ADD q nan p", "ERR priority is not a valid float"),
         ("TASK.ADD q 1 p ID", "ERR syntax error"),
         ("TASK.ADD q 1 p NEEDS", "ERR syntax error"),
         ("TASK.ADD q 1 p NEEDS gb", "ERR syntax error"),
         (
             "TASK.ADD q 1 p NEEDS gb x",
-            "ERR value is not a valid float",
+            "ERR amount of a resource is not a valid float",
         ),
         (
             "TASK.ADD q 1 p NEEDS gb -1",
@@ -386,7 +395,7 @@ fn what_is_not_understood_is_refused() {
         ("TASK.ADD q 1 p MAXTRIES 0", "ERR MAXTRIES must be positive"),
         (
             "TASK.TAKE q COUNT x",
-            "ERR value is out of range, must be positive",
+            "ERR COUNT is out of range, must be positive",
         ),
         (
             "TASK.TAKE q LEASE 0",
@@ -434,7 +443,11 @@ fn what_is_not_understood_is_refused() {
         ("TASK.DEAD q COUNT", "ERR syntax error"),
         ("TASK.INFO q", "ERR no such key"),
     ] {
-        assert_eq!(bench.run(line), error(text), "{line}");
+        let expected = match text {
+            "ERR syntax error" => syntax_error(line),
+            text => error(text),
+        };
+        assert_eq!(bench.run(line), expected, "{line}");
     }
     assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
 }

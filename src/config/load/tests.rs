@@ -238,3 +238,45 @@ fn foundationdb_without_its_feature_says_what_to_install() {
     assert!(error.to_string().contains("--features fdb"), "{error}");
     assert_eq!(error.exit_code(), 2);
 }
+
+#[test]
+fn what_kubernetes_makes_of_a_service_is_no_setting() {
+    let of_services = [
+        ("QUOIN_SERVICE_HOST", "10.96.0.7"),
+        ("QUOIN_SERVICE_PORT", "6379"),
+        ("QUOIN_SERVICE_PORT_REDIS", "6379"),
+        ("QUOIN_PORT", "tcp://10.96.0.7:6379"),
+        ("QUOIN_PORT_6379_TCP", "tcp://10.96.0.7:6379"),
+        ("QUOIN_PORT_6379_TCP_PROTO", "tcp"),
+        ("QUOIN_PORT_6379_TCP_PORT", "6379"),
+        ("QUOIN_PORT_6379_TCP_ADDR", "10.96.0.7"),
+        ("QUOIN_HEADLESS_SERVICE_HOST", "None"),
+        ("QUOIN_HEADLESS_PORT", "udp://10.96.0.8:53"),
+        ("QUOIN_HEADLESS_PORT_53_UDP_ADDR", "10.96.0.8"),
+        ("QUOIN_TLS_PORT", "tcp://10.96.0.9:6380"),
+    ];
+    let loaded = load_from(None, &of_services, &[]).unwrap();
+    assert_eq!(loaded.settings, Settings::default());
+    assert_eq!(loaded.of_services.len(), of_services.len());
+    let loaded = load_from(None, &[("QUOIN_PORT", "7000")], &[]).unwrap();
+    assert_eq!((loaded.settings.port, loaded.of_services.len()), (7000, 0));
+    for name in [
+        "QUOIN_SERVICE",
+        "QUOIN_PORT_X",
+        "QUOIN_PROT",
+        "QUOIN_PORT_1_X",
+    ] {
+        assert!(load_from(None, &[(name, "1")], &[]).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn variables_of_the_tools_are_no_settings() {
+    for name in [
+        "QUOIN_CLIENT_PASSWORD",
+        "QUOIN_EXPORT_FROM_PASSWORD",
+        "QUOIN_IMPORT_TO_USER",
+    ] {
+        assert!(load_from(None, &[(name, "x")], &[]).is_ok(), "{name}");
+    }
+}

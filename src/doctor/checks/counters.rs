@@ -7,6 +7,7 @@ use super::counts::{self, Wrong};
 use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError};
 
 /// Keys whose elements it counts at once.
@@ -51,7 +52,7 @@ impl KeyCheck for Counters {
     }
 
     fn line(&self) -> Line {
-        let mut outcome = Outcome::new(format!("{} rows counted", self.rows));
+        let mut outcome = Outcome::new(format!("{} counted", counted(self.rows, "row", "rows")));
         if self.uncounted > 0 {
             outcome.note(
                 Level::Ok,

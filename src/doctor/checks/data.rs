@@ -19,6 +19,7 @@ use super::super::scan;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, READS_AT_ONCE, rows};
 use crate::layout::{Id, KeyRange, Space, TrashKind, successor};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// Data ids that it keeps in memory at a time; for each so many it scans all keys once.
@@ -51,7 +52,7 @@ pub(super) async fn check(
         }
     }
     let there_are_more = suspects.len() > SUSPECTS_MAX;
-    let mut outcome = Outcome::new(format!("{count} values"));
+    let mut outcome = Outcome::new(counted(count, "value", "values"));
     let confirmed = target
         .read_much(async |transaction: &dyn ReadTransaction| {
             confirm(target, transaction, suspects.clone()).await

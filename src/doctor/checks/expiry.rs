@@ -6,6 +6,7 @@ use futures_util::future::try_join_all;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
 use crate::layout::{Meta, Space, successor};
+use crate::size::counted;
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
 #[derive(Default)]
@@ -50,8 +51,9 @@ pub(super) async fn check(
         }
     }
     let mut outcome = Outcome::new(format!(
-        "{} keys are to expire, {} of them by now",
-        found.rows, found.due
+        "{} to expire, {} of them by now",
+        counted(found.rows, "key is", "keys are"),
+        found.due
     ));
     let is_overdue = found
         .oldest_due_ms

@@ -9,6 +9,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, rows};
 use crate::layout::{Section, successor};
+use crate::size::counted;
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::ValueKind;
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
@@ -55,7 +56,10 @@ impl KeyCheck for Indexes {
     }
 
     fn line(&self) -> Line {
-        let mut outcome = Outcome::new(format!("{} entries looked up", self.entries));
+        let mut outcome = Outcome::new(format!(
+            "{} looked up",
+            counted(self.entries, "entry", "entries")
+        ));
         for (fault, finding) in &self.faults {
             outcome.finding(Level::Fail, finding, fault.text, fault.advice);
         }

@@ -8,6 +8,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{KeyName, KeysRow, Meta, decode_length};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 use crate::types::ValueKind;
 use crate::types::presence::Presence;
@@ -52,7 +53,7 @@ impl KeyCheck for Keys {
     }
 
     fn line(&self) -> Line {
-        let mut summary = format!("{} keys", self.count - self.retained);
+        let mut summary = counted(self.count - self.retained, "key", "keys");
         if self.retained > 0 {
             let retained = self.retained;
             summary.push_str(&format!(

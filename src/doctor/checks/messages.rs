@@ -3,6 +3,7 @@
 use crate::doctor::report::{Level, Line, Outcome};
 use crate::doctor::target::{DoctorTarget, rows};
 use crate::layout::successor;
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// A server that publishes or listens clears what has been there for some seconds. One that is
@@ -24,7 +25,10 @@ pub(super) async fn check(
             Ok(!rows.is_empty())
         })
         .await?;
-    let mut outcome = Outcome::new(format!("{count} rows on their way to other servers"));
+    let mut outcome = Outcome::new(format!(
+        "{} on their way to other servers",
+        counted(count, "row", "rows")
+    ));
     if is_there {
         // As a server would: all servers have read them long since.
         let is_repaired = target

@@ -160,7 +160,7 @@ fn data_that_is_in_the_trash_is_no_finding() {
     bench.run("DEL list");
     assert_healthy(&bench);
     let told = lines(&bench, LOOK);
-    assert!(line(&told, "data").text.contains("1 values"), "{told:?}");
+    assert!(line(&told, "data").text.contains("1 value"), "{told:?}");
     assert!(line(&told, "trash").text.contains("1 removed"), "{told:?}");
 }
 

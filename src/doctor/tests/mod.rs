@@ -202,7 +202,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
         for options in [LOOK, REPAIR] {
             let told = lines(bench, options);
             assert!(told.iter().all(|line| line.level == Level::Ok), "{told:?}");
-            assert_eq!(line(&told, "keys").text, "1 keys");
+            assert_eq!(line(&told, "keys").text, "1 key");
         }
         change(bench, |transaction, layout| {
             let length_key = layout.length_key(&meta_key);

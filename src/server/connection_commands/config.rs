@@ -11,6 +11,8 @@ use crate::commands::help::help;
 use crate::config::RuntimeConfig;
 use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::server::audit::log_change;
+use crate::server::session::Session;
 use crate::server::state::ServerState;
 use crate::server::user_store;
 
@@ -18,11 +20,12 @@ use crate::server::user_store;
 pub(super) async fn execute(
     subcommand: &str,
     arguments: &[Bytes],
+    session: &Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    match subcommand {
-        "get" => Ok(get(arguments, state)),
-        "set" => set(arguments, state).await,
+    let reply = match subcommand {
+        "get" => return Ok(get(arguments, state)),
+        "set" => set(arguments, state).await?,
         "resetstat" => {
             state.statistics.reset();
             state.disconnections.reset();
@@ -30,12 +33,14 @@ pub(super) async fn execute(
             let lookups = &state.executor.environment().lookups;
             lookups.hits.reset();
             lookups.misses.reset();
-            Ok(Reply::OK)
+            Reply::OK
         }
-        "rewrite" => rewrite(state).await,
-        "help" => Ok(help(HELP_TITLE, HELP)),
-        _ => Err(not_implemented()),
-    }
+        "rewrite" => rewrite(state).await?,
+        "help" => return Ok(help(HELP_TITLE, HELP)),
+        _ => return Err(not_implemented()),
+    };
+    log_change(arguments, session);
+    Ok(reply)
 }
 
 /// `CONFIG GET pattern [pattern …]`.

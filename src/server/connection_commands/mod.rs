@@ -50,7 +50,9 @@ pub(super) async fn execute(
         ConnectionCommand::Client => {
             client::execute(row.own_name(), arguments, session, state).await
         }
-        ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
+        ConnectionCommand::Config => {
+            config::execute(row.own_name(), arguments, session, state).await
+        }
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
         ConnectionCommand::FunctionStats => functions::stats(state).await,
         ConnectionCommand::Hello => auth::hello(arguments, session, state).await,

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::commands::arguments::{is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::server::audit::log_change;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
@@ -30,7 +31,7 @@ pub(super) fn shutdown(
     if has("abort") {
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
-    tracing::info!("SHUTDOWN from {}", session.client.address);
+    log_change(arguments, session);
     state.shutdown.begin();
     session.is_closing = true;
     Ok(Reply::Silence)

@@ -16,7 +16,10 @@ use crate::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder could not be created.
-    #[error("cannot create data folder {}: {source}", folder.display())]
+    #[error(
+        "cannot create data folder {}: {source}; --data-dir (or the setting data-dir) names another",
+        absolute(folder).display()
+    )]
     Create {
         /// The data folder.
         folder: PathBuf,
@@ -24,7 +27,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The folder exists, and cannot be read or written.
-    #[error("cannot use data folder {}: {source}; {}", folder.display(), advice(source))]
+    #[error("cannot use data folder {}: {source}; {}", absolute(folder).display(), advice(source))]
     Access {
         /// The data folder.
         folder: PathBuf,
@@ -73,6 +76,11 @@ pub enum OpenError {
         /// What the engine said.
         source: Box<dyn StdError + Send + Sync>,
     },
+}
+
+/// A folder as a person finds it, wherever the server was started.
+fn absolute(folder: &Path) -> PathBuf {
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// Why a folder must not be used.

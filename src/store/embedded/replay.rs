@@ -13,6 +13,7 @@ use super::journal::{
     self, Gap, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write,
 };
 use super::table::{APPLIED_KEY, Rows};
+use crate::size::counted;
 
 /// Bytes of journal records that a start applies in one transaction, before a checkpoint.
 const STEP_BYTES: usize = 1024 * 1024;
@@ -131,7 +132,8 @@ pub(super) fn replay(
     }
     if replay.applied > first {
         let commits = replay.applied - first;
-        tracing::info!("recovered {commits} commits from the journal");
+        let commits = counted(commits, "commit", "commits");
+        tracing::info!("recovered {commits} from the journal");
     }
     Ok(Replayed {
         applied: replay.applied,

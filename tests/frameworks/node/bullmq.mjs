@@ -30,7 +30,7 @@ for (const one of [queue, flows, events, ...workers]) one.on('error', () => {})
 
 const addedAt = Date.now()
 await queue.add('later', null, { delay: 1500, jobId: 'later' })
-await whileKilled((name) => insist(() => queue.add('work', name, { jobId: name })), 2)
+await whileKilled((name) => insist(() => queue.add('work', name, { jobId: name })), 2, true)
 
 const state = async (id) => (await queue.getJob(id))?.getState()
 await waitUntil('all jobs are completed', async () => {

@@ -83,9 +83,10 @@ export function failsUntil(name, times) {
 }
 
 // Enqueues the jobs, one after the other, while the server is killed and started again: when as
-// many jobs as there are `workers` are in the middle of their work, since a job whose worker is
-// asking for it at that moment may get lost between the two on any server.
-export async function whileKilled(enqueue, workers) {
+// many jobs as there are `workers` are in the middle of their work; then while the workers are idle.
+// Where a worker takes a job so that it comes back if the answer is lost (`takesSafely`), the server is
+// killed while they take jobs as fast as they come, too. Elsewhere such a job may get lost on any server.
+export async function whileKilled(enqueue, workers, takesSafely = false) {
   const isBusy = waitUntil('all workers are busy', () => began.length >= DONE_BEFORE_KILL + workers)
   const enqueued = (async () => {
     for (const [number, name] of JOBS.entries()) {
@@ -102,7 +103,25 @@ export async function whileKilled(enqueue, workers) {
   await kill()
   isBack()
   await enqueued
+  await haveRun(JOBS)
+
+  await sleep(1_000)
+  await kill()
+  await enqueue('idle')
+  await haveRun(['idle'])
+
+  if (takesSafely) {
+    const quick = Array.from({ length: 20 }, (_, n) => `quick-${n}`)
+    const added = (async () => { for (const name of quick) await enqueue(name) })()
+    await haveRun(quick.slice(0, 3))
+    await kill()
+    await added
+    await haveRun(quick)
+  }
 }
+
+const haveRun = (names) =>
+  waitUntil(`${names} ran`, () => names.every((name) => ran.has(name)), 2 * PATIENCE_MS)
 
 export async function kill() {
   console.log('kill')

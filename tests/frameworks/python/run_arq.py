@@ -32,7 +32,7 @@ started = time.time()
 late = call(lambda pool: pool.enqueue_job("later", _job_id="late", _defer_by=timedelta(seconds=2)))
 workers = [Worker(sys.executable, script, "arq_jobs.WorkerSettings", name=f"worker-{n}") for n in [1, 2]]
 # A second job of the same name is refused, so a call may be repeated.
-while_killed(lambda name: call(lambda pool: pool.enqueue_job("work", name, _job_id=name)), workers=4)
+while_killed(lambda name: call(lambda pool: pool.enqueue_job("work", name, _job_id=name)), workers=4, takes_safely=True)
 
 
 async def statuses(pool):

@@ -33,7 +33,7 @@ started = time.time()
 call(lambda queue: queue.enqueue("later", key="late", scheduled=time.time() + 2, ttl=600))
 command = [sys.executable, "-m", "saq", "saq_jobs.settings"]
 workers = [Worker(*command, name=f"worker-{n}") for n in [1, 2]]
-while_killed(lambda name: call(lambda queue: enqueue(queue, name)), workers=4)
+while_killed(lambda name: call(lambda queue: enqueue(queue, name)), workers=4, takes_safely=True)
 
 
 async def statuses(queue):

@@ -75,6 +75,11 @@ count = 1 if kind == "pubsub" else 2
 options = ["--workers", "1", "--max-async-tasks", "1", "--max-prefetch", "0"]
 workers = [Worker(*taskiq, "worker", "taskiq_jobs:broker", *options, name=f"worker-{n}") for n in range(count)]
 workers.append(Worker(*taskiq, "scheduler", "taskiq_jobs:scheduler", name="scheduler"))
+def nudge():
+    """A worker looks for what was not acknowledged only after it has read something new."""
+    enqueue("something-new")
+
+
 if kind != "stream":
     # A worker that loses the server ends, and what it has taken is gone, on any server. So none is
     # in the middle of a job.
@@ -86,13 +91,12 @@ if kind != "stream":
     for name in JOBS[15:]:
         enqueue(name)
 else:
-    while_killed(enqueue, workers=count)
+    while_killed(enqueue, workers=count, takes_safely=True, nudge=nudge)
 
 
 def all_have_results():
     if kind == "stream":
-        # A worker looks for what was not acknowledged only after it has read something new.
-        enqueue("something-new")
+        nudge()
         time.sleep(1)
     return all(result(name) for name in JOBS)
 
@@ -118,7 +122,12 @@ outcomes["retried"] = retried.return_value
 error = outcome_of(hopeless.kiq)
 outcomes["hopeless"] = [error.is_err, repr(error.error)]
 if kind == "stream":
-    wait_until("everything is acknowledged", lambda: server.xpending("taskiq", "taskiq")["pending"] == 0)
+    def is_acknowledged():
+        nudge()
+        time.sleep(1)
+        return server.xpending("taskiq", "taskiq")["pending"] == 0
+
+    wait_until("everything is acknowledged", is_acknowledged)
 for one in reversed(workers):
     one.stop()
 outcomes["queued"] = server.llen("taskiq") if kind == "list" else 0

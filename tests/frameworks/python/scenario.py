@@ -3,6 +3,7 @@ the server is to be killed, goes on when it reads a line, and ends with one line
 
 Jobs write what they did into files of FOLDER, so that what ran is known without the server."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -88,37 +89,72 @@ def insist(call, *more_errors):
             time.sleep(0.1)
 
 
-def while_killed(enqueue, workers):
-    """Enqueues the jobs, one after the other, while the server is killed and started again.
+def while_killed(enqueue, workers, takes_safely=False, nudge=lambda: None):
+    """Enqueues the jobs, one after the other, while the server is killed and started again: while as many
+    jobs as there are `workers` are in the middle of their work; then while the workers are idle.
 
-    It is killed while as many jobs as there are `workers` are in the middle of their work, since a
-    job whose worker is asking for it at that moment may get lost between the two on any server.
+    Where a worker takes a job so that it comes back if the answer is lost (`takes_safely`), the server is
+    killed while they take jobs as fast as they come, too. Elsewhere such a job may get lost on any server.
+    `nudge` makes workers look for what was not acknowledged, where they do not by themselves.
     """
-    failed = []
     is_busy = threading.Event()
+
+    def before(number):
+        if number == ENQUEUED_BEFORE_KILL:
+            is_busy.wait(PATIENCE_S)
+        time.sleep(0.02)
+
+    with enqueuing(enqueue, JOBS, before) as failed:
+        began = DONE_BEFORE_KILL + workers
+        wait_until("all workers are busy", lambda: failed or len(notes("began")) >= began)
+        time.sleep(0.5)
+        is_busy.set()
+        time.sleep(0.1)
+        kill()
+        note("back", "yes")
+    have_run(JOBS, nudge)
+
+    time.sleep(1)
+    kill()
+    enqueue("idle")
+    have_run(["idle"], nudge)
+
+    if takes_safely:
+        quick = [f"quick-{number:02}" for number in range(20)]
+        with enqueuing(enqueue, quick, lambda _: None):
+            have_run(quick[:3], nudge)
+            kill()
+        have_run(quick, nudge)
+
+
+@contextlib.contextmanager
+def enqueuing(enqueue, names, before):
+    """Enqueues these jobs meanwhile. What went wrong with it comes out at the end."""
+    failed = []
 
     def enqueue_all():
         try:
-            for number, name in enumerate(JOBS):
-                if number == ENQUEUED_BEFORE_KILL:
-                    is_busy.wait(PATIENCE_S)
+            for number, name in enumerate(names):
+                before(number)
                 enqueue(name)
-                time.sleep(0.02)
         except BaseException as error:
             failed.append(error)
 
     thread = threading.Thread(target=enqueue_all)
     thread.start()
-    began = DONE_BEFORE_KILL + workers
-    wait_until("all workers are busy", lambda: failed or len(notes("began")) >= began)
-    time.sleep(0.5)
-    is_busy.set()
-    time.sleep(0.1)
-    kill()
-    note("back", "yes")
+    yield failed
     thread.join()
     if failed:
         raise failed[0]
+
+
+def have_run(names, nudge):
+    def is_so():
+        nudge()
+        return set(names) <= set(notes("ran"))
+
+    # Some take back what a lost worker had after a minute.
+    wait_until(f"{names} ran", is_so, 2 * PATIENCE_S)
 
 
 def kill():

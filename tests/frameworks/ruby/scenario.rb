@@ -93,6 +93,12 @@ def while_killed(workers:)
   note("back", "yes")
   enqueuing.join
   wait_until("all jobs have run") { (JOBS - notes("ran")).empty? }
+
+  # While the workers are idle.
+  sleep 1
+  kill
+  yield "idle"
+  wait_until("the job after the kill has run") { notes("ran").include?("idle") }
 end
 
 # Prints the outcomes, which must be those on Redis. What is true or false must be true.

@@ -7,6 +7,7 @@ use crate::commands::arguments::argument;
 use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::server::audit::log_change;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
@@ -25,7 +26,7 @@ pub(super) async fn execute(
     session: &mut Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    match subcommand {
+    let reply = match subcommand {
         "cat" => categories::categories(arguments),
         "deluser" => change::delete_users(arguments, session, state).await,
         "dryrun" => trial::dry_run(arguments, state).await,
@@ -40,7 +41,11 @@ pub(super) async fn execute(
         "users" => show::names(state).await,
         "whoami" => Ok(Reply::Bulk(session.user.name().clone())),
         _ => Err(not_implemented()),
+    }?;
+    if ["deluser", "load", "save", "setuser"].contains(&subcommand) {
+        log_change(arguments, session);
     }
+    Ok(reply)
 }
 
 const HELP_TITLE: &str = "ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
