@@ -2,7 +2,7 @@
 
 use crate::decode_error::DecodeError;
 use crate::dump::DumpError;
-use crate::store::StoreError;
+use crate::store::{Growth, StoreError};
 
 /// Why a command was not carried out. Each variant's text is what Redis 7.2 says.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -61,6 +61,9 @@ pub enum CommandError {
          that remove data are not."
     )]
     NoRoomToGrow,
+    /// The command adds data, and there is as much as `maxmemory` allows.
+    #[error("OOM command not allowed when used memory > 'maxmemory'.")]
+    OutOfMemory,
     /// The store failed.
     #[error("{}", store_error_text(.0))]
     Store(#[from] StoreError),
@@ -70,6 +73,22 @@ impl CommandError {
     /// A refusal with a fixed text.
     pub const fn text(line: &'static str) -> Self {
         CommandError::Text(std::borrow::Cow::Borrowed(line))
+    }
+
+    /// The error of a command that adds data, where the store does not take more.
+    pub fn of_growth(growth: Growth) -> Option<Self> {
+        match growth {
+            Growth::Free => None,
+            Growth::AtBound => Some(CommandError::OutOfMemory),
+            Growth::DiskFull => Some(CommandError::NoRoomToGrow),
+        }
+    }
+
+    /// The error of an EXEC that is refused as a whole for this reason (Redis: `execCommandAbort`).
+    pub fn abort_of_exec(line: &str) -> Self {
+        let reason = line.strip_prefix("ERR ").unwrap_or(line);
+        let line = format!("EXECABORT Transaction discarded because of: {reason}");
+        CommandError::Text(line.into())
     }
 
     /// The error line behind the `-`: the one place where errors become RESP.

@@ -61,6 +61,13 @@ pub const METRICS_KEY_NAME_BYTES_MAX: usize = 512;
 pub const METRICS_NAMES_PER_ROUND_MAX: usize = 10_000;
 /// Time between two rounds in which the keys of `metrics-keys` are looked up.
 pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+/// Bytes by which a command that is not refused on a full disk may make the data more: what a consumer
+/// notes of what it takes.
+pub const FULL_DISK_COMMAND_BYTES_MAX: i64 = 4096;
+/// A disk counts as nearly full when this part of it is left,
+pub const DISK_NEARLY_FULL_DIVISOR: u64 = 10;
+/// or so many bytes.
+pub const DISK_NEARLY_FULL_BYTES_MAX: u64 = 32 << 30;
 /// Time in which the store must answer for `/readyz` to be 200.
 pub const READY_ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Connections at which metrics are read at once; further ones wait to be accepted.

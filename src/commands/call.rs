@@ -8,7 +8,7 @@ use super::resolve::{Refusal, resolve};
 use super::row::{Group, Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::store::StoreError;
+use crate::store::{Growth, StoreError};
 use crate::types::known_keys::KnownKeys;
 use crate::types::tracking::Origin;
 use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
@@ -54,6 +54,15 @@ pub struct Mode<'k> {
     pub known_keys: KnownKeys<'k>,
     /// A script calls it.
     pub is_in_script: bool,
+    /// It is one of the commands of an EXEC.
+    pub is_in_exec: bool,
+}
+
+impl Mode<'_> {
+    /// Whether the command is a part of what is refused as a whole where it adds data.
+    fn is_part(self) -> bool {
+        self.is_in_script || self.is_in_exec
+    }
 }
 
 /// Why a command has no reply yet. Nothing of it is in the transaction.
@@ -126,6 +135,14 @@ pub async fn call_once(
         database,
         origin,
     } = invocation;
+    if !mode.is_part()
+        && row.flags.contains(Flags::DENYOOM)
+        && let Some(refusal) = CommandError::of_growth(unit.transaction.growth())
+    {
+        return Ok(to_reply(Err(refusal)));
+    }
+    // A command that only removes may write a little more than it removes, for the moment.
+    let may_outgrow = !mode.is_part() && !row.only_removes();
     match row.handler {
         Handler::Write(handler) => {
             let savepoint = unit.savepoint();
@@ -143,7 +160,10 @@ pub async fn call_once(
             if mode.is_in_script {
                 context = context.in_script();
             }
-            let result = handler(&context, arguments).await;
+            let mut result = handler(&context, arguments).await;
+            if result.is_ok() && may_outgrow && unit.has_outgrown(&savepoint) {
+                result = Err(CommandError::NoRoomToGrow);
+            }
             let ended = end(unit, savepoint, result).map(|result| reply_of(row, result));
             note_reads(AnyUnit::Write(unit), invocation);
             ended
@@ -161,9 +181,16 @@ pub async fn call_once(
         }
         Handler::Script(handler) => {
             let any = AnyUnit::Write(unit);
-            let savepoint = any.script_limit().map(|_| unit.savepoint());
+            let is_counted = may_outgrow && any.growth() == Growth::DiskFull;
+            let is_undone = is_counted || any.script_limit().is_some();
+            let savepoint = is_undone.then(|| unit.savepoint());
             let result = check(handler(any, *database, arguments).await);
             if let Some(savepoint) = savepoint {
+                // What a script has written stays where it fails.
+                if result.is_ok() && may_outgrow && unit.has_outgrown(&savepoint) {
+                    unit.rollback(savepoint);
+                    return Ok(to_reply(Err(CommandError::NoRoomToGrow)));
+                }
                 match &result {
                     Err(CallError::OutOfTime) => unit.rollback(savepoint),
                     // The transaction ends with it.

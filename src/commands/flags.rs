@@ -69,6 +69,9 @@ impl Flags {
     /// Reads so much that it conflicts with nothing even in a script. Redis does not know it.
     pub const AT_SNAPSHOT: Flags = Flags(1 << 27);
 
+    /// Removes, without naming keys. Redis does not list it.
+    pub const REMOVES: Flags = Flags(1 << 28);
+
     /// What most commands on the connection or the server have: they run at any time, but not in
     /// scripts.
     pub const AT_ANY_TIME: Flags = Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE);

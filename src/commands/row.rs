@@ -293,6 +293,19 @@ impl Row {
             .flags(Flags::LOADING.and(Flags::STALE))
     }
 
+    /// Whether it can only make the data less: all that it does to keys is to remove, or it has no keys and
+    /// removes all there is of something.
+    pub fn only_removes(&self) -> bool {
+        match self.keys {
+            [] => self.flags.contains(Flags::REMOVES),
+            keys => keys.iter().all(|key| {
+                key.flags.contains(&"delete")
+                    && !key.flags.contains(&"update")
+                    && !key.flags.contains(&"insert")
+            }),
+        }
+    }
+
     /// Adds flags.
     pub const fn flags(self, flags: Flags) -> Self {
         Self {

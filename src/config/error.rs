@@ -59,13 +59,15 @@ pub enum ConfigError {
     /// A settings file of Redis.
     #[error(
         "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
-         config/quoin.toml shows every setting; {}", as_toml(known, *others)
+         config/quoin.toml shows every setting; {}", as_toml(known, refused, *others)
     )]
     RedisConf {
         /// The first line that says so.
         origin: Origin,
         /// Its settings that Quoin has too, as Quoin takes them.
         known: Vec<String>,
+        /// Lines whose values Quoin does not take, each with the reason.
+        refused: Vec<String>,
         /// Lines that Quoin has no setting for.
         others: usize,
     },
@@ -97,8 +99,8 @@ pub enum ConfigError {
 const SHOWN_MAX: usize = 40;
 
 /// What becomes of the lines of a redis.conf.
-fn as_toml(known: &[String], others: usize) -> String {
-    let others = match others {
+fn as_toml(known: &[String], refused: &[String], others: usize) -> String {
+    let mut others = match others {
         0 => String::new(),
         others => {
             let count = u64::try_from(others).unwrap_or(u64::MAX);
@@ -106,6 +108,9 @@ fn as_toml(known: &[String], others: usize) -> String {
             format!("{lines} that Quoin has not")
         }
     };
+    for line in refused.iter().take(SHOWN_MAX) {
+        others.push_str(&format!("\nnot taken: {line}"));
+    }
     if known.is_empty() {
         return others;
     }

@@ -8,7 +8,7 @@ use super::users;
 const DIRECTIVES: [&str; 4] = ["include", "loadmodule", "rename-command", "user"];
 
 /// What stands for a setting of Redis that Quoin has not, by the beginning of its name.
-const INSTEAD: [(&str, &str); 15] = [
+const INSTEAD: [(&str, &str); 14] = [
     (
         "appendonly",
         "every write is kept; fsync says when it is on the disk",
@@ -40,7 +40,6 @@ const INSTEAD: [(&str, &str); 15] = [
         "slaveof",
         "servers on one FoundationDB cluster share their data",
     ),
-    ("maxmemory", "queues are as long as the disk, not as memory"),
     ("databases", "there are always 16"),
 ];
 
@@ -65,6 +64,8 @@ pub(super) struct RedisConf {
     pub(super) line: usize,
     /// Its settings that Quoin has too, as lines of a settings file of Quoin. Passwords are not shown.
     pub(super) known: Vec<String>,
+    /// Lines whose values Quoin does not take, each with the reason.
+    pub(super) refused: Vec<String>,
     /// Lines that Quoin has no setting for.
     pub(super) others: usize,
 }
@@ -83,12 +84,13 @@ pub(super) fn redis_conf(text: &str) -> Option<RedisConf> {
     let mut conf = RedisConf {
         line: at + 1,
         known: Vec::new(),
+        refused: Vec::new(),
         others: 0,
     };
     for (_, line) in lines {
-        let known = redis_setting(line).and_then(|(name, value)| in_toml(name, value));
-        match known {
-            Some(known) => conf.known.push(known),
+        match redis_setting(line).and_then(|(name, value)| in_toml(name, value)) {
+            Some(Ok(known)) => conf.known.push(known),
+            Some(Err(reason)) => conf.refused.push(format!("{}: {reason}", line.trim())),
             None => conf.others += 1,
         }
     }
@@ -107,17 +109,18 @@ fn redis_setting(line: &str) -> Option<(&str, &str)> {
     (is_known && !value.starts_with('=')).then_some((name, value))
 }
 
-/// The line that stands in a settings file of Quoin for one of a redis.conf.
-fn in_toml(name: &str, value: &str) -> Option<String> {
+/// The line that stands in a settings file of Quoin for one of a redis.conf, or why its value is not
+/// taken. `None` if Quoin has no such setting.
+fn in_toml(name: &str, value: &str) -> Option<Result<String, String>> {
     if name.eq_ignore_ascii_case(users::NAME) {
-        return Some(format!("{} = [\"…\"]", users::NAME));
+        return Some(Ok(format!("{} = [\"…\"]", users::NAME)));
     }
     let row = table::find(name)?;
     if row.is_secret() {
-        return Some(format!("{} = \"…\"", row.name));
+        return Some(Ok(format!("{} = \"…\"", row.name)));
     }
-    let value = row.kind.normalise(value, row.default).ok()?;
-    Some(format!("{} = {}", row.name, row.kind.to_toml(&value)))
+    let value = row.kind.normalise(value, row.default);
+    Some(value.map(|value| format!("{} = {}", row.name, row.kind.to_toml(&value))))
 }
 
 #[cfg(test)]
@@ -164,8 +167,17 @@ mod tests {
                     "bind = [\"127.0.0.1\", \"::1\"]".to_owned(),
                     "user = [\"…\"]".to_owned(),
                 ],
+                refused: Vec::new(),
                 others: 1,
             })
+        );
+        let evicting = redis_conf("maxmemory 100mb\nmaxmemory-policy allkeys-lru\n").unwrap();
+        assert_eq!(evicting.known, ["maxmemory = 104857600"]);
+        let [refused] = evicting.refused.as_slice() else {
+            panic!("{:?}", evicting.refused);
+        };
+        assert!(
+            refused.starts_with("maxmemory-policy allkeys-lru: ") && refused.contains("noeviction")
         );
         let without = redis_conf("save 900 1\n").unwrap();
         assert_eq!((without.line, without.others), (1, 1));

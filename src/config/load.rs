@@ -267,6 +267,15 @@ pub fn load(
     if loaded.settings.store == StoreKind::Fdb && !cfg!(feature = "fdb") {
         errors.push(ConfigError::StoreNotBuilt(loaded.origin("store")));
     }
+    if let Some(reason) = loaded.settings.refusal_of_maxmemory() {
+        errors.push(ConfigError::Value {
+            setting: "maxmemory",
+            origin: loaded.origin("maxmemory"),
+            given: String::new(),
+            reason: format!(": {reason}"),
+            accepted: "0".to_owned(),
+        });
+    }
     if let Some(users) = users {
         match users.users(&loaded.settings) {
             Ok(users) => loaded.users = Some(users),
@@ -338,6 +347,7 @@ fn read_entries(path: &Path, text: &str) -> Vec<Result<Entry, ConfigError>> {
                 Some(conf) => ConfigError::RedisConf {
                     origin: Origin::File(path.to_owned(), conf.line),
                     known: conf.known,
+                    refused: conf.refused,
                     others: conf.others,
                 },
                 None => ConfigError::Toml {

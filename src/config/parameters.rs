@@ -138,7 +138,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("lazyfree-lazy-user-flush", "", YesNo, "no"),
     row("jemalloc-bg-thread", "", YesNo, "yes"),
     row("activedefrag", "", YesNo, "no").fixed("Active defragmentation cannot be enabled: Quoin does not have it"),
-    row("maxmemory-policy", "", OneOf(&["volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"]), "noeviction"),
     row("oom-score-adj", "", OneOf(&["no", "yes", "relative", "absolute"]), "no"),
     row("active-defrag-cycle-min", "", Integer(1, 99), "1"),
     row("active-defrag-cycle-max", "", Integer(1, 99), "25"),
@@ -149,7 +148,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("maxmemory-samples", "", Integer(1, I32_MAX), "5"),
     row("maxmemory-eviction-tenacity", "", Integer(0, 100), "10"),
     row("active-defrag-max-scan-fields", "", Integer(1, I64_MAX), "1000"),
-    row("maxmemory", "", Bytes(0, U64_MAX), "0"),
     row("active-defrag-ignore-bytes", "", Bytes(1, I64_MAX), "104857600"),
     row("oom-score-adj-values", "", Special(special::OOM_SCORES), "0 200 800"),
     // Encodings in memory.

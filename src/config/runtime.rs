@@ -40,6 +40,7 @@ pub struct RuntimeConfig {
     subscriber_limit: AtomicOutputLimit,
     query_buffer_limit_bytes: AtomicU64,
     maxmemory_clients: AtomicMemoryLimit,
+    maxmemory_bytes: Arc<AtomicU64>,
     keyspace_events: Arc<EventSwitch>,
     hll_sparse_max_bytes: Arc<AtomicU64>,
     tracking_table_max_keys: AtomicU64,
@@ -128,6 +129,7 @@ impl RuntimeConfig {
             subscriber_limit: AtomicOutputLimit::new(subscriber),
             query_buffer_limit_bytes: AtomicU64::new(settings.query_buffer_limit_bytes),
             maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
+            maxmemory_bytes: Arc::new(AtomicU64::new(settings.maxmemory_bytes)),
             keyspace_events,
             hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
             tracking_table_max_keys: AtomicU64::new(settings.tracking_table_max_keys),
@@ -254,6 +256,11 @@ impl RuntimeConfig {
     /// Memory that the buffers of all clients may take together.
     pub fn maxmemory_clients(&self) -> MemoryLimit {
         self.maxmemory_clients.load()
+    }
+
+    /// The most bytes of data; 0 is no bound. CONFIG SET changes it.
+    pub fn maxmemory_bytes(&self) -> &Arc<AtomicU64> {
+        &self.maxmemory_bytes
     }
 
     /// Changes of keys that are published. CONFIG SET changes what stands in it.
@@ -388,6 +395,9 @@ impl RuntimeConfig {
             && maxclients != guard.settings.maxclients
         {
             check(maxclients).map_err(|reason| refusal("maxclients", &reason))?;
+        }
+        if let Some(reason) = state.settings.refusal_of_maxmemory() {
+            return Err(refusal("maxmemory", reason));
         }
         // Nothing refuses any more: from here on everything is changed.
         if let Some(take_into_use) = tls_change {
@@ -539,6 +549,7 @@ impl RuntimeConfig {
             output_limits,
             query_buffer_limit_bytes,
             maxmemory_clients,
+            maxmemory_bytes,
             keyspace_events,
             hll_sparse_max_bytes,
             tracking_table_max_keys,
@@ -566,6 +577,8 @@ impl RuntimeConfig {
         self.query_buffer_limit_bytes
             .store(query_buffer_limit_bytes, Ordering::Relaxed);
         self.maxmemory_clients.store(maxmemory_clients);
+        self.maxmemory_bytes
+            .store(maxmemory_bytes, Ordering::Relaxed);
         self.keyspace_events.set(keyspace_events);
         self.hll_sparse_max_bytes
             .store(hll_sparse_max_bytes, Ordering::Relaxed);

@@ -98,6 +98,8 @@ pub struct Settings {
     pub query_buffer_limit_bytes: u64,
     /// Memory that the buffers of all clients may take together.
     pub maxmemory_clients: MemoryLimit,
+    /// The most bytes of data; 0 is no bound.
+    pub maxmemory_bytes: u64,
     /// Changes of keys that are published.
     pub keyspace_events: EventClasses,
     /// The most bytes that a HyperLogLog has in the sparse encoding.
@@ -249,6 +251,16 @@ impl Default for OutputLimits {
     }
 }
 
+impl Settings {
+    /// Why `maxmemory` cannot be what it is, if it cannot.
+    pub(super) fn refusal_of_maxmemory(&self) -> Option<&'static str> {
+        let is_refused = self.store == StoreKind::Fdb && self.maxmemory_bytes > 0;
+        is_refused.then_some(
+            "the size of a FoundationDB cluster's data is not known at once: only 0 is possible",
+        )
+    }
+}
+
 impl Default for Settings {
     /// The same as the defaults of the table, which a test checks.
     fn default() -> Self {
@@ -295,6 +307,7 @@ impl Default for Settings {
             output_limits: OutputLimits::default(),
             query_buffer_limit_bytes: 1024 * 1024 * 1024,
             maxmemory_clients: MemoryLimit::Percent(25),
+            maxmemory_bytes: 0,
             keyspace_events: EventClasses::NONE,
             hll_sparse_max_bytes: HLL_SPARSE_BYTES_MAX,
             tracking_table_max_keys: 1_000_000,

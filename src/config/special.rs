@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::settings::{KeysPattern, OutputLimit, OutputLimits};
-use super::value::{Special, parse_bytes};
+use super::value::{Kind, Special, parse_bytes};
 use crate::events::EventClasses;
 use crate::limits::{
     BIND_ADDRESSES_MAX, DATABASES, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
@@ -70,6 +70,15 @@ pub(super) const TLS_PROTOCOLS: Special = special(
     "TLSv1.2, TLSv1.3, or both with a space between them; empty for both",
     tls_protocols,
 );
+/// Redis's policies of eviction, of which Quoin has the one that evicts nothing.
+pub(super) const EVICTION_POLICY: Special = Special {
+    normalise: eviction_policy,
+    accepted: "noeviction: a queue must not lose elements, so nothing is evicted",
+    placeholder: "NAME",
+    is_list: false,
+};
+/// The name of that policy.
+pub(super) const NO_EVICTION: &str = "noeviction";
 /// Permissions of a file.
 pub(super) const PERMISSIONS: Special = Special {
     normalise: permissions,
@@ -172,6 +181,26 @@ fn folder(given: &str, _: &str) -> Result<String, String> {
     match given {
         "" => Err("argument must not be empty".to_owned()),
         path => Ok(path.to_owned()),
+    }
+}
+
+fn eviction_policy(given: &str, present: &str) -> Result<String, String> {
+    const POLICIES: Kind = Kind::OneOf(&[
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
+        "allkeys-lru",
+        "allkeys-lfu",
+        "allkeys-random",
+        NO_EVICTION,
+    ]);
+    let policy = POLICIES.normalise(given, present)?;
+    match policy == NO_EVICTION {
+        true => Ok(policy),
+        false => Err(format!(
+            "Quoin evicts nothing, as a queue must not lose elements: only {NO_EVICTION} is possible"
+        )),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::tls::AuthClients;
 
 const I32_MAX: i128 = i32::MAX as i128;
 const I64_MAX: i128 = i64::MAX as i128;
+const U64_MAX: i128 = u64::MAX as i128;
 
 /// One setting.
 #[derive(Debug)]
@@ -718,6 +719,27 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.query_buffer_limit_bytes.to_string(),
     },
     SettingRow {
+        name: "maxmemory",
+        kind: Kind::Bytes(0, U64_MAX),
+        default: "0",
+        help: "Bytes of data in the store; 0 is no bound. Beyond it commands that add data are refused, as by Redis (docs/operate/limits.md#maxmemory). Embedded store only",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.maxmemory_bytes = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.maxmemory_bytes.to_string(),
+    },
+    SettingRow {
+        name: "maxmemory-policy",
+        kind: Kind::Special(special::EVICTION_POLICY),
+        default: "noeviction",
+        help: "What happens beyond maxmemory: as queues must not lose elements, nothing is evicted",
+        is_runtime_changeable: true,
+        apply: |_, _| Some(()),
+        render: |_| special::NO_EVICTION.to_owned(),
+    },
+    SettingRow {
         name: "maxmemory-clients",
         kind: Kind::BytesOrPercent,
         default: "25%",
@@ -865,13 +887,15 @@ mod tests {
                 "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
             ),
             ("client-query-buffer-limit", "9223372036854775807"),
+            ("maxmemory", "18446744073709551615"),
             ("maxmemory-clients", "1048576"),
             ("notify-keyspace-events", "glKE"),
             ("hll-sparse-max-bytes", "0"),
             ("tracking-table-max-keys", "9223372036854775807"),
             ("stream-node-max-entries", "1"),
         ];
-        assert_eq!(others.len(), SETTINGS.len());
+        // `maxmemory-policy` takes one value.
+        assert_eq!(others.len() + 1, SETTINGS.len());
         for (name, other) in others {
             let row = find(name).unwrap();
             let mut settings = Settings::default();

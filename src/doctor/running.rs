@@ -14,8 +14,6 @@ use crate::size::{counted, size};
 
 /// Time in which the server must answer each question. A health check should not wait longer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Free bytes on the disk below which somebody should look.
-const DISK_FREE_BYTES_MIN: u64 = 256 << 20;
 /// Tenths of `maxclients` from which on somebody should look.
 const CLIENTS_TENTHS_MAX: u64 = 9;
 /// A key that no client has: reading it asks the store.
@@ -137,11 +135,13 @@ fn room(facts: &Facts) -> Line {
         size(free_bytes)
     );
     if facts.text("store_takes_growth") == "0" {
-        let text = format!("{text}; commands that add data are refused - make room");
+        let text =
+            format!("{text}; commands that add data are refused - make room, or raise maxmemory");
         return Line::new(Level::Fail, NAME, text);
     }
     // 0 where the system does not say.
-    if (1..DISK_FREE_BYTES_MIN).contains(&free_bytes) {
+    let nearly_full_bytes = facts.number("store_disk_nearly_full_bytes");
+    if (1..nearly_full_bytes).contains(&free_bytes) {
         return Line::new(Level::Warn, NAME, format!("{text} - make room"));
     }
     Line::ok(NAME, text)
@@ -204,6 +204,7 @@ mod tests {
             let facts = facts(&[
                 ("store_takes_growth", takes),
                 ("store_disk_free_bytes", free),
+                ("store_disk_nearly_full_bytes", "5000"),
             ]);
             room(&facts).level
         };

@@ -102,6 +102,7 @@ impl Program {
                 ScriptFlags {
                     is_plain: false,
                     no_writes: flags.has("no-writes"),
+                    allow_oom: flags.has("allow-oom"),
                     is_atomic: flags.has("atomic"),
                 }
             }

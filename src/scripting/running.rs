@@ -110,6 +110,11 @@ impl Run {
         self.decide(WRITTEN)
     }
 
+    /// It has called a command that writes.
+    pub fn has_written(&self) -> bool {
+        self.fate.load(Ordering::Relaxed) == WRITTEN
+    }
+
     /// Decides its fate; false if it was decided otherwise.
     fn decide(&self, fate: u8) -> bool {
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);

@@ -10,18 +10,22 @@ pub struct ScriptFlags {
     pub is_plain: bool,
     /// `no-writes`: it only reads.
     pub no_writes: bool,
+    /// `allow-oom`: it may add data where there is as much as `maxmemory` allows.
+    pub allow_oom: bool,
     /// `atomic`, which Redis does not have: where it fails, nothing of it stays.
     pub is_atomic: bool,
 }
 
-/// The flags that mean nothing here: there is no limit of memory that refuses commands, no replica
-/// that could be stale, and no Redis Cluster.
-const WITHOUT_EFFECT: &[&[u8]] = &[
-    b"allow-oom",
-    b"allow-stale",
-    b"no-cluster",
-    b"allow-cross-slot-keys",
-];
+impl ScriptFlags {
+    /// Whether it is refused as commands that add data are, where there is as much as `maxmemory` allows
+    /// (Redis: `scriptFlagsToCmdFlags`). What a plain script calls is refused instead.
+    pub fn need_room(self) -> bool {
+        !self.is_plain && !self.allow_oom && !self.no_writes
+    }
+}
+
+/// The flags that mean nothing here: there is no replica that could be stale, and no Redis Cluster.
+const WITHOUT_EFFECT: &[&[u8]] = &[b"allow-stale", b"no-cluster", b"allow-cross-slot-keys"];
 
 /// A script that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +110,7 @@ fn parse_shebang(text: &[u8]) -> Result<(ScriptFlags, usize), String> {
         for name in names.split(|byte| *byte == b',') {
             match name {
                 b"no-writes" => flags.no_writes = true,
+                b"allow-oom" => flags.allow_oom = true,
                 b"atomic" => flags.is_atomic = true,
                 name if WITHOUT_EFFECT.contains(&name) => {}
                 name => return Err(refuse("Unexpected flag in script shebang: ", name)),

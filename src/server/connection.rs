@@ -150,7 +150,8 @@ impl Connection {
         let conditions = Conditions {
             is_authenticated: self.session.is_allowed(&self.state.access.users),
             busy: self.busy(),
-            takes_growth: self.state.store.takes_growth(),
+            growth: self.state.store.growth(),
+            is_in_multi: self.session.transaction.is_some(),
             is_confined: self.session.is_confined(),
         };
         let arguments = &request.arguments;

@@ -6,6 +6,7 @@ use crate::commands::flags::Flags;
 use crate::commands::row::{ConnectionCommand, Handler};
 use crate::commands::{Row, resolve};
 use crate::error::CommandError;
+use crate::store::Growth;
 
 /// What to do with a request.
 pub(super) enum Dispatch {
@@ -26,8 +27,10 @@ pub(super) struct Conditions {
     pub(super) is_authenticated: bool,
     /// A script or a function runs for longer than others wait: the answer.
     pub(super) busy: Option<CommandError>,
-    /// The store takes commands that add data.
-    pub(super) takes_growth: bool,
+    /// Whether the store takes more data.
+    pub(super) growth: Growth,
+    /// It queues commands for EXEC.
+    pub(super) is_in_multi: bool,
     /// It has subscribed and speaks RESP2.
     pub(super) is_confined: bool,
 }
@@ -54,13 +57,13 @@ pub(super) fn dispatch(
     if let Some(line) = refusal(row) {
         return Dispatch::Refused(Some(row), line);
     }
-    if let Some(busy) = conditions.busy
+    if let Some(busy) = &conditions.busy
         && !row.flags.contains(Flags::ALLOW_BUSY)
     {
         return Dispatch::Refused(Some(row), busy.to_line());
     }
-    if !conditions.takes_growth && row.flags.contains(Flags::DENYOOM) {
-        return Dispatch::Refused(Some(row), CommandError::NoRoomToGrow.to_line());
+    if let Some(refusal) = refusal_of_growth(row, &conditions) {
+        return Dispatch::Refused(Some(row), refusal.to_line());
     }
     if conditions.is_confined && !row.flags.contains(Flags::FOR_SUBSCRIBERS) {
         let line = format!(
@@ -80,6 +83,25 @@ pub(super) fn dispatch(
             Dispatch::Refused(Some(row), line)
         }
     }
+}
+
+/// The error of a command that adds data, where the store does not take more. Where that is for
+/// `maxmemory`, MULTI queues nothing at all, as in Redis.
+fn refusal_of_growth(row: &Row, conditions: &Conditions) -> Option<CommandError> {
+    let refusal = CommandError::of_growth(conditions.growth)?;
+    let ends_multi = matches!(
+        row.handler,
+        Handler::Connection(
+            ConnectionCommand::Exec
+                | ConnectionCommand::Discard
+                | ConnectionCommand::Quit
+                | ConnectionCommand::Reset
+        )
+    );
+    let is_queued = conditions.is_in_multi && !ends_multi;
+    let is_refused =
+        row.flags.contains(Flags::DENYOOM) || (is_queued && conditions.growth == Growth::AtBound);
+    is_refused.then_some(refusal)
 }
 
 /// Redis's protection against requests that a browser was tricked into sending.

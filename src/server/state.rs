@@ -158,6 +158,7 @@ impl ServerState {
         let events = Arc::clone(config.keyspace_events());
         let sparse_bytes = Arc::clone(config.hll_sparse_max_bytes());
         let node_entries = Arc::clone(config.stream_node_max_entries());
+        store.bound_data(Arc::clone(config.maxmemory_bytes()));
         let environment = executor.environment();
         if environment.subscribers.set(subscribers).is_err()
             || environment.trackers.set(trackers).is_err()

@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ pub mod embedded;
 pub mod faults;
 #[cfg(feature = "fdb")]
 pub mod fdb;
+mod growth;
 mod noted;
 mod page;
 #[cfg(any(feature = "fdb", feature = "testing"))]
@@ -27,6 +29,7 @@ mod read_your_writes;
 mod rules;
 mod savepoints;
 
+pub use growth::Growth;
 pub use noted::NotedRead;
 pub use rules::key_after;
 pub use savepoints::Savepoint;
@@ -257,6 +260,22 @@ pub trait Transaction: ReadTransaction {
     /// How many writes were made and not undone.
     fn mutation_count(&self) -> u64;
 
+    /// Whether the store took more data when this transaction began.
+    fn growth(&self) -> Growth {
+        Growth::Free
+    }
+
+    /// Bytes by which this transaction makes the store's rows more, or less if negative. Counted only
+    /// while the disk is full ([`Growth::DiskFull`]), as every write reads what it replaces for that.
+    fn grown_bytes(&self) -> i64 {
+        0
+    }
+
+    /// Bytes by which it may make them more although the disk is full.
+    fn spare_bytes(&self) -> i64 {
+        i64::MAX
+    }
+
     /// Makes the writes durable and visible, all or none.
     ///
     /// # Errors
@@ -346,6 +365,11 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
+    /// Bytes that are free on that disk when it counts as nearly full, if known.
+    fn disk_nearly_full_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Bytes of its data file that are in use, if known. The rest of the file is free pages.
     fn disk_used_bytes(&self) -> Option<u64> {
         None
@@ -366,9 +390,17 @@ pub trait Store: Send + Sync + 'static {
     /// for another, and keeps its thread meanwhile.
     fn is_ready(&self) -> bool;
 
-    /// Whether it takes transactions that add data. If not, it still takes those that only remove
-    /// data.
-    fn takes_growth(&self) -> bool {
-        true
+    /// Whether it takes more data.
+    fn growth(&self) -> Growth {
+        Growth::Free
     }
+
+    /// Bytes of its data, as far as they are known: what the bound is compared with.
+    fn data_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bounds [`Self::data_bytes`] by a number that may change at any time; 0 is no bound. Only the first
+    /// call counts. A store that does not know its size has no bound.
+    fn bound_data(&self, _bytes_max: Arc<AtomicU64>) {}
 }

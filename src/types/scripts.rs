@@ -4,10 +4,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::context::{ReadContext, WriteContext};
 use super::pages::Pages;
+use crate::error::CommandError;
 use crate::layout::{ScriptOrigin, StoredScript, decode_counter};
 use crate::limits::{SCRIPTS_OF_EVAL_MAX, VALUE_CHUNK_BYTES_MAX};
 use crate::scripting::Script;
-use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::store::{Growth, Isolation, RangeQuery, StoreError};
 
 /// Scripts that one pass removes.
 const REMOVED_PER_PASS_MAX: usize = 500;
@@ -67,10 +68,21 @@ impl ReadContext<'_> {
 
 impl WriteContext<'_> {
     /// Stores a script of which `known` is what the store has.
-    pub fn store_script(&self, script: &Script, origin: ScriptOrigin, known: Option<StoredScript>) {
+    ///
+    /// # Errors
+    /// `NoRoomToGrow` for a script that the store has not, while the disk is full.
+    pub fn store_script(
+        &self,
+        script: &Script,
+        origin: ScriptOrigin,
+        known: Option<StoredScript>,
+    ) -> Result<(), CommandError> {
         let layout = self.layout();
         match known {
-            Some(known) if known.origin == origin || origin == ScriptOrigin::Eval => return,
+            Some(known) if known.origin == origin || origin == ScriptOrigin::Eval => return Ok(()),
+            None if self.transaction.growth() == Growth::DiskFull => {
+                return Err(CommandError::NoRoomToGrow);
+            }
             Some(known) => {
                 let entry = layout.script_by_time_key(known.at_ms, &script.sha);
                 self.transaction.clear(&entry);
@@ -94,6 +106,7 @@ impl WriteContext<'_> {
             let entry = layout.script_by_time_key(self.now_ms, &script.sha);
             self.transaction.set(&entry, b"");
         }
+        Ok(())
     }
 
     /// SCRIPT FLUSH.

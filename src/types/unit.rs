@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::limits::FULL_DISK_COMMAND_BYTES_MAX;
 use crate::stopwatch::BusyLimit;
-use crate::store::{self, ReadTransaction, Transaction};
+use crate::store::{self, Growth, ReadTransaction, Transaction};
 
 use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
 use super::delegation::{GrantsSavepoint, HeldGrants};
@@ -106,6 +107,14 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
+    /// Whether the store takes more data. On a snapshot nothing is added.
+    pub fn growth(self) -> Growth {
+        match self {
+            AnyUnit::Write(unit) => unit.transaction.growth(),
+            AnyUnit::Read(_) => Growth::Free,
+        }
+    }
+
     /// How long a script may take before it is given up, if there is a limit.
     pub fn script_limit(self) -> Option<BusyLimit> {
         match self {
@@ -164,6 +173,7 @@ pub struct Savepoint {
     signals: SignalsSavepoint,
     grants: GrantsSavepoint,
     rank_changes: RankChangesSavepoint,
+    grown_bytes: i64,
 }
 
 impl<'t> Unit<'t> {
@@ -214,6 +224,7 @@ impl<'t> Unit<'t> {
             signals: self.signals.savepoint(),
             grants: self.grants.savepoint(),
             rank_changes: self.read.namespaces.rank_changes.savepoint(),
+            grown_bytes: self.transaction.grown_bytes(),
         }
     }
 
@@ -240,6 +251,17 @@ impl<'t> Unit<'t> {
             true => self.read.namespaces.take_news(),
             false => None,
         }
+    }
+
+    /// Whether what was done since the savepoint is more than a full disk takes: it adds data, and not as
+    /// little as a consumer notes of what it takes.
+    pub fn has_outgrown(&self, savepoint: &Savepoint) -> bool {
+        if self.transaction.growth() != Growth::DiskFull {
+            return false;
+        }
+        let all = self.transaction.grown_bytes();
+        let grown = all.saturating_sub(savepoint.grown_bytes);
+        grown > FULL_DISK_COMMAND_BYTES_MAX || (grown > 0 && all > self.transaction.spare_bytes())
     }
 
     /// How often writes were undone.

@@ -24,6 +24,7 @@ mod hashes;
 mod hyperloglogs;
 mod keys;
 mod lists;
+mod maxmemory;
 mod numbers;
 #[path = "../support/payloads.rs"]
 mod payloads;

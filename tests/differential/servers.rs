@@ -82,6 +82,14 @@ impl Servers {
             .collect();
     }
 
+    /// Another connection to each.
+    pub fn others(&self) -> [Connection; 2] {
+        [
+            Connection::open(self.quoin.address()).unwrap(),
+            Connection::open_unix(self.redis.socket()).unwrap(),
+        ]
+    }
+
     /// What Quoin, or Redis, answers.
     pub fn ask(&mut self, ours: bool, words: &[&[u8]]) -> Value {
         let (quoin, redis) = self.sessions.first_mut().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::{Server, is_on_foundationdb, request, wait_until};
+use crate::server::{Server, Socket, is_on_foundationdb, request, wait_until};
 
 #[test]
 fn more_clients_than_allowed_are_refused_as_in_redis() {
@@ -28,6 +28,46 @@ fn more_clients_than_allowed_are_refused_as_in_redis() {
             .connect()
             .try_send("PING\r\n", Duration::from_secs(1))
             && first.run("INFO clients").contains("\r\nconnected_clients:")
+    });
+}
+
+#[test]
+fn maxmemory_bounds_the_data_and_takes_more_when_there_is_less() {
+    if is_on_foundationdb() {
+        return;
+    }
+    let server = Server::start();
+    let mut socket = server.connect();
+    let data_bytes = |socket: &mut Socket| {
+        let info = socket.run("INFO quoin");
+        let (_, rest) = info.split_once("store_data_bytes:").unwrap();
+        let number = rest.lines().next().unwrap();
+        number.parse::<u64>().unwrap()
+    };
+    let max = data_bytes(&mut socket) + 2_000_000;
+    socket.run(&format!("CONFIG SET maxmemory {max}"));
+    let value = "x".repeat(10_000);
+    let refusal = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    let mut pushed = 0;
+    while socket.command(&["RPUSH", "list", &value]) != refusal {
+        pushed += 1;
+        assert!(pushed < 1_000);
+    }
+    assert!(pushed > 50, "{pushed}");
+    assert!(data_bytes(&mut socket) > max);
+    let memory = socket.run("INFO memory");
+    assert!(
+        memory.contains(&format!("\r\nmaxmemory:{max}\r\n")),
+        "{memory}"
+    );
+    assert!(memory.contains("\r\nmaxmemory_policy:noeviction\r\n"));
+    assert!(socket.run("INFO quoin").contains("store_takes_growth:0"));
+    assert_eq!(socket.run("LLEN list"), format!(":{pushed}\r\n"));
+    for _ in 0..pushed {
+        assert_eq!(socket.run("LPOP list"), format!("$10000\r\n{value}\r\n"));
+    }
+    wait_until("what was popped counts no more", || {
+        socket.run("RPUSH list x") == ":1\r\n"
     });
 }
 

@@ -364,12 +364,23 @@ fn who_asks_whether_it_is_well_is_told() {
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
         assert!(response.ends_with("\r\n\r\nok\n"), "{response}");
     }
+    let ready = || ask(address, "GET /readyz HTTP/1.1\r\nHost: quoin\r\n\r\n");
+    let mut socket = server.connect();
+    socket.run("SET key value");
+    socket.run("CONFIG SET maxmemory 1");
+    let refusing = ready();
+    let is_told = refusing.contains("commands that add data are refused: OOM ");
+    assert!(
+        refusing.starts_with("HTTP/1.1 503 ") && is_told,
+        "{refusing}"
+    );
+    socket.run("CONFIG SET maxmemory 0");
+    assert!(ready().starts_with("HTTP/1.1 200 "));
     // A script that does not end keeps the store from answering.
     let mut busy = server.connect();
     busy.send(crate::server::request(&["EVAL", "while true do end", "0"]));
     wait_until("commands are not answered", || {
-        let response = ask(address, "GET /readyz HTTP/1.1\r\nHost: quoin\r\n\r\n");
-        response.starts_with("HTTP/1.1 503 ")
+        ready().starts_with("HTTP/1.1 503 ")
     });
     let alive = ask(address, "GET /healthz HTTP/1.1\r\nHost: quoin\r\n\r\n");
     assert!(alive.starts_with("HTTP/1.1 200 "), "{alive}");

@@ -1,6 +1,6 @@
 //! MONITOR.
 
-use crate::server::{Server, request, wait_until};
+use crate::server::{Server, is_on_foundationdb, request, wait_until};
 
 /// What a monitor shows of a command, without the time and the address.
 fn shown(line: &str) -> (&str, &str) {
@@ -113,12 +113,23 @@ fn hits_and_misses_of_reads_are_counted() {
 fn a_client_that_looks_for_replicas_or_a_cluster_finds_none() {
     let server = Server::start();
     let mut socket = server.connect();
+    let no_replica = match is_on_foundationdb() {
+        true => {
+            "-ERR REPLICAOF is not supported: the FoundationDB cluster replicates the data (see \
+             docs/start/compatibility.md)\r\n"
+        }
+        false => {
+            "-ERR REPLICAOF is not supported: this server's data is on one machine. Servers on a \
+             FoundationDB cluster share replicated data (see docs/start/compatibility.md)\r\n"
+        }
+    };
     let no_cluster = "-ERR This instance has cluster support disabled\r\n";
     for (line, reply) in [
         ("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"),
         ("REPLICAOF NO ONE", "+OK\r\n"),
         ("SLAVEOF no one", "+OK\r\n"),
         ("REPLICAOF a b", "-ERR Invalid master port\r\n"),
+        ("REPLICAOF a 1", no_replica),
         ("MODULE LIST", "*0\r\n"),
         ("CLUSTER INFO", no_cluster),
         ("CLUSTER SLOTS", no_cluster),

@@ -1,5 +1,5 @@
 //! Commands of Redis's replication and of Redis Cluster, which clients ask for when they connect. A
-//! server is a master without replicas: its store replicates.
+//! server is a master without replicas: what replicates, if anything, is the store.
 
 use bytes::Bytes;
 
@@ -21,7 +21,10 @@ pub(super) fn role(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> 
 }
 
 /// `REPLICAOF NO ONE`, which changes nothing. Another master is refused.
-pub(super) fn replicaof(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+pub(super) fn replicaof(
+    environment: &Environment,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
     let (host, port) = (argument(arguments, 1)?, argument(arguments, 2)?);
     if is_word(host, "no") && is_word(port, "one") {
         return Ok(Reply::OK);
@@ -31,7 +34,16 @@ pub(super) fn replicaof(_: &Environment, arguments: &[Bytes]) -> Result<Reply, C
         return Err(CommandError::text("ERR Invalid master port"));
     }
     Err(CommandError::text(
-        "ERR REPLICAOF is not supported: the store replicates (see docs/start/compatibility.md)",
+        match environment.capabilities.single_writer {
+            true => {
+                "ERR REPLICAOF is not supported: this server's data is on one machine. Servers on a \
+             FoundationDB cluster share replicated data (see docs/start/compatibility.md)"
+            }
+            false => {
+                "ERR REPLICAOF is not supported: the FoundationDB cluster replicates the data (see \
+             docs/start/compatibility.md)"
+            }
+        },
     ))
 }
 

@@ -264,6 +264,7 @@ pub const ROWS: &[Row] = &[
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
     database("flushdb", -1, "1.0.0", write_handler!(databases::flushdb))
         .summary("Remove all keys from the current database.")
+        .flags(Flags::REMOVES)
         .complexity("O(1); the keys' room is given back in the background")
         .categories(DANGEROUS)
         .tips(FLUSH_TIPS)
@@ -271,6 +272,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[FLUSH_TYPE]),
     database("flushall", -1, "1.0.0", write_handler!(databases::flushall))
         .summary("Removes all keys from all databases.")
+        .flags(Flags::REMOVES)
         .complexity("O(D) with D databases; the keys' room is given back in the background")
         .categories(DANGEROUS)
         .tips(FLUSH_TIPS)

@@ -33,7 +33,7 @@ pub(super) async fn load(
     let stored = unit.read_context(database);
     let stored = stored.stored_script(&script.sha).await?;
     write(unit, database, |context| {
-        context.store_script(&script, ScriptOrigin::Load, stored);
+        context.store_script(&script, ScriptOrigin::Load, stored)
     })?;
     Ok(Reply::bulk(script.sha.clone()))
 }

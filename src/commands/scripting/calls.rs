@@ -16,7 +16,7 @@ use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::scripting::{Commands, End, Fiber, KILLED_LINE, Origin, Run};
-use crate::store::StoreError;
+use crate::store::{Growth, StoreError};
 use crate::types::rights::ClientRights;
 use crate::types::script_calls::{CallResult, ScriptCall};
 use crate::types::unit::AnyUnit;
@@ -27,6 +27,8 @@ pub(super) struct Calls<'c> {
     /// The database that the script has selected.
     database: u32,
     only_reads: bool,
+    /// It may add data where there is as much as `maxmemory` allows.
+    allows_oom: bool,
     run: &'c Run,
     /// The time for all of the script.
     now_us: i64,
@@ -76,11 +78,18 @@ const MADE_MAX: usize = 256;
 
 impl<'c> Calls<'c> {
     /// Of a script that has called nothing.
-    pub(super) fn new(unit: AnyUnit<'c>, database: u32, only_reads: bool, run: &'c Run) -> Self {
+    pub(super) fn new(
+        unit: AnyUnit<'c>,
+        database: u32,
+        only_reads: bool,
+        allows_oom: bool,
+        run: &'c Run,
+    ) -> Self {
         Self {
             unit,
             database,
             only_reads,
+            allows_oom,
             run,
             now_us: unit.environment().clock.now_us(),
             rights: rights_of(unit),
@@ -148,6 +157,10 @@ impl<'c> Calls<'c> {
         if let Err(reason) = self.check_writes(row) {
             return Ok(self.reject(Some(row), started, reason));
         }
+        if self.lacks_room(row) {
+            let line = CommandError::OutOfMemory.to_line();
+            return Ok(self.reject(Some(row), started, &line));
+        }
         let database = self.database;
         let reply = self.run_checked(&invocation).await?;
         let (result, error) = match &reply {
@@ -183,6 +196,16 @@ impl<'c> Calls<'c> {
             return Err("ERR Write commands are not allowed from read-only scripts.");
         }
         Ok(())
+    }
+
+    /// Whether a command is refused as there is as much data as `maxmemory` allows. As in Redis, only
+    /// before the script's first write: it is not stopped half-way. On a full disk the script is refused
+    /// as a whole.
+    fn lacks_room(&self, row: &Row) -> bool {
+        row.flags.contains(Flags::DENYOOM)
+            && !self.allows_oom
+            && self.unit.growth() == Growth::AtBound
+            && !self.run.has_written()
     }
 
     async fn run_checked(&mut self, invocation: &Invocation) -> Result<Reply, StoreError> {

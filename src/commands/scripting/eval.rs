@@ -72,6 +72,38 @@ pub fn only_reads(invocation: &Invocation) -> bool {
     invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
 }
 
+/// Whether a command runs a script or a function that is refused where there is as much data as
+/// `maxmemory` allows.
+///
+/// # Errors
+/// When the store fails.
+pub async fn needs_room(unit: AnyUnit<'_>, invocation: &Invocation) -> Result<bool, CommandError> {
+    let (database, arguments) = (invocation.database, &invocation.arguments);
+    let named = argument(arguments, 1);
+    let flags = match (invocation.row.name, named) {
+        ("eval" | "eval_ro", Ok(text)) => unit
+            .environment()
+            .scripts
+            .of_text(text)
+            .ok()
+            .map(|script| script.flags),
+        ("evalsha" | "evalsha_ro", Ok(sha)) => {
+            let sha = String::from_utf8_lossy(sha).to_ascii_lowercase();
+            match find(unit, database, &sha).await {
+                Ok(script) => Some(script.flags),
+                Err(error @ CommandError::Store(_)) => return Err(error),
+                Err(_) => None,
+            }
+        }
+        ("fcall" | "fcall_ro", Ok(name)) => {
+            let libraries = unit.read_context(database).libraries().await?;
+            libraries.function(name).map(|program| program.flags())
+        }
+        _ => None,
+    };
+    Ok(flags.is_some_and(ScriptFlags::need_room))
+}
+
 /// Whether a command runs a script or a function.
 pub fn runs_script(row: &Row) -> bool {
     matches!(row.handler, Handler::Script(_)) && row.flags.contains(Flags::NO_MANDATORY_KEYS)
@@ -181,7 +213,11 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
             scripts.remember(flushes, Arc::clone(script), Kept::InStore);
         }
         Some(_) => {}
-        None => context.store_script(script, ScriptOrigin::Eval, None),
+        // On a full disk it runs without being kept: consumers send scripts too.
+        None => match context.store_script(script, ScriptOrigin::Eval, None) {
+            Ok(()) | Err(CommandError::NoRoomToGrow) => {}
+            Err(error) => return Err(error),
+        },
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const fn function(name: &'static str, arity: i32, handler: Handler) -> Row {
 pub(super) const FUNCTION: &[Row] = &[
     function("function|delete", 3, script_handler!(libraries::delete))
         .summary("Deletes a library and its functions.")
-        .flags(Flags::WRITE)
+        .flags(Flags::WRITE.and(Flags::REMOVES))
         .tips(TO_ALL)
         .arguments(&[string("library-name")]),
     function("function|dump", 2, script_handler!(listing::dump))
@@ -27,7 +27,7 @@ pub(super) const FUNCTION: &[Row] = &[
     function("function|flush", -2, script_handler!(libraries::flush))
         .summary("Deletes all libraries and functions.")
         .complexity("O(N) where N is the number of functions deleted")
-        .flags(Flags::WRITE)
+        .flags(Flags::WRITE.and(Flags::REMOVES))
         .tips(TO_ALL)
         .arguments(&[oneof(
             "flush-type",

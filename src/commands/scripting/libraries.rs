@@ -57,7 +57,10 @@ pub(super) async fn load(
     let others = Libraries::new(known.version, others.cloned());
     check_functions(&library, &others)?;
     check_room(others.all().chain([&library]))?;
-    write(unit, database, |context| context.store_library(&library))?;
+    write(unit, database, |context| {
+        context.store_library(&library);
+        Ok(())
+    })?;
     Ok(Reply::bulk(library.name.clone()))
 }
 
@@ -74,6 +77,7 @@ pub(super) async fn delete(
     };
     write(unit, database, |context| {
         context.remove_library(&library.name);
+        Ok(())
     })?;
     Ok(Reply::OK)
 }
@@ -98,7 +102,10 @@ pub(super) async fn flush(
             )?)));
         }
     }
-    write(unit, database, |context| context.remove_libraries())?;
+    write(unit, database, |context| {
+        context.remove_libraries();
+        Ok(())
+    })?;
     Ok(Reply::OK)
 }
 
@@ -169,6 +176,7 @@ pub(super) async fn restore(
         for library in restored.all() {
             context.store_library(library);
         }
+        Ok(())
     })?;
     Ok(Reply::OK)
 }

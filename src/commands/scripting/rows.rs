@@ -74,6 +74,7 @@ const SCRIPT: &[Row] = &[
         .arguments(&[string("sha1").multiple()]),
     script("script|flush", -2, "2.6.0", script_handler!(admin::flush))
         .summary("Removes all server-side Lua scripts from the script cache.")
+        .flags(Flags::REMOVES)
         .history(&[(
             "6.2.0",
             "Added the `ASYNC` and `SYNC` flushing mode modifiers.",

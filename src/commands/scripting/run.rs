@@ -9,7 +9,7 @@ use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
 use crate::scripting::{Caller, End, Program, TimeLimit};
-use crate::store::StoreError;
+use crate::store::{Growth, StoreError};
 use crate::types::unit::AnyUnit;
 
 const LATE: CommandError = CommandError::text(
@@ -33,7 +33,11 @@ pub(super) struct Call<'c> {
 /// What ends the script without a trace: the store's errors, more than the transaction holds
 /// (`StoreError::TooLarge`), too long a run (`ScriptOutOfTime`, where the unit limits scripts).
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
-    let is_atomic = call.program.flags().is_atomic;
+    let flags = call.program.flags();
+    if unit.growth() == Growth::AtBound && flags.need_room() {
+        return Err(CommandError::OutOfMemory);
+    }
+    let is_atomic = flags.is_atomic;
     let AnyUnit::Write(writable) = unit else {
         return to_result(unit, run_machine(unit, call).await?);
     };
@@ -91,7 +95,14 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         None => TimeLimit::Elapsed(SCRIPT_CLUSTER_TIME_MAX),
     };
     let guard = environment.scripts.begin(call.caller, limit);
-    let mut calls = Calls::new(unit, call.database, call.only_reads, guard.run());
+    let allows_oom = call.program.flags().allow_oom;
+    let mut calls = Calls::new(
+        unit,
+        call.database,
+        call.only_reads,
+        allows_oom,
+        guard.run(),
+    );
     let Call {
         program,
         keys,

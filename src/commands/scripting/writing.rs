@@ -8,21 +8,23 @@ use crate::types::unit::AnyUnit;
 /// Writes all of it or, where the transaction cannot hold it, nothing.
 ///
 /// # Errors
-/// `StoreError::TooLarge`.
+/// `StoreError::TooLarge`, and those of `writes`.
 pub(super) fn write(
     unit: AnyUnit<'_>,
     database: u32,
-    writes: impl FnOnce(&WriteContext<'_>),
+    writes: impl FnOnce(&WriteContext<'_>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let AnyUnit::Write(unit) = unit else {
         return Ok(());
     };
     let savepoint = unit.savepoint();
-    writes(&unit.write_context(database));
+    let mut written = writes(&unit.write_context(database));
     if unit.is_too_large() {
-        unit.rollback(savepoint);
-        return Err(StoreError::TooLarge.into());
+        written = Err(StoreError::TooLarge.into());
     }
-    unit.release(savepoint);
-    Ok(())
+    match written {
+        Ok(()) => unit.release(savepoint),
+        Err(_) => unit.rollback(savepoint),
+    }
+    written
 }

@@ -205,6 +205,23 @@ fn the_log_may_be_asked_for_by_the_words_of_its_lines() {
 }
 
 #[test]
+fn a_policy_that_evicts_and_a_bound_that_the_store_cannot_keep_are_refused() {
+    let error = load_from(None, &[], &[("maxmemory-policy", "allkeys-lru")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "maxmemory-policy (flag --maxmemory-policy): wrong value 'allkeys-lru'; accepted: \
+         noeviction: a queue must not lose elements, so nothing is evicted"
+    );
+    let loaded = load_from(None, &[], &[("maxmemory", "1gb")]).unwrap();
+    assert_eq!(loaded.settings.maxmemory_bytes, 1 << 30);
+    let on_cluster = Settings {
+        store: StoreKind::Fdb,
+        ..loaded.settings
+    };
+    assert!(on_cluster.refusal_of_maxmemory().is_some());
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let error = load_from(Some(Path::new("/nonexistent/quoin.toml")), &[], &[]).unwrap_err();
     assert!(

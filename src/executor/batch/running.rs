@@ -8,14 +8,17 @@ use futures_util::future::join_all;
 use super::looks::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
+use crate::commands::flags::Flags;
+use crate::commands::scripting::needs_room;
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::executor::waiters::Waiter;
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
-use crate::store::{StoreError, Transaction};
+use crate::store::{Growth, StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
 use crate::types::tracking::Origin;
+use crate::types::unit::AnyUnit;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -376,9 +379,21 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     if !watch_holds(unit, bundle).await? {
         return Ok(Reply::NullArray);
     }
+    if let Some(refusal) = refusal_of_exec(unit, &bundle.invocations).await? {
+        return Ok(call::to_reply(Err(refusal)));
+    }
     unit.transaction.conflict_on_own_rows();
     let savepoint = unit.savepoint();
-    match exec_all(unit, &bundle.invocations).await {
+    let mut result = exec_all(unit, &bundle.invocations).await;
+    let may_outgrow = |one: &Invocation| one.row.only_removes();
+    if let Ok(Ok(_)) = result
+        && !bundle.invocations.iter().all(may_outgrow)
+        && unit.has_outgrown(&savepoint)
+    {
+        let line = CommandError::NoRoomToGrow.to_line();
+        result = Ok(Err(CommandError::abort_of_exec(&line)));
+    }
+    match result {
         Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),
         Err(CallError::Store(error)) => Err(CallError::Store(error)),
         Err(other) => {
@@ -388,12 +403,40 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     }
 }
 
+/// The error of an EXEC whose commands add data, where the store does not take more.
+async fn refusal_of_exec(
+    unit: &Unit<'_>,
+    invocations: &[Invocation],
+) -> Result<Option<CommandError>, CallError> {
+    let growth = unit.transaction.growth();
+    let Some(refusal) = CommandError::of_growth(growth) else {
+        return Ok(None);
+    };
+    for invocation in invocations {
+        let is_refused = match growth {
+            _ if invocation.row.flags.contains(Flags::DENYOOM) => true,
+            // On a full disk, what they add is counted.
+            Growth::AtBound => {
+                let needs = needs_room(AnyUnit::Write(unit), invocation).await;
+                call::check(needs)?.unwrap_or(false)
+            }
+            _ => false,
+        };
+        if is_refused {
+            let line = refusal.to_line();
+            return Ok(Some(CommandError::abort_of_exec(&line)));
+        }
+    }
+    Ok(None)
+}
+
 async fn exec_all(
     unit: &Unit<'_>,
     invocations: &[Invocation],
 ) -> Result<Result<Reply, CommandError>, CallError> {
     let mode = Mode {
         is_strict: true,
+        is_in_exec: true,
         ..Mode::default()
     };
     let mut replies = Vec::with_capacity(invocations.len());

@@ -14,6 +14,7 @@ use crate::commands::row::Series;
 use crate::events::EventClasses;
 use crate::executor::call::{Call, Submission, Work};
 use crate::reply::Reply;
+use crate::store::Growth;
 use crate::types::tracking::Origin;
 
 mod order;
@@ -39,7 +40,8 @@ impl Batch<'_> {
             state.alone -= 1;
             return Ok(None);
         }
-        if !self.takes_series() {
+        // What the store does not take is refused command by command.
+        if !self.takes_series() || attempt.unit.transaction.growth() != Growth::Free {
             return Ok(None);
         }
         // The first one counts already.

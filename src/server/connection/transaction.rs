@@ -20,12 +20,6 @@ use crate::server::dispatch::Dispatch;
 use crate::server::transaction::{CommandKind, OpenTransaction, TransactionCommand};
 use crate::wire::request::Request;
 
-/// The error of an EXEC that is refused for this reason.
-fn aborted(line: &str) -> String {
-    let reason = line.strip_prefix("ERR ").unwrap_or(line);
-    format!("EXECABORT Transaction discarded because of: {reason}")
-}
-
 const QUEUED: Reply = Reply::Simple("QUEUED");
 
 /// What happens to a request while a transaction is open.
@@ -108,7 +102,7 @@ impl Connection {
             return line;
         }
         self.session.discard(self.state.executor.watchers());
-        aborted(&line)
+        CommandError::abort_of_exec(&line).to_line()
     }
 
     /// Executes one of these commands, or collects it with those before it in the pipeline.
@@ -224,10 +218,11 @@ impl Connection {
             let line = "EXECABORT Transaction discarded because of previous errors.";
             return Some(line.to_owned());
         }
+        // There may be more data, or less room, since they were queued.
+        let refusal = CommandError::of_growth(self.state.store.growth())?;
         let adds = |command: &TransactionCommand| command.row.flags.contains(Flags::DENYOOM);
-        let is_refused = !self.state.store.takes_growth() && transaction.commands.iter().any(adds);
-        // The disk has become full since they were queued.
-        is_refused.then(|| aborted(&CommandError::NoRoomToGrow.to_line()))
+        let is_refused = transaction.commands.iter().any(adds);
+        is_refused.then(|| CommandError::abort_of_exec(&refusal.to_line()).to_line())
     }
 
     /// EXEC. The queued commands on data are one store transaction, which goes to the executor with

@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 
 use crate::commands::KeyLocks;
+use crate::error::CommandError;
 use crate::limits::READY_ANSWER_MAX;
 use crate::server::state::ServerState;
 
@@ -22,7 +23,13 @@ pub(super) async fn ready(state: &ServerState) -> (StatusCode, String) {
         Box::pin(async { Ok(context.namespace().await?) })
     });
     match tokio::time::timeout(READY_ANSWER_MAX, read).await {
-        Ok(Ok(_)) => (StatusCode::OK, "ok\n".to_owned()),
+        Ok(Ok(_)) => match CommandError::of_growth(state.store.growth()) {
+            None => (StatusCode::OK, "ok\n".to_owned()),
+            Some(refusal) => {
+                let line = refusal.to_line();
+                not_ready(&format!("commands that add data are refused: {line}"))
+            }
+        },
         Ok(Err(error)) => not_ready(&format!("the store does not answer: {error}")),
         Err(_) => {
             let bound_ms = READY_ANSWER_MAX.as_millis();

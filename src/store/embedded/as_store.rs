@@ -1,11 +1,14 @@
 //! The embedded store as a [`Store`].
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::store::EmbeddedStore;
 use super::transaction::{EmbeddedSnapshot, EmbeddedTransaction, room_for_transaction};
 use crate::counter::Durations;
 use crate::limits;
 use crate::store::{
-    Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
+    Capabilities, Growth, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
 };
 
 impl Store for EmbeddedStore {
@@ -74,7 +77,26 @@ impl Store for EmbeddedStore {
         self.shared.writer.is_free() && room_for_transaction(self).is_there()
     }
 
-    fn takes_growth(&self) -> bool {
-        !self.shared.room.is_short()
+    fn growth(&self) -> Growth {
+        let bytes_max = self.shared.data_bytes_max.get();
+        let bytes_max = bytes_max.map_or(0, |max| max.load(Ordering::Relaxed));
+        match bytes_max {
+            _ if self.shared.room.is_short() => Growth::DiskFull,
+            1.. if self.shared.data_bytes() > bytes_max => Growth::AtBound,
+            _ => Growth::Free,
+        }
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        Some(self.shared.data_bytes())
+    }
+
+    fn bound_data(&self, bytes_max: Arc<AtomicU64>) {
+        // A second bound is dropped: there is one server.
+        let _ = self.shared.data_bytes_max.set(bytes_max);
+    }
+
+    fn disk_nearly_full_bytes(&self) -> Option<u64> {
+        Some(self.shared.room.warning_bytes())
     }
 }

@@ -8,12 +8,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use heed::{Env, WithoutTls};
 
 use super::error::may_pass;
 use super::table::Rows;
+use crate::limits::{DISK_NEARLY_FULL_BYTES_MAX, DISK_NEARLY_FULL_DIVISOR};
 use crate::log_throttle::LogThrottle;
 
 /// Bytes after the end of the data file that are reserved for removing.
@@ -26,8 +27,9 @@ pub(super) const GROWTH_BYTES_MIN: u64 = 4 << 20;
 /// Bytes on the disk that a committed byte may need: pages of the data file may be half full, and
 /// the journal grows too.
 const BYTES_FACTOR: u64 = 3;
-/// Bytes below which a warning is logged.
-const WARNING_BYTES: u64 = 256 << 20;
+/// Bytes that rows may grow by while commands that add data are refused: what consumers note of what they
+/// take. A part of the reserve is enough for them.
+const SPARE_BYTES_MAX: i64 = 1 << 20;
 
 /// The result of the last measurement.
 #[derive(Debug, Default)]
@@ -38,8 +40,12 @@ pub(super) struct Room {
     free_bytes: AtomicU64,
     /// Bytes of the data file's pages that are in use.
     used_bytes: AtomicU64,
+    /// Bytes that are left when a warning is due.
+    warning_bytes: AtomicU64,
     /// Commands that add data are refused.
     is_short: AtomicBool,
+    /// Bytes that rows have grown by since.
+    spent_bytes: AtomicI64,
     /// The end of the data file's blocks, with the reserve.
     reserved_until: AtomicU64,
     full: LogThrottle,
@@ -72,7 +78,14 @@ impl Room {
         let used = usage(environment, rows)?;
         let has_reserve = self.reserve(files, used.end);
         // If the system does not say, the last known value is used.
-        let free_bytes = free_bytes(&files.folder).unwrap_or_else(|_| self.free_bytes());
+        let free_bytes = match disk(&files.folder) {
+            Ok(disk) => {
+                let warning_bytes = nearly_full_bytes(disk.bytes);
+                self.warning_bytes.store(warning_bytes, Ordering::SeqCst);
+                disk.free_bytes
+            }
+            Err(_) => self.free_bytes(),
+        };
         let disk_left = if has_reserve {
             free_bytes.saturating_add(used.free)
         } else {
@@ -89,6 +102,9 @@ impl Room {
             GROWTH_BYTES_MIN
         };
         let is_short = growth_bytes < needed(pending_bytes).saturating_add(least);
+        if !is_short {
+            self.spent_bytes.store(0, Ordering::SeqCst);
+        }
         let was_short = self.is_short.swap(is_short, Ordering::SeqCst);
         self.log(files, growth_bytes, was_short);
         Ok(())
@@ -111,7 +127,7 @@ impl Room {
             if let Some(more) = self.again.pass() {
                 tracing::info!(folder, left_mib, free_mib, "the disk has room again{more}");
             }
-        } else if growth_bytes < WARNING_BYTES
+        } else if growth_bytes < self.warning_bytes()
             && let Some(more) = self.nearly_full.pass()
         {
             tracing::warn!(folder, left_mib, free_mib, "the disk is nearly full{more}");
@@ -139,6 +155,26 @@ impl Room {
         self.is_short.load(Ordering::SeqCst)
     }
 
+    /// Bytes that rows may still grow by while commands that add data are refused.
+    pub(super) fn spare_bytes(&self) -> i64 {
+        SPARE_BYTES_MAX.saturating_sub(self.spent_bytes.load(Ordering::SeqCst))
+    }
+
+    /// A transaction has made rows grow by so many bytes, or shrink, while commands that add data were
+    /// refused.
+    pub(super) fn spend(&self, grown_bytes: i64) {
+        let spent = |bytes: i64| Some(bytes.saturating_add(grown_bytes).max(0));
+        // Never fails: `spent` always has an answer.
+        let _ = self
+            .spent_bytes
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spent);
+    }
+
+    /// Bytes that are left when the disk counts as nearly full.
+    pub(super) fn warning_bytes(&self) -> u64 {
+        self.warning_bytes.load(Ordering::SeqCst)
+    }
+
     /// Bytes that are free on the disk.
     pub(super) fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Ordering::SeqCst)
@@ -164,7 +200,7 @@ impl Room {
             }
             Err(error) if may_pass(&error) => false,
             // The file system cannot reserve blocks.
-            Err(_) => free_bytes(&files.folder).is_ok_and(|free| free >= RESERVE_BYTES),
+            Err(_) => disk(&files.folder).is_ok_and(|disk| disk.free_bytes >= RESERVE_BYTES),
         }
     }
 }
@@ -212,8 +248,17 @@ fn usage(environment: &Env<WithoutTls>, rows: &Rows) -> Result<Use, heed::Error>
     })
 }
 
-/// Bytes that the file system of an open folder has left.
-fn free_bytes(folder: &File) -> io::Result<u64> {
+/// A file system.
+#[derive(Debug, Clone, Copy)]
+struct Disk {
+    /// Its size.
+    bytes: u64,
+    /// Bytes that it has left.
+    free_bytes: u64,
+}
+
+/// The file system of an open folder.
+fn disk(folder: &File) -> io::Result<Disk> {
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the descriptor is open, and there is room for the answer.
     #[allow(unsafe_code)]
@@ -224,11 +269,23 @@ fn free_bytes(folder: &File) -> io::Result<u64> {
     // SAFETY: the call has succeeded, so all of it is filled in.
     #[allow(unsafe_code)]
     let found = unsafe { found.assume_init() };
-    if found.f_blocks == 0 {
+    let bytes = |blocks: libc::fsblkcnt_t| blocks.saturating_mul(found.f_frsize);
+    Ok(match found.f_blocks {
         // The file system has no limit of its own.
-        return Ok(u64::MAX);
-    }
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+        0 => Disk {
+            bytes: 0,
+            free_bytes: u64::MAX,
+        },
+        blocks => Disk {
+            bytes: bytes(blocks),
+            free_bytes: bytes(found.f_bavail),
+        },
+    })
+}
+
+/// Bytes that are left of a disk of so many bytes when it counts as nearly full.
+fn nearly_full_bytes(disk_bytes: u64) -> u64 {
+    (disk_bytes / DISK_NEARLY_FULL_DIVISOR).min(DISK_NEARLY_FULL_BYTES_MAX)
 }
 
 /// Allocates blocks of a file from `begin` on, without changing its length or content.
@@ -285,9 +342,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_spent_comes_back_when_rows_shrink_and_never_beyond() {
+        let room = Room::default();
+        room.spend(SPARE_BYTES_MAX);
+        assert_eq!(room.spare_bytes(), 0);
+        room.spend(-10);
+        assert_eq!(room.spare_bytes(), 10);
+        room.spend(i64::MIN);
+        assert_eq!(room.spare_bytes(), SPARE_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_warning_follows_the_size_of_the_disk() {
+        assert_eq!(nearly_full_bytes(48 << 20), (48 << 20) / 10);
+        assert_eq!(nearly_full_bytes(100 << 30), 10 << 30);
+        assert_eq!(nearly_full_bytes(u64::MAX), DISK_NEARLY_FULL_BYTES_MAX);
+    }
+
+    #[test]
     fn the_free_bytes_of_a_folder_are_those_of_its_file_system() {
         let folder = tempfile::tempdir().unwrap();
         let folder = File::open(folder.path()).unwrap();
-        assert!(free_bytes(&folder).unwrap() > 0);
+        let disk = disk(&folder).unwrap();
+        assert!(disk.free_bytes > 0 && disk.free_bytes <= disk.bytes);
     }
 }

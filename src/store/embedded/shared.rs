@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub(super) checkpoints: AtomicU64,
     /// Room on the disk.
     pub(super) room: Room,
+    /// The most bytes of data, if there is a bound.
+    pub(super) data_bytes_max: OnceLock<Arc<AtomicU64>>,
     /// For the warnings that the data file lacks room.
     pub(super) lacks_room: LogThrottle,
 }
@@ -48,6 +50,13 @@ impl Shared {
             error
         };
         self.broken.get_or_init(first).clone()
+    }
+
+    /// Bytes of data: pages of the data file that are in use, and what is in memory and not in the data
+    /// file yet.
+    pub(super) fn data_bytes(&self) -> u64 {
+        let pending_bytes = self.overlay.bytes() as u64;
+        self.room.used_bytes().saturating_add(pending_bytes)
     }
 
     pub(super) fn committed(&self) {

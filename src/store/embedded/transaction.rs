@@ -24,8 +24,8 @@ use super::writer::Writer;
 use crate::limits;
 use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_after, stamped_key};
 use crate::store::{
-    Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, StoreError,
-    StoreFuture, Transaction, page,
+    Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, Store,
+    StoreError, StoreFuture, Transaction, page,
 };
 
 /// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
@@ -95,6 +95,7 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
 /// The embedded store's write transaction. There is one at a time.
 pub(super) struct EmbeddedTransaction<'s> {
     store: &'s EmbeddedStore,
+    growth: Growth,
     state: RefCell<WriteState<'s>>,
 }
 
@@ -112,6 +113,9 @@ struct WriteState<'s> {
     touched: Touched,
     size_bytes: usize,
     mutation_count: u64,
+    counts_growth: bool,
+    /// Bytes that its rows are more than what they replace, if that is counted.
+    grown_bytes: i64,
     log: Log,
 }
 
@@ -125,8 +129,10 @@ impl<'s> EmbeddedTransaction<'s> {
         let snapshot = store.shared.overlay.snapshot(&store.environment, 1);
         let (layers, transaction) = snapshot.map_err(store_error)?;
         writer.reset();
+        let growth = store.growth();
         Ok(Self {
             store,
+            growth,
             state: RefCell::new(WriteState {
                 layers,
                 transaction,
@@ -137,6 +143,8 @@ impl<'s> EmbeddedTransaction<'s> {
                 touched: Touched::new(store.shared.watches.is_used()),
                 size_bytes: 0,
                 mutation_count: 0,
+                counts_growth: growth == Growth::DiskFull,
+                grown_bytes: 0,
                 log: Log::default(),
             }),
         })
@@ -196,6 +204,9 @@ impl<'s> EmbeddedTransaction<'s> {
         // Without other references, the newest layer is changed in place.
         drop((layers, state.transaction));
         let sequence = append(store, &mut state.writer.record)?;
+        if self.growth == Growth::DiskFull {
+            store.shared.room.spend(state.grown_bytes);
+        }
         let (newest_bytes, is_draining) = store.shared.overlay.publish(writes, sequence);
         if newest_bytes >= LAYER_BYTES_MAX && !is_draining {
             store.shared.overlay.close_newest();
@@ -315,6 +326,10 @@ fn append(store: &EmbeddedStore, record: &mut Record) -> Result<u64, StoreError>
     Ok(appended)
 }
 
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
 impl WriteState<'_> {
     fn view<'v>(&'v self, store: &'v EmbeddedStore) -> View<'v> {
         View {
@@ -396,11 +411,39 @@ impl WriteState<'_> {
         Ok(own_row.and_then(|row| page::pack(&[row]).pop()))
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8]) {
+    fn put(&mut self, store: &EmbeddedStore, key: &[u8], value: &[u8]) {
+        if self.counts_growth {
+            self.grown_bytes += signed(key.len() + value.len()) - self.row_bytes(store, key);
+        }
         self.writer.record.push(&Write::Set(key, value));
         if let Some(writes) = self.layers.first_mut() {
             writes.set(key, value, &mut self.log);
         }
+    }
+
+    /// Bytes of a row; 0 if it is not there or cannot be read.
+    fn row_bytes(&mut self, store: &EmbeddedStore, key: &[u8]) -> i64 {
+        let value = self.get(store, key).ok().flatten();
+        value.map_or(0, |value| signed(key.len() + value.len()))
+    }
+
+    /// Bytes of the rows of a range, up to one that cannot be read.
+    fn range_bytes(&self, store: &EmbeddedStore, begin: &[u8], end: &[u8]) -> i64 {
+        let view = self.view(store);
+        let Ok(mut rows) = view.merge(&RangeQuery {
+            begin,
+            end,
+            limit: usize::MAX,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        }) else {
+            return 0;
+        };
+        let mut bytes = 0;
+        while let Ok(Some((key, value))) = rows.next_row() {
+            bytes += signed(key.len() + value.len());
+        }
+        bytes
     }
 
     fn mark(&self) -> Mark {
@@ -408,6 +451,7 @@ impl WriteState<'_> {
             record_bytes: self.writer.record.len(),
             size_bytes: self.size_bytes,
             mutation_count: self.mutation_count,
+            grown_bytes: self.grown_bytes,
             has_failed: self.failure.is_some(),
         }
     }
@@ -429,6 +473,7 @@ impl WriteState<'_> {
         self.writer.record.truncate(mark.record_bytes);
         self.size_bytes = mark.size_bytes;
         self.mutation_count = mark.mutation_count;
+        self.grown_bytes = mark.grown_bytes;
         if !mark.has_failed {
             self.failure = None;
         }
@@ -498,7 +543,7 @@ impl WriteState<'_> {
                 Ok(found) => added(found.as_deref(), delta),
                 Err(error) => return self.fail(error),
             };
-            self.put(&key, &sum);
+            self.put(store, &key, &sum);
         }
     }
 }
@@ -529,7 +574,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         state.forget_add(key);
         state.touched.key(key);
-        state.put(key, value);
+        state.put(self.store, key, value);
     }
 
     fn clear(&self, key: &[u8]) {
@@ -541,6 +586,9 @@ impl Transaction for EmbeddedTransaction<'_> {
         state.forget_add(key);
         state.touched.key(key);
         if self.store.takes_key(key) {
+            if state.counts_growth {
+                state.grown_bytes -= state.row_bytes(self.store, key);
+            }
             state.writer.record.push(&Write::Clear(key));
             let state = &mut *state;
             if let Some(writes) = state.layers.first_mut() {
@@ -556,6 +604,9 @@ impl Transaction for EmbeddedTransaction<'_> {
             return;
         }
         drop(state.take_adds(begin, Some(end)));
+        if state.counts_growth {
+            state.grown_bytes -= state.range_bytes(self.store, begin, end);
+        }
         state.touched.range(begin, end);
         state.writer.record.push(&Write::ClearRange(begin, end));
         let state = &mut *state;
@@ -651,6 +702,18 @@ impl Transaction for EmbeddedTransaction<'_> {
 
     fn mutation_count(&self) -> u64 {
         self.state.borrow().mutation_count
+    }
+
+    fn growth(&self) -> Growth {
+        self.growth
+    }
+
+    fn grown_bytes(&self) -> i64 {
+        self.state.borrow().grown_bytes
+    }
+
+    fn spare_bytes(&self) -> i64 {
+        self.store.shared.room.spare_bytes()
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>

@@ -23,5 +23,6 @@ pub(super) struct Mark {
     pub(super) record_bytes: usize,
     pub(super) size_bytes: usize,
     pub(super) mutation_count: u64,
+    pub(super) grown_bytes: i64,
     pub(super) has_failed: bool,
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::random::Random;
 use crate::store::{
-    Capabilities, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, Store,
-    StoreError, StoreFuture, Transaction, Watched,
+    Capabilities, Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint,
+    Store, StoreError, StoreFuture, Transaction, Watched,
 };
 
 /// Batches that fit into one transaction where its size is limited for a test.
@@ -452,7 +452,7 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.is_ready()
     }
 
-    fn takes_growth(&self) -> bool {
-        self.inner.takes_growth()
+    fn growth(&self) -> Growth {
+        self.inner.growth()
     }
 }

@@ -15,8 +15,8 @@ use self::operation::{KeyRange, Operation};
 use crate::limits;
 use crate::store::read_your_writes::{BaseTransaction, ReadYourWrites};
 use crate::store::{
-    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
-    Transaction, Watched,
+    Capabilities, Growth, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError,
+    StoreFuture, Transaction, Watched,
 };
 
 mod operation;
@@ -292,7 +292,7 @@ impl<S: Store> Store for OptimisticStore<S> {
         self.inner.is_ready()
     }
 
-    fn takes_growth(&self) -> bool {
-        self.inner.takes_growth()
+    fn growth(&self) -> Growth {
+        self.inner.growth()
     }
 }

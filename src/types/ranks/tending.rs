@@ -11,7 +11,7 @@ use super::block::Block;
 use super::{LEVELS_MAX, RankShape};
 use crate::layout::{Id, KeyRange, Section, encode_counter, place_between, successor};
 use crate::limits::ELEMENT_KEY_BYTES_MAX;
-use crate::store::{Isolation, StoreError};
+use crate::store::{Growth, Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 use crate::types::kind::ValueKind;
@@ -70,6 +70,10 @@ impl WriteContext<'_> {
         from: &RankTending,
         shape: &RankShape,
     ) -> Result<Option<RankTending>, StoreError> {
+        if self.transaction.growth() == Growth::DiskFull {
+            // Commands find ranks without blocks too. The next that looks for them asks again.
+            return Ok(None);
+        }
         // Without its length, which every push and pop changes.
         let Some(mut key) = self.look_up(name).await? else {
             return Ok(None);

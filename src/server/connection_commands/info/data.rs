@@ -7,6 +7,7 @@ use crate::error::CommandError;
 use crate::layout::LAYOUT_VERSION;
 use crate::limits::DATABASES;
 use crate::server::state::ServerState;
+use crate::store::Growth;
 
 /// The number of keys of each database that has any.
 ///
@@ -67,11 +68,13 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
         "fsync": settings.fsync.name(),
         "layout_version": LAYOUT_VERSION,
         "root_prefix": settings.root_prefix,
+        "store_data_bytes": state.store.data_bytes().unwrap_or(0),
         "store_disk_bytes": state.store.disk_bytes().unwrap_or(0),
         "store_disk_used_bytes": state.store.disk_used_bytes().unwrap_or(0),
         "journal_backlog_bytes": state.store.journal_bytes().unwrap_or(0),
         "store_disk_free_bytes": state.store.disk_free_bytes().unwrap_or(0),
-        "store_takes_growth": u8::from(state.store.takes_growth()),
+        "store_disk_nearly_full_bytes": state.store.disk_nearly_full_bytes().unwrap_or(0),
+        "store_takes_growth": u8::from(state.store.growth() == Growth::Free),
         "batches": batches,
         "batches_usec": executor.batches_duration_us.get(),
         "batched_commands": commands,

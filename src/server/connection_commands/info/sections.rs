@@ -1,5 +1,7 @@
 //! INFO's sections about the server itself.
 
+use std::sync::atomic::Ordering;
+
 use super::lines::lines;
 use crate::server::procfs;
 use crate::server::state::{REDIS_VERSION, ServerState};
@@ -84,6 +86,7 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
 /// The fields of Redis that apply to Quoin. Data is in the store, so all memory is overhead.
 pub(super) fn memory(state: &ServerState, text: &mut String) {
     let libraries = state.executor.environment().scripts.libraries();
+    let maxmemory_bytes = state.config.maxmemory_bytes().load(Ordering::Relaxed);
     let memory = procfs::memory();
     let used = memory.allocated_bytes;
     let peak = state.samples.memory_peak_bytes(used);
@@ -111,8 +114,8 @@ pub(super) fn memory(state: &ServerState, text: &mut String) {
         "number_of_cached_scripts": 0,
         "number_of_functions": libraries.function_count(),
         "number_of_libraries": libraries.len(),
-        "maxmemory": 0,
-        "maxmemory_human": "0B",
+        "maxmemory": maxmemory_bytes,
+        "maxmemory_human": human(maxmemory_bytes),
         "maxmemory_policy": "noeviction",
         "mem_fragmentation_ratio": format!("{ratio:.2}"),
         "mem_fragmentation_bytes": memory.resident_bytes.saturating_sub(used),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::server::metrics::writer::Writer;
 use crate::server::state::ServerState;
+use crate::store::Growth;
 
 /// Writes the metrics of the store.
 pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
@@ -132,7 +133,7 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let Some(disk_bytes) = store.disk_bytes() else {
         return Ok(());
     };
-    let takes_growth = u64::from(store.takes_growth());
+    let takes_growth = u64::from(store.growth() == Growth::Free);
     for (name, help, value) in [
         (
             "store_disk_bytes",
@@ -150,8 +151,18 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
             store.disk_free_bytes(),
         ),
         (
+            "store_disk_nearly_full_bytes",
+            "Free bytes below which the disk counts as nearly full",
+            store.disk_nearly_full_bytes(),
+        ),
+        (
+            "store_data_bytes",
+            "Bytes of data, which maxmemory bounds",
+            store.data_bytes(),
+        ),
+        (
             "store_takes_growth",
-            "Whether there is room on the disk for commands that add data",
+            "Whether commands that add data are taken: the disk has room, and maxmemory is not reached",
             Some(takes_growth),
         ),
         (
