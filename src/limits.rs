@@ -88,6 +88,10 @@ pub const TLS_HANDSHAKES_PER_ADDRESS_MAX: usize = 64;
 pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Files in a folder of certificates of authorities (`tls-ca-cert-dir`).
 pub const TLS_CA_FILES_MAX: usize = 10_000;
+/// Iterations that make a key out of the password of a key file (OpenSSL: 2,048).
+pub const TLS_KEY_ITERATIONS_MAX: u32 = 10_000_000;
+/// Bytes that scrypt works through for the same, all its passes together (OpenSSL: 16 MiB).
+pub const TLS_KEY_SCRYPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Error codes that INFO errorstats counts; others are not counted.
 pub const ERROR_CODES_MAX: usize = 128;

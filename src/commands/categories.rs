@@ -3,7 +3,7 @@
 use super::flags::Flags;
 use super::row::Row;
 
-/// Redis's ACL categories, in its order.
+/// Redis's ACL categories, in its order, and those of the types that only Quoin has.
 pub const CATEGORIES: &[&str] = &[
     "@keyspace",
     "@read",
@@ -26,6 +26,8 @@ pub const CATEGORIES: &[&str] = &[
     "@connection",
     "@transaction",
     "@scripting",
+    "@pqueue",
+    "@taskqueue",
 ];
 
 /// The ACL categories of a command: those that its flags imply, as Redis derives them, and those

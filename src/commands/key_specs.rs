@@ -250,12 +250,12 @@ impl KeySpec {
 }
 
 /// Where the keys after KEYS begin in a MIGRATE. Passwords may be `KEYS`, too.
-fn migrated_keys(arguments: &[Bytes], keys: &str, from: usize) -> Option<usize> {
+pub(super) fn migrated_keys(arguments: &[Bytes], keys: &str, from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(word) = arguments.get(at) {
         at += 1;
         if is_word(word, keys) {
-            return (at < arguments.len()).then_some(at);
+            return Some(at);
         } else if is_word(word, "auth") {
             at += 1;
         } else if is_word(word, "auth2") {
@@ -267,7 +267,7 @@ fn migrated_keys(arguments: &[Bytes], keys: &str, from: usize) -> Option<usize> 
 
 /// The key after the last STORE of a SORT, found as Redis finds it (`sortGetKeys` in `db.c`): it
 /// skips the arguments of other options, but not those of STORE.
-fn stored_key(arguments: &[Bytes]) -> Option<usize> {
+pub(super) fn stored_key(arguments: &[Bytes]) -> Option<usize> {
     let mut stored = None;
     let mut at = 2;
     while let Some(word) = arguments.get(at) {
@@ -285,7 +285,7 @@ fn stored_key(arguments: &[Bytes]) -> Option<usize> {
 
 /// Where the keys of XREAD and XREADGROUP begin, found as Redis finds it (`xreadGetKeys` in `db.c`):
 /// the arguments of other options are skipped, so a consumer may be called `streams`.
-fn first_stream(arguments: &[Bytes]) -> Option<usize> {
+pub(super) fn first_stream(arguments: &[Bytes]) -> Option<usize> {
     let mut at = 1;
     while let Some(word) = arguments.get(at) {
         if is_word(word, "streams") {

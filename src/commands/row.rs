@@ -88,6 +88,7 @@ impl Group {
 pub enum ConnectionCommand {
     Acl,
     Auth,
+    Bgrewriteaof,
     Bgsave,
     Client,
     Config,
@@ -100,6 +101,7 @@ pub enum ConnectionCommand {
     Lastsave,
     Latency,
     Lolwut,
+    MemoryStats,
     Migrate,
     Monitor,
     Multi,

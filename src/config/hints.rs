@@ -26,7 +26,6 @@ const INSTEAD: [(&str, &str); 14] = [
         "syslog-",
         "the log goes to the standard error, or to logfile",
     ),
-    ("tls-key-file-pass", "the key must not be encrypted"),
     ("tls-", "there is no such choice"),
     (
         "cluster-",

@@ -236,7 +236,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("tls-replication", "", YesNo, "no").immutable(),
     row("tls-prefer-server-ciphers", "", YesNo, "no").immutable(),
     row("tls-session-caching", "", YesNo, "yes").immutable(),
-    row("tls-key-file-pass", "", Secret, "").immutable(),
     row("tls-client-cert-file", "", Text, "").immutable(),
     row("tls-client-key-file", "", Text, "").immutable(),
     row("tls-client-key-file-pass", "", Secret, "").immutable(),

@@ -12,7 +12,7 @@ use super::special::{
 };
 use super::value::Kind;
 use crate::events::EventClasses;
-use crate::tls::AuthClients;
+use crate::tls::{AuthClients, Password};
 
 const I32_MAX: i128 = i32::MAX as i128;
 const I64_MAX: i128 = i64::MAX as i128;
@@ -117,7 +117,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "tls-cert-file",
         kind: Kind::Path,
         default: "",
-        help: "Certificate (PEM, X.509 version 3) that the server shows to clients of tls-port, with its chain. CONFIG SET of any tls- setting, and SIGHUP, read all of these files again; connections keep what they began with",
+        help: "Certificate (PEM) that the server shows to clients of tls-port, with its chain. CONFIG SET of any tls- setting, and SIGHUP, read all of these files again; connections keep what they began with",
         is_runtime_changeable: true,
         apply: |settings, value| {
             settings.tls.certificate_file = path_or_none(value);
@@ -129,13 +129,28 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "tls-key-file",
         kind: Kind::Path,
         default: "",
-        help: "Key (PEM, not encrypted) that belongs to it",
+        help: "Key (PEM) that belongs to it",
         is_runtime_changeable: true,
         apply: |settings, value| {
             settings.tls.key_file = path_or_none(value);
             Some(())
         },
         render: |settings| render_path(&settings.tls.key_file),
+    },
+    SettingRow {
+        name: "tls-key-file-pass",
+        kind: Kind::Secret,
+        default: "",
+        help: "Password of the key where it is encrypted (PKCS#8). Other users of the machine can see flags, so prefer the file or the variable",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.key_password = text_or_none(value).map(Password);
+            Some(())
+        },
+        render: |settings| match &settings.tls.key_password {
+            Some(password) => password.0.clone(),
+            None => String::new(),
+        },
     },
     SettingRow {
         name: "tls-ca-cert-file",
@@ -838,6 +853,7 @@ mod tests {
             ("tls-port", "6380"),
             ("tls-cert-file", "/etc/x.pem"),
             ("tls-key-file", "/etc/key.pem"),
+            ("tls-key-file-pass", "secret"),
             ("tls-ca-cert-file", "/etc/ca.pem"),
             ("tls-ca-cert-dir", "/etc/ssl/certs"),
             ("tls-auth-clients", "optional"),

@@ -50,6 +50,11 @@ impl Layout {
         self.pack(Space::Version, &())
     }
 
+    /// Key of the store's id, where the store itself has none.
+    pub fn store_id_key(&self) -> Vec<u8> {
+        self.pack(Space::Version, &(0_u64,))
+    }
+
     /// Key of the counter that hands out instance numbers.
     pub fn instances_key(&self) -> Vec<u8> {
         self.pack(Space::Instances, &())

@@ -1,6 +1,6 @@
 //! Which scripts a server is running, for BUSY and SCRIPT KILL, and the scripts that it knows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -155,6 +155,15 @@ struct Known {
     scripts: HashMap<String, (Arc<Script>, Kept)>,
     /// By their texts, found in the store or not.
     recent: Recent,
+    met: Met,
+}
+
+/// The names of the scripts that were run or loaded since the last flush.
+#[derive(Debug, Default)]
+struct Met {
+    /// The count of flushes at which they were met.
+    epoch: u64,
+    names: HashSet<String>,
 }
 
 impl Default for Scripts {
@@ -291,6 +300,7 @@ impl Scripts {
             *known = Known {
                 epoch,
                 recent: std::mem::take(&mut known.recent),
+                met: std::mem::take(&mut known.met),
                 ..Known::default()
             };
         }
@@ -299,6 +309,30 @@ impl Scripts {
         if known.scripts.insert(sha, (script, kept)).is_none() {
             known.bytes = known.bytes.saturating_add(bytes);
         }
+    }
+
+    /// A script was run or loaded, with so many flushes before it.
+    pub fn note_met(&self, epoch: u64, sha: &str) {
+        let met = &mut lock(&self.known).met;
+        if met.epoch != epoch {
+            *met = Met {
+                epoch,
+                ..Met::default()
+            };
+        }
+        if met.names.len() < SCRIPTS_KNOWN_MAX && !met.names.contains(sha) {
+            met.names.insert(sha.to_owned());
+        }
+    }
+
+    /// The scripts are flushed.
+    pub fn forget_met(&self) {
+        lock(&self.known).met = Met::default();
+    }
+
+    /// How many scripts this server has run or loaded since it started, or since they were flushed.
+    pub fn met_count(&self) -> usize {
+        lock(&self.known).met.names.len()
     }
 
     /// The libraries as this server has last seen them.

@@ -294,8 +294,9 @@ impl Connection {
         let may_wait = connection_commands::may_wait(command);
         if may_wait {
             self.flush().await?;
-        }
-        if !may_wait {
+            // Redis shows it when it begins to wait.
+            self.show_monitors(row, arguments);
+        } else {
             // Before it runs: CLIENT LIST shows its own client at CLIENT LIST.
             client.show_command(row.id);
         }
@@ -323,8 +324,12 @@ impl Connection {
             execution.await
         };
         let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
-        self.record(row, started.elapsed(), &reply, Some(arguments));
-        self.show_monitors(row, arguments);
+        let waited = std::mem::take(&mut self.session.waited);
+        let duration = started.elapsed().saturating_sub(waited);
+        self.record(row, duration, &reply, Some(arguments));
+        if !may_wait {
+            self.show_monitors(row, arguments);
+        }
         if connection_commands::ends_subscriptions(command) {
             self.put_last_messages().await?;
         }

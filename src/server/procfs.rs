@@ -109,6 +109,12 @@ pub(super) fn processor_time() -> ProcessorTime {
     parse_stat(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
 }
 
+/// Processor time of the thread that the process began with.
+pub(super) fn processor_time_of_main_thread() -> ProcessorTime {
+    let file = format!("/proc/self/task/{}/stat", std::process::id());
+    parse_stat(&fs::read_to_string(file).unwrap_or_default())
+}
+
 fn parse_stat(stat: &str) -> ProcessorTime {
     // The second field is a name in parentheses and may hold anything.
     let Some((_, fields)) = stat.rsplit_once(')') else {

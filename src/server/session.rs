@@ -1,6 +1,7 @@
 //! The state of one connection that its commands read and change.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::wire::encode::Protocol;
 
@@ -49,6 +50,8 @@ pub(super) struct Session {
     pub(super) watch: WatchState,
     /// The current command runs within EXEC, and must not wait for anything.
     pub(super) is_in_exec: bool,
+    /// How long the current command has waited for others. It does not count as the time that it took.
+    pub(super) waited: Duration,
     /// How it tracks keys, if it does.
     pub(super) tracking: Option<TrackingMode>,
     /// CLIENT CACHING came right before the current command or transaction.
@@ -72,6 +75,7 @@ impl Session {
             transaction: None,
             watch: WatchState::default(),
             is_in_exec: false,
+            waited: Duration::ZERO,
             tracking: None,
             is_caching: false,
         }

@@ -41,9 +41,9 @@ pub(super) use crate::scripting::REDIS_VERSION;
 /// INFO's last count of keys.
 #[derive(Debug, Default)]
 pub(super) struct KeyspaceCount {
-    /// Lines of the section `keyspace`.
-    pub(super) lines: String,
-    /// Until then these lines are shown, and keys are not counted again.
+    /// Databases with keys.
+    pub(super) databases: Vec<DatabaseCount>,
+    /// Until then these counts are shown, and keys are not counted again.
     pub(super) shown_until: Option<Instant>,
 }
 
@@ -51,6 +51,15 @@ impl KeyspaceCount {
     pub(super) fn is_due(&self) -> bool {
         self.shown_until.is_none_or(|until| until <= Instant::now())
     }
+}
+
+/// The keys of a database that has any.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DatabaseCount {
+    pub(super) database: u32,
+    pub(super) keys: i64,
+    /// Those of them that expire.
+    pub(super) expiring: i64,
 }
 
 /// What all connections of a server share.
@@ -95,6 +104,8 @@ pub(super) struct ServerState {
     pub(super) monitors: Arc<Monitors>,
     /// When the server started, in milliseconds since the Unix epoch.
     pub(super) started_ms: i64,
+    /// What the process had allocated by then.
+    pub(super) startup_bytes: u64,
     /// 40 hexadecimal digits that no other server start has.
     pub(super) run_id: String,
     /// Warnings about strangers, in the log.
@@ -193,6 +204,7 @@ impl ServerState {
             tracking,
             monitors,
             started_ms,
+            startup_bytes: procfs::memory().allocated_bytes,
             run_id,
             warnings: Warnings::default(),
             shutdown: Shutdown::default(),

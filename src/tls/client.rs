@@ -4,12 +4,16 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::any_version::NamedServers;
+use super::certified::certified_key;
 use super::error::TlsError;
 use super::files;
-use super::options::ServerOptions;
+use super::options::{Password, ServerOptions};
 use super::own_server::OwnServer;
 use super::provider::provider;
 
@@ -25,6 +29,8 @@ pub struct ClientOptions {
     pub certificate_file: Option<PathBuf>,
     /// The key that belongs to it.
     pub key_file: Option<PathBuf>,
+    /// The password of that key.
+    pub key_password: Option<Password>,
     /// The certificate that the server has to show. It is judged by nothing else then.
     pub server_file: Option<PathBuf>,
 }
@@ -37,6 +43,7 @@ impl ClientOptions {
             ca_file: None,
             certificate_file: server.certificate_file.clone(),
             key_file: server.key_file.clone(),
+            key_password: server.key_password.clone(),
             server_file: server.certificate_file.clone(),
         }
     }
@@ -62,7 +69,14 @@ impl ClientOptions {
             Some(own) => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(own)),
-            None => builder.with_root_certificates(self.authorities()?),
+            None => {
+                let authorities = Arc::new(self.authorities()?);
+                let named =
+                    WebPkiServerVerifier::builder_with_provider(authorities, provider()).build()?;
+                builder
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(NamedServers(named)))
+            }
         };
         let (Some(certificate_file), Some(key_file)) = (&self.certificate_file, &self.key_file)
         else {
@@ -72,13 +86,10 @@ impl ClientOptions {
                 _ => Ok(builder.with_no_client_auth()),
             };
         };
-        let chain = files::certificates(certificate_file)?;
-        builder
-            .with_client_auth_cert(chain, files::key(key_file)?)
-            .map_err(|source| TlsError::Refused {
-                path: certificate_file.clone(),
-                source,
-            })
+        let password = self.key_password.as_ref();
+        let certified = certified_key(certificate_file, key_file, password)?;
+        let resolver = SingleCertAndKey::from(certified);
+        Ok(builder.with_client_cert_resolver(Arc::new(resolver)))
     }
 
     fn own_server(&self) -> Result<Option<OwnServer>, TlsError> {

@@ -56,18 +56,86 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
-    /// A key with a password.
+    /// A key with a password, which is not known.
     #[error(
-        "{}: the key is encrypted, which is not supported. `openssl pkey -in KEY -out PLAIN` \
-         decrypts it; only the server's user should be able to read the result",
+        "{}: the key has a password. Say it by tls-key-file-pass, or decrypt the key: `openssl pkey -in KEY \
+         -out PLAIN`; only the server's user should be able to read the result",
         path.display()
     )]
     EncryptedKey {
         /// The file.
         path: PathBuf,
     },
-    /// rustls refuses a certificate or key.
-    #[error("{}: {source}", path.display())]
+    /// A key with another password.
+    #[error("{}: the password in tls-key-file-pass is not that of the key", path.display())]
+    WrongPassword {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A key that is encrypted as OpenSSL did before PKCS#8.
+    #[error(
+        "{}: the key is encrypted in an old form of OpenSSL, which is not supported. `openssl pkcs8 -topk8 -in \
+         KEY -out NEW` writes it in the form that is (BEGIN ENCRYPTED PRIVATE KEY)",
+        path.display()
+    )]
+    OldEncryption {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A key that is encrypted by an algorithm that is not supported, or takes too much work.
+    #[error(
+        "{}: the key cannot be decrypted ({reason}). `openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW` \
+         encrypts it in a form that is supported",
+        path.display()
+    )]
+    Undecryptable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A key of a kind that is not supported.
+    #[error(
+        "{}: the key cannot be used ({source}). RSA of 2,048 to 8,192 bits, ECDSA P-256 and P-384, and Ed25519 \
+         can",
+        path.display()
+    )]
+    UnusableKey {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+    /// The key is not that of the certificate.
+    #[error(
+        "{}: this is not the key of the first certificate in {}. The server's own certificate comes first in \
+         its file, before those of its authorities. `openssl x509 -noout -pubkey -in CERT` and `openssl pkey \
+         -pubout -in KEY` print the same where both belong together",
+        key.display(),
+        certificate.display()
+    )]
+    OtherKey {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the key.
+        key: PathBuf,
+    },
+    /// A certificate of a version of X.509 that is not supported.
+    #[error(
+        "{}: a certificate in it is of X.509 version 2; versions 3 and 1 are supported. `openssl x509 -req \
+         -extfile` signs one of version 3",
+        path.display()
+    )]
+    CertificateVersion {
+        /// The file.
+        path: PathBuf,
+    },
+    /// rustls refuses a certificate.
+    #[error(
+        "{}: a certificate in it cannot be used ({source}). `openssl x509 -noout -text -in FILE` shows what it \
+         is",
+        path.display()
+    )]
     Refused {
         /// The file.
         path: PathBuf,

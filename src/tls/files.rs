@@ -9,7 +9,10 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::encrypted::encrypted_key;
 use super::error::TlsError;
+use super::options::Password;
+use super::version_1::is_of_unknown_version;
 use crate::limits::{TLS_CA_FILES_MAX, TLS_FILE_BYTES_MAX};
 
 /// The certificates of a file, of which there is at least one.
@@ -23,14 +26,19 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// The first key of a file.
-pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+/// The first key of a file, which `password` decrypts if it is encrypted.
+pub(super) fn key(
+    path: &Path,
+    password: Option<&Password>,
+) -> Result<PrivateKeyDer<'static>, TlsError> {
     use rustls::pki_types::pem::Error;
-    let text = read(path)?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
+    let bytes = read(path)?;
+    if let Some(key) = encrypted_key(&String::from_utf8_lossy(&bytes), path, password)? {
+        return Ok(key);
+    }
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
         let path = path.to_owned();
         match error {
-            _ if is_encrypted(&text) => TlsError::EncryptedKey { path },
             Error::NoItemsFound => TlsError::NoKey { path },
             error => TlsError::Pem {
                 path,
@@ -92,9 +100,13 @@ fn add(
     certificate: CertificateDer<'static>,
     path: &Path,
 ) -> Result<(), TlsError> {
-    store.add(certificate).map_err(|source| TlsError::Refused {
-        path: path.to_owned(),
-        source,
+    let is_of_unknown_version = is_of_unknown_version(&certificate);
+    store.add(certificate).map_err(|source| {
+        let path = path.to_owned();
+        match is_of_unknown_version {
+            true => TlsError::CertificateVersion { path },
+            false => TlsError::Refused { path, source },
+        }
     })
 }
 
@@ -106,12 +118,6 @@ fn certificates_in(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError
             path: path.to_owned(),
             reason: error.to_string(),
         })
-}
-
-/// Whether a key has a password, in PKCS#8's form or in OpenSSL's older one.
-fn is_encrypted(text: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(text);
-    text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {

@@ -1,5 +1,6 @@
 //! What the settings say about TLS of clients.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// Whether clients must have certificates (Redis: `tls-auth-clients`).
@@ -64,6 +65,16 @@ impl Version {
     }
 }
 
+/// The password of a key. It is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(pub String);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(..)")
+    }
+}
+
 /// What the server shows to clients and asks of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerOptions {
@@ -71,6 +82,8 @@ pub struct ServerOptions {
     pub certificate_file: Option<PathBuf>,
     /// The key that belongs to it.
     pub key_file: Option<PathBuf>,
+    /// The password of that key.
+    pub key_password: Option<Password>,
     /// Certificates by which those of clients are judged.
     pub ca_file: Option<PathBuf>,
     /// A folder with more of them.

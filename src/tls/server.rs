@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::SingleCertAndKey;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 
+use super::any_version::Clients;
+use super::certified::certified_key;
 use super::error::TlsError;
 use super::files;
 use super::options::{AuthClients, ServerOptions, Version};
@@ -20,8 +23,7 @@ pub fn server_config(options: &ServerOptions) -> Result<Arc<ServerConfig>, TlsEr
     let certificate_file = certificate_file.ok_or(TlsError::Missing("tls-cert-file"))?;
     let key_file = options.key_file.as_deref();
     let key_file = key_file.ok_or(TlsError::Missing("tls-key-file"))?;
-    let chain = files::certificates(certificate_file)?;
-    let key = files::key(key_file)?;
+    let certified = certified_key(certificate_file, key_file, options.key_password.as_ref())?;
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&versions(&options.versions))
         .map_err(TlsError::Protocols)?;
@@ -29,13 +31,8 @@ pub fn server_config(options: &ServerOptions) -> Result<Arc<ServerConfig>, TlsEr
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
     };
-    let config = builder
-        .with_single_cert(chain, key)
-        .map_err(|source| TlsError::Refused {
-            path: certificate_file.to_owned(),
-            source,
-        })?;
-    Ok(Arc::new(config))
+    let resolver = SingleCertAndKey::from(certified);
+    Ok(Arc::new(builder.with_cert_resolver(Arc::new(resolver))))
 }
 
 fn versions(chosen: &[Version]) -> Vec<&'static SupportedProtocolVersion> {
@@ -61,10 +58,15 @@ fn client_verifier(
         return Err(TlsError::NoAuthority);
     }
     let store = files::authorities(options.ca_file.as_deref(), options.ca_dir.as_deref())?;
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider());
-    let verifier = match options.auth_clients {
+    let authorities = Arc::new(store);
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(&authorities), provider());
+    let others = match options.auth_clients {
         AuthClients::Optional => builder.allow_unauthenticated().build()?,
         AuthClients::Yes | AuthClients::No => builder.build()?,
     };
-    Ok(Some(verifier))
+    Ok(Some(Arc::new(Clients {
+        others,
+        authorities,
+        provider: provider(),
+    })))
 }

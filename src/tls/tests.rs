@@ -8,6 +8,8 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::*;
 
+mod forms;
+
 /// An authority, and what it has signed, as files of a folder.
 struct Authority {
     folder: tempfile::TempDir,
@@ -61,7 +63,7 @@ impl Authority {
             ca_file: Some(self.path("ca.pem")),
             certificate_file: Some(certificate_file),
             key_file: Some(key_file),
-            server_file: None,
+            ..ClientOptions::default()
         }
     }
 }
@@ -217,7 +219,7 @@ fn what_is_wrong_with_files_is_said() {
             },
         ),
         (
-            "the key is encrypted",
+            "the key has a password. Say it by tls-key-file-pass",
             ServerOptions {
                 key_file: write("c", encrypted),
                 ..good.clone()
@@ -231,7 +233,7 @@ fn what_is_wrong_with_files_is_said() {
             },
         ),
         (
-            "KeyMismatch",
+            "other.key: this is not the key of the first certificate in ",
             ServerOptions {
                 key_file: other_key,
                 ..good.clone()

@@ -36,6 +36,8 @@ pub struct Environment {
     pub layout: Layout,
     /// What the store can do.
     pub capabilities: Capabilities,
+    /// The store's id. It never changes.
+    pub store_id: String,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.

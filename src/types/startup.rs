@@ -9,7 +9,7 @@ use crate::layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_
 use crate::limits::{COMMIT_ATTEMPTS_MAX, DATABASES};
 use crate::random::Random;
 use crate::scripting::Scripts;
-use crate::store::{Isolation, Store, StoreError};
+use crate::store::{Isolation, Store, StoreError, Transaction};
 
 use super::context::{Environment, Lookups, current_namespace};
 use super::ids::IdAllocator;
@@ -55,10 +55,10 @@ pub async fn prepare(
     random: Arc<dyn Random>,
 ) -> Result<Environment, StartError> {
     let mut attempts = 0_u32;
-    let instance = loop {
+    let (instance, store_id) = loop {
         attempts += 1;
-        match take_instance(store, &layout).await {
-            Ok(instance) => break instance,
+        match take_instance(store, &layout, &*random).await {
+            Ok(taken) => break taken,
             // An attempt of unknown result may have used a number up; the next takes another.
             Err(StartError::Store(error)) if may_try_again(attempts, &error) => {}
             Err(error) => return Err(error),
@@ -71,6 +71,7 @@ pub async fn prepare(
     Ok(Environment {
         layout,
         capabilities: store.capabilities(),
+        store_id,
         clock,
         random,
         ids: IdAllocator::new(instance),
@@ -153,7 +154,12 @@ fn may_try_again(attempts: u32, error: &StoreError) -> bool {
         && (error.is_retryable() || matches!(error, StoreError::UnknownResult))
 }
 
-async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartError> {
+/// Takes an instance number. Returns it with the store's id.
+async fn take_instance(
+    store: &dyn Store,
+    layout: &Layout,
+    random: &dyn Random,
+) -> Result<(u64, String), StartError> {
     let transaction = store.begin_write()?;
     let version_key = layout.version_key();
     match transaction
@@ -174,8 +180,34 @@ async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartE
         .await?;
     let instance = counter("the count of server starts", starts.as_ref())? + 1;
     transaction.set(&instances_key, &encode_counter(instance));
+    let store_id = match store.id() {
+        Some(id) => id,
+        None => stored_id(&*transaction, layout, random).await?,
+    };
     transaction.commit().await?;
-    u64::try_from(instance).map_err(|_| StoreError::Corrupt("count of server starts").into())
+    match u64::try_from(instance) {
+        Ok(instance) => Ok((instance, store_id)),
+        Err(_) => Err(StoreError::Corrupt("count of server starts").into()),
+    }
+}
+
+/// The id that the first server has written into the store.
+async fn stored_id(
+    transaction: &dyn Transaction,
+    layout: &Layout,
+    random: &dyn Random,
+) -> Result<String, StoreError> {
+    let key = layout.store_id_key();
+    let id = match transaction.get(&key, Isolation::Serializable).await? {
+        Some(id) => id,
+        None => {
+            let halves = [random.next_u64(), random.next_u64()].map(u64::to_be_bytes);
+            let id = Bytes::from(halves.concat());
+            transaction.set(&key, &id);
+            id
+        }
+    };
+    Ok(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn version_of(row: &Bytes) -> Result<i64, StartError> {
@@ -192,6 +224,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::random::SystemRandom;
     use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
+    use crate::store::faults::OptimisticStore;
 
     async fn start(store: &EmbeddedStore) -> Result<u64, StartError> {
         let layout = Layout::new("test");
@@ -235,6 +268,28 @@ mod tests {
             "{refused}"
         );
         assert!(refused.contains("root-prefix"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_store_without_an_id_is_given_one() {
+        let layout = || Layout::new("test");
+        let id_in = async |store: &dyn Store| {
+            let (clock, random) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+            let prepared = prepare(store, layout(), clock, random).await;
+            prepared.unwrap().store_id
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name| {
+            let path = folder.path().join(name);
+            EmbeddedStore::open(&path, EmbeddedOptions::default()).unwrap()
+        };
+        let store = OptimisticStore::new(open("a"));
+        let id = id_in(&store).await;
+        assert_eq!(id.len(), 32);
+        assert_eq!(id_in(&store).await, id);
+        assert_ne!(id_in(&OptimisticStore::new(open("b"))).await, id);
+        let store = open("c");
+        assert_eq!(id_in(&store).await, store.id().to_string());
     }
 
     #[tokio::test]

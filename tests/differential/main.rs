@@ -20,6 +20,7 @@ mod errors;
 mod events;
 mod functions;
 mod geo;
+mod getkeys;
 mod hashes;
 mod hyperloglogs;
 mod keys;
@@ -30,6 +31,7 @@ mod numbers;
 mod payloads;
 #[path = "../support/redis.rs"]
 mod redis_server;
+mod reports;
 #[path = "../support/resp.rs"]
 mod resp;
 mod scripts;
@@ -43,6 +45,7 @@ mod stream_groups;
 mod streams;
 mod strings;
 mod transactions;
+mod waiting;
 mod words;
 
 use std::io::Write;

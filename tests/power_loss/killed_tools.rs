@@ -133,7 +133,7 @@ fn a_restore_that_is_killed_leaves_no_folder_that_is_taken_for_a_store() {
 }
 
 #[test]
-fn a_restore_with_an_archive_that_is_killed_leaves_the_backup_alone_nowhere() {
+fn a_restore_that_is_killed_leaves_no_store_without_the_commits_of_the_archive() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("disk");
     std::fs::create_dir(&root).unwrap();

@@ -527,3 +527,27 @@ fn users_of_the_settings_file_hold_and_are_written_back() {
     assert_eq!(server.connect().run("ACL LIST"), users);
     login(&mut server.connect(), "alice");
 }
+
+#[test]
+fn the_queues_of_quoin_have_categories() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    for (category, prefix) in [("pqueue", "pq."), ("taskqueue", "task.")] {
+        let words = |reply: String| -> Vec<String> {
+            let lines = reply.lines().filter(|line| !line.starts_with(['*', '$']));
+            lines.map(str::to_owned).collect()
+        };
+        assert!(words(socket.run("ACL CAT")).contains(&category.to_owned()));
+        let mut listed = words(socket.run(&format!("ACL CAT {category}")));
+        let pattern = format!("COMMAND LIST FILTERBY PATTERN {prefix}*");
+        let mut all = words(socket.run(&pattern));
+        listed.sort();
+        all.sort();
+        assert!(all.len() > 5);
+        assert_eq!(listed, all);
+    }
+    socket.run("ACL SETUSER u on >p ~* -@all +@pqueue");
+    login(&mut socket, "u");
+    assert_eq!(socket.run("PQ.PUSH q 1 x"), ":1\r\n");
+    assert!(socket.run("TASK.ADD t 1 x").starts_with("-NOPERM "));
+}

@@ -46,6 +46,39 @@ fn replies_are_those_of_redis() {
 }
 
 #[test]
+fn rewriting_the_append_only_file_makes_a_backup() {
+    if is_on_foundationdb() {
+        return;
+    }
+    play(
+        "a: BGREWRITEAOF now => -ERR wrong number of arguments for 'bgrewriteaof' command|
+         a: MULTI => +OK|
+         a: BGREWRITEAOF => +QUEUED|
+         a: EXEC => *1|+Background append only file rewriting scheduled|",
+    );
+    let server = Server::start();
+    let mut socket = server.connect();
+    let started = "+Background append only file rewriting started\r\n";
+    assert_eq!(socket.run("BGREWRITEAOF"), started);
+    wait_until("the backup is made", || {
+        persistence(&mut socket)["rdb_saves"] == "1"
+    });
+}
+
+#[test]
+fn replicas_are_told_what_to_use_instead() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    for line in ["SYNC", "PSYNC ? -1", "REPLCONF listening-port 7000"] {
+        let reply = socket.run(line);
+        assert!(
+            reply.starts_with("-ERR ") && reply.contains("quoin export"),
+            "{reply}"
+        );
+    }
+}
+
+#[test]
 fn within_a_transaction_saving_is_refused_and_saving_in_the_background_scheduled() {
     if is_on_foundationdb() {
         return;
@@ -203,10 +236,14 @@ fn on_foundationdb_the_manual_is_named() {
     }
     let server = Server::start();
     let mut socket = server.connect();
-    for line in ["SAVE", "BGSAVE", "LASTSAVE"] {
+    for line in ["SAVE", "BGSAVE", "BGREWRITEAOF"] {
         assert!(
             socket.run(line).contains("docs/operate/backup.md"),
             "{line}"
         );
     }
+    // There has never been a backup: the start of the server.
+    let last = socket.run("LASTSAVE");
+    let started_s: i64 = last.trim_start_matches(':').trim_end().parse().unwrap();
+    assert!((0..3600).contains(&(now_s() - started_s)), "{last}");
 }

@@ -290,3 +290,36 @@ fn who_has_waited_for_longer_than_the_timeout_is_not_idle() {
     std::thread::sleep(Duration::from_millis(5_000));
     assert_eq!(quiet.run("CLIENT REPLY ON"), "+OK\r\n");
 }
+
+#[test]
+fn what_new_client_libraries_send_when_they_connect_is_accepted() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    for (line, expected) in [
+        (
+            "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type external-fqdn",
+            "+OK\r\n",
+        ),
+        (
+            "client maint_notifications on moving-endpoint-type none",
+            "+OK\r\n",
+        ),
+        ("CLIENT MAINT_NOTIFICATIONS ON", "+OK\r\n"),
+        ("CLIENT MAINT_NOTIFICATIONS OFF", "+OK\r\n"),
+        ("CLIENT MAINT_NOTIFICATIONS MAYBE", "-ERR syntax error\r\n"),
+        (
+            "CLIENT MAINT_NOTIFICATIONS ON other-option none",
+            "-ERR syntax error\r\n",
+        ),
+        (
+            "CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type",
+            "-ERR syntax error\r\n",
+        ),
+        (
+            "CLIENT MAINT_NOTIFICATIONS",
+            "-ERR wrong number of arguments for 'client|maint_notifications' command\r\n",
+        ),
+    ] {
+        assert_eq!(socket.run(line), expected, "{line}");
+    }
+}

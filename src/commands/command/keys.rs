@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use super::info;
-use crate::commands::Row;
+use super::{found, info};
 use crate::commands::arguments::rest;
 use crate::commands::flags::Flags;
 use crate::commands::key_specs::KeyFlags;
@@ -45,27 +44,15 @@ fn keys_of(
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    match items_of(row, command, item) {
-        Some(items) => Ok(Reply::Array(items)),
-        None if row.flags.contains(Flags::NO_MANDATORY_KEYS) => Ok(Reply::Array(Vec::new())),
-        None => Err(CommandError::text(
+    let found = found::keys(row, command);
+    if found.is_empty() && !row.flags.contains(Flags::NO_MANDATORY_KEYS) {
+        return Err(CommandError::text(
             "ERR Invalid arguments specified for command",
-        )),
+        ));
     }
-}
-
-/// `None` where the arguments do not say which keys there are.
-fn items_of(
-    row: &Row,
-    command: &[Bytes],
-    item: impl Fn(Reply, KeyFlags) -> Reply,
-) -> Option<Vec<Reply>> {
-    let mut items = Vec::new();
-    for spec in row.keys {
-        let indexes = spec.indexes(command)?;
-        let flags = spec.flags_of(command);
-        let keys = indexes.filter_map(|at| command.get(at));
-        items.extend(keys.map(|key| item(Reply::Bulk(key.clone()), flags)));
-    }
-    Some(items)
+    let items = found.into_iter().filter_map(|found| {
+        let key = command.get(found.at)?;
+        Some(item(Reply::Bulk(key.clone()), found.flags))
+    });
+    Ok(Reply::Array(items.collect()))
 }

@@ -13,6 +13,7 @@ use crate::reply::Reply;
 use crate::types::Environment;
 
 mod docs;
+mod found;
 mod info;
 mod keys;
 mod rows;

@@ -151,6 +151,12 @@ pub(super) const CLIENT: &[Row] = &[
     client("client|reply", 3, "3.2.0")
         .summary("Instructs the server whether to reply to commands.")
         .arguments(&[oneof("action", &[token("ON"), token("OFF"), token("SKIP")])]),
+    client("client|maint_notifications", -3, "7.2.0")
+        .summary("Asks for notifications of maintenance, which do not come.")
+        .arguments(&[
+            oneof("status", &[token("ON"), token("OFF")]),
+            string("type").token("moving-endpoint-type").optional(),
+        ]),
     client("client|setinfo", 4, "7.2.0")
         .summary("Sets information specific to the client or connection.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])

@@ -47,6 +47,14 @@ pub(super) fn replicaof(
     ))
 }
 
+/// SYNC, PSYNC and REPLCONF: there is no stream of changes that a replica, or `redis-cli --rdb`, could follow.
+pub(super) fn no_replication(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Err(CommandError::text(
+        "ERR this server has no replication stream. `quoin export` writes a dump file of Redis (RDB) over an \
+         ordinary connection, and `quoin backup` makes a backup",
+    ))
+}
+
 /// CLUSTER, READONLY, READWRITE, ASKING: as a Redis that is not part of a cluster.
 pub(super) fn no_cluster(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Err(CommandError::text(

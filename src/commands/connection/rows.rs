@@ -38,6 +38,11 @@ const REPLICATES: Flags = Flags::ADMIN
     .and(Flags::NOSCRIPT)
     .and(Flags::STALE)
     .and(Flags::NO_ASYNC_LOADING);
+const NO_REPLICATION: Handler = Handler::Pure(replication::no_replication);
+const SYNCS: Flags = Flags::NO_ASYNC_LOADING
+    .and(Flags::ADMIN)
+    .and(Flags::NO_MULTI)
+    .and(Flags::NOSCRIPT);
 const MASTER: &[Argument] = &[oneof(
     "args",
     &[
@@ -120,6 +125,9 @@ pub const ROWS: &[Row] = &[
         .arguments(&[integer("index")]),
     Row::container("acl", "6.0.0", Group::Server, ACL)
         .summary("A container for Access List Control commands."),
+    server("bgrewriteaof", 1, "1.0.0", by(Command::Bgrewriteaof))
+        .summary("Asynchronously rewrites the append-only file to disk.")
+        .flags(SAVES),
     server("bgsave", -1, "1.0.0", by(Command::Bgsave))
         .summary("Asynchronously saves the database(s) to disk.")
         .flags(SAVES)
@@ -162,6 +170,20 @@ pub const ROWS: &[Row] = &[
     server("monitor", 1, "1.0.0", by(Command::Monitor))
         .summary("Listens for all requests received by the server in real-time.")
         .flags(Flags::ADMIN.and(Flags::AT_ANY_TIME)),
+    server("psync", -3, "2.8.0", NO_REPLICATION)
+        .summary("An internal command used in replication.")
+        .flags(SYNCS)
+        .arguments(&[string("replicationid"), integer("offset")]),
+    server("replconf", -1, "3.0.0", NO_REPLICATION)
+        .summary("An internal command for configuring the replication stream.")
+        .flags(
+            Flags::ADMIN
+                .and(Flags::NOSCRIPT)
+                .and(Flags::LOADING)
+                .and(Flags::STALE)
+                .and(Flags::ALLOW_BUSY),
+        )
+        .system(),
     server("replicaof", 3, "5.0.0", REPLICAOF)
         .summary("Configures a server as replica of another, or promotes it to a master.")
         .flags(REPLICATES)
@@ -175,6 +197,9 @@ pub const ROWS: &[Row] = &[
         .flags(REPLICATES)
         .deprecated("5.0.0", "`REPLICAOF`")
         .arguments(MASTER),
+    server("sync", 1, "1.0.0", NO_REPLICATION)
+        .summary("An internal command used in replication.")
+        .flags(SYNCS),
     Row::container("cluster", "3.0.0", Group::Cluster, CLUSTER)
         .summary("A container for Redis Cluster commands."),
     cluster("asking", "3.0.0")

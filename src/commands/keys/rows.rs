@@ -430,9 +430,13 @@ const MEMORY: &[Row] = &[
     memory("memory|purge", 2, Handler::Pure(memory::purge))
         .summary("Asks the allocator to release memory.")
         .tips(FLUSH_TIPS),
-    memory("memory|stats", 2, Handler::Pure(memory::stats))
-        .summary("Returns details about memory usage.")
-        .tips(REPORT_TIPS),
+    memory(
+        "memory|stats",
+        2,
+        Handler::Connection(ConnectionCommand::MemoryStats),
+    )
+    .summary("Returns details about memory usage.")
+    .tips(REPORT_TIPS),
     memory("memory|usage", -3, read_handler!(memory::usage))
         .summary("Estimates the memory usage of a key.")
         .complexity("O(M) with M elements looked at")

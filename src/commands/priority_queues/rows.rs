@@ -16,7 +16,7 @@ const COUNT: Argument = integer("count").optional();
 
 /// None of Redis's ACL categories is about such values.
 pub(super) const fn priority_queue(name: &'static str, arity: i32, handler: Handler) -> Row {
-    Row::new(name, arity, "0.1.0", Group::PriorityQueue, handler)
+    Row::new(name, arity, "0.1.0", Group::PriorityQueue, handler).categories(&["@pqueue"])
 }
 
 /// The priority-queue commands.

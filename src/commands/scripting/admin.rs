@@ -30,8 +30,10 @@ pub(super) async fn load(
     let compiled = machine.compile(&script);
     machines::give_back(machine);
     compiled.map_err(refused)?;
-    let stored = unit.read_context(database);
-    let stored = stored.stored_script(&script.sha).await?;
+    let context = unit.read_context(database);
+    let stored = context.stored_script(&script.sha).await?;
+    let flushes = context.script_flushes().await?;
+    unit.environment().scripts.note_met(flushes, &script.sha);
     write(unit, database, |context| {
         context.store_script(&script, ScriptOrigin::Load, stored)
     })?;
@@ -75,6 +77,7 @@ pub(super) async fn flush(
     }
     if let AnyUnit::Write(writable) = unit {
         writable.write_context(database).flush_scripts();
+        unit.environment().scripts.forget_met();
     }
     Ok(Reply::OK)
 }

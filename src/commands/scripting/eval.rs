@@ -196,6 +196,7 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
         let flushes = unit.read_context(database).script_flushes().await?;
         let scripts = &unit.environment().scripts;
         if scripts.kept(flushes, script).is_none() {
+            scripts.note_met(flushes, &script.sha);
             scripts.remember(flushes, Arc::clone(script), Kept::OnServer);
         }
         return Ok(());
@@ -206,6 +207,7 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
     if scripts.kept(flushes, script) == Some(Kept::InStore) {
         return Ok(());
     }
+    scripts.note_met(flushes, &script.sha);
     let stored = context.stored_script(&script.sha).await?;
     match stored {
         // One that this attempt has stored is not in the store yet.
@@ -235,6 +237,7 @@ async fn find(unit: AnyUnit<'_>, database: u32, sha: &str) -> Result<Arc<Script>
     };
     let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
     let script = Arc::new(script);
+    scripts.note_met(flushes, &script.sha);
     if stored.at_ms != context.now_ms {
         scripts.remember(flushes, Arc::clone(&script), Kept::InStore);
     }

@@ -32,7 +32,7 @@ const STATE: Argument = oneof(
 
 /// None of Redis's ACL categories is about such values.
 const fn task(name: &'static str, arity: i32, handler: Handler) -> Row {
-    Row::new(name, arity, "0.1.0", Group::TaskQueue, handler)
+    Row::new(name, arity, "0.1.0", Group::TaskQueue, handler).categories(&["@taskqueue"])
 }
 
 /// The task queues' commands.

@@ -139,8 +139,8 @@ fn a_redis_conf_is_named_as_one() {
     assert_eq!(
         file_error("# Redis\n\ndaemonize no\nport 7000\n"),
         "FILE:3: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
-         config/quoin.toml shows every setting; of this file it takes:\n  port = 7000\n1 lines are of \
-         settings that Quoin has not"
+         config/quoin.toml shows every setting; of this file it takes:\n  port = 7000\n1 line is of a \
+         setting that Quoin has not"
     );
 }
 

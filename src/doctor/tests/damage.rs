@@ -425,7 +425,7 @@ fn empty_keys_of_a_cluster_are_told_and_swept() {
     let found = line(&told, "keys");
     assert_eq!(
         found.text,
-        "1 keys and 11 that are empty and wait for a push"
+        "1 key and 11 that are empty and wait for a push"
     );
     lines(&bench, REPAIR);
     let told = lines(&bench, LOOK);

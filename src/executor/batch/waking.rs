@@ -344,7 +344,9 @@ impl Batch<'_> {
                         && !self.environment.capabilities.single_writer,
                     ..Mode::default()
                 };
-                match call::call(&attempt.unit, invocation, mode).await {
+                let called = call::call(&attempt.unit, invocation, mode).await;
+                waiter.note_run(started.elapsed());
+                match called {
                     Ok(reply) => Ok(reply),
                     Err(CallError::TooLarge | CallError::OutOfTime) => Err(CommandError::TooLarge),
                     Err(CallError::Store(error)) => {

@@ -54,7 +54,8 @@ impl ExpiredGrants {
                 Err(error) => return Err(error),
             }
         }
-        if expired > 0 {
+        // One whose elements were fetched by then has returned nothing.
+        if elements > 0 {
             tracing::warn!(
                 elements,
                 "a server has not fetched elements that were popped for it: they went back"

@@ -7,7 +7,9 @@ use tokio::time::Instant;
 use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
-use crate::layout::{KeyRange, Space, ValueType};
+use crate::layout::{
+    Grant, Id, KeyName, KeyRange, Layout, PoppedElement, Space, ValueType, encode_elements,
+};
 use crate::limits::{DATABASES, RETAINED_REST_MS, TASK_DUE_PER_PASS};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
@@ -614,6 +616,74 @@ fn a_grant_is_overdue_when_this_server_has_seen_it_for_as_long_as_grants_last() 
     grants.note(Vec::new(), now + expiry);
     grants.note(vec![a], now + expiry);
     assert!(grants.overdue(now + expiry).is_empty());
+}
+
+/// What is logged meanwhile by this thread.
+fn logged(run: impl FnOnce()) -> String {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&lines);
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || LogWriter(Arc::clone(&writer)))
+        .finish();
+    tracing::subscriber::with_default(subscriber, run);
+    let lines = lines.lock().unwrap();
+    String::from_utf8(lines.clone()).unwrap()
+}
+
+struct LogWriter(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Leaves a grant that has expired, with so many elements of a queue that is gone.
+fn leave_grant(bench: &Bench, elements: usize) {
+    let layout = Layout::new("test");
+    let [namespace, data, id] = [7, 8, 9].map(|sequence| Id {
+        instance: 1,
+        sequence,
+    });
+    let grant = Grant {
+        namespace,
+        name: KeyName::new(&Bytes::from_static(b"gone")),
+        long_name: None,
+        value_type: ValueType::SortedSet,
+        from_end: false,
+        is_exhausted: true,
+        expires_at_ms: bench.clock.now_ms() - 1,
+    };
+    let element = PoppedElement {
+        name: Bytes::from_static(b"member"),
+        value: Bytes::copy_from_slice(&1_f64.to_be_bytes()),
+    };
+    let transaction = bench.store.begin_write().unwrap();
+    transaction.set(&layout.grant_key(data, id), &grant.encode());
+    for (number, piece) in (0..).zip(encode_elements(&vec![element; elements])) {
+        transaction.set(&layout.grant_piece_key(data, id, number), &piece);
+    }
+    bench.block_on(transaction.commit()).unwrap();
+}
+
+#[test]
+fn an_expired_grant_is_logged_only_where_elements_went_back() {
+    for (elements, is_logged) in [(0, false), (1, true)] {
+        let bench = Bench::cluster_like();
+        leave_grant(&bench, elements);
+        let log = logged(|| {
+            let mut grants = ExpiredGrants::default();
+            let expired = bench.block_on(grants.pass(&bench.executor)).unwrap();
+            assert_eq!(expired, 1);
+        });
+        assert_eq!(log.contains("went back"), is_logged, "{elements}: {log}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -39,6 +40,8 @@ pub(super) struct State {
     pub(super) stage: Stage,
     /// The command as it runs from now on, if its arguments were fixed when it began to wait.
     pinned: Option<Arc<Invocation>>,
+    /// How long the command has run since it began to wait.
+    run: Duration,
     /// The client is gone or has given up: no batch may start to park it or run it.
     pub(super) is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
@@ -80,6 +83,7 @@ impl Waiter {
                 position: None,
                 stage: Stage::Away,
                 pinned: None,
+                run: Duration::ZERO,
                 is_given_up: false,
                 outcome: Some(sender),
             }),
@@ -112,6 +116,16 @@ impl Waiter {
 
     pub(super) fn note_unseen(&self) {
         self.is_unseen.store(true, Ordering::SeqCst);
+    }
+
+    /// Adds a run of the command, whether it found something or not.
+    pub(in crate::executor) fn note_run(&self, duration: Duration) {
+        self.state().run += duration;
+    }
+
+    /// How long the command has run since it began to wait. The waiting is not part of it.
+    pub fn run_duration(&self) -> Duration {
+        self.state().run
     }
 
     /// Its position among all waiters since the server started.

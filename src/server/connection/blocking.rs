@@ -1,7 +1,7 @@
 //! Waiting in a blocking command.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::state::{Connection, Ended, QueuedCommand};
 use super::waiting::Waiting;
@@ -24,7 +24,8 @@ enum Interrupted {
 
 impl Connection {
     /// Waits until a parked command has its reply, and puts that into the output. The client's next
-    /// commands wait, too.
+    /// commands wait, too. `share` is how long its first run took; as in Redis, the waiting does not
+    /// count.
     pub(super) async fn wait_for_outcome(
         &mut self,
         queued: QueuedCommand,
@@ -65,10 +66,14 @@ impl Connection {
             // If it was woken meanwhile, it gets that reply before the connection ends.
             self.session.is_closing = true;
         }
+        let mut duration = share;
         let reply = match (outcome, interrupted) {
             (Outcome::Replied(reply), _) => reply,
             (Outcome::Cancelled, Interrupted::TimeUp) if waiter.is_unseen() => {
-                look_once(&self.state.executor, &waiter).await
+                let started = Instant::now();
+                let reply = look_once(&self.state.executor, &waiter).await;
+                duration += started.elapsed();
+                reply
             }
             (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,
             (Outcome::Cancelled, Interrupted::Unblocked) => {
@@ -81,13 +86,14 @@ impl Connection {
             self.put_messages().await?;
         }
         let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));
+        let arguments = &waiter.invocation.arguments;
         if is_refused {
             // What the user may do has changed while it waited. This enters it into the log.
-            let arguments = &waiter.invocation.arguments;
             let _ = self.check(Context::Toplevel, queued.row, arguments);
             self.state.statistics.record_rejection(queued.row.id);
         } else {
-            self.record(queued.row, share, &reply, None);
+            duration += waiter.run_duration();
+            self.record(queued.row, duration, &reply, Some(arguments));
         }
         self.answer(&reply, queued.is_answered);
         Ok(())

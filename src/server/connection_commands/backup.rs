@@ -1,4 +1,4 @@
-//! BGSAVE, SAVE and LASTSAVE: backups of the embedded store.
+//! BGSAVE, BGREWRITEAOF, SAVE and LASTSAVE: backups of the embedded store.
 
 use std::sync::Arc;
 
@@ -24,18 +24,64 @@ pub(super) fn bgsave(
         [word] if is_word(word, "schedule") => {}
         _ => return Err(CommandError::Syntax),
     }
-    let backups = backups(state)?;
-    if session.is_in_exec {
-        backups.schedule().map_err(refused)?;
-        return Ok(Reply::Simple("Background saving scheduled"));
+    match begin(session, state)? {
+        Begun::Scheduled => Ok(Reply::Simple("Background saving scheduled")),
+        Begun::Started => Ok(Reply::Simple("Background saving started")),
     }
-    start(backups, state)?;
-    Ok(Reply::Simple("Background saving started"))
+}
+
+/// `BGREWRITEAOF`. The journal needs no rewriting, so this makes a backup too.
+pub(super) fn bgrewriteaof(session: &Session, state: &ServerState) -> Result<Reply, CommandError> {
+    match begin(session, state) {
+        Ok(Begun::Scheduled) => Ok(Reply::Simple(
+            "Background append only file rewriting scheduled",
+        )),
+        Ok(Begun::Started) => Ok(Reply::Simple(
+            "Background append only file rewriting started",
+        )),
+        Err(NotBegun::Refused(StartError::AlreadyRunning)) => Err(CommandError::text(
+            "ERR Background append only file rewriting already in progress",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What became of a backup that was asked for.
+enum Begun {
+    Started,
+    /// It begins after the transaction.
+    Scheduled,
+}
+
+/// Why a backup was not begun.
+enum NotBegun {
+    /// This store has none.
+    Nowhere(CommandError),
+    Refused(StartError),
+}
+
+impl From<NotBegun> for CommandError {
+    fn from(error: NotBegun) -> Self {
+        match error {
+            NotBegun::Nowhere(error) => error,
+            NotBegun::Refused(error) => refused(error),
+        }
+    }
+}
+
+fn begin(session: &Session, state: &ServerState) -> Result<Begun, NotBegun> {
+    let backups = backups(state).map_err(NotBegun::Nowhere)?;
+    if session.is_in_exec {
+        backups.schedule().map_err(NotBegun::Refused)?;
+        return Ok(Begun::Scheduled);
+    }
+    start(backups, state).map_err(NotBegun::Refused)?;
+    Ok(Begun::Started)
 }
 
 /// `SAVE`. Only its client waits.
 pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
-    let ended = start(backups(state)?, state)?;
+    let ended = start(backups(state)?, state).map_err(refused)?;
     match ended.await {
         Ok(Ok(())) => Ok(Reply::OK),
         Ok(Err(error)) => Err(refusal(format!("ERR {error}"))),
@@ -45,10 +91,10 @@ pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     }
 }
 
-/// `LASTSAVE`. As in Redis, the start of the server if there is no backup.
-pub(super) fn lastsave(state: &ServerState) -> Result<Reply, CommandError> {
-    backups(state)?;
-    Ok(Reply::Integer(last_save_s(state)))
+/// `LASTSAVE`. As in Redis, the start of the server if there is no backup, which is always so on
+/// FoundationDB.
+pub(super) fn lastsave(state: &ServerState) -> Reply {
+    Reply::Integer(last_save_s(state))
 }
 
 /// The time of the last good backup, in seconds since the Unix epoch.
@@ -66,9 +112,8 @@ fn backups(state: &ServerState) -> Result<&Arc<Backups>, CommandError> {
 
 type Ended = tokio::sync::oneshot::Receiver<Result<(), Arc<crate::backup::BackupError>>>;
 
-fn start(backups: &Arc<Backups>, state: &ServerState) -> Result<Ended, CommandError> {
-    let keep = Retention::of(&state.config.settings());
-    backups.start(keep).map_err(refused)
+fn start(backups: &Arc<Backups>, state: &ServerState) -> Result<Ended, StartError> {
+    backups.start(Retention::of(&state.config.settings()))
 }
 
 fn refused(error: StartError) -> CommandError {

@@ -24,7 +24,9 @@ mod debug;
 mod errors;
 mod functions;
 mod info;
+mod keyspace_count;
 mod latency;
+mod memory;
 mod migrate;
 mod monitor;
 mod pubsub;
@@ -46,6 +48,7 @@ pub(super) async fn execute(
     match command {
         ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, session, state).await,
         ConnectionCommand::Auth => auth::auth(arguments, session, state).await,
+        ConnectionCommand::Bgrewriteaof => backup::bgrewriteaof(session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
         ConnectionCommand::Client => {
             client::execute(row.own_name(), arguments, session, state).await
@@ -57,9 +60,10 @@ pub(super) async fn execute(
         ConnectionCommand::FunctionStats => functions::stats(state).await,
         ConnectionCommand::Hello => auth::hello(arguments, session, state).await,
         ConnectionCommand::Info => info::info(arguments, state).await,
-        ConnectionCommand::Lastsave => backup::lastsave(state),
+        ConnectionCommand::Lastsave => Ok(backup::lastsave(state)),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
+        ConnectionCommand::MemoryStats => Ok(memory::stats(state).await),
         ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
         ConnectionCommand::Monitor => monitor::monitor(session, state),
         ConnectionCommand::Psubscribe => {

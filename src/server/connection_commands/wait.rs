@@ -1,6 +1,7 @@
 //! WAIT and WAITAOF. There are no replicas, so waiting for one always times out.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -14,7 +15,7 @@ use crate::server::state::ServerState;
 /// `WAIT numreplicas timeout`.
 pub(super) async fn wait(
     arguments: &[Bytes],
-    session: &Session,
+    session: &mut Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let replicas = integer(argument(arguments, 1)?)?;
@@ -28,7 +29,7 @@ pub(super) async fn wait(
 /// `WAITAOF numlocal numreplicas timeout`. Everything that was acknowledged is on this server's disk.
 pub(super) async fn wait_aof(
     arguments: &[Bytes],
-    session: &Session,
+    session: &mut Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let local = integer(argument(arguments, 1)?)?;
@@ -63,23 +64,27 @@ pub(super) fn timeout(
 }
 
 async fn wait_for_timeout(
-    session: &Session,
+    session: &mut Session,
     timeout: Option<Duration>,
 ) -> Result<(), CommandError> {
-    let blocked = session.client.enter_block();
+    let started = Instant::now();
+    let client = Arc::clone(&session.client);
+    let blocked = client.enter_block();
     let timed_out = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
-        () = timed_out => Ok(()),
-        how = blocked.wait_unblocked() => match how {
-            Unblock::Timeout => Ok(()),
-            Unblock::Error => Err(CommandError::text(
-                "UNBLOCKED client unblocked via CLIENT UNBLOCK",
-            )),
-        },
+    let how = tokio::select! {
+        () = timed_out => Unblock::Timeout,
+        how = blocked.wait_unblocked() => how,
+    };
+    session.waited = started.elapsed();
+    match how {
+        Unblock::Timeout => Ok(()),
+        Unblock::Error => Err(CommandError::text(
+            "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+        )),
     }
 }

@@ -112,6 +112,27 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_file_with_another_id_is_named_as_a_cause() {
+        // Accepts connections, and says nothing to clients of another cluster.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fdb.cluster");
+        std::fs::write(&file, format!("test:other@{address}\n")).unwrap();
+        let options = FdbOptions {
+            cluster_file: Some(file),
+            ..FdbOptions::default()
+        };
+        let Err(error) = FdbStore::open(&options) else {
+            panic!("there is no cluster");
+        };
+        assert!(matches!(error, OpenError::Silent { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("description and the id"), "{text}");
+        assert!(text.contains(&address.to_string()), "{text}");
+    }
+
+    #[test]
     fn a_file_that_is_no_cluster_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fdb.cluster");

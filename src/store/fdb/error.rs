@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foundationdb::FdbError;
 
-use super::cluster_file::uses_tls;
+use super::cluster_file::{listening_address, uses_tls};
 use crate::limits;
 use crate::store::StoreError;
 
@@ -107,6 +107,23 @@ pub enum OpenError {
         /// What to check if the file's addresses use TLS, else nothing.
         tls_hint: &'static str,
     },
+    /// Something is at an address of the cluster, and does not answer as the cluster.
+    #[error(
+        "the FoundationDB cluster at {} did not answer within {} ms ({source}), although {address} accepts \
+         connections: {CHECKS_HINT}{tls_hint}",
+        file.display(),
+        limits::FDB_CONNECT_TIMEOUT_MS
+    )]
+    Silent {
+        /// The cluster file.
+        file: PathBuf,
+        /// The address.
+        address: String,
+        /// What FoundationDB said.
+        source: FdbError,
+        /// What else to check if the file's addresses use TLS, else nothing.
+        tls_hint: &'static str,
+    },
     /// The cluster does not answer.
     #[error(
         "no reachable FoundationDB cluster at {} within {} ms: {source}; check that fdbserver \
@@ -125,6 +142,11 @@ pub enum OpenError {
     },
 }
 
+/// What to check where a cluster is at its addresses and does not answer.
+const CHECKS_HINT: &str = "check that the description and the id in that file, before the @, are those of the \
+    cluster's own file (on its machines, /etc/foundationdb/fdb.cluster), that the cluster's version is the \
+    client's (7.3), and that the database has been created (fdbcli --exec 'configure new single ssd')";
+
 /// The end of a message where the cluster uses TLS.
 const TLS_HINT: &str = "; its addresses end with :tls, so also check that the certificates match, and the key its certificate: \
     the settings fdb-tls-certificate-file, fdb-tls-key-file, fdb-tls-ca-file and \
@@ -141,10 +163,18 @@ impl OpenError {
                 source,
                 tls_hint,
             },
-            _ => OpenError::Unreachable {
-                file,
-                source,
-                tls_hint,
+            _ => match listening_address(&file) {
+                Some(address) => OpenError::Silent {
+                    file,
+                    address,
+                    source,
+                    tls_hint,
+                },
+                None => OpenError::Unreachable {
+                    file,
+                    source,
+                    tls_hint,
+                },
             },
         }
     }

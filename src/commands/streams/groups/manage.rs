@@ -30,6 +30,14 @@ const HELP: &[&str] = &[
     "    Remove the specified group.",
     "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
     "    Set the current group ID and entries_read counter.",
+    "SETPOLICY <key> <groupname> [option]",
+    "    Say what becomes of entries that stay pending; nothing without options, which are:",
+    "    * MINIDLE milliseconds",
+    "      Hand them out again once they are idle for so long.",
+    "    * MAXTRIES count",
+    "      Deliver them at most so often.",
+    "    * DEADLETTER key",
+    "      Move them to this stream after that.",
 ];
 /// The last id of a stream.
 const LAST: &[u8] = b"$";

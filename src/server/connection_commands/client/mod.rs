@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::auth::check_attribute;
 use super::errors::{lossy_text, not_implemented, refusal};
-use crate::commands::arguments::{argument, integer, is_word};
+use crate::commands::arguments::{argument, integer, is_word, rest};
 use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -37,6 +37,7 @@ pub(super) async fn execute(
         "info" => Ok(list::info(session, state)),
         "kill" => kill::kill(arguments, session, state),
         "list" => list::list(arguments, state),
+        "maint_notifications" => maint_notifications(arguments),
         "no-evict" => {
             let is_on = on_or_off(argument(arguments, 2)?)?;
             session.client.details().no_evict = is_on;
@@ -73,6 +74,17 @@ fn name(session: &Session) -> Reply {
         Reply::Null
     } else {
         Reply::bulk(details.name.clone())
+    }
+}
+
+/// `CLIENT MAINT_NOTIFICATIONS <ON [moving-endpoint-type type] | OFF>`, which new client libraries send when
+/// they connect. It is of Redis Enterprise, and tells them of servers that move, which these do not.
+fn maint_notifications(arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let is_on = on_or_off(argument(arguments, 2)?)?;
+    match rest(arguments, 3) {
+        [] => Ok(Reply::OK),
+        [word, _] if is_on && is_word(word, "moving-endpoint-type") => Ok(Reply::OK),
+        _ => Err(CommandError::Syntax),
     }
 }
 

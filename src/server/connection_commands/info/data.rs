@@ -1,56 +1,20 @@
 //! INFO's sections about stored data, and about how Quoin stores it.
 
-use std::time::{Duration, Instant};
-
 use super::lines::lines;
-use crate::error::CommandError;
 use crate::layout::LAYOUT_VERSION;
-use crate::limits::DATABASES;
+use crate::server::connection_commands::keyspace_count;
 use crate::server::state::ServerState;
 use crate::store::Growth;
 
 /// The number of keys of each database that has any.
-///
-/// Counting reads all keys, which takes long if there are many. So a count is shown again for
-/// [`COUNT_REST_FACTOR`] times as long as it took, and frequent requests do not keep the store busy. If
-/// the store cannot count, or is not reachable, the last count is shown.
 pub(super) async fn keyspace(state: &ServerState, text: &mut String) {
     text.push_str("# Keyspace\r\n");
-    // Simultaneous requests wait for one count.
-    let mut counted = state.keyspace.lock().await;
-    if counted.is_due() && state.store.is_reachable() {
-        let started = Instant::now();
-        match count_databases(state).await {
-            Ok(lines) => counted.lines = lines,
-            Err(error) => tracing::warn!("INFO could not count keys: {}", error.to_line()),
-        }
-        let elapsed = started.elapsed();
-        counted.shown_until = (elapsed >= COUNT_SHORT)
-            .then(|| Instant::now().checked_add(elapsed * COUNT_REST_FACTOR))
-            .flatten();
+    for counted in keyspace_count::databases(state).await {
+        let (database, keys, expiring) = (counted.database, counted.keys, counted.expiring);
+        text.push_str(&format!(
+            "db{database}:keys={keys},expires={expiring},avg_ttl=0\r\n"
+        ));
     }
-    text.push_str(&counted.lines);
-}
-
-/// Counts that take no longer than this are not kept.
-const COUNT_SHORT: Duration = Duration::from_millis(5);
-/// A count is shown for so many times its duration.
-const COUNT_REST_FACTOR: u32 = 10;
-
-async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
-    let mut text = String::new();
-    for database in 0..DATABASES {
-        let count = state.executor.read(database, |context| {
-            Box::pin(async { Ok(context.count_keys().await?) })
-        });
-        let (keys, expiring) = count.await?;
-        if keys > 0 {
-            text.push_str(&format!(
-                "db{database}:keys={keys},expires={expiring},avg_ttl=0\r\n"
-            ));
-        }
-    }
-    Ok(text)
 }
 
 /// The fields that only Quoin has.
@@ -63,7 +27,7 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
     text.push_str("# Quoin\r\n");
     lines! { text;
         "store": state.store.capabilities().name,
-        "store_id": state.store.id().unwrap_or_default(),
+        "store_id": state.executor.environment().store_id,
         "store_reachable": u8::from(state.store.is_reachable()),
         "fsync": settings.fsync.name(),
         "layout_version": LAYOUT_VERSION,

@@ -30,6 +30,8 @@ const SECTIONS: &[(&str, bool)] = &[
     ("cluster", true),
     ("keyspace", true),
     ("quoin", true),
+    // Redis shows it only where it is asked for by name.
+    ("debug", false),
 ];
 
 /// `INFO [section [section …]]`. Unknown sections are empty, as in Redis.
@@ -40,7 +42,9 @@ pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Rep
     let shows_default = wanted.is_empty() || asks_for("default");
     let mut text = String::new();
     for (name, is_default) in SECTIONS {
-        if !(shows_all || (shows_default && *is_default) || asks_for(name)) {
+        let is_named = asks_for(name) || (*name == "modules" && asks_for("module_list"));
+        let is_hidden = *name == "debug";
+        if !((shows_all && !is_hidden) || (shows_default && *is_default) || is_named) {
             continue;
         }
         if !text.is_empty() {
@@ -60,6 +64,7 @@ pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Rep
             "latencystats" => traffic::latency_statistics(state, &mut text),
             "cluster" => text.push_str("# Cluster\r\ncluster_enabled:0\r\n"),
             "keyspace" => data::keyspace(state, &mut text).await,
+            "debug" => traffic::debug(&mut text),
             _ => data::quoin(state, &mut text),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::lines::lines;
+use crate::server::connection_commands::memory::Figures;
 use crate::server::procfs;
 use crate::server::state::{REDIS_VERSION, ServerState};
 use crate::server::supervisor;
@@ -24,7 +25,11 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
         "redis_mode": "standalone",
         "os": procfs::system(),
         "arch_bits": usize::BITS,
+        "monotonic_clock": "POSIX clock_gettime",
         "multiplexing_api": "epoll",
+        "atomicvar_api": "c11-builtin",
+        // As a Redis says that was not built with GCC.
+        "gcc_version": "0.0.0",
         "process_id": std::process::id(),
         "process_supervised": if supervisor::is_there() { "systemd" } else { "no" },
         "run_id": state.run_id,
@@ -83,46 +88,62 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
     }
 }
 
-/// The fields of Redis that apply to Quoin. Data is in the store, so all memory is overhead.
+/// Redis's fields. Data is in the store, so all memory is overhead.
 pub(super) fn memory(state: &ServerState, text: &mut String) {
     let libraries = state.executor.environment().scripts.libraries();
     let maxmemory_bytes = state.config.maxmemory_bytes().load(Ordering::Relaxed);
-    let memory = procfs::memory();
-    let used = memory.allocated_bytes;
-    let peak = state.samples.memory_peak_bytes(used);
+    let figures = Figures::of(state);
+    let used = figures.used_bytes;
     let total = procfs::total_memory_bytes();
-    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-    let ratio = memory.resident_bytes as f64 / used.max(1) as f64;
+    let ratio = format!("{:.2}", figures.resident_ratio());
     text.push_str("# Memory\r\n");
     lines! { text;
         "used_memory": used,
         "used_memory_human": human(used),
-        "used_memory_rss": memory.resident_bytes,
-        "used_memory_rss_human": human(memory.resident_bytes),
-        "used_memory_peak": peak,
-        "used_memory_peak_human": human(peak),
-        "used_memory_peak_perc": format!("{:.2}%", percent(used, peak)),
+        "used_memory_rss": figures.resident_bytes,
+        "used_memory_rss_human": human(figures.resident_bytes),
+        "used_memory_peak": figures.peak_bytes,
+        "used_memory_peak_human": human(figures.peak_bytes),
+        "used_memory_peak_perc": format!("{:.2}%", figures.peak_percent()),
         "used_memory_overhead": used,
+        "used_memory_startup": figures.startup_bytes,
         "used_memory_dataset": 0,
         "used_memory_dataset_perc": "0.00%",
+        "allocator_allocated": used,
+        "allocator_active": used,
+        "allocator_resident": used,
         "total_system_memory": total,
         "total_system_memory_human": human(total),
         "used_memory_lua": 0,
+        "used_memory_vm_eval": 0,
         "used_memory_lua_human": "0B",
-        "used_memory_scripts": 0,
-        "used_memory_scripts_human": "0B",
-        "number_of_cached_scripts": 0,
+        "used_memory_scripts_eval": 0,
+        "number_of_cached_scripts": state.executor.environment().scripts.met_count(),
         "number_of_functions": libraries.function_count(),
         "number_of_libraries": libraries.len(),
+        "used_memory_vm_functions": 0,
+        "used_memory_vm_total": 0,
+        "used_memory_vm_total_human": "0B",
+        "used_memory_functions": 0,
+        "used_memory_scripts": 0,
+        "used_memory_scripts_human": "0B",
         "maxmemory": maxmemory_bytes,
         "maxmemory_human": human(maxmemory_bytes),
         "maxmemory_policy": "noeviction",
-        "mem_fragmentation_ratio": format!("{ratio:.2}"),
-        "mem_fragmentation_bytes": memory.resident_bytes.saturating_sub(used),
+        "allocator_frag_ratio": "1.00",
+        "allocator_frag_bytes": 0,
+        "allocator_rss_ratio": "1.00",
+        "allocator_rss_bytes": 0,
+        "rss_overhead_ratio": ratio,
+        "rss_overhead_bytes": figures.other_bytes(),
+        "mem_fragmentation_ratio": ratio,
+        "mem_fragmentation_bytes": figures.other_bytes(),
         "mem_not_counted_for_evict": 0,
         "mem_replication_backlog": 0,
+        "mem_total_replication_buffers": 0,
         "mem_clients_slaves": 0,
-        "mem_clients_normal": state.clients.memory().bytes(),
+        "mem_clients_normal": figures.clients_bytes,
+        "mem_cluster_links": 0,
         "mem_aof_buffer": 0,
         "mem_allocator": crate::allocator::NAME,
         "active_defrag_running": 0,
@@ -165,6 +186,7 @@ pub(super) fn replication(state: &ServerState, text: &mut String) {
 
 pub(super) fn cpu(text: &mut String) {
     let time = procfs::processor_time();
+    let main = procfs::processor_time_of_main_thread();
     let seconds = |time_us: u64| format!("{}.{:06}", time_us / 1_000_000, time_us % 1_000_000);
     text.push_str("# CPU\r\n");
     lines! { text;
@@ -172,6 +194,8 @@ pub(super) fn cpu(text: &mut String) {
         "used_cpu_user": seconds(time.user_us),
         "used_cpu_sys_children": seconds(time.children_system_us),
         "used_cpu_user_children": seconds(time.children_user_us),
+        "used_cpu_sys_main_thread": seconds(main.system_us),
+        "used_cpu_user_main_thread": seconds(main.user_us),
     }
 }
 

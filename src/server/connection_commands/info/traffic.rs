@@ -31,6 +31,9 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "sync_partial_ok": 0,
         "sync_partial_err": 0,
         "expired_keys": executor.expired_keys.get(),
+        "expired_stale_perc": "0.00",
+        "expired_time_cap_reached_count": 0,
+        "expire_cycle_cpu_milliseconds": 0,
         "evicted_keys": 0,
         "evicted_clients": state.disconnections.evicted.get(),
         "total_eviction_exceeded_time": 0,
@@ -48,6 +51,8 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "active_defrag_misses": 0,
         "active_defrag_key_hits": 0,
         "active_defrag_key_misses": 0,
+        "total_active_defrag_time": 0,
+        "current_active_defrag_time": 0,
         "tracking_total_keys": tracking.keys,
         "tracking_total_items": tracking.items,
         "tracking_total_prefixes": tracking.prefixes,
@@ -60,10 +65,28 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": state.disconnections.query_buffer.get(),
         "client_output_buffer_limit_disconnections": state.disconnections.output_buffer.get(),
+        "reply_buffer_shrinks": 0,
+        "reply_buffer_expands": 0,
+        "eventloop_cycles": 0,
+        "eventloop_duration_sum": 0,
+        "eventloop_duration_cmd_sum": 0,
+        "instantaneous_eventloop_cycles_per_sec": 0,
+        "instantaneous_eventloop_duration_usec": 0,
         "acl_access_denied_auth": denied.denied_auth.get(),
         "acl_access_denied_cmd": denied.denied_commands.get(),
         "acl_access_denied_key": denied.denied_keys.get(),
         "acl_access_denied_channel": denied.denied_channels.get(),
+    }
+}
+
+/// What Redis measures of its event loop, which Quoin does not have.
+pub(super) fn debug(text: &mut String) {
+    text.push_str("# Debug\r\n");
+    lines! { text;
+        "eventloop_duration_aof_sum": 0,
+        "eventloop_duration_cron_sum": 0,
+        "eventloop_duration_max": 0,
+        "eventloop_cmd_per_cycle_max": 0,
     }
 }
 

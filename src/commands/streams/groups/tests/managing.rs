@@ -210,3 +210,17 @@ fn long_names_are_names_too() {
         assert!(matches!(refused, Reply::Error(line) if line.contains("longer than")));
     });
 }
+
+#[test]
+fn help_names_every_subcommand() {
+    let bench = Bench::embedded();
+    let Reply::Array(lines) = bench.run("XGROUP HELP") else {
+        panic!("no lines");
+    };
+    let text = format!("{lines:?}");
+    for row in crate::commands::table::all() {
+        if let Some(name) = row.name.strip_prefix("xgroup|") {
+            assert!(text.contains(&name.to_ascii_uppercase()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Certificates of X.509 version 1, which have no extensions. OpenSSL accepts them, and its `x509 -req` makes
+//! them where nothing asks for extensions. webpki, by which rustls judges certificates, refuses them.
+
+use std::time::Duration;
+
+use pkcs8::der::asn1::{AnyRef, BitStringRef, GeneralizedTime, UtcTime};
+use pkcs8::der::{Decode, Error as DerError, Reader, SliceReader, Tag, TagNumber, Tagged};
+use rustls::CertificateError;
+use rustls::pki_types::{
+    CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, TrustAnchor, UnixTime,
+};
+
+/// A certificate of version 1.
+pub(super) struct Version1<'c> {
+    /// What its issuer has signed.
+    signed: &'c [u8],
+    /// The issuer's name, and the signature's algorithm, without the headers of their sequences.
+    issuer: &'c [u8],
+    algorithm: &'c [u8],
+    signature: &'c [u8],
+    not_before: Duration,
+    not_after: Duration,
+    key: &'c [u8],
+}
+
+impl<'c> Version1<'c> {
+    /// Reads a certificate. `None` if it is of another version, or none at all.
+    pub(super) fn read(certificate: &'c CertificateDer<'_>) -> Option<Self> {
+        let mut reader = SliceReader::new(certificate).ok()?;
+        let (signed, algorithm, signature) = reader
+            .sequence(|parts| {
+                let signed = parts.tlv_bytes()?;
+                let algorithm = contents(parts)?;
+                Ok::<_, DerError>((signed, algorithm, BitStringRef::decode(parts)?))
+            })
+            .ok()?;
+        reader.finish().ok()?;
+        let mut reader = SliceReader::new(signed).ok()?;
+        // A version that is written down is another one, and anything after the key is of another one.
+        let read = reader.sequence(|parts| {
+            parts.tlv_bytes()?;
+            let algorithm = contents(parts)?;
+            let issuer = contents(parts)?;
+            let validity =
+                parts.sequence(|times| Ok::<_, DerError>((time(times)?, time(times)?)))?;
+            parts.tlv_bytes()?;
+            Ok::<_, DerError>((algorithm, issuer, validity, parts.tlv_bytes()?))
+        });
+        let (inner_algorithm, issuer, (not_before, not_after), key) = read.ok()?;
+        (inner_algorithm == algorithm).then_some(Self {
+            signed,
+            issuer,
+            algorithm,
+            signature: signature.as_bytes()?,
+            not_before,
+            not_after,
+            key,
+        })
+    }
+
+    /// The public key.
+    pub(super) fn key(&self) -> SubjectPublicKeyInfoDer<'c> {
+        SubjectPublicKeyInfoDer::from(self.key)
+    }
+
+    /// Whether one of these authorities has signed it, and it holds now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn verify(
+        &self,
+        authorities: &[TrustAnchor<'_>],
+        now: UnixTime,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+    ) -> Result<(), CertificateError> {
+        let now = Duration::from_secs(now.as_secs());
+        if now < self.not_before {
+            return Err(CertificateError::NotValidYet);
+        }
+        if now > self.not_after {
+            return Err(CertificateError::Expired);
+        }
+        let mut refusal = CertificateError::UnknownIssuer;
+        for authority in authorities {
+            // Constraints are about names that such a certificate does not have.
+            if authority.name_constraints.is_some() || *authority.subject != *self.issuer {
+                continue;
+            }
+            let algorithms = algorithms.iter().copied();
+            let mut fitting = algorithms.filter(|one| *one.signature_alg_id() == *self.algorithm);
+            let key = &authority.subject_public_key_info;
+            if fitting.any(|one| is_signed(one, key, self.signed, self.signature)) {
+                return Ok(());
+            }
+            refusal = CertificateError::BadSignature;
+        }
+        Err(refusal)
+    }
+
+    /// Whether its key has signed a message, by one of these algorithms.
+    pub(super) fn has_signed(
+        &self,
+        algorithms: &[&dyn SignatureVerificationAlgorithm],
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
+        let key = SliceReader::new(self.key).and_then(|mut reader| contents(&mut reader));
+        key.is_ok_and(|key| {
+            let mut algorithms = algorithms.iter();
+            algorithms.any(|one| is_signed(*one, key, message, signature))
+        })
+    }
+}
+
+/// Whether a key has signed a message by this algorithm. `key` is without the header of its sequence.
+fn is_signed(
+    algorithm: &dyn SignatureVerificationAlgorithm,
+    key: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    let read = SliceReader::new(key).and_then(|mut parts| {
+        let kind = contents(&mut parts)?;
+        Ok((kind, BitStringRef::decode(&mut parts)?))
+    });
+    let Ok((kind, key)) = read else {
+        return false;
+    };
+    *algorithm.public_key_alg_id() == *kind
+        && key.as_bytes().is_some_and(|key| {
+            let verified = algorithm.verify_signature(key, message, signature);
+            verified.is_ok()
+        })
+}
+
+/// What a sequence contains.
+fn contents<'r>(reader: &mut SliceReader<'r>) -> Result<&'r [u8], DerError> {
+    let any = AnyRef::decode(reader)?;
+    any.tag().assert_eq(Tag::Sequence)?;
+    Ok(any.value())
+}
+
+/// A time since the Unix epoch.
+fn time<'r>(reader: &mut SliceReader<'r>) -> Result<Duration, DerError> {
+    match Tag::peek(reader)? {
+        Tag::UtcTime => Ok(UtcTime::decode(reader)?.to_unix_duration()),
+        _ => Ok(GeneralizedTime::decode(reader)?.to_unix_duration()),
+    }
+}
+
+/// Whether a certificate is of a version that is neither 1 nor 3.
+pub(super) fn is_of_unknown_version(certificate: &CertificateDer<'_>) -> bool {
+    let version = SliceReader::new(certificate).and_then(|mut reader| {
+        let signed = reader.sequence(|parts| {
+            let signed = parts.tlv_bytes()?;
+            parts.tlv_bytes()?;
+            parts.tlv_bytes()?;
+            Ok::<_, DerError>(signed)
+        })?;
+        let mut reader = SliceReader::new(signed)?;
+        let header = pkcs8::der::Header::decode(&mut reader)?;
+        header.tag().assert_eq(Tag::Sequence)?;
+        reader.context_specific::<u8>(TagNumber(0), pkcs8::der::TagMode::Explicit)
+    });
+    // Version 3 is written as 2.
+    matches!(version, Ok(Some(number)) if number != 2 && number != 0)
+}
