@@ -55,6 +55,12 @@ pub enum CommandError {
     /// An EXEC's replies together are more than a client is sent at once.
     #[error("ERR replies of the transaction are too large; this was not done")]
     RepliesTooLarge,
+    /// The messages of a command, of a script or of an EXEC are too large together.
+    #[error(
+        "ERR a command, a script or a transaction cannot publish more than 256 MB at once; this \
+         was not done"
+    )]
+    PublishesTooMuch,
     /// The command adds data, and the disk is full.
     #[error(
         "MISCONF Store has no room on its disk. Commands that add data are refused, commands \

@@ -46,6 +46,7 @@ pub mod size;
 pub mod sparse;
 pub mod stopwatch;
 pub mod store;
+pub mod threads;
 pub mod tls;
 pub mod types;
 pub mod version;

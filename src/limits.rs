@@ -146,8 +146,32 @@ pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
 /// Databases that SELECT reaches (Redis's default).
 pub const DATABASES: u32 = 16;
 
-/// Reply bytes of one submission after which the rest waits until these are on the wire.
+/// Reply bytes of one submission after which the rest waits until these are on the wire. Fewer where
+/// there are many clients: all of them together take an eighth of `maxmemory-clients`.
 pub const SUBMISSION_REPLY_BYTES_MAX: usize = 256 * 1024;
+/// The least that this is lowered to.
+pub const SUBMISSION_REPLY_BYTES_MIN: usize = 4 * 1024;
+/// Bytes of the replies of one batch after which it ends. The rest of its commands waits.
+pub const BATCH_REPLY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of replies that connections have not taken over from the executor, above which its lanes wait.
+pub const REPLIES_IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of the messages that one command, script or EXEC publishes, beyond its first message.
+pub const PUBLISHED_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of published messages after which a batch ends.
+pub const BATCH_MESSAGE_BYTES_SOFT_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a line of the log that a script writes, and of what the log shows of a client (Redis:
+/// `LOG_MAX_LEN`).
+pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
+/// Time for which a connection stays open, for a client that still sends to get the last reply: after
+/// the client sent last, and altogether; and bytes that are read meanwhile.
+pub const LINGER_IDLE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// See [`LINGER_IDLE_MAX`].
+pub const LINGER_MAX: std::time::Duration = std::time::Duration::from_secs(30);
+/// See [`LINGER_IDLE_MAX`].
+pub const LINGER_BYTES_MAX: usize = REQUEST_BYTES_MAX;
+/// Refused clients of one listener whose connections stay open that long at once. They take places of
+/// no others. Further ones may see the end before the reason.
+pub const LINGERING_REFUSED_MAX: usize = 8;
 /// Submissions that wait before a lane of the executor; more wait in their connections.
 pub const LANE_QUEUE_MAX: usize = 16_384;
 

@@ -1,8 +1,9 @@
 //! The backups of a running server: one at a time, on a separate thread.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -16,6 +17,7 @@ use crate::clock::Clock;
 use crate::config::Settings;
 use crate::store::StoreError;
 use crate::store::embedded::{ArchiveStatus, EmbeddedStore, Moment, StoreId};
+use crate::threads;
 
 const MS_PER_DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -30,7 +32,7 @@ pub enum StartError {
     Store(#[from] StoreError),
     /// The thread cannot be started.
     #[error("cannot start a thread: {0}")]
-    Thread(std::io::Error),
+    Thread(io::Error),
 }
 
 /// Makes the backups of a running server's store.
@@ -229,6 +231,18 @@ impl Backups {
             commit: moment.commit(),
             time_ms: self.clock.now_ms(),
         };
+        // The thread gets its work once there is one: the end of the work takes the lock.
+        let (hand_over, handed) = mpsc::sync_channel::<(Work, Moment, Header)>(1);
+        let thread = threads::spawn("quoin-backup", move || {
+            if let Ok((work, moment, header)) = handed.recv() {
+                work.run(moment, header);
+            }
+        });
+        let thread = thread.map_err(|error| {
+            state.status.failures += 1;
+            state.status.last_error = Some(format!("cannot start a thread: {error}"));
+            StartError::Thread(error)
+        })?;
         let progress = Arc::new(Progress::default());
         let running = Running {
             begun: Instant::now(),
@@ -243,16 +257,15 @@ impl Backups {
             begun: running.begun,
             sender: Some(sender),
         };
-        let thread = Builder::new()
-            .name("quoin-backup".to_owned())
-            .spawn(move || work.run(moment, header))
-            .map_err(StartError::Thread)?;
         if let Some(before) = state.thread.replace(thread) {
             // It has ended. A panic was reported already.
             let _ = before.join();
         }
         state.running = Some(running);
         state.is_scheduled = false;
+        drop(state);
+        // It waits for this.
+        let _ = hand_over.send((work, moment, header));
         Ok(ended)
     }
 

@@ -261,6 +261,10 @@ pub fn end<T>(
             unit.rollback(savepoint);
             Err(CallError::TooLarge)
         }
+        Ok(Ok(_)) if unit.signals.has_refused() => {
+            unit.rollback(savepoint);
+            Ok(Err(CommandError::PublishesTooMuch))
+        }
         Ok(Ok(value)) => {
             unit.release(savepoint);
             Ok(Ok(value))

@@ -758,7 +758,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "maxmemory-clients",
         kind: Kind::BytesOrPercent,
         default: "25%",
-        help: "Memory that the buffers of all clients may take together (requests, replies, messages, what MULTI has queued): bytes, or a percentage of the machine's or container's memory. Beyond it, clients are disconnected, those that have not authenticated first and then those with the largest buffers; those with CLIENT NO-EVICT are spared. 0 is no limit",
+        help: "Memory that all clients may take together (requests, replies, messages, what MULTI has queued, names of subscriptions and of watched keys, and what else is kept for a client): bytes, or a percentage of the machine's or container's memory. With many clients, each gets fewer replies at a time. Beyond it, clients are disconnected, those that have not authenticated first and then the largest; those with CLIENT NO-EVICT are spared. 0 is no limit",
         is_runtime_changeable: true,
         apply: |settings, value| {
             settings.maxmemory_clients = MemoryLimit::parse(value)?;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::in_flight::Carried;
 use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 use super::watchers;
@@ -206,11 +207,15 @@ pub struct SubmissionResult {
     /// The last command of `done` waits and has no reply yet. The receiver from [`Waiter::new`] gets
     /// its outcome.
     pub is_parked: bool,
+    /// Counts the replies until the connection takes them over.
+    pub carried: Carried,
 }
 
 /// A run of commands of one connection.
 pub(super) struct Submission {
     pub(super) calls: Vec<Call>,
+    /// Once the replies have so many bytes, the rest of the commands is not run.
+    pub(super) reply_bytes_max: usize,
     /// Receives the result. `None` for a wake-up, which the lane itself submits.
     pub(super) respond: Option<oneshot::Sender<SubmissionResult>>,
 }

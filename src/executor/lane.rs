@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::commands::KeyLocks;
 use crate::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
-    GATHER_CLUSTER_MIN, GATHER_DURATION_MIN, GATHER_MAX, GATHER_STEP,
+    GATHER_CLUSTER_MIN, GATHER_DURATION_MIN, GATHER_MAX, GATHER_STEP, SUBMISSION_REPLY_BYTES_MAX,
 };
 use crate::store::Store;
 use crate::types::Environment;
@@ -145,7 +145,9 @@ impl WriteLane {
                 );
                 let turn = &shared.rounds.turn;
                 let single_writer = environment.capabilities.single_writer;
+                let in_flight = &shared.in_flight;
                 under_way.push(async move {
+                    in_flight.wait_for_room().await;
                     let _turn = match single_writer {
                         true => Some(turn.lock().await),
                         false => None,
@@ -228,6 +230,7 @@ impl WriteLane {
             // In front: these clients have waited longer than those that have just come.
             self.put_in_front(Submission {
                 calls: vec![call],
+                reply_bytes_max: SUBMISSION_REPLY_BYTES_MAX,
                 respond: None,
             });
         }

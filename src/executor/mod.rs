@@ -17,14 +17,16 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
 use crate::fatal_panic::Vital;
-use crate::limits::{LANE_QUEUE_MAX, WAKE_WATCHES_MAX};
+use crate::limits::{LANE_QUEUE_MAX, SUBMISSION_REPLY_BYTES_MAX, WAKE_WATCHES_MAX};
 use crate::store::{Store, StoreError};
+use crate::threads;
 use crate::types::tracker_marks::set_mark;
 use crate::types::{Environment, WriteContext};
 
 mod batch;
 mod call;
 mod delegation;
+mod in_flight;
 mod jobs;
 mod lane;
 mod lock_set;
@@ -46,6 +48,7 @@ mod panic_tests;
 
 pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
 use call::{Submission, stopped};
+pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
 pub use reaper::{Reaper, ReaperHandle};
 pub use shared::Shared;
@@ -236,14 +239,27 @@ impl Executor {
         &self.statistics
     }
 
+    /// [`Self::submit_within`] the most reply bytes.
+    ///
+    /// # Errors
+    /// `Unavailable` where the executor has stopped.
+    pub async fn submit(&self, calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
+        self.submit_within(calls, SUBMISSION_REPLY_BYTES_MAX).await
+    }
+
     /// Runs commands in order and answers when all that were run are durable. Waits in line
-    /// where too many do already.
+    /// where too many do already. Once the replies have `reply_bytes_max` bytes, the rest of the
+    /// commands is not run ([`SubmissionResult::rest`]).
     ///
     /// Dropping the future does not undo what was submitted.
     ///
     /// # Errors
     /// `Unavailable` where the executor has stopped.
-    pub async fn submit(&self, mut calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
+    pub async fn submit_within(
+        &self,
+        mut calls: Vec<Call>,
+        reply_bytes_max: usize,
+    ) -> Result<SubmissionResult, StoreError> {
         if let [call] = calls.as_slice()
             && let Some(waiter) = &call.waiter
             && self.shared.waiters.park_quietly(waiter)
@@ -254,12 +270,13 @@ impl Executor {
                 failure: None,
                 rest: Vec::new(),
                 is_parked: true,
+                carried: Carried::default(),
             });
         }
         let single_writer = self.environment.capabilities.single_writer;
         // A round cannot wait to find out whether its commit was applied.
         if single_writer && !self.environment.capabilities.has_unknown_results {
-            match self.join_round(calls) {
+            match self.join_round(calls, reply_bytes_max) {
                 Ok(response) => return response.await.map_err(|_| stopped()),
                 Err(not_joined) => calls = not_joined,
             }
@@ -268,14 +285,18 @@ impl Executor {
         let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
-            return self.submit_to(self.pick_read_lane(), calls).await;
+            let lane = self.pick_read_lane();
+            return self.submit_to(lane, calls, reply_bytes_max).await;
         }
         // Where others write meanwhile, a read in a batch has to conflict with them.
         if reads == 0 || single_writer {
-            return self.submit_to(&self.write_lane, calls).await;
+            return self
+                .submit_to(&self.write_lane, calls, reply_bytes_max)
+                .await;
         }
         let from_first_write = calls.split_off(reads);
-        let mut finished = self.submit_to(self.pick_read_lane(), calls).await?;
+        let lane = self.pick_read_lane();
+        let mut finished = self.submit_to(lane, calls, reply_bytes_max).await?;
         finished.rest.extend(from_first_write);
         Ok(finished)
     }
@@ -284,10 +305,12 @@ impl Executor {
         &self,
         lane: &mpsc::Sender<Submission>,
         calls: Vec<Call>,
+        reply_bytes_max: usize,
     ) -> Result<SubmissionResult, StoreError> {
         let (respond, response) = oneshot::channel();
         let submission = Submission {
             calls,
+            reply_bytes_max,
             respond: Some(respond),
         };
         lane.send(submission).await.map_err(|_| stopped())?;
@@ -336,11 +359,9 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()?;
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || {
-            // Clients wait for what it does.
-            let _vital = Vital::enter("a thread of the executor");
-            runtime.block_on(lane());
-        })
+    threads::spawn(name, move || {
+        // Clients wait for what it does.
+        let _vital = Vital::enter("a thread of the executor");
+        runtime.block_on(lane());
+    })
 }

@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use crate::commands::call::{self, CallError};
 use crate::error::CommandError;
 use crate::limits::{
-    BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, READ_BATCH_COMMANDS_MAX,
-    READ_BATCHES_MAX, SUBMISSION_REPLY_BYTES_MAX,
+    BATCH_AGE_MAX_MS, BATCH_REPLY_BYTES_MAX, COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS,
+    READ_BATCH_COMMANDS_MAX, READ_BATCHES_MAX,
 };
 use crate::reply::Reply;
 use crate::stopwatch::BusyLimit;
@@ -105,6 +105,7 @@ impl ReadLane {
         let mut failures = 0_u32;
         let mut tried_since = Instant::now();
         while !submissions.is_empty() {
+            self.shared.in_flight.wait_for_room().await;
             let waiting = submissions.len();
             let served = self.serve_on_one_snapshot(&mut submissions, None).await;
             if submissions.len() < waiting {
@@ -136,7 +137,7 @@ impl ReadLane {
                 let line = CommandError::Store(error.clone()).to_line();
                 for submission in submissions.drain(..failed) {
                     let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
-                    answer(submission, replies, Some(error.clone()));
+                    self.answer(submission, replies, 0, Some(error.clone()));
                 }
             }
         }
@@ -181,8 +182,8 @@ impl ReadLane {
         context.prefetch(&plan, &self.shared.locations).await;
     }
 
-    /// Answers submissions in order, until all are answered or the snapshot is too old: an open
-    /// snapshot keeps freed pages from being reused. Those that are left stay in `submissions`, also
+    /// Answers submissions in order, until all are answered, their replies are large, or the snapshot
+    /// is too old: an open snapshot keeps freed pages from being reused. Those that are left stay in `submissions`, also
     /// those that begin with a script which reaches `script_limit`.
     async fn serve_on_one_snapshot(
         &self,
@@ -213,6 +214,7 @@ impl ReadLane {
         }
         let started = Instant::now();
         let mut finished = Vec::new();
+        let mut batch_reply_bytes = 0_usize;
         for (number, submission) in submissions.iter().enumerate() {
             if prefetches && number == prefetched {
                 let rest = submissions.get(number..).unwrap_or_default();
@@ -221,7 +223,7 @@ impl ReadLane {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
-                if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
+                if reply_bytes >= submission.reply_bytes_max {
                     break;
                 }
                 if prefetches && at > 0 && at % PREFETCHED_COMMANDS == 0 {
@@ -261,8 +263,11 @@ impl ReadLane {
             if served.failure.is_some() {
                 break;
             }
-            finished.push(replies);
-            if started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS) {
+            finished.push((replies, reply_bytes));
+            batch_reply_bytes += reply_bytes;
+            if batch_reply_bytes >= BATCH_REPLY_BYTES_MAX
+                || started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
+            {
                 break;
             }
         }
@@ -271,15 +276,39 @@ impl ReadLane {
         // Before the replies: what changes after them is told.
         self.environment.note_changes(window.as_ref(), &reads);
         let not_reached = submissions.split_off(finished.len());
-        for (submission, replies) in std::mem::take(submissions).into_iter().zip(finished) {
+        for (submission, (replies, reply_bytes)) in
+            std::mem::take(submissions).into_iter().zip(finished)
+        {
             if replies.is_empty() && !submission.calls.is_empty() {
                 submissions.push(submission);
             } else {
-                answer(submission, replies, None);
+                self.answer(submission, replies, reply_bytes, None);
             }
         }
         submissions.extend(not_reached);
         served
+    }
+
+    fn answer(
+        &self,
+        mut submission: Submission,
+        replies: Vec<Reply>,
+        reply_bytes: usize,
+        failure: Option<StoreError>,
+    ) {
+        let rest = submission.calls.split_off(replies.len());
+        let result = SubmissionResult {
+            replies,
+            done: submission.calls,
+            failure,
+            rest,
+            is_parked: false,
+            carried: self.shared.in_flight.carry(reply_bytes),
+        };
+        // Fails if the client is gone.
+        if let Some(respond) = submission.respond {
+            let _ = respond.send(result);
+        }
     }
 }
 
@@ -290,21 +319,6 @@ struct Served {
     failure: Option<StoreError>,
     /// The script that took too long.
     late: Option<Timed>,
-}
-
-fn answer(mut submission: Submission, replies: Vec<Reply>, failure: Option<StoreError>) {
-    let rest = submission.calls.split_off(replies.len());
-    let result = SubmissionResult {
-        replies,
-        done: submission.calls,
-        failure,
-        rest,
-        is_parked: false,
-    };
-    // Fails if the client is gone.
-    if let Some(respond) = submission.respond {
-        let _ = respond.send(result);
-    }
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ impl Executor {
     pub(super) fn join_round(
         &self,
         calls: Vec<Call>,
+        reply_bytes_max: usize,
     ) -> Result<oneshot::Receiver<SubmissionResult>, Vec<Call>> {
         let rounds = &self.shared.rounds;
         let mut count = 0;
@@ -72,6 +73,7 @@ impl Executor {
         let (respond, response) = oneshot::channel();
         let submission = Submission {
             calls,
+            reply_bytes_max,
             respond: Some(respond),
         };
         if rounds.gathered(kind).add(submission) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::delegation::contention::Contention;
+use super::in_flight::InFlight;
 use super::relay_state::RelayState;
 use super::rounds_state::Rounds;
 use super::waiters::Waiters;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub(super) locations: LocationCache,
     /// Commands that run on the connections' thread.
     pub(super) rounds: Rounds,
+    /// Replies that connections have not taken over yet.
+    pub(super) in_flight: Arc<InFlight>,
     /// Watches that are open in the store.
     pub(super) open_watches: AtomicUsize,
 }

@@ -11,7 +11,7 @@ use super::raw;
 use super::script::sha1_hex;
 use super::state::{State, Stop, ended};
 use super::values::{error_table, from_reply, number_argument};
-use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
+use crate::limits::{LOG_TEXT_BYTES_MAX, SCRIPT_MEMORY_BYTES_MAX};
 use crate::reply::Reply;
 
 /// The version of Redis that scripts and clients are told.
@@ -268,15 +268,18 @@ fn log(lua: &Lua, arguments: &[Value]) -> Outcome {
     if !(0..=3).contains(&level) {
         return Err(raised(lua, "ERR Invalid debug level."));
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     for word in words {
         if let Some(word) = lua.coerce_string(word.clone())? {
-            if !text.is_empty() {
-                text.push(' ');
+            if !bytes.is_empty() {
+                bytes.push(b' ');
             }
-            text.push_str(&word.to_string_lossy());
+            let word = word.as_bytes();
+            let room = LOG_TEXT_BYTES_MAX.saturating_sub(bytes.len());
+            bytes.extend_from_slice(word.get(..room).unwrap_or(&word));
         }
     }
+    let text = String::from_utf8_lossy(&bytes);
     match level {
         0 | 1 => tracing::debug!(target: "quoin::script", "{text}"),
         2 => tracing::info!(target: "quoin::script", "{text}"),

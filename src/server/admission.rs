@@ -10,15 +10,16 @@ use futures_util::FutureExt;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::addresses::Listener;
-use super::clients::ClientRecord;
+use super::clients::{ClientRecord, Place};
 use super::connection::Connection;
 use super::endpoint::Endpoint;
 use super::exposure;
 use super::state::ServerState;
 use super::stream::{Socket, Stream};
-use crate::limits::TLS_HANDSHAKE_MAX;
+use crate::limits::{LINGERING_REFUSED_MAX, TLS_HANDSHAKE_MAX};
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -36,6 +37,8 @@ pub(super) struct Admission {
     speaks_tls: bool,
     /// A descriptor that is closed if there is no other, so that a client can be told the reason.
     spare: Option<File>,
+    /// The turns of refused clients that may still send.
+    lingering: Arc<Semaphore>,
 }
 
 impl Admission {
@@ -44,17 +47,18 @@ impl Admission {
             state,
             speaks_tls,
             spare: open_spare(),
+            lingering: Arc::new(Semaphore::new(LINGERING_REFUSED_MAX)),
         }
     }
 
-    /// Makes a client of a connection, or refuses it with the reason.
+    /// Makes a client of a connection, or refuses it with the reason. `None` if the connection is to
+    /// be closed at once.
     pub(super) fn admit(&self, socket: Socket, address: Endpoint) -> Option<Admitted> {
         let state = &self.state;
         // A client of TLS is told once it can read it.
         if !self.speaks_tls && exposure::is_denied(&state.config, &state.access.users, &address) {
             state.warnings.protected(&address);
-            self.refuse(&socket, exposure::DENIED);
-            return None;
+            return self.refuse(socket, exposure::DENIED);
         }
         let local_address = match &socket {
             Socket::Tcp(stream) => {
@@ -76,15 +80,15 @@ impl Admission {
         );
         let Some(client) = registered else {
             state.warnings.too_many(&address, maxclients);
-            self.refuse(&socket, TOO_MANY);
-            return None;
+            return self.refuse(socket, TOO_MANY);
         };
+        let place = Place::new(client, &state.clients);
         let state = Arc::clone(state);
         Some(match (socket, self.speaks_tls) {
-            (Socket::Tcp(stream), true) => Admitted::Stranger(stream, client, state),
+            (Socket::Tcp(stream), true) => Admitted::Stranger(stream, place, state),
             (socket, _) => {
                 state.statistics.connections_received.add(1);
-                Admitted::Client(socket, client, state)
+                Admitted::Client(socket, place, state)
             }
         })
     }
@@ -113,15 +117,26 @@ impl Admission {
         };
         let is_refused = matches!(accepted, Some(Ok(_)));
         if let Some(Ok((socket, _))) = accepted {
-            self.refuse(&socket, TOO_MANY);
+            // Its descriptor is needed at once.
+            self.say(&socket, TOO_MANY);
         }
         self.spare = open_spare();
         is_refused
     }
 
-    /// Tells a client why it is refused, as far as its socket takes that at once. A client of TLS
-    /// could not read it.
-    fn refuse(&self, socket: &Socket, line: &str) {
+    /// Tells a client why it is refused. If few others are being told, what it still sends is taken in,
+    /// so that it receives the reason. A client of TLS could not read it.
+    fn refuse(&self, socket: Socket, line: &str) -> Option<Admitted> {
+        self.say(&socket, line);
+        if self.speaks_tls {
+            return None;
+        }
+        let turn = Arc::clone(&self.lingering).try_acquire_owned().ok()?;
+        Some(Admitted::Refused(socket, Arc::clone(&self.state), turn))
+    }
+
+    /// Tells a client why it is refused, as far as its socket takes that at once.
+    fn say(&self, socket: &Socket, line: &str) {
         self.state.statistics.connections_rejected.add(1);
         if self.speaks_tls {
             return;
@@ -135,24 +150,28 @@ impl Admission {
     }
 }
 
-/// A connection that has a place among the clients.
+/// A connection that is not to be closed at once.
 pub(super) enum Admitted {
-    /// It can be served.
-    Client(Socket, Arc<ClientRecord>, Arc<ServerState>),
+    /// It has a place among the clients and can be served.
+    Client(Socket, Place, Arc<ServerState>),
     /// It must shake hands first.
-    Stranger(TcpStream, Arc<ClientRecord>, Arc<ServerState>),
+    Stranger(TcpStream, Place, Arc<ServerState>),
+    /// It was told why it is none, and may still send.
+    Refused(Socket, Arc<ServerState>, OwnedSemaphorePermit),
 }
 
 impl Admitted {
     /// Shakes hands with the client if needed, and serves it until it leaves.
     pub(super) async fn serve(self) {
         let connection = match self {
-            Admitted::Client(socket, client, state) => {
-                Some(Connection::new(socket.into(), client, state))
+            Admitted::Client(socket, place, state) => {
+                Some(Connection::new(socket.into(), place, state))
             }
             // In a box: it is large, and short compared with the connection.
-            Admitted::Stranger(stream, client, state) => {
-                Box::pin(meet(stream, client, state)).await
+            Admitted::Stranger(stream, place, state) => Box::pin(meet(stream, place, state)).await,
+            Admitted::Refused(socket, state, _turn) => {
+                linger(socket.into(), &state).await;
+                None
             }
         };
         if let Some(connection) = connection {
@@ -162,28 +181,31 @@ impl Admitted {
 }
 
 /// Shakes hands with a client of TLS. `None` if that fails, or if the client is refused.
-async fn meet(
-    stream: TcpStream,
-    client: Arc<ClientRecord>,
-    state: Arc<ServerState>,
-) -> Option<Connection> {
+async fn meet(stream: TcpStream, place: Place, state: Arc<ServerState>) -> Option<Connection> {
+    let client = place.client();
     let shaken = tokio::select! {
-        shaken = tokio::time::timeout(TLS_HANDSHAKE_MAX, shake(stream, &client, &state)) => shaken,
+        shaken = tokio::time::timeout(TLS_HANDSHAKE_MAX, shake(stream, client, &state)) => shaken,
         () = client.wait_killed() => Ok(None),
         () = state.shutdown.begun() => Ok(None),
     };
     let stream = shaken.unwrap_or_else(|_| {
-        note_failure(&client, &state, "it took too long");
+        note_failure(client, &state, "it took too long");
         None
     });
-    if stream.is_none() {
-        state.clients.remove(client.id);
-    }
     state
         .statistics
         .connections_received
         .add(u64::from(stream.is_some()));
-    Some(Connection::new(stream?, client, state))
+    Some(Connection::new(stream?, place, state))
+}
+
+/// Lets a client that was refused take the reason, unless the server stops.
+async fn linger(mut stream: Stream, state: &ServerState) {
+    tokio::select! {
+        () = stream.linger() => {}
+        () = state.shutdown.begun() => {}
+    }
+    stream.close();
 }
 
 async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) -> Option<Stream> {
@@ -204,7 +226,7 @@ async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) ->
         let (_, mut writer) = stream.split();
         // It may be gone already.
         let _ = writer.write_all(exposure::DENIED.as_bytes()).await;
-        stream.close();
+        linger(stream, state).await;
         return None;
     }
     Some(stream)

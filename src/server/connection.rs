@@ -12,9 +12,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use tokio::io::AsyncReadExt;
-
 use super::clients::NO_COMMAND;
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
@@ -26,6 +23,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
 use crate::wire::request::Request;
+use bytes::Bytes;
 
 mod blocking;
 mod buffers;
@@ -62,15 +60,18 @@ impl Connection {
             }
         }
         // The replies are about what has been done: the client should get them if it still can.
-        let _ = self.flush().await;
-        let subscriptions = &mut self.session.subscriptions;
-        self.state
-            .pubsub
-            .unsubscribe_all(&self.session.client, subscriptions);
-        self.state.monitors.remove(&self.session.client);
-        self.state.tracking.disable(&self.session.client);
-        self.session.discard(self.state.executor.watchers());
-        self.state.clients.remove(self.session.client.id);
+        let is_told = self.flush().await.is_ok();
+        self.leave();
+        if self.may_still_send && is_told {
+            self.note_buffers();
+            let state = Arc::clone(&self.state);
+            let client = Arc::clone(&self.session.client);
+            tokio::select! {
+                () = self.stream.linger() => {}
+                () = client.wait_killed() => {}
+                () = state.shutdown.begun() => {}
+            }
+        }
         self.stream.close();
     }
 
@@ -81,6 +82,7 @@ impl Connection {
         while self.ahead.is_empty() && !self.read_or_message().await? {
             self.put_last_messages().await?;
             self.flush().await?;
+            self.release_idle_buffers();
             self.note_buffers();
         }
         Ok(())
@@ -88,12 +90,11 @@ impl Connection {
 
     /// Waits for bytes from the client; false if a message for it has come instead.
     async fn read_or_message(&mut self) -> Result<bool, Ended> {
-        self.release_idle_buffers();
-        self.reserve_input();
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();
+        let state = Arc::clone(&self.state);
         tokio::select! {
-            read = self.stream.read_buf(&mut self.input) => match read {
+            read = self.receive() => match read {
                 Ok(0) | Err(_) => Err(Ended),
                 Ok(count) => {
                     self.note_read(count);
@@ -102,9 +103,9 @@ impl Connection {
                 }
             },
             // Any client may get messages, as others may redirect theirs to it.
-            () = self.session.client.mailbox.ready() => Ok(false),
-            () = self.session.client.wait_killed() => Err(Ended),
-            () = self.state.shutdown.begun() => Err(Ended),
+            () = client.mailbox.ready() => Ok(false),
+            () = client.wait_killed() => Err(Ended),
+            () = state.shutdown.begun() => Err(Ended),
         }
     }
 
@@ -132,6 +133,7 @@ impl Connection {
                         }
                     }
                     self.session.is_closing = true;
+                    self.may_still_send = true;
                 }
             }
             if self.session.is_closing {
@@ -142,6 +144,7 @@ impl Connection {
         self.put_messages().await?;
         self.flush().await?;
         self.consumed_bytes = 0;
+        self.release_idle_buffers();
         self.note_buffers();
         Ok(())
     }

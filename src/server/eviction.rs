@@ -1,21 +1,40 @@
-//! The bound on the memory that the buffers of all clients take together (`maxmemory-clients`).
-//! Beyond it clients are evicted, the largest first, as in Redis.
+//! The bound on the memory that all clients take together (`maxmemory-clients`). Beyond it clients are
+//! evicted, the largest first, as in Redis. Before that, each client's share becomes smaller with
+//! their number, so that clients which merely read slowly are slowed down instead.
+
+use std::sync::atomic::Ordering;
 
 use super::clients::{self, ClientRecord};
 use super::state::ServerState;
-use crate::limits::CLIENT_EVICTION_LIMIT_BYTES_MIN;
+use crate::limits::{
+    CLIENT_EVICTION_LIMIT_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX, SUBMISSION_REPLY_BYTES_MIN,
+};
 
-/// Clients are evicted until their buffers take so many sixteenths of `maxmemory-clients`. With less
+/// Of `maxmemory-clients`, one part of so many is shared out for replies among all clients.
+const REPLY_SHARES: u64 = 8;
+/// Clients are evicted until they take so many sixteenths of `maxmemory-clients`. With less
 /// to spare, the next bytes of any client would start another pass over all of them.
 const TARGET_SIXTEENTHS: u64 = 15;
 
 /// What the setting `maxmemory-clients` means in bytes; `None` is no bound.
 fn limit_bytes(state: &ServerState) -> Option<u64> {
-    let limit = state.config.maxmemory_clients().bytes(state.memory_bytes);
+    let memory_bytes = state.memory_bytes.load(Ordering::Relaxed);
+    let limit = state.config.maxmemory_clients().bytes(memory_bytes);
     limit.map(|bytes| bytes.max(CLIENT_EVICTION_LIMIT_BYTES_MIN))
 }
 
-/// Notes how much memory a client's buffers take, and evicts clients if all take too much.
+/// Bytes of replies that a client may have at a time, and one more reply.
+pub(super) fn reply_share_bytes(state: &ServerState) -> usize {
+    let Some(limit) = limit_bytes(state) else {
+        return SUBMISSION_REPLY_BYTES_MAX;
+    };
+    let share = limit / REPLY_SHARES / state.clients.count().max(1) as u64;
+    usize::try_from(share)
+        .unwrap_or(usize::MAX)
+        .clamp(SUBMISSION_REPLY_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX)
+}
+
+/// Notes how much memory a client takes, and evicts clients if all take too much.
 pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, bytes: usize) {
     state.clients.note_held(client, bytes);
     // If there was nobody left to evict, the sampler is the next to try.
@@ -24,7 +43,7 @@ pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, byt
     }
 }
 
-/// Evicts clients if the buffers of all take too much.
+/// Evicts clients if all take too much.
 pub(super) fn evict_if_needed(state: &ServerState) {
     let Some(limit) = limit_bytes(state) else {
         return;

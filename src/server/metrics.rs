@@ -28,6 +28,7 @@ use super::handshake::Handshakes;
 use super::state::ServerState;
 use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX};
 use crate::log_throttle::LogThrottle;
+use crate::threads;
 
 mod ages;
 mod collector;
@@ -83,24 +84,22 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
         .map_err(|source| ServerError::Listen { address, source })?;
     tracing::info!("metrics are at {scheme}://{address}{PATH}");
     let state = Arc::clone(state);
-    let thread = std::thread::Builder::new()
-        .name("quoin-metrics".to_owned())
-        .spawn(move || {
-            let handshakes = state.handshakes.clone().filter(|_| has_tls);
-            let keys = Arc::<WatchedKeys>::default();
-            let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
-            let served = Arc::new(Served {
-                registry,
-                state: Arc::clone(&state),
-            });
-            runtime.block_on(async {
-                tokio::select! {
-                    () = state.shutdown.begun() => {}
-                    () = accept(&listener, &served, handshakes) => {}
-                    () = keys.run(&state) => {}
-                }
-            });
-        })?;
+    let thread = threads::spawn("quoin-metrics", move || {
+        let handshakes = state.handshakes.clone().filter(|_| has_tls);
+        let keys = Arc::<WatchedKeys>::default();
+        let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
+        let served = Arc::new(Served {
+            registry,
+            state: Arc::clone(&state),
+        });
+        runtime.block_on(async {
+            tokio::select! {
+                () = state.shutdown.begun() => {}
+                () = accept(&listener, &served, handshakes) => {}
+                () = keys.run(&state) => {}
+            }
+        });
+    })?;
     Ok(Some(Metrics { thread }))
 }
 

@@ -23,6 +23,7 @@
 //! The folders `clients`, `connection` and `connection_commands` have such orders of their own.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -202,6 +203,11 @@ fn build_runtime(io_threads: usize) -> io::Result<Runtime> {
     builder
         .worker_threads(io_threads.max(1))
         .thread_name("quoin-io")
-        .enable_all()
-        .build()
+        .enable_all();
+    // It panics where the system refuses it a thread.
+    catch_unwind(AssertUnwindSafe(|| builder.build())).unwrap_or_else(|_| {
+        Err(io::Error::other(format!(
+            "the system refuses the {io_threads} threads of io-threads"
+        )))
+    })
 }

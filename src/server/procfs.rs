@@ -72,15 +72,20 @@ fn group_limit_files(groups: &str) -> impl Iterator<Item = PathBuf> {
         let controllers = fields.next().unwrap_or_default();
         let path = fields.next().unwrap_or_default().trim_start_matches('/');
         let place = match controllers {
-            "" => Some(("/sys/fs/cgroup", "memory.max")),
+            // Above `memory.high` the group is slowed down and its memory taken back.
+            "" => Some(("/sys/fs/cgroup", ["memory.max", "memory.high"].as_slice())),
             _ if controllers.split(',').any(|one| one == "memory") => {
-                Some(("/sys/fs/cgroup/memory", "memory.limit_in_bytes"))
+                let file = ["memory.limit_in_bytes"].as_slice();
+                Some(("/sys/fs/cgroup/memory", file))
             }
             _ => None,
         };
-        place.into_iter().flat_map(move |(root, file)| {
-            let group = Path::new(path).ancestors();
-            group.map(move |group| Path::new(root).join(group).join(file))
+        place.into_iter().flat_map(move |(root, files)| {
+            let groups = Path::new(path).ancestors();
+            groups.flat_map(move |group| {
+                let folder = Path::new(root).join(group);
+                files.iter().map(move |file| folder.join(file))
+            })
         })
     });
     files.collect::<Vec<_>>().into_iter()
@@ -165,8 +170,11 @@ mod tests {
         let expected = [
             "/sys/fs/cgroup/memory/memory.limit_in_bytes",
             "/sys/fs/cgroup/a/b/memory.max",
+            "/sys/fs/cgroup/a/b/memory.high",
             "/sys/fs/cgroup/a/memory.max",
+            "/sys/fs/cgroup/a/memory.high",
             "/sys/fs/cgroup/memory.max",
+            "/sys/fs/cgroup/memory.high",
         ];
         assert_eq!(files, expected.map(PathBuf::from));
         assert!(usable_memory_bytes() > 0);

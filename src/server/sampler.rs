@@ -1,6 +1,7 @@
 //! What the server does ten times a second: it samples rates and memory, evicts clients and
 //! disconnects idle ones, forgets tracked keys, and begins scheduled backups.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::state::ServerState;
@@ -13,6 +14,8 @@ use crate::types::tracking::Trackers;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Memory is sampled, and idle clients are looked for, at one of so many ticks.
 const SLOW_TICKS: u64 = 10;
+/// The memory that this process may use is looked up at one of so many ticks.
+const MEMORY_LIMIT_TICKS: u64 = 100;
 
 /// Runs until it is dropped.
 pub(super) async fn run(state: &ServerState) {
@@ -20,6 +23,10 @@ pub(super) async fn run(state: &ServerState) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     for tick in 0_u64.. {
         ticks.tick().await;
+        if tick % MEMORY_LIMIT_TICKS == 0 {
+            let bytes = procfs::usable_memory_bytes();
+            state.memory_bytes.store(bytes, Ordering::Relaxed);
+        }
         if tick % SLOW_TICKS == 0 {
             let memory = procfs::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);

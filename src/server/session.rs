@@ -54,6 +54,8 @@ pub(super) struct Session {
     pub(super) waited: Duration,
     /// How it tracks keys, if it does.
     pub(super) tracking: Option<TrackingMode>,
+    /// The memory that its prefixes take.
+    pub(super) prefix_bytes: usize,
     /// CLIENT CACHING came right before the current command or transaction.
     pub(super) is_caching: bool,
 }
@@ -77,6 +79,7 @@ impl Session {
             is_in_exec: false,
             waited: Duration::ZERO,
             tracking: None,
+            prefix_bytes: 0,
             is_caching: false,
         }
     }
@@ -109,6 +112,18 @@ impl Session {
     /// subscribers.
     pub(super) fn is_listener(&self) -> bool {
         !self.subscriptions.is_empty() || self.client.is_monitor()
+    }
+
+    /// The memory that it takes, apart from the commands since MULTI.
+    pub(super) fn held_bytes(&self) -> usize {
+        let prefixes = match self.tracking {
+            Some(_) => self.prefix_bytes,
+            None => 0,
+        };
+        self.subscriptions.held_bytes()
+            + self.watch.held_bytes()
+            + prefixes
+            + self.client.attribute_bytes()
     }
 
     /// On whose behalf its commands run now.

@@ -11,6 +11,7 @@ use super::supervisor;
 use super::user_store;
 use crate::config::RuntimeConfig;
 use crate::logging::Log;
+use crate::threads;
 
 /// Ignores SIGHUP until [`reload_at_hangup`], for the time in which there is no runtime yet.
 pub(super) fn ignore_hangup() {
@@ -40,7 +41,7 @@ pub(super) fn reload_at_hangup(
             let (config, log) = (Arc::clone(&state.config), log.clone());
             let before = config.requirepass();
             // It reads files.
-            let reloaded = tokio::task::spawn_blocking(move || reload(&config, &log)).await;
+            let reloaded = threads::run("quoin-reload", move || reload(&config, &log)).await;
             match reloaded {
                 Ok(changed) if changed.contains(&"requirepass") => {
                     let given = state.config.requirepass();
@@ -55,7 +56,9 @@ pub(super) fn reload_at_hangup(
                     }
                 }
                 Ok(_) => {}
-                Err(_) => tracing::error!("SIGHUP: the task that reads the settings had panicked"),
+                Err(error) => {
+                    tracing::error!("SIGHUP: the settings were not read, send it again: {error}");
+                }
             }
             supervisor::note_ready();
         }

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::clients::ClientRecord;
+use super::clients::{ClientRecord, cut};
 use super::secrets::without_secrets;
-use crate::limits::{SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
+use crate::limits::{LOG_TEXT_BYTES_MAX, SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
 
 /// A slow command.
 #[derive(Debug, Clone)]
@@ -54,7 +54,8 @@ impl Slowlog {
         entries_max: u64,
     ) {
         let arguments = trimmed(&without_secrets(arguments));
-        let name = client.details().name.clone();
+        // It outlives its client, whose memory it was.
+        let name = cut(&client.details().name, LOG_TEXT_BYTES_MAX).to_owned();
         let mut state = self.lock();
         let id = state.next_id;
         state.next_id += 1;

@@ -1,5 +1,6 @@
 //! What all connections of a server share.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -80,8 +81,8 @@ pub(super) struct ServerState {
     pub(super) statistics: Arc<ServerStatistics>,
     /// Clients that were disconnected because the server had to hold too much for them.
     pub(super) disconnections: Arc<Disconnections>,
-    /// The memory that this process may use.
-    pub(super) memory_bytes: u64,
+    /// The memory that this process may use. The limit of a container may change.
+    pub(super) memory_bytes: AtomicU64,
     /// Rates and the peak of memory.
     pub(super) samples: Samples,
     /// The slow log.
@@ -191,7 +192,7 @@ impl ServerState {
             backups,
             clients,
             disconnections,
-            memory_bytes: procfs::usable_memory_bytes(),
+            memory_bytes: AtomicU64::new(procfs::usable_memory_bytes()),
             statistics,
             samples: Samples::default(),
             slowlog: Slowlog::default(),

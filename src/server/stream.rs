@@ -9,12 +9,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt, Interest, ReadBuf, Ready};
+use tokio::io::{
+    AsyncBufRead, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf, Ready,
+};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio_rustls::server::TlsStream;
 
+use crate::limits::{LINGER_BYTES_MAX, LINGER_IDLE_MAX, LINGER_MAX};
+
 /// Time after which [`Stream::gone`] looks again at a client that has sent something.
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes that are read at a time of what is dropped.
+const LINGER_READ_BYTES: usize = 16 * 1024;
 
 /// The socket of a connection that was accepted.
 pub(super) enum Socket {
@@ -82,10 +89,32 @@ impl Stream {
     }
 
     /// Tells a client of TLS that nothing more comes, as far as its socket takes that at once.
-    pub(super) fn close(mut self) {
-        if let Stream::Tls(tls) = &mut self {
+    pub(super) fn close(&mut self) {
+        if let Stream::Tls(tls) = self {
             let _ = tls.get_mut().stream.shutdown().now_or_never();
         }
+    }
+
+    /// Ends the output, and drops what the client still sends until it ends, too: where bytes are
+    /// unread, closing the socket would take back what was written, and the client would not learn
+    /// why. Bounded in time and bytes.
+    pub(super) async fn linger(&mut self) {
+        let (mut reader, mut writer) = self.split();
+        let lingering = async {
+            writer.shutdown().await?;
+            let mut buffer = vec![0; LINGER_READ_BYTES];
+            let mut left = LINGER_BYTES_MAX;
+            while left > 0 {
+                let read = tokio::time::timeout(LINGER_IDLE_MAX, reader.read(&mut buffer));
+                match read.await?? {
+                    0 => break,
+                    count => left = left.saturating_sub(count),
+                }
+            }
+            Ok::<(), io::Error>(())
+        };
+        // The client is gone, or has had its time.
+        let _ = tokio::time::timeout(LINGER_MAX, lingering).await;
     }
 }
 
@@ -113,20 +142,6 @@ impl From<Socket> for Stream {
         match socket {
             Socket::Tcp(stream) => Stream::Tcp(stream),
             Socket::Unix(stream) => Stream::Unix(stream),
-        }
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(tls) => Pin::new(&mut tls.get_mut().stream).poll_read(context, buffer),
         }
     }
 }

@@ -12,6 +12,9 @@ use crate::executor::watchers::{Touched, Watchers};
 use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::types::key::ClientKey;
 
+/// About what a watched key takes beyond the bytes of its name, here and in the table of all.
+const WATCHED_KEY_BYTES: usize = 300;
+
 /// What executes a command between MULTI and EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandKind {
@@ -48,6 +51,7 @@ pub(super) struct OpenTransaction {
 impl OpenTransaction {
     /// Queues a command. False, and the transaction is aborted, if there are too many.
     pub(super) fn queue(&mut self, command: TransactionCommand, held_bytes: usize) -> bool {
+        let held_bytes = held_bytes.saturating_add(size_of::<TransactionCommand>());
         self.bytes = self.bytes.saturating_add(held_bytes);
         let has_room = self.commands.len() < TRANSACTION_COMMANDS_MAX
             && self.bytes <= TRANSACTION_QUEUE_BYTES_MAX;
@@ -83,12 +87,18 @@ pub(super) struct WatchState {
     keys: Vec<WatchedKey>,
     known: HashSet<ClientKey>,
     touched: Touched,
+    name_bytes: usize,
 }
 
 impl WatchState {
     /// The number of watched keys.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// The memory that they take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.name_bytes + self.known.len() * WATCHED_KEY_BYTES
     }
 
     /// Whether this server has seen one of the keys change.
@@ -107,9 +117,11 @@ impl WatchState {
         for key in keys {
             let key = ClientKey {
                 database,
-                key: key.clone(),
+                // A copy: the argument may keep a whole request in memory.
+                key: Bytes::copy_from_slice(key),
             };
             if self.known.insert(key.clone()) {
+                self.name_bytes += key.key.len();
                 watchers.watch(key.clone(), &self.touched);
                 new.push(key);
             }
@@ -126,7 +138,8 @@ impl WatchState {
     pub(super) fn end(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
         let keys = std::mem::take(&mut self.keys);
         let touched = std::mem::take(&mut self.touched);
-        self.known.clear();
+        self.known = HashSet::new();
+        self.name_bytes = 0;
         if !keys.is_empty() {
             watchers.forget(keys.iter().map(|watched| watched.key.clone()), &touched);
         }
@@ -137,6 +150,7 @@ impl WatchState {
     pub(super) fn give_up(&mut self, keys: Vec<ClientKey>, watchers: &Watchers) {
         for key in &keys {
             self.known.remove(key);
+            self.name_bytes -= key.key.len();
         }
         watchers.forget(keys, &self.touched);
     }

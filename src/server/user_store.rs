@@ -20,6 +20,7 @@ use crate::acl::{DEFAULT_USER, Definition};
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
 use crate::fatal_panic::Vital;
+use crate::threads;
 use crate::types::users::StoredUsers;
 
 /// The greatest age of a watch, in case the store has lost it.
@@ -261,18 +262,16 @@ impl UserWatch {
             .build()?;
         let (stop, stopped) = oneshot::channel();
         let state = Arc::clone(state);
-        let thread = std::thread::Builder::new()
-            .name("quoin-users".to_owned())
-            .spawn(move || {
-                // Users that were deleted elsewhere would stay here without it.
-                let _vital = Vital::enter("the thread that watches users");
-                runtime.block_on(async {
-                    tokio::select! {
-                        _ = stopped => {}
-                        () = watch(&state) => {}
-                    }
-                });
-            })?;
+        let thread = threads::spawn("quoin-users", move || {
+            // Users that were deleted elsewhere would stay here without it.
+            let _vital = Vital::enter("the thread that watches users");
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = watch(&state) => {}
+                }
+            });
+        })?;
         Ok(Some(Self { stop, thread }))
     }
 

@@ -457,13 +457,14 @@ impl<'t> WriteContext<'t> {
     }
 
     /// Publishes a message when the commit is done, and answers how many clients of this server
-    /// it will reach.
+    /// it will reach. A message that nobody will hear is not kept. Where too much is published, the
+    /// command fails when it ends ([`Signals::has_refused`]).
     pub fn publish(&self, kind: ChannelKind, channel: Bytes, payload: Bytes) -> usize {
-        let count = self
-            .environment
-            .subscribers
-            .get()
-            .map_or(0, |subscribers| subscribers.count(kind, &channel));
+        let subscribers = self.environment.subscribers.get();
+        let count = subscribers.map_or(0, |subscribers| subscribers.count(kind, &channel));
+        if count == 0 && subscribers.is_some() && self.environment.capabilities.single_writer {
+            return 0;
+        }
         self.signals.publish(Message {
             kind,
             channel,

@@ -14,6 +14,7 @@ use super::script_calls::CallsMade;
 use super::tracking::{Change, Origin};
 use super::wants::Offer;
 use crate::layout::ValueType;
+use crate::limits::PUBLISHED_BYTES_MAX;
 
 /// A key, or all keys of a database, that may have become ready for clients that wait.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +113,9 @@ pub struct Signals {
     ready: RefCell<Vec<Ready>>,
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
+    /// What `message_bytes` were when the current call began: a command, a script or an EXEC.
+    bytes_before_call: Cell<usize>,
+    has_refused: Cell<bool>,
     has_ready: Cell<bool>,
     task_ends: Cell<TaskEnds>,
     /// The locations of items that became ready and were not taken since.
@@ -186,6 +190,7 @@ impl Signals {
         self.has_ready.set(!ready.is_empty());
         self.messages.borrow_mut().truncate(savepoint.messages);
         self.message_bytes.set(savepoint.message_bytes);
+        self.has_refused.set(false);
         self.task_ends.set(savepoint.task_ends);
         let mut changes = self.item_changes.borrow_mut();
         let mut items = self.ready_items.borrow_mut();
@@ -317,12 +322,29 @@ impl Signals {
         self.task_ends.get()
     }
 
-    /// A message was published.
+    /// What is published from now on counts as published by another call.
+    pub fn begin_call(&self) {
+        self.bytes_before_call.set(self.message_bytes.get());
+    }
+
+    /// A message was published. Refuses it if the call has published too much. One message is never
+    /// too much.
     pub fn publish(&self, message: Message) {
-        let bytes = message.channel.len() + message.payload.len();
-        let bytes = self.message_bytes.get().saturating_add(bytes);
+        let bytes = message.channel.len() + message.payload.len() + size_of::<Message>();
+        let before = self.message_bytes.get();
+        let bytes = before.saturating_add(bytes);
+        let before_call = self.bytes_before_call.get();
+        if before > before_call && bytes.saturating_sub(before_call) > PUBLISHED_BYTES_MAX {
+            self.has_refused.set(true);
+            return;
+        }
         self.message_bytes.set(bytes);
         self.messages.borrow_mut().push(message);
+    }
+
+    /// Whether a message was refused that was not undone since. The command that published it must be.
+    pub fn has_refused(&self) -> bool {
+        self.has_refused.get()
     }
 
     /// Bytes of the messages.
@@ -407,5 +429,31 @@ mod tests {
         assert!(!signals.is_item_there(b"first") && signals.is_item_there(b"second"));
         signals.forget_items();
         assert!(!signals.is_item_there(b"second"));
+    }
+
+    #[test]
+    fn a_call_publishes_no_more_than_it_may() {
+        let signals = Signals::default();
+        let publish = |bytes: &Bytes| {
+            signals.publish(Message {
+                kind: ChannelKind::Global,
+                channel: Bytes::from_static(b"c"),
+                payload: bytes.clone(),
+            });
+            signals.has_refused()
+        };
+        let half = Bytes::from(vec![0; PUBLISHED_BYTES_MAX / 2]);
+        let savepoint = signals.savepoint();
+        assert!(!publish(&half));
+        assert!(publish(&half));
+        assert_eq!(signals.messages().len(), 1);
+        signals.rollback(savepoint);
+        assert!(!signals.has_refused());
+        // A single message may be as large as an argument, and each call has its own.
+        let whole = Bytes::from(vec![0; PUBLISHED_BYTES_MAX]);
+        assert!(!publish(&whole));
+        signals.begin_call();
+        assert!(!publish(&half));
+        assert_eq!(signals.messages().len(), 2);
     }
 }

@@ -73,6 +73,23 @@ impl Server {
             .unwrap_or_else(|log| panic!("no server: {log}"))
     }
 
+    /// A server of a user who has no other processes. `None` where this user may start none.
+    pub fn start_as_another_user(folder: TempDir, flags: &[&str]) -> Option<Self> {
+        let may_start = as_another_user().arg("true").output();
+        let may_start = may_start.is_ok_and(|output| output.status.success());
+        let mut owners = Command::new("chown");
+        let owners = owners.args(["-R", &another_user()]).arg(folder.path());
+        if !may_start || !owners.status().is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let mut program = as_another_user();
+        program.arg(env!("CARGO_BIN_EXE_quoin"));
+        let mut all_flags = store_flags(folder.path());
+        all_flags.extend(flags.iter().map(Into::into));
+        let server = Self::launch_by(program, Folder::Own(folder), &all_flags, &[]);
+        Some(server.unwrap_or_else(|log| panic!("no server: {log}")))
+    }
+
     fn try_start(folder: Folder, flags: &[&str]) -> Result<Self, String> {
         let path = match &folder {
             Folder::Own(own) => own.path(),
@@ -223,6 +240,20 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A user that no process has but those which the tests start by [`as_another_user`].
+fn another_user() -> String {
+    (60_000 + std::process::id() % 5_000).to_string()
+}
+
+/// Runs the program that is its first argument as that user, as the superuser may.
+pub fn as_another_user() -> Command {
+    let user = another_user();
+    let mut command = Command::new("setpriv");
+    command.args([format!("--reuid={user}"), format!("--regid={user}")]);
+    command.arg("--clear-groups");
+    command
 }
 
 /// Whether servers run on FoundationDB: where the tests are built with it, a cluster is there, and

@@ -81,6 +81,20 @@ fn no_client_hangs_where_there_are_more_than_open_files() {
     assert_eq!(lines, 1, "{}", server.log());
 }
 
+#[test]
+fn a_client_that_sends_much_before_it_is_refused_learns_why() {
+    let server = Server::start_with(&["--maxclients", "1"]);
+    let mut first = server.connect();
+    assert_eq!(first.run("PING"), "+PONG\r\n");
+    for _ in 0..3 {
+        let mut refused = server.connect();
+        let sent = vec![b'x'; 20_000_000];
+        assert!(refused.try_send(&sent, PATIENCE));
+        assert_eq!(refused.rest(), TOO_MANY);
+    }
+    assert_eq!(first.run("PING"), "+PONG\r\n");
+}
+
 /// The number that the next file gets which the server opens.
 fn next_descriptor(server: &Server) -> u32 {
     let folder = format!("/proc/{}/fd", server.process_id());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::script::play;
-use crate::server::{Server, request};
+use crate::server::{PATIENCE, Server, request, wait_until};
 
 #[test]
 fn a_pipeline_is_answered_in_order_whatever_carries_its_commands_out() {
@@ -64,6 +64,60 @@ fn what_is_not_the_protocol_ends_the_connection_with_the_reason() {
         let expected = format!("+PONG\r\n-ERR Protocol error: {reason}\r\n");
         assert_eq!(socket.rest(), expected, "{bytes:?}");
     }
+}
+
+#[test]
+fn a_client_that_still_sends_learns_why_the_connection_ends() {
+    let server = Server::start();
+    let argument = b"$1\r\na\r\n";
+    let mut many = b"*1048577\r\n".to_vec();
+    many.extend(argument.repeat(1_048_577));
+    let long = vec![b'x'; 20_000_000];
+    let large = [b"*2\r\n$4\r\nECHO\r\n$600000000\r\n".as_slice(), &long].concat();
+    let garbage = [b"*1\r\n#".as_slice(), &long].concat();
+    for (bytes, reason) in [
+        (many, "invalid multibulk length"),
+        (large, "invalid bulk length"),
+        (long, "too big inline request"),
+        (garbage, "too big bulk count string"),
+    ] {
+        let mut socket = server.connect();
+        assert!(socket.try_send(&bytes, PATIENCE), "{reason}");
+        let expected = format!("-ERR Protocol error: {reason}\r\n");
+        assert_eq!(socket.rest(), expected);
+    }
+    let mut probe = server.connect();
+    wait_until("they have left", || {
+        let info = probe.run("INFO clients");
+        info.contains("\r\nconnected_clients:1\r\n")
+    });
+}
+
+#[test]
+fn a_client_that_must_authenticate_and_still_sends_learns_why() {
+    let server = Server::start_with(&["--requirepass", "secret"]);
+    let large = vec![b'x'; 20_000_000];
+    let bytes = [b"*2\r\n$4\r\nECHO\r\n$20000000\r\n".as_slice(), &large].concat();
+    let mut socket = server.connect();
+    assert!(socket.try_send(&bytes, PATIENCE));
+    let expected = "-ERR Protocol error: unauthenticated bulk length\r\n";
+    assert_eq!(socket.rest(), expected);
+}
+
+#[test]
+fn a_client_that_does_not_end_after_an_error_is_ended() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.send("*x\r\n");
+    let mut probe = server.connect();
+    wait_until("it has left", || {
+        let info = probe.run("INFO clients");
+        info.contains("\r\nconnected_clients:1\r\n")
+    });
+    assert_eq!(
+        socket.rest(),
+        "-ERR Protocol error: invalid multibulk length\r\n"
+    );
 }
 
 #[test]

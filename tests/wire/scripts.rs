@@ -231,3 +231,33 @@ fn what_scripts_call_is_counted_and_shown() {
         assert!(line.is_some_and(|line| line.ends_with(counts)), "{info}");
     }
 }
+
+#[test]
+fn a_script_cannot_publish_without_end() {
+    let server = Server::start();
+    let mut subscriber = server.connect();
+    subscriber.run("SUBSCRIBE c");
+    let mut socket = server.connect();
+    let script = "local text = ('x'):rep(50 * 2^20) \
+                  for number = 1, 40 do redis.call('PUBLISH', 'c', text) end";
+    let reply = socket.command(&["EVAL", script, "0"]);
+    assert!(
+        reply.starts_with("-ERR a command, a script or a transaction cannot publish more"),
+        "{reply}"
+    );
+    // Nobody hears these, so that nothing is kept.
+    assert_eq!(socket.run("PING"), "+PONG\r\n");
+    let script = script.replace("'c'", "'unheard'");
+    assert_eq!(socket.command(&["EVAL", &script, "0"]), "$-1\r\n");
+    assert!(server.memory_bytes() < 400_000_000);
+}
+
+#[test]
+fn a_line_that_a_script_logs_is_cut() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let script = "redis.log(redis.LOG_WARNING, ('~'):rep(5000), 'end')";
+    assert_eq!(socket.command(&["EVAL", script, "0"]), "$-1\r\n");
+    wait_until("it is logged", || server.log().contains("~~~"));
+    assert_eq!(server.log().matches('~').count(), 1_024);
+}

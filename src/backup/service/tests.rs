@@ -7,6 +7,7 @@ use crate::backup::format::Decoder;
 use crate::clock::ManualClock;
 use crate::store::Store;
 use crate::store::embedded::EmbeddedOptions;
+use crate::threads::testing::without_threads;
 
 const TIME_MS: i64 = 1_795_328_173_045;
 
@@ -79,6 +80,20 @@ fn one_is_made_at_a_time() {
     ended.blocking_recv().unwrap().unwrap();
     backups.stop();
     assert!(backups.current().is_none());
+}
+
+#[test]
+fn one_without_a_thread_fails_and_the_next_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let backups = backups(&store);
+    let refused = without_threads(|| backups.start(0).map(drop));
+    assert!(matches!(refused, Err(StartError::Thread(_))), "{refused:?}");
+    let status = backups.status();
+    assert_eq!((status.saves, status.failures), (0, 1));
+    assert!(status.last_error.unwrap().contains("thread"));
+    save(&backups, 0).unwrap();
+    assert_eq!(backups.status().last_error, None);
 }
 
 #[test]

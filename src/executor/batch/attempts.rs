@@ -538,6 +538,7 @@ impl Batch<'_> {
             }
             // A client that waits now does not submit again soon.
             answered += usize::from(!is_parked);
+            let reply_bytes = replies.iter().map(Reply::size_hint).sum();
             // Fails if the client is gone. Its commands were run all the same.
             let _ = respond.send(SubmissionResult {
                 replies,
@@ -545,6 +546,7 @@ impl Batch<'_> {
                 failure: failure.clone(),
                 rest,
                 is_parked,
+                carried: self.shared.in_flight.carry(reply_bytes),
             });
         }
         tracing::trace!(commands, served, duration_us, "ran a batch of commands");

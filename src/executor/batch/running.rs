@@ -1,5 +1,6 @@
 //! Running a batch's commands in its transaction.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,10 @@ use crate::commands::scripting::needs_room;
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::executor::waiters::Waiter;
-use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
+use crate::limits::{
+    BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, BATCH_REPLY_BYTES_MAX,
+    TRANSACTION_REPLY_BYTES_MAX,
+};
 use crate::reply::Reply;
 use crate::store::{Growth, StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
@@ -29,6 +33,8 @@ pub(super) struct Attempt<'p> {
     command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
+    /// Bytes of the replies of its clients and of woken ones.
+    reply_bytes: Cell<usize>,
     /// It has no room or time for a further command. Another attempt may have.
     has_ended: bool,
     /// The call that runs is a wake-up.
@@ -52,16 +58,29 @@ impl<'p> Attempt<'p> {
             started: now,
             command_began: now,
             commands_run: 0,
+            reply_bytes: Cell::new(0),
             has_ended: false,
             only_wakes: false,
         }
     }
 
-    /// Whether the transaction has reached the size or the age at which it should be committed, now
-    /// that the next command begins.
+    /// Whether the transaction has reached the size or the age at which it should be committed, or
+    /// what is to be told after the commit is large, now that the next command begins.
     pub(super) fn is_full(&self) -> bool {
+        if self.reply_bytes.get() >= BATCH_REPLY_BYTES_MAX
+            || self.unit.signals.message_bytes() >= BATCH_MESSAGE_BYTES_SOFT_MAX
+        {
+            return true;
+        }
         self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
             || self.command_began - self.started >= Duration::from_millis(BATCH_AGE_MAX_MS)
+    }
+
+    /// Counts a reply, and returns its bytes.
+    pub(super) fn note_reply(&self, reply: &Reply) -> usize {
+        let bytes = reply.size_hint();
+        self.reply_bytes.set(self.reply_bytes.get() + bytes);
+        bytes
     }
 
     /// When the command began that runs, or the series.
@@ -121,7 +140,7 @@ impl Batch<'_> {
             for (at, call) in submission.calls.iter().enumerate() {
                 if let Some(reply) = series.replies.pop_front() {
                     attempt.commands_run += 1;
-                    reply_bytes += reply.size_hint();
+                    reply_bytes += attempt.note_reply(&reply);
                     replies.push(reply);
                     continue;
                 }
@@ -130,7 +149,7 @@ impl Batch<'_> {
                 }
                 attempt.command_began = Instant::now();
                 if attempt.unit.grants.is_empty() {
-                    if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
+                    if reply_bytes >= submission.reply_bytes_max {
                         break;
                     }
                     if attempt.commands_run > 0 && attempt.is_full() {
@@ -162,7 +181,7 @@ impl Batch<'_> {
                     .run_series(&mut series, submissions, first, attempt)
                     .await?
                 {
-                    reply_bytes += reply.size_hint();
+                    reply_bytes += attempt.note_reply(&reply);
                     replies.push(reply);
                     continue;
                 }
@@ -200,7 +219,7 @@ impl Batch<'_> {
                         self.wake_ready_keys(attempt).await?;
                     }
                 }
-                reply_bytes += reply.size_hint();
+                reply_bytes += attempt.note_reply(&reply);
                 replies.push(reply);
             }
             self.replies.push(replies);
@@ -253,6 +272,7 @@ impl Batch<'_> {
         }
         let started = attempt.command_began;
         let unit = &attempt.unit;
+        unit.signals.begin_call();
         let result = match &call.work {
             Work::Command(invocation) => {
                 let keys = match &call.waiter {

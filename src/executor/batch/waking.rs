@@ -381,6 +381,7 @@ impl Batch<'_> {
             self.shared.waiters.release(waiter);
             return Ok(Woken::Nothing);
         }
+        attempt.note_reply(&reply);
         self.woken.push((Arc::clone(waiter), reply));
         Ok(Woken::Replied)
     }

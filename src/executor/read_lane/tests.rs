@@ -46,6 +46,7 @@ fn polls(bench: &Bench, submissions: usize, commands: usize) -> usize {
                 calls: (0..commands)
                     .map(|command| planned(&key(command)))
                     .collect(),
+                reply_bytes_max: usize::MAX,
                 respond: Some(respond),
             };
             (submission, answer)

@@ -32,6 +32,11 @@ impl Wait {
         Arc::clone(&self.waiter)
     }
 
+    /// For how many keys it waits.
+    pub fn key_count(&self) -> usize {
+        self.waiter.spec.keys.len()
+    }
+
     /// How the wait ends. The future may be dropped, and this called again, until it has resolved.
     pub async fn outcome(&mut self) -> Outcome {
         // The executor has stopped and did nothing for the client.

@@ -6,22 +6,26 @@ use std::sync::atomic::Ordering;
 use super::record::ClientRecord;
 use super::subscriptions::Scope;
 use crate::commands::table;
-use crate::limits::UNCOUNTED_OUTPUT_BYTES;
+use crate::limits::{LOG_TEXT_BYTES_MAX, UNCOUNTED_OUTPUT_BYTES};
 
-/// The line of a client, for the log.
+/// The line of a client, for the log and for ACL LOG. What the client calls itself may be cut.
 pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {
     let mut text = String::new();
-    put_line(client, now_ms, &mut text);
+    put(client, now_ms, LOG_TEXT_BYTES_MAX, &mut text);
     text.truncate(text.trim_end().len());
     text
 }
 
 /// Appends the line of a client, with all fields of Redis 7.2 in Redis's order.
 ///
-/// `tot-mem` counts the buffers that the server holds for the client. `events` is always `r`. There is
+/// `tot-mem` counts all that the server holds for the client, as `maxmemory-clients` does. `events` is always `r`. There is
 /// one reply buffer: `obl` gives what Redis would have in its first 16 KiB, `omem` the rest and the
 /// messages that wait.
 pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
+    put(client, now_ms, usize::MAX, text);
+}
+
+fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mut String) {
     let now_s = now_ms / 1000;
     let details = client.details().clone();
     let mut flags = String::new();
@@ -77,7 +81,7 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         client.address,
         client.local_address,
         client.file_descriptor,
-        details.name,
+        cut(&details.name, attribute_bytes_max),
         (now_s - client.connected_ms / 1000).max(0),
         (now_s - client.last_interaction_ms.load(Ordering::Relaxed) / 1000).max(0),
         details.database,
@@ -85,12 +89,17 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         client.subscribed(Scope::Pattern),
         client.subscribed(Scope::Shard),
         details.queued_commands.unwrap_or(-1),
-        (input + input_free + arguments + transaction + output) as u64 + message_bytes,
+        client.memory_bytes(),
         details
             .tracking
             .map_or(-1, |mode| i64::try_from(mode.redirect).unwrap_or(i64::MAX)),
         details.protocol,
-        details.library_name,
-        details.library_version,
+        cut(&details.library_name, attribute_bytes_max),
+        cut(&details.library_version, attribute_bytes_max),
     );
+}
+
+/// The beginning of an attribute of a client, which is ASCII.
+pub(crate) fn cut(attribute: &str, bytes_max: usize) -> &str {
+    attribute.get(..bytes_max).unwrap_or(attribute)
 }

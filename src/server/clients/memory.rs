@@ -1,12 +1,12 @@
-//! The memory that the buffers of all clients take together.
+//! The memory that all clients take together.
 //!
-//! Each connection reports how much its buffers take. Each message that waits for subscribers counts
+//! Each connection reports how much it takes: its buffers, and what it keeps for its client. Each message that waits for subscribers counts
 //! its own bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How much memory the buffers of all clients take.
+/// How much memory all clients take.
 #[derive(Debug, Default)]
 pub(crate) struct BufferMemory(AtomicUsize);
 

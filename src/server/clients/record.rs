@@ -41,8 +41,9 @@ pub(crate) struct ClientRecord {
     pub(crate) output_bytes: AtomicUsize,
     /// Bytes of replies that it has not taken yet.
     pub(crate) output_unsent_bytes: AtomicUsize,
-    /// Memory that its buffers take, without messages.
+    /// Memory that it takes, without messages.
     pub(super) held_bytes: AtomicUsize,
+    attribute_bytes: AtomicUsize,
     pub(super) is_evicted: AtomicBool,
     /// Whether it has authenticated.
     pub(crate) is_trusted: AtomicBool,
@@ -138,6 +139,7 @@ impl ClientRecord {
             output_bytes: AtomicUsize::new(0),
             output_unsent_bytes: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
+            attribute_bytes: AtomicUsize::new(0),
             is_evicted: AtomicBool::new(false),
             is_trusted: AtomicBool::new(false),
             subscribed: Default::default(),
@@ -166,6 +168,24 @@ impl ClientRecord {
     /// The details, for reading or changing.
     pub(crate) fn details(&self) -> MutexGuard<'_, ClientDetails> {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what it calls itself.
+    pub(crate) fn set_attributes(&self, change: impl FnOnce(&mut ClientDetails)) {
+        let mut details = self.details();
+        change(&mut details);
+        let attributes = [
+            &details.name,
+            &details.library_name,
+            &details.library_version,
+        ];
+        let bytes = attributes.map(String::len).iter().sum();
+        self.attribute_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of what it calls itself.
+    pub(crate) fn attribute_bytes(&self) -> usize {
+        self.attribute_bytes.load(Ordering::Relaxed)
     }
 
     /// Shows a command as its last one, by its index in the command table. A blocking command is shown
@@ -245,7 +265,7 @@ impl ClientRecord {
             .any(|count| count.load(Ordering::Relaxed) != 0)
     }
 
-    /// Memory that its buffers take, including all messages that wait for it, even shared ones.
+    /// Memory that it takes, including all messages that wait for it, even shared ones.
     pub(crate) fn memory_bytes(&self) -> usize {
         let messages = usize::try_from(self.mailbox.waiting().1).unwrap_or(usize::MAX);
         self.held_bytes

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::BufferMemory;
@@ -15,6 +15,8 @@ use crate::server::endpoint::Endpoint;
 pub(crate) struct ClientRegistry {
     next_id: AtomicU64,
     clients: Mutex<BTreeMap<u64, Arc<ClientRecord>>>,
+    /// Their number. Read without the lock.
+    count: AtomicUsize,
     memory: Arc<BufferMemory>,
     is_exhausted: AtomicBool,
 }
@@ -50,25 +52,36 @@ impl ClientRegistry {
             Arc::clone(user),
         ));
         clients.insert(id, Arc::clone(&record));
+        self.count.store(clients.len(), Ordering::Relaxed);
         tracing::debug!("client {id} connected from {}", record.address);
         Some(record)
     }
 
     /// Forgets a client that is gone.
     pub(crate) fn remove(&self, id: u64) {
-        let removed = self.lock().remove(&id);
+        let removed = {
+            let mut clients = self.lock();
+            let removed = clients.remove(&id);
+            self.count.store(clients.len(), Ordering::Relaxed);
+            removed
+        };
         if let Some(client) = removed {
             self.note_held(&client, 0);
             tracing::debug!("client {id} at {} is gone", client.address);
         }
     }
 
-    /// The memory that the buffers of all clients take.
+    /// The number of clients.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// The memory that all clients take.
     pub(crate) fn memory(&self) -> &Arc<BufferMemory> {
         &self.memory
     }
 
-    /// Notes how much memory a client's buffers take, without messages.
+    /// Notes how much memory a client takes, without messages.
     pub(crate) fn note_held(&self, client: &ClientRecord, bytes: usize) {
         // What an evicted client holds until it is gone does not count, or others would be evicted
         // for it.
@@ -80,7 +93,7 @@ impl ClientRegistry {
         self.memory.replace(before, bytes);
     }
 
-    /// Evicts clients until the buffers of the others take no more than so many bytes. Clients that
+    /// Evicts clients until the others take no more than so many bytes. Clients that
     /// have not authenticated go first, then those that hold the most. CLIENT NO-EVICT protects a
     /// client. `report` is called before each eviction. False if it was not enough.
     pub(crate) fn evict(&self, target_bytes: usize, mut report: impl FnMut(&ClientRecord)) -> bool {

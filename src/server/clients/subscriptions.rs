@@ -15,12 +15,16 @@ pub(crate) enum Scope {
     Shard,
 }
 
+/// About what a subscription takes beyond the bytes of its name, here and in the table of all.
+const ENTRY_BYTES: usize = 200;
+
 /// The subscriptions of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     channels: BTreeSet<Bytes>,
     patterns: BTreeSet<Bytes>,
     shards: BTreeSet<Bytes>,
+    name_bytes: usize,
 }
 
 impl Subscriptions {
@@ -32,6 +36,11 @@ impl Subscriptions {
     /// The number of subscriptions of all kinds.
     pub(crate) fn len(&self) -> usize {
         self.channels.len() + self.patterns.len() + self.shards.len()
+    }
+
+    /// The memory that they take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.name_bytes + self.len() * ENTRY_BYTES
     }
 
     /// Names of one kind.
@@ -59,15 +68,24 @@ impl Subscriptions {
         }
     }
 
-    pub(crate) fn insert(&mut self, scope: Scope, name: Bytes) -> bool {
-        self.names_mut(scope).insert(name)
+    pub(crate) fn insert(&mut self, scope: Scope, name: Bytes) {
+        let bytes = name.len();
+        if self.names_mut(scope).insert(name) {
+            self.name_bytes += bytes;
+        }
     }
 
     pub(crate) fn remove(&mut self, scope: Scope, name: &[u8]) -> bool {
-        self.names_mut(scope).remove(name)
+        let is_removed = self.names_mut(scope).remove(name);
+        if is_removed {
+            self.name_bytes -= name.len();
+        }
+        is_removed
     }
 
     pub(crate) fn take(&mut self, scope: Scope) -> BTreeSet<Bytes> {
-        std::mem::take(self.names_mut(scope))
+        let names = std::mem::take(self.names_mut(scope));
+        self.name_bytes -= names.iter().map(Bytes::len).sum::<usize>();
+        names
     }
 }

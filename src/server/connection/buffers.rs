@@ -8,25 +8,25 @@ use super::state::Connection;
 use crate::server::eviction;
 use crate::server::transaction::OpenTransaction;
 
-/// Capacity for input that an idle connection keeps.
-const IDLE_INPUT_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of a pipeline's replies after which they are written before its next commands run. An idle
-/// connection keeps as much capacity for output.
+/// Bytes of a pipeline's replies after which they are written before its next commands run.
 pub(super) const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
+/// Capacity for output that an idle connection keeps.
+const IDLE_OUTPUT_BYTES_MAX: usize = 4 * 1024;
 
 impl Connection {
-    /// Frees large buffers once all input has been executed.
+    /// Frees buffers once all input has been executed. There may be many idle connections.
     pub(super) fn release_idle_buffers(&mut self) {
-        let is_large = self.input.capacity() > IDLE_INPUT_BYTES_MAX
-            || self.output.capacity() > OUTPUT_FLUSH_BYTES;
-        if self.input.is_empty() && is_large {
-            self.input = BytesMut::new();
+        if !self.input.is_empty() {
+            return;
+        }
+        self.input = BytesMut::new();
+        if self.output.is_empty() && self.output.capacity() > IDLE_OUTPUT_BYTES_MAX {
             self.output = BytesMut::new();
-            self.note_buffers();
         }
     }
 
-    /// Shows the buffers' sizes in the client's record, and evicts clients if all take too much.
+    /// Shows the sizes of the buffers and of all else that is held for the client in its record, and
+    /// evicts clients if all take too much.
     pub(super) fn note_buffers(&self) {
         let client = &self.session.client;
         let input_capacity = self.input.capacity() + self.ahead.capacity();
@@ -48,25 +48,17 @@ impl Connection {
         client
             .is_trusted
             .store(self.session.is_authenticated, Ordering::Relaxed);
-        let held = beyond_idle(&self.input, IDLE_INPUT_BYTES_MAX)
-            + self.ahead.capacity()
+        let held = input_capacity
             + arguments
             + transaction
-            + beyond_idle(&self.output, OUTPUT_FLUSH_BYTES);
+            + output_capacity
+            + self.reply_bytes
+            + self.session.held_bytes();
         eviction::note_client_memory(&self.state, client, held);
     }
 
     /// Bytes of output that the client has not taken yet.
     pub(super) fn unsent_bytes(&self) -> usize {
         self.output.len() - self.sent_bytes
-    }
-}
-
-/// What a buffer counts in `maxmemory-clients`. The capacity that an idle connection keeps does not
-/// count, or many idle connections would be too much.
-fn beyond_idle(buffer: &BytesMut, idle_bytes: usize) -> usize {
-    match buffer.capacity() {
-        capacity if capacity > idle_bytes => capacity,
-        _ => buffer.len(),
     }
 }

@@ -1,14 +1,24 @@
 //! Input: what the client has sent, and how much of it may wait.
 
+use std::io;
+
+use tokio::io::AsyncReadExt;
+
 use super::read_ahead::READ_BYTES;
 use super::state::{Connection, Ended};
 use crate::limits::UNAUTHENTICATED_INPUT_BYTES_MAX;
-use crate::server::clients;
+use crate::server::{clients, eviction};
 
 impl Connection {
-    pub(super) fn reserve_input(&mut self) {
-        let wanted = self.parser.bytes_to_reserve(&self.input).max(READ_BYTES);
-        self.input.reserve(wanted);
+    /// Reads bytes from the client. Returns their number, 0 at the end. Cancel-safe.
+    pub(super) async fn receive(&mut self) -> io::Result<usize> {
+        let (mut reader, _) = self.stream.split();
+        // A client that sends nothing costs no buffer.
+        reader.readable().await?;
+        let wanted = self.parser.bytes_to_reserve(&self.input);
+        let room = READ_BYTES.min(eviction::reply_share_bytes(&self.state));
+        self.input.reserve(wanted.max(room));
+        reader.read_buf(&mut self.input).await
     }
 
     pub(super) fn note_read(&self, bytes: usize) {

@@ -11,6 +11,7 @@ use super::state::{Connection, Ended};
 use crate::limits::{SHUTDOWN_OUTPUT_WAIT_MAX, UNCOUNTED_OUTPUT_BYTES};
 use crate::reply::Reply;
 use crate::server::clients;
+use crate::server::eviction;
 use crate::server::state::ServerState;
 use crate::wire::encode::encode;
 
@@ -68,7 +69,7 @@ impl Connection {
     }
 
     pub(super) async fn flush_when_large(&mut self) -> Result<(), Ended> {
-        if self.output.len() >= OUTPUT_FLUSH_BYTES {
+        if self.output.len() >= OUTPUT_FLUSH_BYTES.min(eviction::reply_share_bytes(&self.state)) {
             self.flush().await
         } else {
             Ok(())
@@ -99,6 +100,10 @@ impl Connection {
     /// want to send everything before it reads.
     async fn write_output(&mut self) -> Result<(), Ended> {
         self.note_interaction();
+        if self.output.len() > UNCOUNTED_OUTPUT_BYTES {
+            // Before it is known whether the client takes it.
+            self.note_buffers();
+        }
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();
         let mut above_soft_since = None;

@@ -9,7 +9,7 @@ use super::waiting::Waiting;
 use crate::commands::Row;
 use crate::executor::Call;
 use crate::reply::Reply;
-use crate::server::clients::ClientRecord;
+use crate::server::clients::Place;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 use crate::server::stream::Stream;
@@ -42,8 +42,14 @@ pub(crate) struct Connection {
     /// The next replies, in order: of those commands, and others between them.
     pub(super) queued: Vec<Queued>,
     pub(super) call_bytes: usize,
+    /// Bytes of replies that the executor has given, and that are not in the output yet.
+    pub(super) reply_bytes: usize,
     /// How the last of them waits, if it blocks.
     pub(super) waiting: Option<Waiting>,
+    /// The client has sent what is no request, and may still send.
+    pub(super) may_still_send: bool,
+    /// Given back last.
+    _place: Place,
 }
 
 /// A reply that is to come.
@@ -104,10 +110,10 @@ pub(super) struct Ended;
 
 impl Connection {
     /// A new client's connection.
-    pub(crate) fn new(stream: Stream, client: Arc<ClientRecord>, state: Arc<ServerState>) -> Self {
+    pub(crate) fn new(stream: Stream, place: Place, state: Arc<ServerState>) -> Self {
         Self {
             stream,
-            session: Session::new(client),
+            session: Session::new(Arc::clone(place.client())),
             parser: RequestParser::new(RequestLimits::default()),
             input: BytesMut::new(),
             ahead: ReadAhead::default(),
@@ -120,8 +126,33 @@ impl Connection {
             calls_expected: 0,
             queued: Vec::new(),
             call_bytes: 0,
+            reply_bytes: 0,
             waiting: None,
+            may_still_send: false,
+            _place: place,
             state,
         }
+    }
+
+    /// Ends what others see of the client's connection, and frees what it holds.
+    pub(super) fn leave(&mut self) {
+        let subscriptions = &mut self.session.subscriptions;
+        self.state
+            .pubsub
+            .unsubscribe_all(&self.session.client, subscriptions);
+        self.state.monitors.remove(&self.session.client);
+        self.state.tracking.disable(&self.session.client);
+        self.session.discard(self.state.executor.watchers());
+        self.input = BytesMut::new();
+        self.ahead = ReadAhead::default();
+        self.output = BytesMut::new();
+        self.sent_bytes = 0;
+    }
+}
+
+impl Drop for Connection {
+    /// Also where the client's task has panicked.
+    fn drop(&mut self) {
+        self.leave();
     }
 }

@@ -11,13 +11,18 @@ use crate::commands::{Invocation, Row};
 use crate::error::CommandError;
 use crate::executor::Call;
 use crate::reply::Reply;
+use crate::server::eviction;
 use crate::server::session::ReplyMode;
 use crate::wire::request::Request;
 
 /// Commands of a pipeline that go to the executor together.
 const SUBMISSION_COMMANDS_MAX: usize = 1024;
-/// Bytes of their arguments.
-const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes that they may take, for each byte that their replies may.
+const BYTES_PER_REPLY_BYTE: usize = 4;
+/// What a command takes beside its arguments.
+const CALL_BYTES: usize = size_of::<Call>() + size_of::<Queued>();
+/// About what a key takes for which a client waits, beyond the bytes of its name.
+const WAITED_KEY_BYTES: usize = 300;
 /// Replies to come for which a connection keeps memory while it has none.
 const QUEUED_KEPT_MAX: usize = 128;
 
@@ -27,7 +32,7 @@ impl Connection {
             ReplyMode::On => true,
             _ => self.session.take_reply_mode(),
         };
-        self.call_bytes += request.held_bytes();
+        self.call_bytes += request.held_bytes() + CALL_BYTES;
         self.show_monitors(row, &request.arguments);
         let queued = QueuedCommand { row, is_answered };
         let mut origin = self.session.origin();
@@ -44,6 +49,10 @@ impl Connection {
             let waiters = self.state.executor.waiters();
             self.waiting = Waiting::prepare(waiters, &invocation, now_ms);
             waiter = self.waiting.as_ref().map(Waiting::waiter);
+            self.call_bytes += self
+                .waiting
+                .as_ref()
+                .map_or(0, |waiting| waiting.wait.key_count() * WAITED_KEY_BYTES);
         }
         let call = Call::command(invocation, self.state.executor.plans());
         if self.calls.is_empty() {
@@ -55,7 +64,11 @@ impl Connection {
 
     /// Whether the collected commands are as many as go to the executor together.
     pub(super) fn is_submission_full(&self) -> bool {
-        self.queued.len() >= SUBMISSION_COMMANDS_MAX || self.call_bytes >= SUBMISSION_BYTES_MAX
+        if self.queued.len() >= SUBMISSION_COMMANDS_MAX {
+            return true;
+        }
+        let bytes_max = eviction::reply_share_bytes(&self.state) * BYTES_PER_REPLY_BYTE;
+        self.call_bytes >= bytes_max
     }
 
     /// Puts a reply that is there already into the output, after those of the collected commands.
@@ -98,8 +111,12 @@ impl Connection {
                 self.put_messages().await?;
             }
             let started = Instant::now();
-            match self.state.executor.submit(calls).await {
+            let reply_bytes_max = eviction::reply_share_bytes(&self.state);
+            let submitted = self.state.executor.submit_within(calls, reply_bytes_max);
+            match submitted.await {
                 Ok(finished) => {
+                    // From now on they are this client's.
+                    self.reply_bytes = finished.carried.take_over();
                     // Messages that were published before these commands ran come before their
                     // replies. Messages of these commands come after.
                     if !self.defers_messages() && !hears_itself {
@@ -123,6 +140,7 @@ impl Connection {
                             Some(Queued::Reply(..)) | None => break,
                         }
                     }
+                    self.reply_bytes = 0;
                     calls = finished.rest;
                     if let (true, false, Some(row)) = (calls.is_empty(), finished.is_parked, last) {
                         self.show(row);

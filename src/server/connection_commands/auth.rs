@@ -161,7 +161,9 @@ pub(super) async fn hello(
         ));
     }
     if let Some(name) = name {
-        session.client.details().name = lossy_text(name);
+        session
+            .client
+            .set_attributes(|details| details.name = lossy_text(name));
     }
     if let Some(protocol) = protocol {
         set_protocol(session, protocol);
@@ -216,9 +218,10 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     let default = state.access.users.default_user();
     let admits_all = default.definition().admits_all();
     session.set_user(Arc::clone(default), admits_all);
-    let mut details = session.client.details();
+    let client = &session.client;
+    client.set_attributes(|details| details.name = String::new());
+    let mut details = client.details();
     details.database = 0;
-    details.name = String::new();
     details.no_evict = false;
     details.no_touch = false;
     Reply::Simple("RESET")

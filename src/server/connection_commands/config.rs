@@ -15,6 +15,7 @@ use crate::server::audit::log_change;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 use crate::server::user_store;
+use crate::threads;
 
 /// `CONFIG <subcommand> …`.
 pub(super) async fn execute(
@@ -94,7 +95,7 @@ async fn set_all(
         config.set(&pairs)
     };
     let done = match waits {
-        true => tokio::task::spawn_blocking(set)
+        true => threads::run("quoin-config", set)
             .await
             .unwrap_or_else(|error| Err(format!("ERR CONFIG SET failed: {error}"))),
         false => set(),
@@ -106,7 +107,7 @@ async fn set_all(
 async fn rewrite(state: &ServerState) -> Result<Reply, CommandError> {
     let config = Arc::clone(&state.config);
     let users = users_to_write(state)?;
-    let written = tokio::task::spawn_blocking(move || config.rewrite(users.as_deref())).await;
+    let written = threads::run("quoin-config", move || config.rewrite(users.as_deref())).await;
     match written {
         Ok(Ok(())) => Ok(Reply::OK),
         Ok(Err(line)) => Err(CommandError::Text(line.into())),

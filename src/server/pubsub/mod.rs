@@ -43,10 +43,9 @@ impl PubSub {
         scope: Scope,
         name: &[u8],
     ) -> usize {
-        // A copy: the argument may keep a whole request in memory.
-        let name = Bytes::copy_from_slice(name);
-        if subscriptions.insert(scope, name.clone()) {
-            self.write().insert(scope, name, client);
+        if !subscriptions.names(scope).contains(name) {
+            let name = self.write().insert(scope, name, client);
+            subscriptions.insert(scope, name);
             client.show_subscriptions(subscriptions);
         }
         subscriptions.count(scope)

@@ -22,7 +22,21 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn insert(&mut self, scope: Scope, name: Bytes, client: &Arc<ClientRecord>) {
+    /// Returns the name as it is kept here, once for all of its subscribers.
+    pub(super) fn insert(
+        &mut self,
+        scope: Scope,
+        name: &[u8],
+        client: &Arc<ClientRecord>,
+    ) -> Bytes {
+        let known = match scope {
+            Scope::Channel => self.channels.get_key_value(name),
+            Scope::Shard => self.shards.get_key_value(name),
+            Scope::Pattern => self.patterns.get_key_value(name),
+        };
+        // A copy: the argument may keep a whole request in memory.
+        let kept = known.map_or_else(|| Bytes::copy_from_slice(name), |(name, _)| name.clone());
+        let name = kept.clone();
         let clients = match scope {
             Scope::Channel => self.channels.entry(name).or_default(),
             Scope::Shard => self.shards.entry(name).or_default(),
@@ -35,6 +49,7 @@ impl Table {
             }
             clients.insert(at, Arc::clone(client));
         }
+        kept
     }
 
     pub(super) fn remove(&mut self, scope: Scope, name: &[u8], client: &ClientRecord) {

@@ -59,8 +59,12 @@ impl Table {
         });
         tracker.mode = mode;
         for prefix in prefixes {
+            let known = self.prefixes.get_key_value(prefix);
             // A copy: the argument may keep a whole request in memory.
-            let prefix = Bytes::copy_from_slice(prefix);
+            let prefix = known.map_or_else(
+                || Bytes::copy_from_slice(prefix),
+                |(prefix, _)| prefix.clone(),
+            );
             let clients = self.prefixes.entry(prefix.clone()).or_default();
             clients.insert(record.id);
             tracker.prefixes.insert(prefix);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use heed::{Env, WithoutTls};
@@ -21,6 +21,7 @@ use super::shared::{Shared, guarded};
 use super::table::Rows;
 use super::{drain, in_use, writeback};
 use crate::store::StoreError;
+use crate::threads;
 
 /// Time between two syncs of the journal with `fsync = everysec`.
 const SYNC_INTERVAL_MS: u64 = 1_000;
@@ -78,9 +79,9 @@ impl Syncer {
         let shared = Arc::clone(&work.shared);
         let wants_checkpoint = Arc::new(AtomicBool::new(false));
         let wants = Arc::clone(&wants_checkpoint);
-        let thread = Builder::new()
-            .name("store-sync".to_owned())
-            .spawn(move || guarded(&shared, || work.run(&woken, &wants, first)))?;
+        let thread = threads::spawn("store-sync", move || {
+            guarded(&shared, || work.run(&woken, &wants, first));
+        })?;
         Ok(Self {
             _journal: journal,
             wake: Some(wake),
@@ -113,9 +114,9 @@ impl JournalSyncer {
     fn start(work: &Work) -> io::Result<Self> {
         let (end, ended) = mpsc::channel();
         let (journal, shared) = (Arc::clone(&work.journal), Arc::clone(&work.shared));
-        let thread = Builder::new()
-            .name("store-journal".to_owned())
-            .spawn(move || guarded(&shared, || sync_journal(&journal, &shared, &ended)))?;
+        let thread = threads::spawn("store-journal", move || {
+            guarded(&shared, || sync_journal(&journal, &shared, &ended));
+        })?;
         Ok(Self {
             end: Some(end),
             thread: Some(thread),

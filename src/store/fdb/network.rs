@@ -2,10 +2,12 @@
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 use foundationdb::FdbError;
 use foundationdb::api::{FdbApiBuilder, NetworkAutoStop, NetworkBuilder};
+
+use crate::threads;
 use foundationdb::options::NetworkOption;
 
 /// Bytes of a range that FoundationDB's client asks for at a time (its knob `reply_byte_limit`,
@@ -81,7 +83,7 @@ pub(super) fn stop_before_exit() {
 
 fn keep(network: NetworkAutoStop) {
     let (stop, stopped) = mpsc::channel::<()>();
-    let started = Builder::new().name("fdb-keeper".to_owned()).spawn(move || {
+    let started = threads::spawn("fdb-keeper", move || {
         // Ends when the sender is dropped. Nothing is ever sent.
         let _ = stopped.recv();
         drop(network);

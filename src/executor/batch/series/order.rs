@@ -64,6 +64,7 @@ mod tests {
     fn brought_together(lines: &[&str]) -> Vec<String> {
         let submissions = lines.iter().map(|line| Submission {
             calls: line.split(';').map(unplanned).collect(),
+            reply_bytes_max: usize::MAX,
             respond: None,
         });
         let mut submissions: Vec<Submission> = submissions.collect();

@@ -9,6 +9,7 @@ use crate::reply::Reply;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 use crate::server::{user_file, user_store};
+use crate::threads;
 
 const NO_FILE: CommandError = CommandError::text(
     "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via \
@@ -55,6 +56,6 @@ pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
 async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CommandError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| refusal(format!("ERR {error}")))
+    let done = threads::run("quoin-acl", work).await;
+    done.map_err(|error| refusal(format!("ERR cannot use a thread for the file: {error}")))
 }

@@ -54,7 +54,9 @@ pub(super) async fn execute(
         "setname" => {
             let name = argument(arguments, 2)?;
             check_attribute(name, "Client names")?;
-            session.client.details().name = lossy_text(name);
+            session
+                .client
+                .set_attributes(|details| details.name = lossy_text(name));
             Ok(Reply::OK)
         }
         "tracking" => tracking::tracking(arguments, session, state).await,
@@ -141,12 +143,10 @@ fn set_info(option: &[u8], value: &[u8], session: &Session) -> Result<Reply, Com
         )));
     }
     check_attribute(value, &lossy_text(option))?;
-    let mut details = session.client.details();
-    if is_name {
-        details.library_name = lossy_text(value);
-    } else {
-        details.library_version = lossy_text(value);
-    }
+    session.client.set_attributes(|details| match is_name {
+        true => details.library_name = lossy_text(value),
+        false => details.library_version = lossy_text(value),
+    });
     Ok(Reply::OK)
 }
 

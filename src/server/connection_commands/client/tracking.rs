@@ -20,6 +20,9 @@ const ANOTHER_OPTION: CommandError = CommandError::text(
      re-enabling it with a different mode.",
 );
 
+/// About what a prefix takes beyond its bytes.
+const PREFIX_BYTES: usize = 200;
+
 /// `CLIENT TRACKING <ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix …]] [BCAST] [OPTIN]
 /// [OPTOUT] [NOLOOP]`.
 pub(super) async fn tracking(
@@ -47,6 +50,8 @@ pub(super) async fn tracking(
         }
     }
     state.tracking.enable(&session.client, mode, &prefixes);
+    let known = state.tracking.prefixes(&session.client);
+    session.prefix_bytes = known.iter().map(|prefix| prefix.len() + PREFIX_BYTES).sum();
     // After the reply the client hears of the changes of all servers.
     if let Err(error) = state.executor.begin_tracking().await {
         state.tracking.disable(&session.client);

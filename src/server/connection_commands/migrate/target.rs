@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -10,6 +11,7 @@ use tokio::net::TcpStream;
 use super::order::Order;
 use crate::error::CommandError;
 use crate::server::state::ServerState;
+use crate::threads;
 use crate::types::migrating::Departure;
 use crate::wire::reply_reader::encode_request;
 
@@ -48,7 +50,13 @@ impl Target {
     /// `IOERR`.
     pub(super) async fn connect(order: &Order<'_>) -> Result<Self, CommandError> {
         let host = str::from_utf8(order.host).map_err(|_| NOT_CONNECTED)?;
-        let connecting = TcpStream::connect((host, port(order.port)));
+        let (host, port) = (host.to_owned(), port(order.port));
+        let connecting = async {
+            let resolved = threads::run("quoin-resolve", move || {
+                (host, port).to_socket_addrs().map(Vec::from_iter)
+            });
+            TcpStream::connect(resolved.await??.as_slice()).await
+        };
         let stream = within(order.timeout, connecting).await;
         let stream = stream.map_err(|_| NOT_CONNECTED)?;
         stream.set_nodelay(true).map_err(|_| NOT_CONNECTED)?;

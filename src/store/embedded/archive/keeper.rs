@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::ArchiveError;
@@ -16,6 +16,7 @@ use crate::log_throttle::LogThrottle;
 use crate::store::embedded::journal::{Journal, Part, Survey};
 use crate::store::embedded::marker::StoreId;
 use crate::store::embedded::shared::{Shared, guarded};
+use crate::threads;
 
 /// Time after which the thread tries again, or checks whether there is something to archive.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -207,9 +208,9 @@ impl Archiving {
         shared: Arc<Shared>,
     ) -> io::Result<Self> {
         let (wake, woken) = mpsc::sync_channel(1);
-        let thread = Builder::new()
-            .name("store-archive".to_owned())
-            .spawn(move || guarded(&shared, || run(&keeper, &journal, &woken)))?;
+        let thread = threads::spawn("store-archive", move || {
+            guarded(&shared, || run(&keeper, &journal, &woken));
+        })?;
         Ok(Self {
             wake: Some(wake),
             thread: Some(thread),
