@@ -365,6 +365,8 @@ pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Bytes of what DUMP answers; also a bound on what it keeps in memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Elements of one chunk of PQ.SCANDUMP and TASK.SCANDUMP, which has about [`IMPORT_CHUNK_BYTES`].
+pub const DUMP_CHUNK_ELEMENTS_MAX: usize = 10_000;
 
 /// Bytes of a value of an RDB file that an import reads; a larger one is named and left out.
 pub const IMPORT_VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -395,9 +397,11 @@ pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Most bytes of a HyperLogLog in the sparse encoding, unless `hll-sparse-max-bytes` says otherwise.
 pub const HLL_SPARSE_BYTES_MAX: u64 = 3_000;
-/// Entries of a stream that are trimmed together where it is trimmed approximately, unless
+/// Most entries of a stream that are trimmed together where it is trimmed approximately, unless
 /// `stream-node-max-entries` says otherwise.
 pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
+/// Most bytes of them, unless one entry has more or `stream-node-max-bytes` says otherwise.
+pub const STREAM_NODE_BYTES_MAX: u64 = 4_096;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;

@@ -159,6 +159,10 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
             data = written.finish().to_vec();
             data.truncate(data.len() - 10);
         }
+        if random.random_range(0..3) == 0 {
+            data = own_value(&elements, &mut random);
+            data.truncate(data.len() - 10);
+        }
         if data.len() >= 8 {
             mutate(&mut data, &mut random);
         }
@@ -171,6 +175,49 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
         }
         name_seed_on_panic(seed, || dump_decoding::run(&data));
     }
+}
+
+/// A priority queue or a task queue with these values.
+fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
+    use quoin::dump::{
+        DumpedPriority, DumpedState, DumpedTask, PriorityQueueWriter, TaskQueueWriter,
+    };
+    if random.random() {
+        let mut writer = PriorityQueueWriter::new();
+        for value in values {
+            let priority = match random.random() {
+                true => DumpedPriority::Integer(random.random_range(-3..3)),
+                false => DumpedPriority::Double(random.random_range(-2.0..2.0)),
+            };
+            writer.push(priority, value);
+        }
+        return writer.finish().to_vec();
+    }
+    let mut writer = TaskQueueWriter::new(values.len() as i64, &["gb".into(), "cpu".into()]);
+    for (number, value) in values.iter().enumerate() {
+        let mask = random.random_range(0..4_u8);
+        writer.push(&DumpedTask {
+            id: format!("t{number:02}").into(),
+            priority: random.random_range(-2.0..2.0),
+            index: number as i64,
+            random: random.random(),
+            mask,
+            amounts: vec![1.5; mask.count_ones() as usize],
+            tries: random.random_range(0..3),
+            tries_max: 3,
+            state: match random.random_range(0..4) {
+                0 => DumpedState::Ready,
+                1 => DumpedState::Leased {
+                    until_ms: 1,
+                    token: 7,
+                },
+                2 => DumpedState::Delayed { until_ms: 1 },
+                _ => DumpedState::Dead { since_ms: 1 },
+            },
+            payload: value.clone().into(),
+        });
+    }
+    writer.finish().to_vec()
 }
 
 /// Pieces of scripts.

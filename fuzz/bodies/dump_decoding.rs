@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quoin::dump::{
-    DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
+    Chunks, DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
     read_string, reads_string, string_payload,
 };
 
@@ -18,7 +18,9 @@ pub(crate) fn run(data: &[u8]) {
     let _ = open(&Bytes::copy_from_slice(data));
     match open(&Bytes::from(sealed(data))) {
         Ok(payload) => {
-            if reads_string(payload.rdb_type()) {
+            if payload.own_type().is_some() {
+                own(Chunks::new(payload));
+            } else if reads_string(payload.rdb_type()) {
                 string(read_string(payload));
             } else if let Ok(elements) = ListElements::new(payload.clone()) {
                 list(elements);
@@ -54,6 +56,27 @@ fn sorted_set(members: SortedSetMembers) {
             return;
         }
     }
+}
+
+/// What is read of such a value is read as the same when it is written again.
+fn own(read: Result<Chunks, DumpError>) {
+    let Ok(mut chunks) = read else { return };
+    let Ok(count) = chunks.clone().count_left() else {
+        return;
+    };
+    if count == 0 || count > ELEMENTS_MAX as u64 {
+        return;
+    }
+    let Ok(Some(whole)) = chunks.next_chunk(usize::MAX, usize::MAX) else {
+        panic!("what was read is not read again");
+    };
+    let again = open(&whole).and_then(Chunks::new);
+    let again = again.map(|mut chunks| chunks.next_chunk(usize::MAX, usize::MAX));
+    assert_eq!(
+        again,
+        Ok(Ok(Some(whole))),
+        "a value does not survive a payload"
+    );
 }
 
 fn string(read: Result<Bytes, DumpError>) {

@@ -10,6 +10,7 @@ pub mod arguments;
 pub mod bitmaps;
 pub mod call;
 pub mod categories;
+mod chunks;
 pub mod command;
 pub mod connection;
 pub mod document;

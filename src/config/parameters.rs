@@ -159,7 +159,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("set-max-listpack-value", "", Integer(0, I64_MAX), "64"),
     row("zset-max-listpack-entries", "zset-max-ziplist-entries", Integer(0, I64_MAX), "128"),
     row("hash-max-listpack-value", "hash-max-ziplist-value", Bytes(0, I64_MAX), "64"),
-    row("stream-node-max-bytes", "", Bytes(0, I64_MAX), "4096"),
     row("zset-max-listpack-value", "zset-max-ziplist-value", Bytes(0, I64_MAX), "64"),
     // Files of Redis.
     row("rdbchecksum", "", YesNo, "yes").immutable(),

@@ -45,6 +45,7 @@ pub struct RuntimeConfig {
     hll_sparse_max_bytes: Arc<AtomicU64>,
     tracking_table_max_keys: AtomicU64,
     stream_node_max_entries: Arc<AtomicU64>,
+    stream_node_max_bytes: Arc<AtomicU64>,
     acl_pubsub_all_channels: AtomicBool,
     acllog_max_len: AtomicU64,
     log_level_listener: OnceLock<LogLevelListener>,
@@ -134,6 +135,7 @@ impl RuntimeConfig {
             hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
             tracking_table_max_keys: AtomicU64::new(settings.tracking_table_max_keys),
             stream_node_max_entries: Arc::new(AtomicU64::new(settings.stream_node_max_entries)),
+            stream_node_max_bytes: Arc::new(AtomicU64::new(settings.stream_node_max_bytes)),
             acl_pubsub_all_channels: AtomicBool::new(settings.acl_pubsub_all_channels),
             acllog_max_len: AtomicU64::new(settings.acllog_max_len),
             state: RwLock::new(State {
@@ -283,9 +285,14 @@ impl RuntimeConfig {
         self.tracking_table_max_keys.load(Ordering::Relaxed)
     }
 
-    /// How many entries of a stream are trimmed together. CONFIG SET changes it.
+    /// How many entries of a stream are trimmed together at most. CONFIG SET changes it.
     pub fn stream_node_max_entries(&self) -> &Arc<AtomicU64> {
         &self.stream_node_max_entries
+    }
+
+    /// How many bytes of entries are at most, unless one has more. CONFIG SET changes it.
+    pub fn stream_node_max_bytes(&self) -> &Arc<AtomicU64> {
+        &self.stream_node_max_bytes
     }
 
     /// Seconds that a shutdown waits for what is in flight.
@@ -554,6 +561,7 @@ impl RuntimeConfig {
             hll_sparse_max_bytes,
             tracking_table_max_keys,
             stream_node_max_entries,
+            stream_node_max_bytes,
             acl_pubsub_all_channels,
             acllog_max_len,
             ..
@@ -586,6 +594,8 @@ impl RuntimeConfig {
             .store(tracking_table_max_keys, Ordering::Relaxed);
         self.stream_node_max_entries
             .store(stream_node_max_entries, Ordering::Relaxed);
+        self.stream_node_max_bytes
+            .store(stream_node_max_bytes, Ordering::Relaxed);
         self.acl_pubsub_all_channels
             .store(acl_pubsub_all_channels, Ordering::Relaxed);
         self.acllog_max_len.store(acllog_max_len, Ordering::Relaxed);

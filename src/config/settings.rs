@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
 use crate::events::EventClasses;
-use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
+use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
 use crate::tls;
 
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
@@ -106,8 +106,10 @@ pub struct Settings {
     pub hll_sparse_max_bytes: u64,
     /// The most keys that are remembered for clients that cache them; 0 is no limit.
     pub tracking_table_max_keys: u64,
-    /// How many entries of a stream are trimmed together, where it is trimmed approximately.
+    /// How many entries of a stream are trimmed together at most, where it is trimmed approximately.
     pub stream_node_max_entries: u64,
+    /// How many bytes of entries are at most, unless one has more.
+    pub stream_node_max_bytes: u64,
 }
 
 /// Keys of a database whose names match.
@@ -312,6 +314,7 @@ impl Default for Settings {
             hll_sparse_max_bytes: HLL_SPARSE_BYTES_MAX,
             tracking_table_max_keys: 1_000_000,
             stream_node_max_entries: STREAM_NODE_ENTRIES_MAX,
+            stream_node_max_bytes: STREAM_NODE_BYTES_MAX,
         }
     }
 }

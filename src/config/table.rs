@@ -806,13 +806,25 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "stream-node-max-entries",
         kind: Kind::Integer(0, I64_MAX),
         default: "100",
-        help: "Entries of a stream that are trimmed together where it is trimmed approximately (MAXLEN ~, MINID ~); 0 is 100",
+        help: "Most entries of a stream that are trimmed together where it is trimmed approximately (MAXLEN ~, MINID ~); 0 is no limit",
         is_runtime_changeable: true,
         apply: |settings, value| {
             settings.stream_node_max_entries = value.parse().ok()?;
             Some(())
         },
         render: |settings| settings.stream_node_max_entries.to_string(),
+    },
+    SettingRow {
+        name: "stream-node-max-bytes",
+        kind: Kind::Bytes(0, I64_MAX),
+        default: "4096",
+        help: "Bytes of the same, counted as in Redis, unless one entry has more; 0 is no limit",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.stream_node_max_bytes = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.stream_node_max_bytes.to_string(),
     },
 ];
 
@@ -909,6 +921,7 @@ mod tests {
             ("hll-sparse-max-bytes", "0"),
             ("tracking-table-max-keys", "9223372036854775807"),
             ("stream-node-max-entries", "1"),
+            ("stream-node-max-bytes", "1"),
         ];
         // `maxmemory-policy` takes one value.
         assert_eq!(others.len() + 1, SETTINGS.len());

@@ -1,4 +1,5 @@
-//! Redis's own serialization of values: what DUMP answers, what RESTORE takes.
+//! Redis's own serialization of values: what DUMP answers, what RESTORE takes. Types that Redis does
+//! not have are written as its modules write theirs ([`own`]).
 //!
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
@@ -8,6 +9,7 @@
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
 
+mod chunks;
 mod file;
 mod functions;
 mod hash;
@@ -15,14 +17,18 @@ mod intset;
 mod list;
 mod listpack;
 mod lzf;
+mod own;
 mod packed;
 mod payload;
+mod priority_queue;
 mod reader;
 mod set;
 mod sorted_set;
 mod stream;
+mod stream_node;
 mod string;
 mod strings;
+mod task_queue;
 #[cfg(test)]
 #[path = "../../tests/support/payloads.rs"]
 pub(crate) mod testing;
@@ -33,6 +39,7 @@ mod zipmap;
 
 use crc::{CRC_64_REDIS, Crc};
 
+pub use chunks::Chunks;
 pub use file::{
     HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey, RdbReader,
     RdbValue,
@@ -40,7 +47,9 @@ pub use file::{
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
+pub use own::OwnType;
 pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
+pub use priority_queue::{DumpedPriority, PriorityQueueReader, PriorityQueueWriter};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
@@ -49,7 +58,9 @@ pub use stream::{
     DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, EntryId, StreamReader,
     StreamWriter,
 };
+pub use stream_node::StreamNode;
 pub use string::{read_string, reads_string, string_payload};
+pub use task_queue::{DumpedState, DumpedTask, TaskQueueReader, TaskQueueWriter};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
 
@@ -77,7 +88,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     CHECKSUM.checksum(bytes)
 }
 
-/// Why a payload is not read. The texts are Redis's, except the last.
+/// Why a payload is not read. The texts are Redis's, except the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
     /// Too short, of a later version than Redis 7.2 writes, or changed on its way.
@@ -89,4 +100,7 @@ pub enum DumpError {
     /// A value of a type that Redis has and Quoin has not.
     #[error("Bad data format: Quoin does not keep a {0}")]
     OtherType(&'static str),
+    /// A value of one of Quoin's own types, in a form that this version does not read.
+    #[error("Bad data format: written by another version of Quoin")]
+    OtherVersion,
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::own::{MODULE, OwnType};
 use super::reader::Reader;
 use super::{DumpError, checksum};
 use crate::number::parse_i64;
@@ -42,8 +43,25 @@ impl Payload {
         self.rdb_type
     }
 
+    /// The type of a value of Quoin's own; `None` of Redis's, of modules' and of later versions.
+    pub fn own_type(&self) -> Option<OwnType> {
+        OwnType::of(self.module_id()?)
+    }
+
+    /// What the value of a module begins with.
+    fn module_id(&self) -> Option<u64> {
+        let mut value = self.value.clone();
+        { value.length().ok() }.filter(|_| self.rdb_type == MODULE)
+    }
+
     /// Why a value of this type is not read, if no reader takes it.
     pub fn refusal(&self) -> DumpError {
+        if self
+            .module_id()
+            .is_some_and(|id| OwnType::of_other_version(id).is_some())
+        {
+            return DumpError::OtherVersion;
+        }
         DumpError::OtherType(match self.rdb_type {
             6 | 7 => "module value",
             _ => return DumpError::Format,

@@ -11,9 +11,10 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::DumpError;
-use super::listpack::{Listpack, ListpackWriter};
+use super::listpack::Listpack;
 use super::payload::{Payload, put_length, put_string, seal};
 use super::reader::Reader;
+use super::stream_node::{node_head, push_entry};
 use crate::number::parse_i64;
 
 /// An id: milliseconds and sequence number.
@@ -439,33 +440,10 @@ impl StreamWriter {
         let Some((id, master)) = node.first() else {
             return;
         };
-        let names = || master.iter().step_by(2);
-        let mut listpack = ListpackWriter::new();
-        push_count(&mut listpack, node.len());
-        listpack.push_integer(0);
-        push_count(&mut listpack, names().len());
-        names().for_each(|name| listpack.push(name));
-        listpack.push_integer(0);
-        for ((ms, seq), fields) in &node {
-            let has_master_names = fields.iter().step_by(2).eq(names());
-            let flags = if has_master_names {
-                HAS_MASTER_NAMES
-            } else {
-                0
-            };
-            listpack.push_integer(flags);
-            listpack.push_integer(ms.wrapping_sub(id.0).cast_signed());
-            listpack.push_integer(seq.wrapping_sub(id.1).cast_signed());
-            let parts = if has_master_names {
-                let values = fields.iter().skip(1).step_by(2);
-                values.for_each(|value| listpack.push(value));
-                fields.len() / 2
-            } else {
-                push_count(&mut listpack, fields.len() / 2);
-                fields.iter().for_each(|part| listpack.push(part));
-                fields.len() + 1
-            };
-            push_count(&mut listpack, parts + 3);
+        let names: Vec<Bytes> = master.iter().step_by(2).cloned().collect();
+        let mut listpack = node_head(node.len(), names.iter());
+        for (entry, fields) in &node {
+            push_entry(&mut listpack, *id, &names, *entry, fields);
         }
         put_length(&mut self.bytes, 16);
         self.put_big_endian(*id);
@@ -538,8 +516,4 @@ impl StreamWriter {
             }
         }
     }
-}
-
-fn push_count(listpack: &mut ListpackWriter, count: usize) {
-    listpack.push_integer(i64::try_from(count).unwrap_or(i64::MAX));
 }

@@ -10,6 +10,8 @@ use super::testing::{
     zipmap,
 };
 
+mod own;
+
 fn list_of(payload: &[u8]) -> Result<Vec<Bytes>, DumpError> {
     ListElements::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
 }

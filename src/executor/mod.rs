@@ -50,7 +50,7 @@ pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJ
 use call::{Submission, stopped};
 pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
-pub use reaper::{Reaper, ReaperHandle};
+pub use reaper::{Reaper, ReaperHandle, Standstill};
 pub use shared::Shared;
 pub use statistics::ExecutorStatistics;
 pub use waiters::{Cursor, Outcome, Wait, Waiter, Waiters};

@@ -91,10 +91,17 @@ const JOBS: &[Job] = &[
     },
 ];
 
+/// Tells whether data is to stay as it is, which background work changes otherwise (CLIENT PAUSE).
+pub trait Standstill: std::fmt::Debug + Send + Sync {
+    /// Whether it is now.
+    fn is_on(&self) -> bool;
+}
+
 /// The state of the background work.
 #[derive(Debug)]
 pub struct Reaper {
     expires_actively: Arc<AtomicBool>,
+    standstill: Option<Arc<dyn Standstill>>,
     empty_keys: EmptyKeys,
     expired_grants: ExpiredGrants,
     ranks: Ranks,
@@ -111,6 +118,7 @@ impl Reaper {
     pub fn new(executor: &Executor) -> Self {
         Self {
             expires_actively: Arc::new(AtomicBool::new(true)),
+            standstill: None,
             empty_keys: EmptyKeys::new(&*executor.environment().random),
             expired_grants: ExpiredGrants::default(),
             ranks: Ranks::default(),
@@ -118,7 +126,7 @@ impl Reaper {
     }
 
     /// Starts the work on the current tokio runtime.
-    pub fn spawn(executor: Arc<Executor>) -> ReaperHandle {
+    pub fn spawn(executor: Arc<Executor>, standstill: Option<Arc<dyn Standstill>>) -> ReaperHandle {
         let expires_actively = Arc::new(AtomicBool::new(true));
         let (stop, stopped) = watch::channel(false);
         let is_cluster = !executor.environment().capabilities.single_writer;
@@ -128,6 +136,7 @@ impl Reaper {
             .map(|job| {
                 let reaper = Self {
                     expires_actively: Arc::clone(&expires_actively),
+                    standstill: standstill.clone(),
                     ..Self::new(&executor)
                 };
                 reaper.run(job, Arc::clone(&executor), stopped.clone())
@@ -181,7 +190,8 @@ impl Reaper {
                 Box::pin(async { Ok(context.due_work().await?) })
             })
             .await?;
-        let expires = due.expired && self.expires_actively.load(Ordering::Relaxed);
+        let stands_still = self.standstill.as_ref().is_some_and(|still| still.is_on());
+        let expires = due.expired && !stands_still && self.expires_actively.load(Ordering::Relaxed);
         // If one of them fails, the others are done all the same.
         let expired = match expires {
             true => remove_expired(executor).await,
@@ -191,7 +201,7 @@ impl Reaper {
             true => clear_trash(executor).await,
             false => Ok(()),
         };
-        let timers_run = match due.alarms {
+        let timers_run = match due.alarms && !stands_still {
             true => run_timers(executor).await,
             false => Ok(0),
         };

@@ -1,4 +1,5 @@
-//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` loads.
+//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` loads, and
+//! `quoin import`. Values of types that Redis does not have lie in it as those of modules do.
 //!
 //! A client of the server, and of nothing else of this program. Each key is as it was at one moment,
 //! with its expiry. The file takes its name once it is complete.
@@ -120,7 +121,6 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
             let Page { next, names } = scan(client, &at, options.pattern.as_deref())?;
             cursor = next;
             for name in &names {
-                // The type comes first, so that a value of another type is not asked for in vain.
                 client.queue_transaction(&[
                     &[b"TYPE", name],
                     &[b"PEXPIRETIME", name],
@@ -132,15 +132,20 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
                 let replies = client.read_transaction(3)?;
                 match found(replies) {
                     Found::Nothing => {}
-                    Found::OtherType(kind) => report.skip(name, kind),
                     Found::Refused(why) => report.fail(name, &why),
-                    Found::Value(expire_at_ms, payload) => {
-                        let written = file.key(name, expire_at_ms, payload);
-                        match written.map_err(file_error)? {
-                            Ok(()) => report.exported_keys += 1,
-                            Err(why) => report.fail(name, &why.to_string()),
-                        }
-                    }
+                    Found::Value {
+                        kind, is_own: true, ..
+                    } if options.for_redis => report.skip(name, kind),
+                    Found::Value {
+                        kind,
+                        is_own,
+                        expire_at_ms,
+                        payload,
+                    } => match file.key(name, expire_at_ms, payload).map_err(file_error)? {
+                        Ok(()) if is_own => report.exported_own(kind),
+                        Ok(()) => report.exported_keys += 1,
+                        Err(why) => report.fail(name, &why.to_string()),
+                    },
                 }
                 progress.keys += 1;
             }
@@ -182,12 +187,16 @@ fn scan(client: &mut Client, cursor: &[u8], pattern: Option<&str>) -> Result<Pag
 enum Found {
     /// It is gone.
     Nothing,
-    /// A type that Redis does not have.
-    OtherType(String),
     /// The server's error.
     Refused(String),
-    /// When it expires, and its payload.
-    Value(Option<i64>, Vec<u8>),
+    /// A value.
+    Value {
+        kind: String,
+        /// Whether Redis does not have the type.
+        is_own: bool,
+        expire_at_ms: Option<i64>,
+        payload: Vec<u8>,
+    },
 }
 
 fn found(replies: Transaction) -> Found {
@@ -203,14 +212,13 @@ fn found(replies: Transaction) -> Found {
     if kind == b"none" {
         return Found::Nothing;
     }
-    if !TYPES_OF_REDIS.contains(&kind) {
-        return Found::OtherType(String::from_utf8_lossy(kind).into_owned());
-    }
     match dump.bytes() {
-        Some(payload) => Found::Value(
-            expiry.integer().filter(|expire_at_ms| *expire_at_ms >= 0),
-            payload.to_vec(),
-        ),
+        Some(payload) => Found::Value {
+            kind: String::from_utf8_lossy(kind).into_owned(),
+            is_own: !TYPES_OF_REDIS.contains(&kind),
+            expire_at_ms: expiry.integer().filter(|expire_at_ms| *expire_at_ms >= 0),
+            payload: payload.to_vec(),
+        },
         None => refused(dump),
     }
 }

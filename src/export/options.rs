@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 
 use crate::redis_client::{
     ADDRESS_HELP, Address, Databases, End, databases_argument, match_argument, tls_flags,
@@ -26,19 +26,24 @@ pub struct Options {
     pub databases: Databases,
     /// A pattern for the names of keys.
     pub pattern: Option<String>,
+    /// Whether types that Redis does not have are left out.
+    pub for_redis: bool,
 }
 
 /// The command line's grammar.
 pub fn command() -> Command {
     Command::new("export")
         .bin_name("quoin export")
-        .about("Write the data of a running Quoin to a file that redis-server 7.0 and later load")
+        .about(
+            "Write the data of a running Quoin to a file that redis-server 7.0 and later load, and \
+             quoin import",
+        )
         .after_help(format!(
             "{ADDRESS_HELP}\n\n\
              Each key is as it was at one moment. Keys that change meanwhile may be of different \
-             moments.\nPriority queues and task queues, which Redis does not have, are skipped, \
-             counted and named.\nExits with 0 when all else is in the file, with 1 when not, with 2 for \
-             a wrong command line."
+             moments.\nredis-server refuses a file with priority queues or task queues; quoin import \
+             reads it.\nWith --for-redis they are left out, counted and named.\nExits with 0 when all \
+             else is in the file, with 1 when not, with 2 for a wrong command line."
         ))
         .arg(
             Arg::new("from")
@@ -60,6 +65,12 @@ pub fn command() -> Command {
         ))
         .arg(match_argument("Export only the keys that match, as in KEYS"))
         .args(FROM.flags())
+        .arg(
+            Arg::new("for-redis")
+                .long("for-redis")
+                .action(ArgAction::SetTrue)
+                .help("Leave out priority queues and task queues, which Redis does not have"),
+        )
         .args(tls_flags())
 }
 
@@ -92,6 +103,7 @@ pub fn parse(
             to: to.unwrap_or_default(),
             databases,
             pattern: text("match").map(str::to_owned),
+            for_redis: matches.get_flag("for-redis"),
         })
     };
     read().map_err(|reason| command.error(clap::error::ErrorKind::ValueValidation, reason))

@@ -18,7 +18,9 @@ pub struct Report {
     pub libraries: u64,
     /// Length of the file.
     pub bytes: u64,
-    /// Keys of types that Redis does not have, by type.
+    /// Those of them that redis-server refuses the file for, by type.
+    own: BTreeMap<String, u64>,
+    /// Keys of types that Redis does not have and that were left out, by type.
     pub skipped: BTreeMap<String, u64>,
     /// Names of the first of them.
     skipped_names: Vec<String>,
@@ -28,9 +30,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether all that Redis can hold is in the file.
+    /// Whether all that was asked for is in the file.
     pub fn is_complete(&self) -> bool {
         self.failed_keys == 0
+    }
+
+    /// A key of a type that Redis does not have is in the file.
+    pub(super) fn exported_own(&mut self, kind: String) {
+        self.exported_keys += 1;
+        *self.own.entry(kind).or_default() += 1;
     }
 
     pub(super) fn skip(&mut self, key: &[u8], kind: String) {
@@ -68,6 +76,16 @@ impl fmt::Display for Report {
                 0 => writeln!(out)?,
                 more => writeln!(out, " and {more} more")?,
             }
+        }
+        for (kind, count) in &self.own {
+            writeln!(out, "{count} of type {kind}, which Redis does not have")?;
+        }
+        if !self.own.is_empty() {
+            writeln!(
+                out,
+                "quoin import reads this file; redis-server refuses it, unless --for-redis leaves \
+                 these out"
+            )?;
         }
         if self.libraries > 0 {
             let libraries = counted(

@@ -4,9 +4,10 @@ use bytes::Bytes;
 
 use super::kinds::Kind;
 use crate::dump::{
-    self, DumpError, HashFields, ListElements, Payload, SetMembers, SortedSetMembers, StreamReader,
-    read_string, reads_string,
+    self, Chunks, DumpError, HashFields, ListElements, OwnType, Payload, SetMembers,
+    SortedSetMembers, StreamReader, read_string, reads_string,
 };
+use crate::limits::DUMP_CHUNK_ELEMENTS_MAX;
 
 /// Bytes of a string that are one word.
 const STRING_PART_BYTES: usize = 512 * 1024;
@@ -18,6 +19,7 @@ pub(super) enum Elements {
     Hash(HashFields),
     SortedSet(SortedSetMembers),
     String(Bytes),
+    Own(Chunks),
 }
 
 /// The type of a payload's value, and how many elements it has. All of it is read, so that a value
@@ -34,7 +36,10 @@ pub(super) fn count(payload: &Bytes) -> Result<(&'static Kind, u64), DumpError> 
         entries.finish()?;
         return Ok((kind, count));
     }
-    let mut elements = Elements::of(opened)?;
+    let mut elements = match Elements::of(opened)? {
+        Elements::Own(chunks) => return Ok((kind, chunks.count_left()?)),
+        elements => elements,
+    };
     let mut count = 0;
     while let Some(words) = elements.next()? {
         count += (kind.elements_in)(&words) as u64;
@@ -45,6 +50,8 @@ pub(super) fn count(payload: &Bytes) -> Result<(&'static Kind, u64), DumpError> 
 fn kind_of(payload: &Payload) -> Option<&'static Kind> {
     let rdb_type = payload.rdb_type();
     let name: &[u8] = match rdb_type {
+        _ if payload.own_type() == Some(OwnType::PriorityQueue) => b"pqueue",
+        _ if payload.own_type() == Some(OwnType::TaskQueue) => b"taskqueue",
         _ if reads_string(rdb_type) => b"string",
         _ if ListElements::reads(rdb_type) => b"list",
         _ if SetMembers::reads(rdb_type) => b"set",
@@ -65,6 +72,7 @@ impl Elements {
     fn of(payload: Payload) -> Result<Self, DumpError> {
         let rdb_type = payload.rdb_type();
         Ok(match rdb_type {
+            _ if payload.own_type().is_some() => Elements::Own(Chunks::new(payload)?),
             _ if reads_string(rdb_type) => Elements::String(read_string(payload)?),
             _ if ListElements::reads(rdb_type) => Elements::List(ListElements::new(payload)?),
             _ if SetMembers::reads(rdb_type) => Elements::Set(SetMembers::new(payload)?),
@@ -81,6 +89,10 @@ impl Elements {
         if let Elements::String(_) = self {
             // APPEND takes one part.
             return Ok(self.next()?.unwrap_or_default());
+        }
+        if let Elements::Own(chunks) = self {
+            let chunk = chunks.next_chunk(bytes_max, DUMP_CHUNK_ELEMENTS_MAX)?;
+            return Ok(chunk.into_iter().map(|chunk| chunk.to_vec()).collect());
         }
         let mut words = Vec::new();
         let mut bytes = 0;
@@ -115,6 +127,10 @@ impl Elements {
             Elements::String(rest) => {
                 let part = rest.split_to(rest.len().min(STRING_PART_BYTES));
                 (!part.is_empty()).then(|| vec![part.to_vec()])
+            }
+            Elements::Own(chunks) => {
+                let element = chunks.next_chunk(usize::MAX, 1)?;
+                element.map(|element| vec![element.to_vec()])
             }
         })
     }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::pace::{CHUNK_ELEMENTS_MAX, SMALL_ELEMENTS_MAX};
 use crate::dump::{
-    HashWriter, ListWriter, SetWriter, SortedSetWriter, small_hash, small_set, small_sorted_set,
-    string_payload,
+    self, Chunks, HashWriter, ListWriter, SetWriter, SortedSetWriter, small_hash, small_set,
+    small_sorted_set, string_payload,
 };
 use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::number::parse_double;
@@ -91,6 +91,34 @@ static KINDS: &[Kind] = &[
         payload: sorted_set,
     },
     Kind {
+        name: "pqueue",
+        counting: b"PQ.LEN",
+        reading: Reading::Iteration(b"PQ.SCANDUMP"),
+        reading_whole: Some(b"DUMP"),
+        element_words: 1,
+        elements_in: in_chunks,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"PQ.LOADCHUNK",
+        adds_reversed: false,
+        payload: |mut words| words.pop().map(Bytes::from),
+    },
+    Kind {
+        name: "taskqueue",
+        counting: b"TASK.LEN",
+        reading: Reading::Iteration(b"TASK.SCANDUMP"),
+        reading_whole: Some(b"DUMP"),
+        element_words: 1,
+        elements_in: in_chunks,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"TASK.LOADCHUNK",
+        adds_reversed: false,
+        payload: |mut words| words.pop().map(Bytes::from),
+    },
+    Kind {
         name: "string",
         counting: b"STRLEN",
         reading: Reading::Ranks(b"GETRANGE", &[]),
@@ -163,6 +191,11 @@ impl Kind {
         }
     }
 
+    /// Whether only a Quoin has it.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self.name, "pqueue" | "taskqueue")
+    }
+
     /// Whether it is only read as a whole.
     pub(super) fn is_dumped(&self) -> bool {
         matches!(self.reading, Reading::Dump)
@@ -172,6 +205,16 @@ impl Kind {
     pub(super) fn reads_each_once(&self) -> bool {
         matches!(self.reading, Reading::Ranks(..))
     }
+}
+
+/// Elements of payloads of Quoin's own types.
+fn in_chunks(payloads: &[Vec<u8>]) -> usize {
+    let count = |payload: &Vec<u8>| {
+        let payload = dump::open(&Bytes::copy_from_slice(payload))?;
+        Chunks::new(payload)?.count_left()
+    };
+    let counts = payloads.iter().map(|payload| count(payload).unwrap_or(0));
+    usize::try_from(counts.sum::<u64>()).unwrap_or(usize::MAX)
 }
 
 fn list(elements: Vec<Vec<u8>>) -> Option<Bytes> {
@@ -231,7 +274,7 @@ mod tests {
     use crate::types::ValueKind;
 
     #[test]
-    fn all_types_that_redis_knows_are_copied() {
+    fn all_types_that_can_be_dumped_are_copied() {
         let known = ValueKind::all().filter(|kind| kind.serialization.is_some());
         let known: Vec<_> = known.map(|kind| kind.name).collect();
         let copied: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();

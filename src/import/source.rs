@@ -60,6 +60,8 @@ pub(super) struct Source {
     /// Redis before 7.0 has no PEXPIRETIME; its clock and PTTL tell the same, nearly.
     tells_expiry: bool,
     is_of_cluster: bool,
+    /// An older Quoin does not say all of values of its own types.
+    dumps_own_types: bool,
     /// Until it refuses MEMORY USAGE: some do not have it, some do not let everybody.
     tells_memory: bool,
     /// How small values are asked for.
@@ -80,11 +82,15 @@ impl Source {
         let reply = client.call(&["PEXPIRETIME"])?;
         let mut error = reply.error_text().into_iter();
         let tells_expiry = error.any(|line| line.contains("wrong number of arguments"));
+        let reply = client.call(&["COMMAND", "INFO", "TASK.SCANDUMP"])?;
+        let rows = reply.items().unwrap_or_default();
+        let dumps_own_types = rows.iter().any(|row| !row.is_null());
         Ok(Self {
             client,
             pattern: options.pattern.clone(),
             tells_expiry,
             is_of_cluster,
+            dumps_own_types,
             tells_memory: true,
             pace: Pace::new(),
         })
@@ -147,10 +153,10 @@ impl Source {
                 return Err(self.client.unexpected(&reply));
             };
             match Kind::named(word) {
-                Some(kind) => kept.push((name, kind)),
+                Some(kind) if self.dumps_own_types || !kind.is_own() => kept.push((name, kind)),
                 // Gone meanwhile.
                 None if word == b"none" => {}
-                None => {
+                _ => {
                     let kind = String::from_utf8_lossy(word).into_owned();
                     page.others.push((name, kind));
                 }

@@ -41,7 +41,6 @@ mod waiting;
 
 pub(super) use state::Connection;
 
-use draining::is_write;
 use state::Ended;
 use transaction::WithinMulti;
 
@@ -175,7 +174,7 @@ impl Connection {
         dispatched: Dispatch,
         request: Request,
     ) -> Result<(), Ended> {
-        self.wait_to_queue(&dispatched).await?;
+        self.wait_to_queue(&dispatched, &request.arguments).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
             WithinMulti::Execute(dispatched, request) => (dispatched, request),
             WithinMulti::Answered(reply) => {
@@ -184,10 +183,11 @@ impl Connection {
             }
         };
         if let Dispatch::Data(row) | Dispatch::Connection(_, row) = &dispatched
-            && self.state.pause.applies(is_write(row))
+            && let may_write = self.may_write(row, &request.arguments).await?
+            && self.state.pause.applies(may_write)
         {
             self.run_calls().await?;
-            self.wait_for_pause(is_write(row)).await?;
+            self.wait_for_pause(may_write).await?;
             if let Some(line) = self.refusal(row, &request.arguments) {
                 return self.refuse(Some(row), line).await;
             }

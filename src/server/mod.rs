@@ -33,7 +33,7 @@ use crate::allocator;
 use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{LoadedSettings, RuntimeConfig};
-use crate::executor::{Executor, ExecutorOptions, Reaper};
+use crate::executor::{Executor, ExecutorOptions, Reaper, Standstill};
 use crate::logging::Log;
 
 mod access;
@@ -135,7 +135,8 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     signals::reload_at_hangup(&runtime, &state, log)?;
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
-        state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
+        let standstill = Arc::clone(&state.pause) as Arc<dyn Standstill>;
+        state.set_reaper(Reaper::spawn(Arc::clone(&executor), Some(standstill)));
         let served = listener::serve(Arc::clone(&state), addresses).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;

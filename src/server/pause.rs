@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use crate::executor::Standstill;
+
 /// Which commands wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PauseMode {
@@ -90,6 +92,13 @@ impl Pause {
                 () = tokio::time::sleep_until(end.into()) => {}
             }
         }
+    }
+}
+
+/// Keys do not expire and timers do not run in the background meanwhile, as in Redis keys do not.
+impl Standstill for Pause {
+    fn is_on(&self) -> bool {
+        self.applies(true)
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) struct ServerState {
     /// INFO's last count of keys.
     pub(super) keyspace: tokio::sync::Mutex<KeyspaceCount>,
     /// CLIENT PAUSE.
-    pub(super) pause: Pause,
+    pub(super) pause: Arc<Pause>,
     /// Messages to clients.
     pub(super) delivery: Arc<Delivery>,
     /// Subscriptions.
@@ -171,6 +171,7 @@ impl ServerState {
         let sparse_bytes = Arc::clone(config.hll_sparse_max_bytes());
         let node_entries = Arc::clone(config.stream_node_max_entries());
         store.bound_data(Arc::clone(config.maxmemory_bytes()));
+        let node_bytes = Arc::clone(config.stream_node_max_bytes());
         let environment = executor.environment();
         if environment.subscribers.set(subscribers).is_err()
             || environment.trackers.set(trackers).is_err()
@@ -182,6 +183,7 @@ impl ServerState {
                 .stream_node_max_entries
                 .set(node_entries)
                 .is_err()
+            || environment.stream_node_max_bytes.set(node_bytes).is_err()
         {
             tracing::error!("another server already hears what this executor publishes");
         }
@@ -198,7 +200,7 @@ impl ServerState {
             slowlog: Slowlog::default(),
             latency: LatencyMonitor::default(),
             keyspace: tokio::sync::Mutex::default(),
-            pause: Pause::default(),
+            pause: Arc::default(),
             delivery,
             pubsub,
             access,

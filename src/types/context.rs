@@ -12,7 +12,9 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
+use crate::limits::{
+    DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX,
+};
 use crate::random::Random;
 use crate::scripting::Scripts;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
@@ -28,6 +30,7 @@ use super::rights::Rights;
 use super::script_calls::ScriptCalls;
 use super::script_reads::ScriptReads;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
+use super::stream::first_nodes::FirstNodes;
 use super::tracking::Trackers;
 
 /// What stays the same for all transactions of a server.
@@ -62,6 +65,10 @@ pub struct Environment {
     pub trackers: OnceLock<Arc<dyn Trackers>>,
     /// The setting `stream-node-max-entries`, set once when there is a server.
     pub stream_node_max_entries: OnceLock<Arc<AtomicU64>>,
+    /// The setting `stream-node-max-bytes`, set once when there is a server.
+    pub stream_node_max_bytes: OnceLock<Arc<AtomicU64>>,
+    /// Where Redis's first nodes of streams end that are trimmed.
+    pub stream_first_nodes: FirstNodes,
     /// What clients may do, set once when there is a server. Without one, everything.
     pub rights: OnceLock<Arc<dyn Rights>>,
     /// Sets in which ranks were hard to find.
@@ -87,15 +94,33 @@ impl Environment {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// How many entries of a stream are trimmed together, where it is trimmed approximately.
+    /// How many small entries of a stream Redis keeps in a node.
     pub fn stream_node_entries(&self) -> u64 {
-        let setting = self.stream_node_max_entries.get();
-        let entries = setting.map_or(0, |entries| entries.load(Ordering::Relaxed));
-        // Without that limit Redis has one in bytes.
-        if entries == 0 {
-            return STREAM_NODE_ENTRIES_MAX;
+        match self.stream_node_entries_max() {
+            // Then it has as many as fit by their bytes.
+            u64::MAX => STREAM_NODE_ENTRIES_MAX,
+            entries => entries,
         }
-        entries
+    }
+
+    /// How many entries of a stream Redis keeps in a node at most, however small.
+    pub fn stream_node_entries_max(&self) -> u64 {
+        let setting = self.stream_node_max_entries.get();
+        let entries = setting.map(|entries| entries.load(Ordering::Relaxed));
+        match entries.unwrap_or(STREAM_NODE_ENTRIES_MAX) {
+            0 => u64::MAX,
+            entries => entries,
+        }
+    }
+
+    /// How many bytes Redis keeps in a node at most, unless an entry has more.
+    pub fn stream_node_bytes_max(&self) -> u64 {
+        let setting = self.stream_node_max_bytes.get();
+        let bytes = setting.map(|bytes| bytes.load(Ordering::Relaxed));
+        match bytes.unwrap_or(STREAM_NODE_BYTES_MAX) {
+            0 => u64::MAX,
+            bytes => bytes,
+        }
     }
 
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.

@@ -1,5 +1,6 @@
-//! Whole values in Redis's serialization, as DUMP reads and RESTORE writes them. What it looks
-//! like is each type's own ([`Serialization`](super::kind::Serialization)).
+//! Whole values as payloads, as DUMP reads and RESTORE writes them. What they look like is each type's
+//! own ([`Serialization`](super::kind::Serialization)). Values of Quoin's own types come and go in
+//! chunks too, since one transaction may not hold them, and no other commands say all of them.
 
 use bytes::Bytes;
 
@@ -12,10 +13,10 @@ use super::key::OpenKey;
 use super::kind::{Restorable, ValueKind};
 
 impl ReadContext<'_> {
-    /// A key's value in Redis's serialization.
+    /// A key's value as a payload.
     ///
     /// # Errors
-    /// `Text` where that is more than [`DUMP_BYTES_MAX`], or where Redis does not know the type;
+    /// `Text` where that is more than [`DUMP_BYTES_MAX`], or where the type has no such form;
     /// when the store fails.
     pub async fn dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let kind = key.meta.value_type.kind();
@@ -23,7 +24,7 @@ impl ReadContext<'_> {
             Some(serialization) => (serialization.dump)(self, key).await,
             None => Err(CommandError::Text(
                 format!(
-                    "ERR DUMP has no serialization for values of type {}, which Redis does not know",
+                    "ERR DUMP has no serialization for values of type {}",
                     kind.name
                 )
                 .into(),
@@ -38,11 +39,20 @@ impl ReadContext<'_> {
     /// one transaction of the store cannot hold it for certain.
     pub fn restorable(&self, payload: Payload) -> Result<Restorable, CommandError> {
         let mut serializations = ValueKind::all().filter_map(|kind| kind.serialization.as_ref());
-        match serializations.find(|one| (one.reads)(payload.rdb_type())) {
+        match serializations.find(|one| (one.reads)(&payload)) {
             Some(serialization) => (serialization.read)(self, payload),
             None => Err(payload.refusal().into()),
         }
     }
+}
+
+/// Some elements of a value, as a payload of the form of the whole value.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The payload; `None` where there are no elements any more.
+    pub payload: Option<Bytes>,
+    /// From where to go on; `None` after the last element.
+    pub next: Option<Bytes>,
 }
 
 /// Refuses to make a payload of more than so many bytes.

@@ -1,32 +1,39 @@
-//! OBJECT ENCODING: the representation that Redis 7.2 would have, with its default limits.
+//! The representation that Redis 7.2 would have, with its default limits: for OBJECT ENCODING, and for
+//! HSCAN, SSCAN and ZSCAN, which answer a compact value whole.
 //!
 //! Redis keeps a large representation when the value shrinks again. Here only the value counts.
 
 use bytes::Bytes;
 
 use crate::dump::SMALL_SET_NUMBERS_MAX;
+use crate::layout::{Entry, ValueType};
 use crate::store::StoreError;
 
 use super::context::ReadContext;
 use super::fields::canonical_number;
 use super::key::OpenKey;
+use super::sorted_set::ScoredMember;
 
 /// Bytes of the longest string within its object (Redis: `OBJ_ENCODING_EMBSTR_SIZE_LIMIT`).
 const EMBEDDED_BYTES_MAX: u64 = 44;
 /// Digits of the longest integer, with its sign.
 const INTEGER_BYTES_MAX: u64 = 20;
 /// Members of a listpack (`set-max-listpack-entries`, `zset-max-listpack-entries`).
-pub const LISTPACK_MEMBERS_MAX: usize = 128;
+const LISTPACK_MEMBERS_MAX: usize = 128;
 /// Fields of one (`hash-max-listpack-entries`).
-const LISTPACK_FIELDS_MAX: i64 = 512;
+const LISTPACK_FIELDS_MAX: usize = 512;
 /// Bytes of its longest element (`set-max-listpack-value` and its kin).
-pub const LISTPACK_VALUE_BYTES_MAX: usize = 64;
+const LISTPACK_VALUE_BYTES_MAX: usize = 64;
 /// Elements of a list that are read at once.
 const PAGE_ELEMENTS: i64 = 128;
 /// Bytes of a list that is one listpack (`list-max-listpack-size -2`), and what an element takes at
 /// least.
 const LISTPACK_BYTES_MAX: usize = 8 * 1_024;
 const LISTPACK_ELEMENT_BYTES_MIN: usize = 2;
+
+fn is_number(member: &Entry) -> bool {
+    canonical_number(&member.name).is_some()
+}
 
 fn is_short(value: &Bytes) -> bool {
     value.len() <= LISTPACK_VALUE_BYTES_MAX
@@ -44,39 +51,68 @@ impl ReadContext<'_> {
     }
 
     pub(super) async fn hash_encoding(&self, key: &OpenKey) -> Result<&'static str, StoreError> {
-        if self.length(key, self.isolation).await? > LISTPACK_FIELDS_MAX {
-            return Ok("hashtable");
-        }
-        let fields = self.fields_all(key).await?;
-        let are_short = fields
-            .iter()
-            .all(|one| is_short(&one.name) && is_short(&one.value));
-        match are_short {
-            true => Ok("listpack"),
-            false => Ok("hashtable"),
+        match self.compact_fields(key).await? {
+            Some(_) => Ok("listpack"),
+            None => Ok("hashtable"),
         }
     }
 
     pub(super) async fn set_encoding(&self, key: &OpenKey) -> Result<&'static str, StoreError> {
-        let length = self.length(key, self.isolation).await?;
-        if length > SMALL_SET_NUMBERS_MAX as i64 {
-            return Ok("hashtable");
-        }
-        let members = self.fields_all(key).await?;
-        let mut names = members.iter().map(|one| &one.name);
-        if names.clone().all(|name| canonical_number(name).is_some()) {
-            return Ok("intset");
-        }
-        match members.len() <= LISTPACK_MEMBERS_MAX && names.all(is_short) {
-            true => Ok("listpack"),
-            false => Ok("hashtable"),
+        match self.compact_fields(key).await? {
+            Some(members) if members.iter().all(is_number) => Ok("intset"),
+            Some(_) => Ok("listpack"),
+            None => Ok("hashtable"),
         }
     }
 
+    /// All fields of a hash or members of a set, if Redis keeps it in a compact encoding, which it
+    /// also scans whole.
+    pub(super) async fn compact_fields(
+        &self,
+        key: &OpenKey,
+    ) -> Result<Option<Vec<Entry>>, StoreError> {
+        let is_set = key.meta.value_type == ValueType::Set;
+        let most = match is_set {
+            true => SMALL_SET_NUMBERS_MAX,
+            false => LISTPACK_FIELDS_MAX,
+        };
+        let length = self.length(key, self.isolation).await?;
+        if usize::try_from(length).is_ok_and(|length| length > most) {
+            return Ok(None);
+        }
+        let mut pages = self.fields(key)?;
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await? {
+            // Before more is read, which may be long too.
+            if !page
+                .iter()
+                .all(|one| is_short(&one.name) && is_short(&one.value))
+            {
+                return Ok(None);
+            }
+            all.extend(page);
+        }
+        let is_compact = !is_set || all.len() <= LISTPACK_MEMBERS_MAX || all.iter().all(is_number);
+        Ok(is_compact.then_some(all))
+    }
+
+    /// All members of a sorted set in Redis's order, if it keeps the set in its compact encoding,
+    /// which it also scans whole.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn compact_members(
+        &self,
+        key: &OpenKey,
+    ) -> Result<Option<Vec<ScoredMember>>, StoreError> {
+        let members = self.zset_all_of_small(key, LISTPACK_MEMBERS_MAX).await?;
+        Ok(members.filter(|members| members.iter().all(|one| is_short(&one.member))))
+    }
+
     pub(super) async fn zset_encoding(&self, key: &OpenKey) -> Result<&'static str, StoreError> {
-        match self.zset_all_of_small(key, LISTPACK_MEMBERS_MAX).await? {
-            Some(members) if members.iter().all(|one| is_short(&one.member)) => Ok("listpack"),
-            _ => Ok("skiplist"),
+        match self.compact_members(key).await? {
+            Some(_) => Ok("listpack"),
+            None => Ok("skiplist"),
         }
     }
 

@@ -44,7 +44,7 @@ pub struct ValueKind {
     pub on_put: Option<fn(&WriteContext<'_>, &OpenKey)>,
     /// The elements in their order, for SORT; `None` where SORT refuses the type.
     pub slice: Option<SliceFn>,
-    /// DUMP and RESTORE; `None` where Redis does not know the type.
+    /// DUMP and RESTORE; `None` where they refuse the type.
     pub serialization: Option<Serialization>,
 }
 
@@ -335,11 +335,11 @@ pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
 /// A type's part in DUMP and RESTORE.
 #[derive(Debug)]
 pub struct Serialization {
-    /// Whether values of this type of RDB files are such values.
-    pub reads: fn(u8) -> bool,
-    /// The value in Redis's serialization.
+    /// Whether a payload is of such a value.
+    pub reads: fn(&Payload) -> bool,
+    /// The value as a payload.
     pub dump: for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Bytes, CommandError>,
-    /// Reads a payload of one of those types to its end.
+    /// Reads such a payload to its end.
     pub read: fn(&ReadContext<'_>, Payload) -> Result<Restorable, CommandError>,
 }
 

@@ -11,6 +11,8 @@ use super::context::ReadContext;
 const LIST_ELEMENT_BYTES_MIN: usize = 1;
 /// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
 const SET_MEMBER_BYTES_MIN: usize = 48;
+/// Bytes that a task takes in its two rows beside its id and payload, at the least.
+const TASK_BYTES_MIN: usize = 64;
 
 /// What a transaction can still hold at the most. What is taken is the least that rows come to,
 /// so that nothing is refused which would have fit.
@@ -78,6 +80,20 @@ impl SizeBudget {
     ) -> Result<(), CommandError> {
         // A small value has nothing but lengths beside these.
         self.take(name_bytes.saturating_add(value_bytes).saturating_add(1))
+    }
+
+    /// For a task: its own row, and one by which it is found.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_task(&mut self, id_bytes: usize, payload_bytes: usize) -> Result<(), CommandError> {
+        // Both rows name it.
+        self.take(
+            id_bytes
+                .saturating_mul(2)
+                .saturating_add(payload_bytes)
+                .saturating_add(TASK_BYTES_MIN),
+        )
     }
 
     /// For a string, of which zeros at the end or in between may take nothing.

@@ -15,6 +15,7 @@ use super::context::{Environment, Lookups, current_namespace};
 use super::ids::IdAllocator;
 use super::latest_known::{Known, LatestKnown};
 use super::ranks::RankWants;
+use super::stream::first_nodes::FirstNodes;
 
 /// Why a store cannot be served from.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +85,8 @@ pub async fn prepare(
         script_reads: Default::default(),
         hll_sparse_max_bytes: OnceLock::new(),
         stream_node_max_entries: OnceLock::new(),
+        stream_node_max_bytes: OnceLock::new(),
+        stream_first_nodes: FirstNodes::default(),
         rights: OnceLock::new(),
         rank_wants: RankWants::default(),
         watched_keys: OnceLock::new(),

@@ -87,7 +87,7 @@ impl Bench {
     /// Starts the background work of one of the servers, which ends with the handle.
     pub fn reap(&self, server: usize) -> ReaperHandle {
         let _runtime = self.runtime.enter();
-        Reaper::spawn(Arc::clone(&self.servers[server].0))
+        Reaper::spawn(Arc::clone(&self.servers[server].0), None)
     }
 
     /// Begins to wait on one of the servers; there must be nothing yet.

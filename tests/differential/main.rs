@@ -15,6 +15,7 @@
 mod acl;
 mod bitmaps;
 mod channels;
+mod compact;
 mod differences;
 mod errors;
 mod events;

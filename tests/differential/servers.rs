@@ -66,10 +66,10 @@ impl Servers {
                 for connection in [&mut ours, &mut theirs] {
                     let greeted = connection.command(&["HELLO", protocol]).unwrap();
                     assert_eq!(greeted.error(), None);
-                    // So small that commands meet the ends of nodes, and of entries only.
+                    // So small that commands meet the ends of nodes.
                     for (name, value) in [
                         ("stream-node-max-entries", "4"),
-                        ("stream-node-max-bytes", "0"),
+                        ("stream-node-max-bytes", "64"),
                     ] {
                         let set = connection.command(&["CONFIG", "SET", name, value]);
                         assert_eq!(set.unwrap().error(), None);

@@ -56,7 +56,7 @@ fn a_redis_loads_all_that_it_has_types_for() {
     run(&mut quoin, "PQ.PUSH others 1 one");
 
     let file = folder.path().join("dump.rdb");
-    let (code, text) = export(&server, &file, &[]);
+    let (code, text) = export(&server, &file, &["--for-redis"]);
     assert_eq!(code, 0, "{text}");
     let length = std::fs::metadata(&file).unwrap().len();
     let said = format!("\n1 libraries of functions exported\n206 keys exported, {length} bytes\n");

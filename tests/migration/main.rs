@@ -18,6 +18,7 @@ mod files;
 mod importing;
 mod interference;
 mod leaving;
+mod own_types;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::server::{Server, Socket, wait_until};
+use crate::server::{Server, Socket, request, wait_until};
 
 fn id(socket: &mut Socket) -> String {
     let reply = socket.run("CLIENT ID");
@@ -163,6 +163,93 @@ fn a_pause_holds_writes_back_and_unpause_lets_them_go() {
     assert_eq!(socket.run("LLEN list"), ":0\r\n");
     assert_eq!(socket.run("CLIENT UNPAUSE"), "+OK\r\n");
     assert_eq!(writer.reply(), ":1\r\n");
+}
+
+/// As in Redis, a script or a function is held back by what it declares, and EVAL_RO without a
+/// declaration passes.
+#[test]
+fn a_pause_lets_scripts_pass_that_declare_no_writes() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let mut other = server.connect();
+    let declared = "#!lua flags=no-writes\nreturn 1";
+    let undeclared = "#!lua\nreturn 1";
+    let sha = |socket: &mut Socket, text: &str| {
+        let reply = socket.command(&["SCRIPT", "LOAD", text]);
+        reply.lines().nth(1).unwrap().to_owned()
+    };
+    let (reads, writes) = (sha(&mut socket, declared), sha(&mut socket, undeclared));
+    let library = "#!lua name=l\n\
+        redis.register_function{function_name='r', flags={'no-writes'}, callback=function() return 1 end}\n\
+        redis.register_function('w', function() return 1 end)";
+    assert_eq!(
+        socket.command(&["FUNCTION", "LOAD", library]),
+        "$1\r\nl\r\n"
+    );
+    assert_eq!(socket.run("CLIENT PAUSE 100000 WRITE"), "+OK\r\n");
+    let passing: [&[&str]; 7] = [
+        &["EVAL", declared, "0"],
+        &["EVAL_RO", declared, "0"],
+        &["EVAL_RO", "return 1", "0"],
+        &["EVALSHA", &reads, "0"],
+        &["EVALSHA_RO", &reads, "0"],
+        &["FCALL", "r", "0"],
+        &["FCALL_RO", "r", "0"],
+    ];
+    for words in passing {
+        assert_eq!(other.command(words), ":1\r\n", "{words:?}");
+    }
+    assert_eq!(other.run("MULTI"), "+OK\r\n");
+    for words in passing {
+        assert_eq!(other.command(words), "+QUEUED\r\n", "{words:?}");
+    }
+    assert_eq!(other.run("EXEC"), format!("*7\r\n{}", ":1\r\n".repeat(7)));
+    let held: [&[&str]; 6] = [
+        &["EVAL", undeclared, "0"],
+        &["EVAL", "return 1", "0"],
+        &["EVALSHA", &writes, "0"],
+        &["EVALSHA", "0123456789012345678901234567890123456789", "0"],
+        &["FCALL", "w", "0"],
+        &["FCALL", "none", "0"],
+    ];
+    let mut waiting: Vec<Socket> = held
+        .iter()
+        .map(|words| {
+            let mut waiting = server.connect();
+            waiting.send(request(words));
+            waiting
+        })
+        .collect();
+    for (words, waiting) in held.iter().zip(&mut waiting) {
+        assert!(
+            waiting.is_silent_for(Duration::from_millis(50)),
+            "{words:?}"
+        );
+    }
+    assert_eq!(socket.run("CLIENT UNPAUSE"), "+OK\r\n");
+    for (words, waiting) in held.iter().zip(&mut waiting) {
+        assert!(!waiting.reply().is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn keys_do_not_expire_in_the_background_while_writes_are_paused() {
+    let server = Server::start_with(&["--notify-keyspace-events", "Ex"]);
+    let mut socket = server.connect();
+    let mut listener = server.connect();
+    listener.run("SUBSCRIBE __keyevent@0__:expired");
+    socket.run("TASK.ADD tasks 1 a ID a");
+    socket.run("TASK.TAKE tasks LEASE 50");
+    socket.run("SET key value PX 50");
+    assert_eq!(socket.run("CLIENT PAUSE 100000 WRITE"), "+OK\r\n");
+    assert!(listener.is_silent_for(Duration::from_millis(400)));
+    assert_eq!(socket.run("GET key"), "$-1\r\n");
+    assert_eq!(socket.run("TASK.LEN tasks LEASED"), ":1\r\n");
+    assert_eq!(socket.run("CLIENT UNPAUSE"), "+OK\r\n");
+    assert!(listener.reply().ends_with("$3\r\nkey\r\n"));
+    wait_until("the lease ends", || {
+        socket.run("TASK.LEN tasks LEASED") == ":0\r\n"
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::reply::Reply;
 use crate::types::priority_queue::QueuedValue;
 
 mod blocking;
+mod dumping;
 mod pop;
 mod push;
 mod read;

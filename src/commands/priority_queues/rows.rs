@@ -1,9 +1,9 @@
 //! The rows of the priority-queue commands.
 
 use super::pop::PriorityQueue;
-use super::{pop, push, read};
+use super::{dumping, pop, push, read};
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{Argument, block, double, integer, key, oneof, string, token};
+use crate::commands::grammar::{self, Argument, block, double, integer, key, oneof, string, token};
 use crate::commands::key_specs::{INSERT, LOOK, READ, TAKE, at};
 use crate::commands::popping::{
     FIRST, LAST, has_no_zero_count, is_any, plan_pop, pop_numbered, pop_series,
@@ -129,4 +129,16 @@ pub const ROWS: &[Row] = &[
             key(1).named("destination"),
             oneof("where", &[token("MIN"), token("MAX")]),
         ]),
+    priority_queue("pq.scandump", -3, read_handler!(dumping::scan_dump))
+        .summary("Returns some values in the form of DUMP, and the cursor to go on from.")
+        .complexity(EACH_VALUE)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), string("cursor"), grammar::COUNT]),
+    priority_queue("pq.loadchunk", 3, write_handler!(dumping::load_chunk))
+        .summary("Adds what PQ.SCANDUMP returned. Creates the key if it doesn't exist.")
+        .complexity(EACH_VALUE)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, INSERT)])
+        .categories(&["@dangerous"])
+        .arguments(&[key(0), string("chunk")]),
 ];

@@ -9,6 +9,7 @@ use crate::reply::Reply;
 use crate::types::pages::Pages;
 
 mod conflicts;
+mod dumping;
 mod keys;
 mod model;
 

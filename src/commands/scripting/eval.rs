@@ -13,6 +13,7 @@ use crate::error::CommandError;
 use crate::layout::ScriptOrigin;
 use crate::reply::Reply;
 use crate::scripting::{Caller, Kept, Program, Script, ScriptFlags};
+use crate::types::ReadContext;
 use crate::types::unit::AnyUnit;
 
 const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
@@ -72,36 +73,33 @@ pub fn only_reads(invocation: &Invocation) -> bool {
     invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
 }
 
-/// Whether a command runs a script or a function that is refused where there is as much data as
-/// `maxmemory` allows.
+/// What the script or the function that a command runs declares that it may do; `None` where it
+/// declares nothing, or is not there (Redis: `getCommandFlags`).
 ///
 /// # Errors
 /// When the store fails.
-pub async fn needs_room(unit: AnyUnit<'_>, invocation: &Invocation) -> Result<bool, CommandError> {
-    let (database, arguments) = (invocation.database, &invocation.arguments);
-    let named = argument(arguments, 1);
-    let flags = match (invocation.row.name, named) {
-        ("eval" | "eval_ro", Ok(text)) => unit
-            .environment()
-            .scripts
-            .of_text(text)
-            .ok()
-            .map(|script| script.flags),
-        ("evalsha" | "evalsha_ro", Ok(sha)) => {
-            let sha = String::from_utf8_lossy(sha).to_ascii_lowercase();
-            match find(unit, database, &sha).await {
-                Ok(script) => Some(script.flags),
-                Err(error @ CommandError::Store(_)) => return Err(error),
-                Err(_) => None,
-            }
+pub async fn declared_flags(
+    context: &ReadContext<'_>,
+    row: &Row,
+    arguments: &[Bytes],
+) -> Result<Option<ScriptFlags>, CommandError> {
+    if !runs_script(row) {
+        return Ok(None);
+    }
+    let named = argument(arguments, 1)?;
+    let flags = match row.name {
+        "eval" | "eval_ro" => context.environment.scripts.of_text(named).ok().map(|script| script.flags),
+        "evalsha" | "evalsha_ro" => match find(context, named).await {
+            Ok(script) => Some(script.flags),
+            Err(CommandError::Store(error)) => return Err(error.into()),
+            Err(_) => None,
+        },
+        _ => {
+            let libraries = context.libraries().await?;
+            { libraries.function(named) }.map(|function| function.flags())
         }
-        ("fcall" | "fcall_ro", Ok(name)) => {
-            let libraries = unit.read_context(database).libraries().await?;
-            libraries.function(name).map(|program| program.flags())
-        }
-        _ => None,
     };
-    Ok(flags.is_some_and(ScriptFlags::need_room))
+    Ok(flags.filter(|flags| !flags.is_plain))
 }
 
 /// Whether a command runs a script or a function.
@@ -136,10 +134,7 @@ async fn eval_stored(
         return Err(NO_SCRIPT);
     }
     let inputs = keys_and_values(arguments)?;
-    let Ok(sha) = std::str::from_utf8(sha) else {
-        return Err(NO_SCRIPT);
-    };
-    let script = find(unit, database, &sha.to_ascii_lowercase()).await?;
+    let script = find(&unit.read_context(database), sha).await?;
     run_script(unit, database, &script, inputs, is_ro).await
 }
 
@@ -225,14 +220,20 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
 }
 
 /// A stored script.
-async fn find(unit: AnyUnit<'_>, database: u32, sha: &str) -> Result<Arc<Script>, CommandError> {
-    let scripts = &unit.environment().scripts;
-    let context = unit.read_context(database);
+async fn find(context: &ReadContext<'_>, sha: &[u8]) -> Result<Arc<Script>, CommandError> {
+    let Some(sha) = std::str::from_utf8(sha)
+        .ok()
+        .filter(|sha| sha.len() == SHA_BYTES)
+    else {
+        return Err(NO_SCRIPT);
+    };
+    let sha = sha.to_ascii_lowercase();
+    let scripts = &context.environment.scripts;
     let flushes = context.script_flushes().await?;
-    if let Some(script) = scripts.known(flushes, sha) {
+    if let Some(script) = scripts.known(flushes, &sha) {
         return Ok(script);
     }
-    let Some((stored, text)) = context.load_script(sha).await? else {
+    let Some((stored, text)) = context.load_script(&sha).await? else {
         return Err(NO_SCRIPT);
     };
     let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;

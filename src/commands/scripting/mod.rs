@@ -23,5 +23,5 @@ mod function_tests;
 mod tests;
 
 pub use admin::busy;
-pub use eval::{needs_room, only_reads, runs_script};
+pub use eval::{declared_flags, only_reads, runs_script};
 pub use rows::ROWS;

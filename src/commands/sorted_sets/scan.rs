@@ -9,7 +9,6 @@ use crate::layout::ValueType;
 use crate::number::format_double;
 use crate::reply::Reply;
 use crate::types::ReadContext;
-use crate::types::encoding::{LISTPACK_MEMBERS_MAX, LISTPACK_VALUE_BYTES_MAX};
 
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count]` → next cursor, members with scores.
 pub(super) async fn zscan(
@@ -27,21 +26,11 @@ pub(super) async fn zscan(
         return Ok(scan_reply(0, Vec::new()));
     }
     let options = ScanOptions::parse(rest(arguments, 3))?;
-    // Redis answers sets in its compact encoding whole.
-    let whole = context
-        .zset_all_of_small(&key, LISTPACK_MEMBERS_MAX)
-        .await?;
-    let (next, members, is_compact) = match whole {
-        Some(members) => {
-            let is_compact = members
-                .iter()
-                .all(|one| one.member.len() <= LISTPACK_VALUE_BYTES_MAX);
-            (0, members, is_compact)
-        }
-        None => {
-            let (next, members) = context.zset_scan(&key, cursor, options.count).await?;
-            (next, members, false)
-        }
+    let whole = context.compact_members(&key).await?;
+    let is_compact = whole.is_some();
+    let (next, members) = match whole {
+        Some(members) => (0, members),
+        None => context.zset_scan(&key, cursor, options.count).await?,
     };
     let mut items = Vec::with_capacity(members.len().saturating_mul(2));
     for one in members {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod consume;
+mod dumping;
 mod inspect;
 mod produce;
 mod rows;

@@ -1,6 +1,6 @@
 //! The rows of the task queues' commands.
 
-use super::{consume, inspect, produce};
+use super::{consume, dumping, inspect, produce};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{
     Argument, COUNT, block, double, integer, key, oneof, string, token,
@@ -131,4 +131,19 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0)]),
+    task("task.scandump", -3, read_handler!(dumping::scan_dump))
+        .summary(
+            "Returns some tasks, whatever their state, in the form of DUMP, and the cursor to go on \
+             from.",
+        )
+        .complexity(EACH_TASK)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), string("cursor"), COUNT]),
+    task("task.loadchunk", 3, write_handler!(dumping::load_chunk))
+        .summary("Adds what TASK.SCANDUMP returned. Creates the key if it doesn't exist.")
+        .complexity(EACH_TASK)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, INSERT)])
+        .categories(&["@dangerous"])
+        .arguments(&[key(0), string("chunk")]),
 ];

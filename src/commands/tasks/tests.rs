@@ -6,6 +6,7 @@ use crate::reply::Reply;
 mod alarms;
 mod blocking;
 mod conflicts;
+mod dumping;
 mod index;
 mod model;
 mod round_trips;

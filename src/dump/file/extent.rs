@@ -4,6 +4,7 @@ use std::io::Read;
 
 use super::error::RdbError;
 use super::input::Input;
+use crate::dump::OwnType;
 
 /// Bytes of the id of a stream's entry.
 const STREAM_ID_BYTES: u64 = 16;
@@ -13,7 +14,7 @@ const TIME_BYTES: u64 = 8;
 /// What was passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// A value of a type of Redis's own.
+    /// A value of a type of Redis's or Quoin's own.
     Value,
     /// A module's value.
     Module,
@@ -53,9 +54,12 @@ pub(super) fn pass_value<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<
             );
         }
         7 => {
+            // The module's id, or that of a type of Quoin's.
+            if OwnType::of(input.length()?).is_some() {
+                pass_module_parts(input)?;
+                return Ok(Extent::Value);
+            }
             input.stop_keeping();
-            // The module's id.
-            input.length()?;
             pass_module_parts(input)?;
             return Ok(Extent::Module);
         }

@@ -331,7 +331,7 @@ fn the_task_works_by_itself_and_lets_go_of_the_executor_when_it_is_stopped() {
     bench.run("EXPIRE a 1");
     bench.clock.advance_ms(1000);
     bench.block_on(async {
-        let handle = Reaper::spawn(Arc::clone(&bench.executor));
+        let handle = Reaper::spawn(Arc::clone(&bench.executor), None);
         while bench.executor.statistics().expired_keys.get() == 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -372,7 +372,7 @@ fn a_job_that_waits_for_a_key_does_not_keep_the_others_waiting() {
         });
         has_begun.await.unwrap();
         bench.executor.environment().rank_wants.add(large);
-        let handle = Reaper::spawn(Arc::clone(&bench.executor));
+        let handle = Reaper::spawn(Arc::clone(&bench.executor), None);
         // Taken once the job has begun, which waits from then on.
         while bench.executor.environment().rank_wants.is_wanted() {
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::task::Poll;
 
+use bytes::Bytes;
+
 use super::state::{Connection, Ended, Queued};
 use crate::commands::Row;
 use crate::commands::flags::Flags;
+use crate::commands::scripting::{declared_flags, runs_script};
 use crate::events::EventClasses;
 use crate::server::transaction::{CommandKind, TransactionCommand};
 
@@ -46,6 +49,30 @@ impl Connection {
     /// client must not be told of a change of what it reads before it has read it.
     pub(super) fn defers_messages(&self) -> bool {
         self.session.tracking.is_some()
+    }
+
+    /// Whether CLIENT PAUSE WRITE holds back a command: a script or a function by what it declares, if
+    /// it declares anything.
+    pub(super) async fn may_write(
+        &mut self,
+        row: &'static Row,
+        arguments: &[Bytes],
+    ) -> Result<bool, Ended> {
+        if !runs_script(row) || !self.state.pause.applies(true) {
+            return Ok(is_write(row));
+        }
+        // What comes before it in the pipeline may load it.
+        self.run_calls().await?;
+        let named: Vec<Bytes> = arguments.iter().take(2).cloned().collect();
+        let read = self
+            .state
+            .executor
+            .read(self.session.database, move |context| {
+                let named = named.clone();
+                Box::pin(async move { declared_flags(context, row, &named).await })
+            });
+        let declared = read.await.ok().flatten();
+        Ok(declared.map_or(is_write(row), |flags| !flags.no_writes))
     }
 
     /// Waits while CLIENT PAUSE holds back commands of this kind.
@@ -97,7 +124,7 @@ impl Connection {
     }
 }
 
-/// Whether CLIENT PAUSE WRITE holds back a command.
-pub(super) fn is_write(row: &Row) -> bool {
+/// Whether a command may write, by its flags.
+fn is_write(row: &Row) -> bool {
     row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
 }

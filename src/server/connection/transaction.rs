@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::draining::is_write;
 use super::permission::lacks_named_keys;
 use super::state::{Connection, Ended, Queued, QueuedCommand, QueuedExec};
 use crate::commands::flags::Flags;
@@ -32,17 +31,22 @@ pub(super) enum WithinMulti {
 
 impl Connection {
     /// CLIENT PAUSE holds back what MULTI queues, too.
-    pub(super) async fn wait_to_queue(&mut self, dispatched: &Dispatch) -> Result<(), Ended> {
+    pub(super) async fn wait_to_queue(
+        &mut self,
+        dispatched: &Dispatch,
+        arguments: &[Bytes],
+    ) -> Result<(), Ended> {
         let (Dispatch::Data(row) | Dispatch::Connection(_, row)) = dispatched else {
             return Ok(());
         };
         if self.session.transaction.is_none() || row.flags.contains(Flags::NO_MULTI) {
             return Ok(());
         }
-        if self.state.pause.applies(is_write(row)) {
+        let may_write = self.may_write(row, arguments).await?;
+        if self.state.pause.applies(may_write) {
             self.run_calls().await?;
         }
-        self.wait_for_pause(is_write(row)).await
+        self.wait_for_pause(may_write).await
     }
 
     /// Queues a request for EXEC, except for the commands that are executed at once.
@@ -241,15 +245,18 @@ impl Connection {
         let runs_alone = !watched.is_empty()
             || self.transaction_may_hear_itself(&commands)
             || !self.state.monitors.is_empty();
-        let is_write = commands.iter().any(|command| is_write(command.row));
-        let waits = self.state.pause.applies(is_write);
+        let mut may_write = false;
+        for command in &commands {
+            may_write |= self.may_write(command.row, &command.arguments).await?;
+        }
+        let waits = self.state.pause.applies(may_write);
         if runs_alone || waits {
             self.run_calls().await?;
         }
         self.call_bytes += bytes;
         if waits {
             self.note_buffers();
-            self.wait_for_pause(is_write).await?;
+            self.wait_for_pause(may_write).await?;
         }
         if runs_alone || waits {
             self.put_messages().await?;

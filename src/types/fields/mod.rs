@@ -203,7 +203,7 @@ impl ReadContext<'_> {
     }
 
     /// One step of HSCAN or SSCAN: entries, and the cursor to go on from; 0 at the end. A value
-    /// that lies in metadata is answered whole, as Redis does with a listpack.
+    /// that Redis keeps in a compact encoding is answered whole, as is one that lies in metadata.
     ///
     /// # Errors
     /// When the store fails.
@@ -214,6 +214,9 @@ impl ReadContext<'_> {
         count: usize,
     ) -> Result<(u64, Vec<Entry>), StoreError> {
         if let Some(entries) = body_entries(key)? {
+            return Ok((0, entries));
+        }
+        if let Some(entries) = self.compact_fields(key).await? {
             return Ok((0, entries));
         }
         let section = row_of(key).section();

@@ -23,7 +23,7 @@ pub static KIND: ValueKind = ValueKind {
     on_put: None,
     slice: None,
     serialization: Some(Serialization {
-        reads: HashFields::reads,
+        reads: |payload| HashFields::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(context.hash_dump(key)),
         read: restorable_hash,
     }),

@@ -44,7 +44,7 @@ pub static KIND: ValueKind = ValueKind {
     on_put: None,
     slice: Some(|context, key, slice| Box::pin(context.list_sorted_slice(key, slice))),
     serialization: Some(Serialization {
-        reads: ListElements::reads,
+        reads: |payload| ListElements::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(context.list_dump(key)),
         read: restorable,
     }),

@@ -1,15 +1,17 @@
 //! The descriptor of priority queues.
 
+use crate::dump::OwnType;
 use crate::layout::{KeyRange, PoppedElement, QueuePlace, Section, priority_length};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::delegation::row_key;
 use crate::types::key::OpenKey;
-use crate::types::kind::{QueueKind, SectionKind, ValueKind};
+use crate::types::kind::{QueueKind, SectionKind, Serialization, ValueKind};
 use crate::types::ranks;
 use crate::types::runs::{ElementsRow, element_row};
 
 use super::Extreme;
+use super::dumping::restorable;
 
 /// The descriptor of priority queues.
 pub static KIND: ValueKind = ValueKind {
@@ -39,7 +41,11 @@ pub static KIND: ValueKind = ValueKind {
     }),
     on_put: None,
     slice: None,
-    serialization: None,
+    serialization: Some(Serialization {
+        reads: |payload| payload.own_type() == Some(OwnType::PriorityQueue),
+        dump: |context, key| Box::pin(context.queue_dump(key)),
+        read: restorable,
+    }),
 };
 
 impl WriteContext<'_> {

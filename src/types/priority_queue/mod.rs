@@ -16,6 +16,7 @@ use super::runs::ElementsRows;
 use rows::{QueueSlice, rows_of};
 
 mod descending;
+mod dumping;
 mod kind;
 mod rows;
 mod update;

@@ -23,7 +23,7 @@ pub static KIND: ValueKind = ValueKind {
     on_put: None,
     slice: Some(|context, key, slice| Box::pin(context.set_slice(key, slice))),
     serialization: Some(Serialization {
-        reads: SetMembers::reads,
+        reads: |payload| SetMembers::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(context.set_dump(key)),
         read: restorable_set,
     }),

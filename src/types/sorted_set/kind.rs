@@ -55,7 +55,7 @@ pub static KIND: ValueKind = ValueKind {
     on_put: None,
     slice: Some(|context, key, slice| Box::pin(context.zset_sorted_slice(key, slice))),
     serialization: Some(Serialization {
-        reads: SortedSetMembers::reads,
+        reads: |payload| SortedSetMembers::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(context.zset_dump(key)),
         read: restorable,
     }),

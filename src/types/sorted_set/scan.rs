@@ -13,7 +13,7 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn zset_all_of_small(
+    pub(in crate::types) async fn zset_all_of_small(
         &self,
         key: &OpenKey,
         most: usize,

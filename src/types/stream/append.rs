@@ -99,7 +99,7 @@ impl<'c, 't> Appending<'c, 't> {
     /// When the store fails.
     pub async fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
         let length = u64::try_from(self.length).unwrap_or(0);
-        if self.context.stream_trims(trim, self.head, length) {
+        if self.context.stream_trims(self.key, trim, self.head, length) {
             self.count();
             self.length -= self.context.stream_trim(self.key, trim).await?;
         }

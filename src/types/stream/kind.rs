@@ -38,7 +38,7 @@ pub static KIND: ValueKind = ValueKind {
     on_put: Some(|context, key| context.set_alarm(key, context.now_ms)),
     slice: None,
     serialization: Some(Serialization {
-        reads: StreamReader::reads,
+        reads: |payload| StreamReader::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(context.stream_dump(key)),
         read: restorable,
     }),

@@ -27,8 +27,10 @@ use super::pages::Pages;
 mod append;
 mod delete;
 mod dumping;
+pub mod first_nodes;
 mod group;
 mod kind;
+mod nodes;
 mod trim;
 
 pub use append::{Appending, NewId};

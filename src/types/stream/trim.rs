@@ -1,9 +1,6 @@
 //! Trimming: the oldest entries go.
 //!
-//! Redis keeps entries in nodes of up to `stream-node-max-entries`, and trims whole nodes where it is
-//! asked to trim approximately. Here a node is as many entries that were added one after the other.
-//! How many are left of the first node follows from the number of entries that were ever added and
-//! the length. So most commands that trim approximately read no entry.
+//! Where it is asked to trim approximately, whole nodes of Redis's go ([`nodes`](super::nodes)).
 
 use crate::layout::{KeyRange, Section, StreamHead, StreamId, successor};
 use crate::store::{Isolation, StoreError};
@@ -35,19 +32,6 @@ pub enum TrimTo {
     Length(u64),
     /// The entries from this id on.
     First(StreamId),
-}
-
-/// How many of the first `at_most` entries are in whole nodes, of a stream that was given `added`
-/// entries and has `length`.
-fn in_whole_nodes(added: u64, length: u64, at_most: u64, node: u64) -> u64 {
-    let gone = added.saturating_sub(length);
-    let first = node - gone % node;
-    match at_most.checked_sub(first) {
-        // The last node is as long as it is.
-        _ if at_most >= length => length,
-        None => 0,
-        Some(rest) => first + rest / node * node,
-    }
 }
 
 impl WriteContext<'_> {
@@ -122,14 +106,24 @@ impl WriteContext<'_> {
         if excess == 0 {
             return Ok(0);
         }
-        let head = self.stream_head_at(key, self.relaxed()).await?;
         let at_most = excess.min(self.approximate_limit(limit));
-        let node = self.environment.stream_node_entries();
-        Ok(in_whole_nodes(head.added, length, at_most, node))
+        // The last node is as long as it is.
+        if at_most >= length {
+            return Ok(length);
+        }
+        let head = self.stream_head_at(key, self.relaxed()).await?;
+        let gone = head.added.saturating_sub(length);
+        self.entries_in_whole_nodes(key, gone, at_most).await
     }
 
-    /// Whether trimming a stream of so many entries takes any away.
-    pub(super) fn stream_trims(&self, trim: &Trim, head: StreamHead, length: u64) -> bool {
+    /// Whether trimming a stream of so many entries may take any away.
+    pub(super) fn stream_trims(
+        &self,
+        key: &OpenKey,
+        trim: &Trim,
+        head: StreamHead,
+        length: u64,
+    ) -> bool {
         let TrimTo::Length(kept) = trim.to else {
             return true;
         };
@@ -138,8 +132,10 @@ impl WriteContext<'_> {
             return excess > 0;
         }
         let at_most = excess.min(self.approximate_limit(trim.limit));
-        let node = self.environment.stream_node_entries();
-        in_whole_nodes(head.added, length, at_most, node) > 0
+        let gone = head.added.saturating_sub(length);
+        let nodes = &self.environment.stream_first_nodes;
+        let left = nodes.entries_left(key.data(), gone);
+        at_most >= length || left.is_none_or(|left| left <= at_most)
     }
 
     fn approximate_limit(&self, limit: Option<u64>) -> u64 {

@@ -25,7 +25,7 @@ pub static KIND: ValueKind = ValueKind {
     on_put: None,
     slice: None,
     serialization: Some(Serialization {
-        reads: reads_string,
+        reads: |payload| reads_string(payload.rdb_type()),
         dump: |context, key| Box::pin(context.string_dump(key)),
         read: restorable,
     }),

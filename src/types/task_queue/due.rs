@@ -108,17 +108,9 @@ impl WriteContext<'_> {
                 TaskState::Dead => self.now_ms,
                 _ => 0,
             };
-            back.push((&due_row.value, row));
+            back.push((due_row.value.clone(), row));
         }
-        if self.environment.capabilities.single_writer {
-            // Each finds the index as the one before has left it.
-            for (id, row) in &back {
-                self.task_enter(key, id, row).await?;
-            }
-        } else {
-            let enter = back.iter().map(|(id, row)| self.task_enter(key, id, row));
-            try_join_all(enter).await?;
-        }
+        self.task_enter_all(key, &back).await?;
         if !back.is_empty() {
             self.mark_changed(key);
         }

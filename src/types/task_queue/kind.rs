@@ -3,11 +3,15 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use crate::dump::OwnType;
 use crate::layout::{Id, Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::kind::{
-    ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, ValueKind,
+    ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, Serialization,
+    ValueKind,
 };
+
+use super::dumping::restorable;
 
 const READY: u8 = TaskState::Ready as u8;
 const LEASED: u8 = TaskState::Leased as u8;
@@ -66,7 +70,11 @@ pub static KIND: ValueKind = ValueKind {
     // The alarms that the queue had are under its old name.
     on_put: Some(|context, key| context.set_alarm(key, context.now_ms)),
     slice: None,
-    serialization: None,
+    serialization: Some(Serialization {
+        reads: |payload| payload.own_type() == Some(OwnType::TaskQueue),
+        dump: |context, key| Box::pin(context.task_dump(key)),
+        read: restorable,
+    }),
 };
 
 static LOST_PLACE: EntryFault = EntryFault {

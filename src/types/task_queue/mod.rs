@@ -25,6 +25,7 @@ pub mod alarms;
 pub mod amounts;
 pub mod classes;
 pub mod due;
+mod dumping;
 pub mod index;
 mod kind;
 pub mod lease;
@@ -326,6 +327,25 @@ impl WriteContext<'_> {
         self.count_state(key, row.state, 1);
         self.transaction
             .set(&self.layout().task_key(data, id), &row.encode());
+        Ok(())
+    }
+
+    /// Does so with several tasks.
+    async fn task_enter_all(
+        &self,
+        key: &OpenKey,
+        tasks: &[(Bytes, TaskRow)],
+    ) -> Result<(), StoreError> {
+        if self.environment.capabilities.single_writer {
+            // Each finds the index as the one before has left it.
+            for (id, row) in tasks {
+                self.task_enter(key, id, row).await?;
+            }
+            return Ok(());
+        }
+        // Side by side, because on a cluster each read is a round trip.
+        let enter = tasks.iter().map(|(id, row)| self.task_enter(key, id, row));
+        try_join_all(enter).await?;
         Ok(())
     }
 

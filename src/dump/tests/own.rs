@@ -1,0 +1,165 @@
+//! Priority queues and task queues.
+
+use super::*;
+
+fn task(id: &str, index: i64) -> DumpedTask {
+    DumpedTask {
+        id: Bytes::copy_from_slice(id.as_bytes()),
+        priority: 1.0,
+        index,
+        random: 0,
+        mask: 0b01,
+        amounts: vec![2.0],
+        tries: 1,
+        tries_max: 3,
+        state: DumpedState::Ready,
+        payload: "payload".into(),
+    }
+}
+
+fn resources() -> Vec<Bytes> {
+    vec!["gb".into(), "cpu".into()]
+}
+
+fn read(payload: &Bytes) -> Result<Vec<DumpedTask>, DumpError> {
+    TaskQueueReader::new(open(payload)?)?.collect()
+}
+
+fn written(added: i64, resources: &[Bytes], tasks: &[DumpedTask]) -> Bytes {
+    let mut writer = TaskQueueWriter::new(added, resources);
+    tasks.iter().for_each(|task| writer.push(task));
+    writer.finish()
+}
+
+#[test]
+fn a_task_queue_is_read_as_it_was_written() {
+    let states = [
+        DumpedState::Ready,
+        DumpedState::Leased {
+            until_ms: 5,
+            token: u64::MAX,
+        },
+        DumpedState::Delayed { until_ms: 1 << 53 },
+        DumpedState::Dead { since_ms: 0 },
+    ];
+    let tasks: Vec<_> = (0..)
+        .zip(states)
+        .map(|(number, state)| DumpedTask {
+            state,
+            random: -number,
+            ..task(&format!("t{number}"), number)
+        })
+        .collect();
+    let payload = written(4, &resources(), &tasks);
+    assert_eq!(read(&payload), Ok(tasks));
+    assert_eq!(open(&payload).unwrap().own_type(), Some(OwnType::TaskQueue));
+}
+
+#[test]
+fn what_no_task_queue_has_is_refused() {
+    let sound = || task("a", 0);
+    let changes: [(&str, fn(&mut DumpedTask)); 12] = [
+        ("no id", |task| task.id = Bytes::new()),
+        ("a long id", |task| task.id = vec![b'i'; 513].into()),
+        ("NaN", |task| task.priority = f64::NAN),
+        ("a late index", |task| task.index = 9),
+        ("an unknown resource", |task| task.mask = 0b100),
+        ("no amount", |task| task.amounts[0] = 0.0),
+        ("less than nothing", |task| task.amounts[0] = -1.0),
+        ("an amount without end", |task| {
+            task.amounts[0] = f64::INFINITY
+        }),
+        ("NaN needed", |task| task.amounts[0] = f64::NAN),
+        ("too few amounts", |task| task.amounts.clear()),
+        ("a late time", |task| {
+            task.state = DumpedState::Dead {
+                since_ms: (1 << 53) + 1,
+            };
+        }),
+        ("no token", |task| {
+            task.state = DumpedState::Leased {
+                until_ms: 1,
+                token: 0,
+            };
+        }),
+    ];
+    assert!(read(&written(9, &resources(), &[sound()])).is_ok());
+    for (what, change) in changes {
+        let mut task = sound();
+        change(&mut task);
+        let payload = written(9, &resources(), &[task]);
+        assert_eq!(read(&payload), Err(DumpError::Format), "{what}");
+    }
+    for (what, tasks) in [
+        ("an id twice", [task("a", 0), task("a", 1)]),
+        ("ids in another order", [task("b", 0), task("a", 1)]),
+        ("a place twice", [task("a", 0), task("b", 0)]),
+    ] {
+        let payload = written(9, &resources(), &tasks);
+        assert_eq!(read(&payload), Err(DumpError::Format), "{what}");
+    }
+    let nine: Vec<Bytes> = (0..9).map(|number| format!("r{number}").into()).collect();
+    for (what, names) in [
+        ("too many resources", nine),
+        ("a resource twice", vec!["gb".into(), "gb".into()]),
+        ("a resource without a name", vec![Bytes::new()]),
+        ("a long name", vec![vec![b'r'; 65].into()]),
+    ] {
+        let payload = written(9, &names, &[sound()]);
+        assert_eq!(read(&payload), Err(DumpError::Format), "{what}");
+    }
+}
+
+#[test]
+fn what_no_priority_queue_has_is_refused() {
+    let mut writer = PriorityQueueWriter::new();
+    writer.push(DumpedPriority::Double(f64::NAN), b"a");
+    let payload = open(&writer.finish()).unwrap();
+    let read: Result<Vec<_>, _> = PriorityQueueReader::new(payload).unwrap().collect();
+    assert_eq!(read, Err(DumpError::Format));
+    // A value before any priority, and an unknown part.
+    let empty = PriorityQueueWriter::new().finish();
+    let head = &empty[..empty.len() - 11];
+    for parts in [&[5, 1, b'a', 0][..], &[9, 0], &[3, 0, 0, 0, 0, 0], &[1]] {
+        let payload = sealed(10, &[head, parts].concat());
+        let payload = open(&payload.into()).unwrap();
+        let read: Result<Vec<_>, _> = PriorityQueueReader::new(payload).unwrap().collect();
+        assert_eq!(read, Err(DumpError::Format), "{parts:?}");
+    }
+}
+
+#[test]
+fn chunks_hold_together_what_the_whole_holds() {
+    let tasks: Vec<_> = (0..100)
+        .map(|number| task(&format!("t{number:03}"), number))
+        .collect();
+    let whole = written(100, &resources(), &tasks);
+    let mut chunks = Chunks::new(open(&whole).unwrap()).unwrap();
+    assert_eq!(chunks.clone().count_left(), Ok(100));
+    let mut all = Vec::new();
+    while let Some(chunk) = chunks.next_chunk(200, 7).unwrap() {
+        let some = read(&chunk).unwrap();
+        assert!((1..=7).contains(&some.len()));
+        all.extend(some);
+    }
+    assert_eq!(all, tasks);
+}
+
+#[test]
+fn a_file_has_such_values_and_passes_over_those_of_modules() {
+    let mut writer = PriorityQueueWriter::new();
+    writer.push(DumpedPriority::Integer(1), b"value");
+    let payload = writer.finish();
+    let value = &payload[1..payload.len() - 10];
+    let mut file = [b"REDIS0010".as_slice(), &[7, 1, b'q'], value].concat();
+    let mut other = value.to_vec();
+    other[1] ^= 1;
+    file.extend([&[7, 1, b'm'], other.as_slice(), &[255]].concat());
+    file.extend(crc64(&file).to_le_bytes());
+    let mut reader = RdbReader::begin(file.as_slice(), 1_000).unwrap();
+    let mut values = Vec::new();
+    while let Some(RdbItem::Key(key)) = reader.next_item().unwrap() {
+        values.push(key.value);
+    }
+    assert_eq!(values, [RdbValue::Payload(payload), RdbValue::Module]);
+}
