@@ -4,8 +4,16 @@
 //! Two oddities of Redis are kept because clients can see them: no pattern but the empty one
 //! matches the empty text (KEYS and SCAN treat the pattern `*` apart, before they match), and
 //! the ends of a range compare as signed bytes, as `char` does on x86.
+//!
+//! To match takes time in proportion to the lengths of the text and the pattern, whatever they are. A
+//! pattern that many texts are compared with is compiled once ([`Glob`]); a single text is first
+//! compared without that ([`matches`]).
 
 use crate::limits::GLOB_STARS_MAX;
+
+mod compiled;
+
+pub use compiled::Glob;
 
 /// Whether upper and lower case of ASCII letters count as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,52 +24,64 @@ pub enum Case {
     Insensitive,
 }
 
+/// Steps for each byte of pattern and text after which [`matches`] compiles the pattern.
+const STEPS_PER_BYTE_MAX: usize = 8;
+
 /// Whether `text` matches the glob `pattern` as a whole.
 ///
-/// The work is bounded by the product of both lengths: only the last `*` is ever tried again,
-/// because if what follows it matches nowhere, a longer match of an earlier `*` cannot help.
 /// Beyond [`GLOB_STARS_MAX`] separate `*` the answer is no, as in Redis.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    let bytes = pattern.len().saturating_add(text.len());
+    let steps = bytes.saturating_mul(STEPS_PER_BYTE_MAX);
+    matches_within(pattern, text, case, steps)
+        .unwrap_or_else(|| Glob::new(pattern, case).matches(text))
+}
+
+/// Whether they match, or nothing if so many steps do not tell.
+///
+/// Only the last `*` is ever tried again, because if what follows it matches nowhere, a longer match of
+/// an earlier `*` cannot help.
+fn matches_within(pattern: &[u8], text: &[u8], case: Case, steps: usize) -> Option<bool> {
     let mut pattern_at = 0;
     let mut text_at = 0;
     let mut stars = 0;
-    // Where to go on when the present attempt fails: behind the last `*`, one byte later.
+    let mut steps = steps;
+    // Where to go on when the present attempt fails: after the last `*`, one byte later.
     let mut retry: Option<(usize, usize)> = None;
 
     while let Some(&byte) = text.get(text_at) {
         if pattern.get(pattern_at) == Some(&b'*') {
             pattern_at = skip_stars(pattern, pattern_at);
             if pattern_at == pattern.len() {
-                return true;
+                return Some(true);
             }
             stars += 1;
             if stars > GLOB_STARS_MAX {
-                return false;
+                return Some(false);
             }
             retry = Some((pattern_at, text_at));
             continue;
         }
-        match match_one(pattern, pattern_at, byte, case) {
-            Some(next) => {
-                pattern_at = next;
-                text_at += 1;
-            }
-            None => {
-                let Some((behind_star, from)) = retry else {
-                    return false;
-                };
-                pattern_at = behind_star;
-                text_at = from + 1;
-                retry = Some((behind_star, text_at));
-            }
+        let (is_match, next) = match_one(pattern, pattern_at, byte, case);
+        steps = steps.checked_sub((next - pattern_at).max(1))?;
+        if is_match {
+            pattern_at = next;
+            text_at += 1;
+        } else {
+            let Some((after_star, from)) = retry else {
+                return Some(false);
+            };
+            pattern_at = after_star;
+            text_at = from + 1;
+            retry = Some((after_star, text_at));
         }
     }
     // Every element takes exactly one byte, so a later start of the last `*` would leave even
-    // more of the pattern over. Stars take none, but only behind some text (see above).
+    // more of the pattern over. Stars take none, but only after some text (see above).
     if !text.is_empty() {
         pattern_at = skip_stars(pattern, pattern_at);
     }
-    pattern_at == pattern.len()
+    Some(pattern_at == pattern.len())
 }
 
 /// The bytes with which every text that matches `pattern` (case-sensitively) begins: where a
@@ -91,36 +111,56 @@ fn skip_stars(pattern: &[u8], at: usize) -> usize {
     at + stars
 }
 
-/// Matches `byte` with the element of the pattern at `at`; the position behind the element, or
-/// `None` when they do not match or the pattern is at its end.
-fn match_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
-    match *pattern.get(at..)? {
-        [] => None,
-        [b'?', ..] => Some(at + 1),
+/// Matches `byte` with the element of the pattern at `at`; also the position after the element. At the
+/// end of the pattern nothing matches.
+fn match_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
+    match *pattern.get(at..).unwrap_or_default() {
+        [] => (false, at),
+        [b'?', ..] => (true, at + 1),
         [b'[', ..] => {
-            let (is_match, next) = match_class(pattern, at + 1, byte, case);
-            is_match.then_some(next)
+            let mut is_match = false;
+            let (is_negated, next) = read_class(pattern, at + 1, |item| {
+                is_match |= item.contains(byte, case);
+            });
+            (is_match != is_negated, next)
         }
-        [b'\\', literal, ..] => equal(literal, byte, case).then_some(at + 2),
-        [literal, ..] => equal(literal, byte, case).then_some(at + 1),
+        [b'\\', literal, ..] => (equal(literal, byte, case), at + 2),
+        [literal, ..] => (equal(literal, byte, case), at + 1),
     }
 }
 
-/// Matches `byte` with the class whose `[` stands before `at`; also the position behind it. A
+/// What a class lists.
+enum Item {
+    /// A byte after a `\`. It compares as it is even where case does not count.
+    Escaped(u8),
+    One(u8),
+    /// The ends may stand in either order.
+    Range(u8, u8),
+}
+
+impl Item {
+    fn contains(&self, byte: u8, case: Case) -> bool {
+        match *self {
+            Item::Escaped(literal) => literal == byte,
+            Item::One(literal) => equal(literal, byte, case),
+            Item::Range(low, high) => in_range(low, high, byte, case),
+        }
+    }
+}
+
+/// Reads the class whose `[` stands before `at`: whether it is negated, and the position after it. A
 /// class that is not closed reaches to the end of the pattern.
-fn match_class(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
+fn read_class(pattern: &[u8], at: usize, mut each: impl FnMut(Item)) -> (bool, usize) {
     let mut at = at;
     let is_negated = pattern.get(at) == Some(&b'^');
     if is_negated {
         at += 1;
     }
-    let mut is_match = false;
     loop {
         match *pattern.get(at..).unwrap_or_default() {
             [] => break,
-            // An escaped byte of a class compares as it is even where case does not count.
             [b'\\', literal, ..] => {
-                is_match |= literal == byte;
+                each(Item::Escaped(literal));
                 at += 2;
             }
             [b']', ..] => {
@@ -128,16 +168,16 @@ fn match_class(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize)
                 break;
             }
             [low, b'-', high, ..] => {
-                is_match |= in_range(low, high, byte, case);
+                each(Item::Range(low, high));
                 at += 3;
             }
             [literal, ..] => {
-                is_match |= equal(literal, byte, case);
+                each(Item::One(literal));
                 at += 1;
             }
         }
     }
-    (is_match != is_negated, at)
+    (is_negated, at)
 }
 
 fn equal(literal: u8, byte: u8, case: Case) -> bool {
@@ -169,13 +209,13 @@ mod tests {
 
     #[track_caller]
     fn check(pattern: &[u8], text: &[u8], expected: bool) {
-        assert_eq!(
+        for matched in [
             matches(pattern, text, Case::Sensitive),
-            expected,
-            "{:?} and {:?}",
-            pattern.escape_ascii().to_string(),
-            text.escape_ascii().to_string()
-        );
+            Glob::new(pattern, Case::Sensitive).matches(text),
+        ] {
+            let shown = |bytes: &[u8]| format!("{:.60}", bytes.escape_ascii().to_string());
+            assert_eq!(matched, expected, "{} and {}", shown(pattern), shown(text));
+        }
     }
 
     #[test]
@@ -243,7 +283,11 @@ mod tests {
 
     #[test]
     fn case_is_ignored_on_request_except_for_escaped_class_bytes() {
-        let matches = |pattern: &[u8], text: &[u8]| matches(pattern, text, Case::Insensitive);
+        let matches = |pattern: &[u8], text: &[u8]| {
+            let compiled = Glob::new(pattern, Case::Insensitive).matches(text);
+            assert_eq!(matches(pattern, text, Case::Insensitive), compiled);
+            compiled
+        };
         assert!(matches(b"MAX*", b"maxclients"));
         assert!(matches(b"[A-C]x", b"bX"));
         assert!(matches(b"[Q]", b"q"));
@@ -259,11 +303,63 @@ mod tests {
     }
 
     #[test]
-    fn hostile_patterns_take_bounded_time() {
-        let text = b"a".repeat(20_000);
-        let mut pattern = b"a*".repeat(900);
-        pattern.push(b'b');
-        check(&pattern, &text, false);
+    fn hostile_patterns_take_time_in_proportion_to_their_lengths() {
+        let text = b"a".repeat(200_000);
+        let many = |bytes: &[u8]| bytes.repeat(100_000);
+        let began = std::time::Instant::now();
+        for pattern in [
+            [b"a*".repeat(900).as_slice(), b"b"].concat(),
+            [b"*", many(b"a").as_slice(), b"b"].concat(),
+            [b"*", many(b"a").as_slice(), b"b*"].concat(),
+            [b"*", many(b"?").as_slice(), b"b"].concat(),
+            [b"*", many(b"?").as_slice(), b"b*"].concat(),
+            [b"*", b"?".repeat(900).as_slice(), b"b*"].concat(),
+            [b"*", b"[ab]?".repeat(400).as_slice(), b"b*"].concat(),
+            [b"*[", many(b"c").as_slice(), b"]*b"].concat(),
+            [b"*[", many(b"a-c").as_slice(), b"]*b"].concat(),
+        ] {
+            check(&pattern, &text, false);
+        }
+        check(&[b"*", many(b"a").as_slice(), b"*"].concat(), &text, true);
+        check(&[b"*", many(b"a?").as_slice()].concat(), &text, true);
+        // A matcher whose time is their product takes minutes.
+        assert!(began.elapsed() < std::time::Duration::from_secs(10));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_compiled_pattern_is_the_same_pattern(
+            pattern in proptest::collection::vec(
+                proptest::sample::select(b"ab*?[]^-\\A\xe1".as_slice()), 0..24),
+            text in proptest::collection::vec(
+                proptest::sample::select(b"abA-]\xe1".as_slice()), 0..24),
+        ) {
+            for case in [Case::Sensitive, Case::Insensitive] {
+                let simple = matches_within(&pattern, &text, case, usize::MAX);
+                let compiled = Glob::new(&pattern, case).matches(&text);
+                proptest::prop_assert_eq!(simple, Some(compiled));
+            }
+        }
+
+        #[test]
+        fn a_long_part_between_stars_is_found_where_it_is(
+            part in proptest::collection::vec(
+                proptest::sample::select(b"ab?".as_slice()), 14..140),
+            text in proptest::collection::vec(
+                proptest::sample::select(b"aab".as_slice()), 0..300),
+            at in 0_usize..150,
+        ) {
+            let pattern = [b"*", part.as_slice(), b"*"].concat();
+            let mut planted = text.clone();
+            for (to, from) in planted.iter_mut().skip(at).zip(&part) {
+                *to = if *from == b'?' { *to } else { *from };
+            }
+            for text in [text, planted] {
+                let simple = matches_within(&pattern, &text, Case::Sensitive, usize::MAX);
+                let compiled = Glob::new(&pattern, Case::Sensitive).matches(&text);
+                proptest::prop_assert_eq!(simple, Some(compiled));
+            }
+        }
     }
 
     #[test]

@@ -350,6 +350,9 @@ pub const MEMORY_USAGE_SAMPLES_DEFAULT: usize = 1_000;
 
 /// Separate `*` in a glob pattern beyond which it matches nothing (Redis: nesting of 1,000).
 pub const GLOB_STARS_MAX: usize = 1_000;
+/// Elements with a `?` or a class among them, between two `*` of a glob pattern, beyond which they are only
+/// found where that does not take long (Redis looks as long as it takes).
+pub const GLOB_ELEMENTS_MAX: usize = 1_024;
 /// Bytes of the prefix under which a store holds everything of Quoin.
 pub const ROOT_PREFIX_BYTES_MAX: usize = 128;
 /// Addresses that a server listens on (Redis: `CONFIG_BINDADDR_MAX`).

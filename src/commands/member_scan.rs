@@ -4,23 +4,24 @@ use bytes::Bytes;
 
 use super::arguments::{SCAN_COUNT_DEFAULT, integer, is_word, to_usize};
 use crate::error::CommandError;
-use crate::glob::{Case, matches};
+use crate::glob::Glob;
 use crate::reply::Reply;
+use crate::types::scanning::name_pattern;
 
 /// `[MATCH pattern] [COUNT count]`.
-pub(super) struct ScanOptions<'a> {
+pub(super) struct ScanOptions {
     /// `None` matches everything.
-    pattern: Option<&'a Bytes>,
+    pattern: Option<Glob>,
     /// About how many members or fields one call looks at.
     pub(super) count: usize,
 }
 
-impl<'a> ScanOptions<'a> {
+impl ScanOptions {
     /// Reads the words after the cursor.
     ///
     /// # Errors
     /// `Syntax`; `NotAnInteger` for a count that is none.
-    pub(super) fn parse(mut options: &'a [Bytes]) -> Result<Self, CommandError> {
+    pub(super) fn parse(mut options: &[Bytes]) -> Result<Self, CommandError> {
         let mut parsed = Self {
             pattern: None,
             count: SCAN_COUNT_DEFAULT,
@@ -36,7 +37,7 @@ impl<'a> ScanOptions<'a> {
                 }
                 parsed.count = to_usize(number);
             } else if is_word(option, "match") {
-                parsed.pattern = (value.as_ref() != b"*").then_some(value);
+                parsed.pattern = name_pattern(value);
             } else {
                 return Err(CommandError::Syntax);
             }
@@ -47,8 +48,8 @@ impl<'a> ScanOptions<'a> {
 
     /// Whether a member or field is asked for.
     pub(super) fn accepts(&self, name: &[u8]) -> bool {
-        let mut pattern = self.pattern.iter();
-        pattern.all(|pattern| matches(pattern, name, Case::Sensitive))
+        let pattern = self.pattern.as_ref();
+        pattern.is_none_or(|pattern| pattern.matches(name))
     }
 }
 

@@ -8,7 +8,7 @@ use super::users;
 const DIRECTIVES: [&str; 4] = ["include", "loadmodule", "rename-command", "user"];
 
 /// What stands for a setting of Redis that Quoin has not, by the beginning of its name.
-const INSTEAD: [(&str, &str); 14] = [
+const INSTEAD: [(&str, &str); 13] = [
     (
         "appendonly",
         "every write is kept; fsync says when it is on the disk",

@@ -26,9 +26,6 @@ use crate::limits::{
     SCRIPTS_COMPILED_MAX,
 };
 
-/// Instructions between two looks whether a script is to be ended.
-const INSTRUCTIONS_PER_LOOK: u32 = 10_000;
-
 /// Lua and what it needs to run scripts.
 struct Engine<'l> {
     lua: &'l Lua,
@@ -51,7 +48,6 @@ pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
             let globals = sandbox::close(&lua, &state, redis)?;
             let scripts = &globals.scripts;
             scripts.raw_set("__redis__err__handler", &runners.handler)?;
-            state.look_every(&lua, INSTRUCTIONS_PER_LOOK)?;
             let engine = Engine {
                 lua: &lua,
                 calling: &calling,
@@ -74,7 +70,10 @@ fn open() -> Result<(Lua, Rc<State>)> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
     lua.set_memory_limit(SCRIPT_MEMORY_BYTES_MAX)?;
-    Ok((lua, Rc::new(State::default())))
+    let state = Rc::new(State::default());
+    // The functions of libraries find it there.
+    lua.set_app_data(Rc::clone(&state));
+    Ok((lua, state))
 }
 
 impl Engine<'_> {
@@ -105,8 +104,9 @@ impl Engine<'_> {
                     is_spent: self.is_spent(),
                 },
                 Order::Load(source, run) => {
-                    *self.state.run.borrow_mut() = Some(run);
-                    let result = self.load(&source);
+                    let begun = self.state.begin(self.lua, run);
+                    let begun = begun.map_err(|error| format!("ERR {error}"));
+                    let result = begun.and_then(|()| self.load(&source));
                     *self.state.run.borrow_mut() = None;
                     Event::Loaded {
                         result: result.map(|registered| registered.described),
@@ -135,8 +135,8 @@ impl Engine<'_> {
     fn run(&self, program: &Program, keys: &[Bytes], arguments: &[Bytes], run: Arc<Run>) -> End {
         self.state.is_resp3.set(false);
         self.state.json.reset();
-        *self.state.run.borrow_mut() = Some(run);
-        let end = self.run_prepared(program, keys, arguments);
+        let begun = self.state.begin(self.lua, run);
+        let end = begun.and_then(|()| self.run_prepared(program, keys, arguments));
         *self.state.run.borrow_mut() = None;
         let name = program.name();
         let end = end.unwrap_or_else(|error| {

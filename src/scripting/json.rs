@@ -24,7 +24,7 @@ pub(super) fn library(lua: &Lua, state: &Rc<State>, settings: &Rc<Settings>) -> 
         let text = encode::encode(&own, value, Meter::new(lua, &measuring))?;
         Ok(vec![Value::String(lua.create_string(text)?)])
     })?;
-    let own = Rc::clone(settings);
+    let (own, measuring) = (Rc::clone(settings), Rc::clone(state));
     put(lua, &library, "decode", move |lua, arguments| {
         let [text] = arguments else {
             return Err(expected_one());
@@ -33,7 +33,8 @@ pub(super) fn library(lua: &Lua, state: &Rc<State>, settings: &Rc<Settings>) -> 
             let got = type_name(arguments.first());
             return Err(Raise::Argument(1, format!("string expected, got {got}")));
         };
-        let value = decode::decode(lua, &own, &text.as_bytes())?;
+        let meter = Meter::new(lua, &measuring);
+        let value = decode::decode(lua, &own, &text.as_bytes(), meter)?;
         Ok(vec![value])
     })?;
     type Setting = fn(&Settings) -> &Cell<i32>;

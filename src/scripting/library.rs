@@ -1,9 +1,13 @@
 //! What the libraries of scripts are made of: functions that answer values or raise errors as
 //! functions of C do.
 
+use std::rc::Rc;
+
 use mlua::{Lua, MultiValue, Result, Table, Value};
 
 use super::raw;
+use super::state::State;
+use super::working::CALL_STEPS;
 
 /// Why a function of a library has no result.
 pub(super) enum Raise {
@@ -47,7 +51,8 @@ pub(super) fn to_results(lua: &Lua, outcome: Outcome) -> Result<MultiValue> {
     }
 }
 
-/// Puts a function into a library.
+/// Puts a function into a library. Its work is about the lengths of its arguments; what takes longer counts
+/// that itself.
 pub(super) fn put(
     lua: &Lua,
     library: &Table,
@@ -56,9 +61,22 @@ pub(super) fn put(
 ) -> Result<()> {
     let inner = lua.create_function(move |lua, arguments: MultiValue| {
         let arguments = raw::arguments(arguments)?;
+        count(lua, &arguments)?;
         to_results(lua, function(lua, &arguments))
     })?;
     library.raw_set(name, raw::raising(lua, inner)?)
+}
+
+/// Takes the steps of a call.
+fn count(lua: &Lua, arguments: &[Value]) -> Result<()> {
+    let length = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());
+    let steps = arguments.iter().map(length).sum::<usize>() + CALL_STEPS;
+    let state = lua.app_data_ref::<Rc<State>>();
+    let Some(state) = state.filter(|state| state.spend(steps)) else {
+        return Ok(());
+    };
+    let state = Rc::clone(&state);
+    state.end_if_due(lua)
 }
 
 /// What stock Lua calls a value's type, `no value` for none.

@@ -76,7 +76,12 @@ impl Machine {
                 },
                 None => Order::Poll(waker),
             };
-            running.0.resume(order)
+            run.go_on();
+            let polled = running.0.resume(order);
+            if polled.is_pending() {
+                run.wait();
+            }
+            polled
         })
         .await
     }

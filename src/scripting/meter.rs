@@ -9,15 +9,14 @@ use mlua::{Error, Lua, Result};
 use super::state::State;
 use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
 
-/// Values between two looks whether the script is to be ended.
-const VALUES_PER_LOOK: u32 = 10_000;
+/// Steps that a value takes beside its bytes.
+const VALUE_STEPS: usize = 10;
 
 /// What is built at one time.
 pub(super) struct Meter<'s> {
     lua: &'s Lua,
     state: &'s Rc<State>,
     bytes: usize,
-    values: u32,
 }
 
 impl<'s> Meter<'s> {
@@ -26,7 +25,6 @@ impl<'s> Meter<'s> {
             lua,
             state,
             bytes: 0,
-            values: 0,
         }
     }
 
@@ -46,12 +44,11 @@ impl<'s> Meter<'s> {
         if bytes > SCRIPT_MEMORY_BYTES_MAX {
             return Err(Error::MemoryError("not enough memory".to_owned()));
         }
+        let steps = VALUE_STEPS + bytes.saturating_sub(self.bytes);
         self.bytes = bytes;
-        self.values += 1;
-        if self.values < VALUES_PER_LOOK {
-            return Ok(());
+        match self.state.spend(steps) {
+            true => self.state.end_if_due(self.lua),
+            false => Ok(()),
         }
-        self.values = 0;
-        self.state.end_if_due(self.lua)
     }
 }

@@ -22,6 +22,7 @@ mod machine;
 mod meter;
 mod msgpack;
 mod numbers;
+mod patterns;
 mod random;
 mod raw;
 mod recent;
@@ -31,8 +32,11 @@ mod running;
 mod sandbox;
 mod script;
 mod state;
+mod strings;
 mod structs;
+mod tables;
 mod values;
+mod working;
 
 #[cfg(test)]
 mod tests;

@@ -36,17 +36,20 @@ pub(super) fn library(lua: &Lua, state: &Rc<State>) -> Result<Table> {
         }
         Ok(vec![Value::String(lua.create_string(bytes)?)])
     })?;
-    put(lua, &library, "unpack", |lua, arguments| {
-        unpack(lua, arguments, 0, 0, false)
+    let own = Rc::clone(state);
+    put(lua, &library, "unpack", move |lua, arguments| {
+        unpack(lua, &own, arguments, (0, 0), false)
     })?;
-    put(lua, &library, "unpack_one", |lua, arguments| {
+    let own = Rc::clone(state);
+    put(lua, &library, "unpack_one", move |lua, arguments| {
         let offset = optional(lua, arguments, 2, 0)?;
-        unpack(lua, arguments, 1, offset, true)
+        unpack(lua, &own, arguments, (1, offset), true)
     })?;
-    put(lua, &library, "unpack_limit", |lua, arguments| {
+    let own = Rc::clone(state);
+    put(lua, &library, "unpack_limit", move |lua, arguments| {
         let limit = number(lua, arguments, 2)? as i64 as i32;
         let offset = optional(lua, arguments, 3, 0)?;
-        unpack(lua, arguments, limit, offset, true)
+        unpack(lua, &own, arguments, (limit, offset), true)
     })?;
     library.raw_set("_NAME", "cmsgpack")?;
     library.raw_set("_VERSION", "lua-cmsgpack 0.4.0")?;
@@ -208,7 +211,13 @@ fn pack_table(
 
 /// Reads up to `limit` values (0: all) from an offset on. With `tells_offset` the offset behind
 /// them comes first, −1 at the end.
-fn unpack(lua: &Lua, arguments: &[Value], limit: i32, offset: i32, tells_offset: bool) -> Outcome {
+fn unpack(
+    lua: &Lua,
+    state: &Rc<State>,
+    arguments: &[Value],
+    (limit, offset): (i32, i32),
+    tells_offset: bool,
+) -> Outcome {
     let text = match arguments.first() {
         Some(value @ (Value::String(_) | Value::Number(_) | Value::Integer(_))) => {
             lua.coerce_string(value.clone())?
@@ -235,9 +244,12 @@ fn unpack(lua: &Lua, arguments: &[Value], limit: i32, offset: i32, tells_offset:
         return Err(Raise::Text(text));
     };
     let most = if most == 0 { usize::MAX } else { most };
-    let read = match reading::read(lua, rest, most)? {
+    let read = match reading::read(lua, state, rest, most)? {
         Ok(read) => read,
-        Err(broken) => return Err(raised(lua, broken)?),
+        Err(broken) => {
+            state.end_if_due(lua)?;
+            return Err(raised(lua, broken)?);
+        }
     };
     let offset = tells_offset.then(|| {
         Value::Number(match read.rest {
@@ -252,7 +264,8 @@ fn raised(lua: &Lua, broken: Broken) -> Result<Raise> {
     let at_line = |text: &str| Ok(Raise::Text(text.to_owned()));
     let as_it_is = |text: &str| Ok(Raise::Value(Value::String(lua.create_string(text)?)));
     match broken {
-        Broken::Short => at_line("Missing bytes in input."),
+        // That it is to be ended has been raised.
+        Broken::Short | Broken::Ended => at_line("Missing bytes in input."),
         Broken::Bad => at_line("Bad data format in input."),
         Broken::TooMany => at_line(
             "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)",

@@ -14,6 +14,8 @@ use std::ffi::{CStr, c_int, c_void};
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, MultiValue, Result, Table, Value};
 
+use super::working::{CALL_STEPS, Native, Working, counted, look, original, spend};
+
 /// Runs of `=` in an opening long bracket from which on a text is not parsed (CVE-2025-46819).
 const LONG_BRACKET_MAX: usize = 256;
 /// Results that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
@@ -21,9 +23,8 @@ const UNPACKED_MAX: i64 = 8_000;
 /// Arguments that are handed over one by one. Lua has room for 8,000 in a function of C, of which the
 /// bindings need some.
 const ARGUMENTS_MAX: c_int = 1_000;
-/// Items of a pattern that may make Lua's matcher call itself. Each such call takes some of the fiber's
-/// stack, which Lua 5.1 does not check.
-const PATTERN_ITEMS_MAX: usize = 2_000;
+/// Steps to compile a byte.
+const COMPILE_STEPS: usize = 10;
 /// Pieces of a text that a reader function may give to `load`: each is joined with all before it, and
 /// where the reader is a function of C nothing stops it meanwhile.
 const LOADED_PIECES_MAX: usize = 16_384;
@@ -75,9 +76,8 @@ pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
 }
 
 /// Replaces functions of `globals` by ones that keep to the rules of the sandbox.
-pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
-    type Guard = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
-    let guards: [(&str, Guard); 12] = [
+pub(super) fn guard(working: &Working<'_>, globals: &Table) -> Result<()> {
+    let guards: [(&str, Native); 14] = [
         ("collectgarbage", collect_garbage),
         ("pcall", pcall),
         ("xpcall", xpcall),
@@ -90,6 +90,8 @@ pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
         ("unpack", unpack),
         ("loadstring", load_string),
         ("load", load),
+        ("tonumber", counted),
+        ("tostring", counted),
     ];
     let next: Function = globals.raw_get("next")?;
     for (name, guard) in guards {
@@ -97,26 +99,7 @@ pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
             "pairs" => next.clone(),
             name => globals.raw_get(name)?,
         };
-        globals.raw_set(name, c_function(lua, guard, Some(original))?)?;
-    }
-    let tables: Table = globals.raw_get("table")?;
-    for (name, guard) in [
-        ("insert", refuse_protected as Guard),
-        ("foreach", on_real),
-        ("foreachi", on_real),
-    ] {
-        let original: Function = tables.raw_get(name)?;
-        tables.raw_set(name, c_function(lua, guard, Some(original))?)?;
-    }
-    let strings: Table = globals.raw_get("string")?;
-    for (name, guard) in [
-        ("find", find as Guard),
-        ("match", of_simple_pattern),
-        ("gmatch", of_simple_pattern),
-        ("gsub", of_simple_pattern),
-    ] {
-        let original: Function = strings.raw_get(name)?;
-        strings.raw_set(name, c_function(lua, guard, Some(original))?)?;
+        globals.raw_set(name, working.function(guard, Some(original))?)?;
     }
     Ok(())
 }
@@ -217,25 +200,16 @@ pub(super) fn is_read_only(table: &Table) -> Result<bool> {
     Ok(matches!(first, Value::LightUserData(found) if found.0 == mark()))
 }
 
-/// Calls the guarded function in this frame.
-unsafe fn original(state: *mut lua_State) -> c_int {
-    unsafe {
-        match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
-            Some(function) => function(state),
-            None => 0,
-        }
-    }
-}
-
-unsafe fn refuse(state: *mut lua_State, text: &CStr) -> c_int {
+/// Raises a text with the line of the caller.
+pub(super) unsafe fn refuse_text(state: *mut lua_State, text: &CStr) -> c_int {
     unsafe {
         ffi::lua_pushstring(state, text.as_ptr());
-        ffi::lua_error(state)
+        refuse_at_line(state)
     }
 }
 
 /// Raises the text at the top with the line of the caller.
-unsafe fn refuse_at_line(state: *mut lua_State) -> c_int {
+pub(super) unsafe fn refuse_at_line(state: *mut lua_State) -> c_int {
     unsafe {
         ffi::luaL_where(state, 1);
         ffi::lua_insert(state, -2);
@@ -271,39 +245,19 @@ unsafe extern "C-unwind" fn refuse_missing(state: *mut lua_State) -> c_int {
     }
 }
 
-unsafe extern "C-unwind" fn refuse_protected(state: *mut lua_State) -> c_int {
+/// Refuses to change the first argument if scripts may only read it.
+pub(super) unsafe fn refuse_if_protected(state: *mut lua_State) {
     unsafe {
         if is_protected(state, 1) {
-            return refuse(state, READ_ONLY);
+            ffi::lua_pushstring(state, READ_ONLY.as_ptr());
+            ffi::lua_error(state);
         }
-        original(state)
     }
 }
 
-/// `string.find`, whose fourth argument says that there is no pattern.
-unsafe extern "C-unwind" fn find(state: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn refuse_protected(state: *mut lua_State) -> c_int {
     unsafe {
-        if ffi::lua_toboolean(state, 4) != 0 {
-            return original(state);
-        }
-        of_simple_pattern(state)
-    }
-}
-
-/// Refuses a pattern for which Lua's matcher would need too much stack.
-unsafe extern "C-unwind" fn of_simple_pattern(state: *mut lua_State) -> c_int {
-    unsafe {
-        if ffi::lua_type(state, 2) == ffi::LUA_TSTRING {
-            let mut bytes = 0;
-            let text = ffi::lua_tolstring(state, 2, &raw mut bytes);
-            // SAFETY: Lua keeps the string as long as it is on the stack.
-            let pattern = std::slice::from_raw_parts(text.cast::<u8>(), bytes);
-            let items = pattern.iter().filter(|byte| b"*+-?()".contains(byte));
-            if items.take(PATTERN_ITEMS_MAX + 1).count() > PATTERN_ITEMS_MAX {
-                ffi::lua_pushstring(state, c"pattern too complex".as_ptr());
-                return refuse_at_line(state);
-            }
-        }
+        refuse_if_protected(state);
         original(state)
     }
 }
@@ -335,8 +289,8 @@ unsafe extern "C-unwind" fn handle(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Has the function look at the real table.
-unsafe extern "C-unwind" fn on_real(state: *mut lua_State) -> c_int {
+/// Puts the real table into the place of the first argument if scripts may only read that.
+pub(super) unsafe fn replace_by_real(state: *mut lua_State) {
     unsafe {
         if is_protected(state, 1) {
             ffi::lua_getmetatable(state, 1);
@@ -344,6 +298,13 @@ unsafe extern "C-unwind" fn on_real(state: *mut lua_State) -> c_int {
             ffi::lua_replace(state, 1);
             ffi::lua_settop(state, -2);
         }
+    }
+}
+
+/// Has the function look at the real table.
+unsafe extern "C-unwind" fn on_real(state: *mut lua_State) -> c_int {
+    unsafe {
+        replace_by_real(state);
         original(state)
     }
 }
@@ -364,7 +325,8 @@ unsafe extern "C-unwind" fn get_metatable(state: *mut lua_State) -> c_int {
 unsafe extern "C-unwind" fn collect_garbage(state: *mut lua_State) -> c_int {
     unsafe {
         note_collector_use(state, true);
-        // In this frame, so that its errors tell by which name it was called.
+        // It may look at all memory.
+        look(state);
         original(state)
     }
 }
@@ -463,6 +425,7 @@ unsafe fn load_text(state: *mut lua_State) -> c_int {
     unsafe {
         let mut length = 0;
         let text = ffi::lua_tolstring(state, 1, &raw mut length);
+        spend(state, length.saturating_mul(COMPILE_STEPS));
         let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length);
         if has_long_bracket(bytes) {
             ffi::lua_pushnil(state);
@@ -549,6 +512,7 @@ unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
                 break;
             }
             ffi::lua_concat(state, 2);
+            spend(state, CALL_STEPS + ffi::lua_objlen(state, -1));
         }
         ffi::lua_settop(state, 3);
         ffi::lua_replace(state, 1);

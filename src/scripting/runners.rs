@@ -3,9 +3,7 @@
 use mlua::{Function, Lua, Result, Value};
 
 use super::raw;
-
-/// Frames in which the line of an error is looked for.
-const FRAMES_MAX: usize = 16;
+use super::state::place_in_script;
 
 /// What runs what a machine has compiled.
 pub(super) struct Runners {
@@ -34,21 +32,7 @@ fn error_handler(lua: &Lua) -> Result<Function> {
         if matches!(error, Value::Error(_)) {
             return Ok(error);
         }
-        let place = |level| {
-            lua.inspect_stack(level, |frame| {
-                let source = frame.source();
-                let line = frame
-                    .current_line()
-                    .and_then(|line| i64::try_from(line).ok());
-                (
-                    source.source.as_deref() == Some("=[C]"),
-                    source.source.map(|source| source.into_owned()),
-                    line.unwrap_or(-1),
-                )
-            })
-        };
-        // Functions of C have no lines: what counts is who called them.
-        let found = (0..FRAMES_MAX).map_while(place).find(|(is_c, ..)| !is_c);
+        let found = place_in_script(lua);
         let table = match error {
             // A table that scripts share stays as it is.
             Value::Table(table) if !raw::is_read_only(&table)? => table,
@@ -63,7 +47,7 @@ fn error_handler(lua: &Lua) -> Result<Function> {
                 table
             }
         };
-        if let Some((_, source, line)) = found {
+        if let Some((source, line)) = found {
             table.raw_set("source", source)?;
             table.raw_set("line", line)?;
         }

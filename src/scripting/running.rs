@@ -35,6 +35,7 @@ pub struct Run {
     /// What it was called by.
     pub caller: Caller,
     since: Instant,
+    worked: Mutex<Worked>,
     /// How long it may take.
     limit: TimeLimit,
     /// When its first instruction ran: after it was compiled, or its library loaded.
@@ -43,12 +44,23 @@ pub struct Run {
     fate: AtomicU8,
 }
 
+/// How long a run has kept its thread: without the time in which it waited for the store, when the
+/// thread did other work.
+#[derive(Debug)]
+struct Worked {
+    before: Duration,
+    /// Since when it does so now. `None` while it waits.
+    since: Option<Instant>,
+}
+
 /// It has neither written nor been killed.
 const UNDECIDED: u8 = 0;
 /// It has called a command that writes, and is not killed any more.
 const WRITTEN: u8 = 1;
 /// It was killed, and writes nothing any more.
 const KILLED: u8 = 2;
+/// The server stops, and the run with it. What it has written is undone.
+const ENDED: u8 = 3;
 
 /// How long a run may take before it is ended.
 #[derive(Debug, Clone, Copy)]
@@ -63,9 +75,14 @@ pub enum TimeLimit {
 
 impl Run {
     fn new(caller: Caller, limit: TimeLimit) -> Arc<Self> {
+        let now = Instant::now();
         Arc::new(Self {
             caller,
-            since: Instant::now(),
+            since: now,
+            worked: Mutex::new(Worked {
+                before: Duration::ZERO,
+                since: Some(now),
+            }),
             limit,
             began: OnceLock::new(),
             fate: AtomicU8::new(UNDECIDED),
@@ -80,6 +97,31 @@ impl Run {
     /// How long it has run.
     pub fn elapsed(&self) -> Duration {
         self.since.elapsed()
+    }
+
+    /// How long it has run, without what it has waited for.
+    fn worked(&self) -> Duration {
+        let worked = lock(&self.worked);
+        let now = worked.since.map(|since| since.elapsed());
+        worked.before.saturating_add(now.unwrap_or_default())
+    }
+
+    /// It waits for the store from now on, until [`Self::go_on`].
+    pub(super) fn wait(&self) {
+        let mut worked = lock(&self.worked);
+        if let Some(since) = worked.since.take() {
+            worked.before = worked.before.saturating_add(since.elapsed());
+        }
+    }
+
+    /// What it has waited for is there.
+    pub(super) fn go_on(&self) {
+        lock(&self.worked).since.get_or_insert_with(Instant::now);
+    }
+
+    /// The server has ended it.
+    pub(super) fn is_ended(&self) -> bool {
+        self.fate.load(Ordering::Relaxed) == ENDED
     }
 
     /// SCRIPT KILL was called.
@@ -142,6 +184,8 @@ pub struct Scripts {
     is_enabled: AtomicBool,
     running_count: AtomicUsize,
     running: Mutex<Vec<Arc<Run>>>,
+    /// Whether runs are ended as they begin. It changes while `running` is locked.
+    are_ended: AtomicBool,
     known: Mutex<Known>,
     libraries: Mutex<Arc<Libraries>>,
 }
@@ -172,6 +216,7 @@ impl Default for Scripts {
             is_enabled: AtomicBool::new(true),
             running_count: AtomicUsize::new(0),
             running: Mutex::default(),
+            are_ended: AtomicBool::new(false),
             known: Mutex::default(),
             libraries: Mutex::default(),
         }
@@ -215,14 +260,17 @@ impl Scripts {
     pub fn begin(&self, caller: Caller, limit: TimeLimit) -> RunGuard<'_> {
         let run = Run::new(caller, limit);
         let mut running = lock(&self.running);
+        if self.are_ended.load(Ordering::Relaxed) {
+            run.fate.store(ENDED, Ordering::Relaxed);
+        }
         running.push(Arc::clone(&run));
         self.running_count.store(running.len(), Ordering::SeqCst);
         drop(running);
         RunGuard { scripts: self, run }
     }
 
-    /// A run that has taken longer than so many milliseconds; for 0 none ever has. The limit is
-    /// asked for only while something runs.
+    /// A run that has kept its thread for longer than so many milliseconds; for 0 none ever has. The limit
+    /// is asked for only while something runs.
     pub fn busy(&self, limit_ms: impl FnOnce() -> u64) -> Option<Arc<Run>> {
         if self.running_count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -232,7 +280,21 @@ impl Scripts {
             milliseconds => Duration::from_millis(milliseconds),
         };
         let running = lock(&self.running);
-        running.iter().find(|run| run.elapsed() >= limit).cloned()
+        running.iter().find(|run| run.worked() >= limit).cloned()
+    }
+
+    /// What runs.
+    pub fn under_way(&self) -> Vec<Arc<Run>> {
+        lock(&self.running).clone()
+    }
+
+    /// Ends whatever runs and will run, even what has written: its writes are undone.
+    pub fn end_all(&self) {
+        let running = lock(&self.running);
+        self.are_ended.store(true, Ordering::Relaxed);
+        for run in running.iter() {
+            run.fate.store(ENDED, Ordering::Relaxed);
+        }
     }
 
     /// Kills the scripts, or the functions, that run and have not written.

@@ -7,7 +7,8 @@ use mlua::{Function, Lua, Result, Table, Value};
 
 use super::library::{Raise, integer, put};
 use super::state::State;
-use super::{bits, json, msgpack, raw, registration, structs};
+use super::working::Working;
+use super::{bits, json, msgpack, raw, registration, strings, structs, tables};
 
 /// Globals of stock Lua that scripts do not get: they read files, write to the server's output, see
 /// the environments of other functions, or make objects whose end runs code.
@@ -66,7 +67,10 @@ impl FunctionGlobals {
 /// Replaces the machine's globals by what scripts see.
 pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Globals> {
     let globals = lua.globals();
-    raw::guard(lua, &globals)?;
+    let working = Working::new(lua, state)?;
+    raw::guard(&working, &globals)?;
+    strings::replace(&working, &globals.raw_get("string")?)?;
+    tables::replace(&working, &globals.raw_get("table")?)?;
     let seen = lua.create_table()?;
     for pair in globals.pairs::<Value, Value>() {
         let (name, value) = pair?;
@@ -94,7 +98,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
         ("redis", redis),
         ("cjson", json::library(lua, state, &state.json)?),
         ("cmsgpack", msgpack::library(lua, state)?),
-        ("struct", structs::library(lua)?),
+        ("struct", structs::library(lua, state)?),
         ("bit", bits::library(lua)?),
     ] {
         seen.raw_set(name, raw::read_only(lua, &library, None)?)?;

@@ -13,6 +13,17 @@ use super::running::Run;
 use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
 use crate::reply::Reply;
 
+/// Instructions between two looks whether a script is to be ended.
+const INSTRUCTIONS_PER_LOOK: u32 = 2_000;
+/// The same for one that uses much memory: each instruction may copy a part of it.
+const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 100;
+/// Bytes from which on a script uses much.
+const LARGE_BYTES: usize = 16 * 1024 * 1024;
+/// Steps of work outside Lua between two looks. A step is about a byte that is read or written.
+const STEPS_PER_LOOK: usize = 100_000;
+/// Frames in which a line of a script is looked for.
+const FRAMES_MAX: usize = 16;
+
 /// How a script has ended.
 #[derive(Debug, PartialEq)]
 pub enum End {
@@ -24,7 +35,7 @@ pub enum End {
     Killed(String),
     /// It took too long.
     Late,
-    /// Its run was given up, or [`Commands`](super::Commands) have ended it.
+    /// Its run was given up, [`Commands`](super::Commands) have ended it, or the server stops.
     Aborted,
 }
 
@@ -66,6 +77,10 @@ pub(super) struct State {
     /// Where the script was when it was ended: the source and the line.
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
+    /// Instructions between two looks at present.
+    looks_every: Cell<u32>,
+    /// Steps until the next look.
+    steps_left: Cell<usize>,
     /// What a library has registered, while it is loaded.
     pub(super) registered: RefCell<Option<Registered>>,
 }
@@ -94,16 +109,48 @@ impl State {
         self.look_every(lua, 1)
     }
 
-    pub(super) fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
+    /// Before a script runs.
+    pub(super) fn begin(self: &Rc<Self>, lua: &Lua, run: Arc<Run>) -> Result<()> {
+        *self.run.borrow_mut() = Some(run);
+        self.look_as_needed(lua)
+    }
+
+    /// Looks as often as the memory that is in use makes it necessary.
+    fn look_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
+        let instructions = match lua.used_memory() < LARGE_BYTES {
+            true => INSTRUCTIONS_PER_LOOK,
+            false => INSTRUCTIONS_PER_LOOK_LARGE,
+        };
+        match self.is_stopping() || self.looks_every.get() == instructions {
+            true => Ok(()),
+            false => self.look_every(lua, instructions),
+        }
+    }
+
+    fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
+        self.looks_every.set(instructions);
         let own = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(instructions);
         lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
+    }
+
+    /// Takes steps of work outside Lua. Whether it is time to look whether the script is to be ended.
+    pub(super) fn spend(&self, steps: usize) -> bool {
+        let left = self.steps_left.get().checked_sub(steps);
+        self.steps_left.set(left.unwrap_or(STEPS_PER_LOOK));
+        left.is_none()
+    }
+
+    /// The same; whether the work goes on.
+    pub(super) fn go_on_after(&self, steps: usize) -> bool {
+        !self.spend(steps) || self.due().is_none()
     }
 
     /// Why the script is to be ended, if it is.
     fn due(&self) -> Option<Stop> {
         match (self.stopping.get(), &*self.run.borrow()) {
             (Some(why), _) => Some(why),
+            (None, Some(run)) if run.is_ended() => Some(Stop::Aborted),
             (None, Some(run)) if run.is_killed() => Some(Stop::Killed),
             (None, Some(run)) if run.is_late() => Some(Stop::Late),
             _ => None,
@@ -115,17 +162,20 @@ impl State {
     /// # Errors
     /// It is ended.
     pub(super) fn end_if_due(self: &Rc<Self>, lua: &Lua) -> Result<()> {
-        match self.due() {
-            None => Ok(()),
-            Some(why) => {
-                self.stop(lua, why)?;
-                Err(ended())
-            }
+        let Some(why) = self.due() else {
+            return self.look_as_needed(lua);
+        };
+        if !self.is_stopping() {
+            let (source, line) = place_in_script(lua).unwrap_or((None, -1));
+            *self.stopped_at.borrow_mut() = Some((source.unwrap_or_default(), line));
         }
+        self.stop(lua, why)?;
+        Err(ended())
     }
 
     fn look(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
         let Some(why) = self.due() else {
+            self.look_as_needed(lua)?;
             return Ok(VmState::Continue);
         };
         if self.stopping.get().is_none() {
@@ -139,6 +189,26 @@ impl State {
         self.stop(lua, why)?;
         Err(ended())
     }
+}
+
+/// The source and the line of what a function of C was called by. Functions of C have no lines: what counts
+/// is who called them.
+pub(super) fn place_in_script(lua: &Lua) -> Option<(Option<String>, i64)> {
+    let place = |level| {
+        lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            let line = frame
+                .current_line()
+                .and_then(|line| i64::try_from(line).ok());
+            (
+                source.source.as_deref() == Some("=[C]"),
+                source.source.map(|source| source.into_owned()),
+                line.unwrap_or(-1),
+            )
+        })
+    };
+    let found = (0..FRAMES_MAX).map_while(place).find(|(is_c, ..)| !is_c);
+    found.map(|(_, source, line)| (source, line))
 }
 
 /// The error by which a script is ended, whatever it catches.

@@ -1,8 +1,12 @@
 //! `struct`: values as bytes of C, as Roberto Ierusalimschy's library in Redis has them.
 
+use std::rc::Rc;
+
 use mlua::{Lua, Result, Table, Value};
 
 use super::library::{Outcome, Raise, number, put, type_name};
+use super::meter::Meter;
+use super::state::State;
 
 /// Bytes of the largest integer (`MAXINTSIZE`).
 const INTEGER_BYTES_MAX: usize = 32;
@@ -18,9 +22,12 @@ fn wrong(text: impl Into<String>) -> Raise {
 }
 
 /// The library.
-pub(super) fn library(lua: &Lua) -> Result<Table> {
+pub(super) fn library(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     let library = lua.create_table()?;
-    put(lua, &library, "pack", pack)?;
+    let own = Rc::clone(state);
+    put(lua, &library, "pack", move |lua, arguments| {
+        pack(lua, arguments, Meter::new(lua, &own))
+    })?;
     put(lua, &library, "unpack", unpack)?;
     put(lua, &library, "size", size)?;
     Ok(library)
@@ -168,13 +175,14 @@ fn packed(lua: &Lua, arguments: &[Value], place: i32) -> Checked<f64> {
     number(lua, arguments, place)
 }
 
-fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
+fn pack(lua: &Lua, arguments: &[Value], mut meter: Meter<'_>) -> Outcome {
     let text = string_at(lua, arguments, 1)?;
     let mut format = Format::new(&text);
     let mut bytes: Vec<u8> = Vec::new();
     let mut place = 2;
     while let Some(option) = format.next() {
         let size = format.size_of(option)?;
+        meter.reach(bytes.len())?;
         let padding = format.padding(bytes.len(), option, size);
         bytes.resize(bytes.len() + padding, 0);
         match option {
@@ -208,6 +216,7 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
                     return Err(Raise::Argument(place + 1, "string too short".to_owned()));
                 };
                 place += 1;
+                meter.reach(bytes.len().saturating_add(beginning.len()))?;
                 bytes.extend_from_slice(beginning);
                 if option == b's' {
                     bytes.push(0);

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::reply::Reply;
 
+mod endless;
 mod limits;
+mod stock;
 
 /// Commands that are all answered with `+OK`.
 struct Fine;
@@ -147,7 +149,7 @@ fn what_would_need_too_much_stack_is_refused() {
             "pattern too complex",
         ),
         (
-            "return (string.rep('(', 3000)):gsub(string.rep('(', 3000), '')",
+            "return (string.rep('a', 3000)):gsub(string.rep('a-', 3000) .. 'b', '')",
             "pattern too complex",
         ),
         (
@@ -393,6 +395,51 @@ fn a_script_goes_on_when_what_it_waits_for_is_there() {
     };
     let expected = Reply::Array(vec![Reply::Integer(1), Reply::Integer(2)]);
     assert_eq!((end, polls), (End::Replied(expected, Origin::Script), 5));
+}
+
+#[test]
+fn to_wait_does_not_count_as_running() {
+    let text = Bytes::from_static(b"redis.call('A') while true do end");
+    let script = Arc::new(Script::parse(text).unwrap());
+    let scripts = Scripts::default();
+    let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
+    let mut machine = Machine::new().unwrap();
+    /// A command that is answered when it is told to be.
+    struct Later<'r>(&'r Cell<bool>);
+    impl Commands for Later<'_> {
+        fn call(&mut self, _: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
+            fiber.wait(pin!(poll_fn(|_| match self.0.get() {
+                true => Poll::Ready(Reply::OK),
+                false => Poll::Pending,
+            })))
+        }
+
+        fn check(&mut self, _: Vec<Bytes>) -> Reply {
+            Reply::OK
+        }
+    }
+    let (program, is_there) = (Program::Script(script), Cell::new(false));
+    let mut later = Later(&is_there);
+    let run = machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut later);
+    let mut run = pin!(run);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(run.as_mut().poll(&mut context).is_pending());
+    const WAITED: std::time::Duration = std::time::Duration::from_millis(200);
+    let limit_ms = || 100;
+    std::thread::sleep(WAITED);
+    assert!(guard.run().elapsed() >= WAITED);
+    assert!(scripts.busy(limit_ms).is_none());
+    is_there.set(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while scripts.busy(limit_ms).is_none() {
+                std::thread::yield_now();
+            }
+            scripts.kill(false).unwrap();
+        });
+        let end = run.as_mut().poll(&mut context);
+        assert!(matches!(end, Poll::Ready(End::Killed(_))), "{end:?}");
+    });
 }
 
 #[test]

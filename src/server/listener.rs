@@ -1,32 +1,42 @@
 //! Listening: accepts connections until the server stops.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::addresses::{Addresses, Listener};
 use super::admission::Admission;
 use super::error::ServerError;
 use super::sampler;
+use super::signals;
 use super::state::ServerState;
 use super::supervisor;
 use crate::config::{Settings, StoreKind, note_server, remove_note};
 use crate::fatal_panic::vital;
+use crate::scripting::{Run, Scripts};
 use crate::version;
 
-/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then connections have the time of the setting
-/// `shutdown-timeout` to finish their current commands.
+/// Between two looks whether the scripts that a shutdown waits for have ended.
+const SCRIPTS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// Time in which connections answer the scripts that a shutdown has ended.
+const ENDED_SCRIPTS_ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then scripts and connections have the time of the setting
+/// `shutdown-timeout` to finish what is under way. A second signal ends the process at once.
 pub(super) async fn serve(
     state: Arc<ServerState>,
     addresses: Addresses,
 ) -> Result<(), ServerError> {
     let listeners = addresses.listen()?;
-    let note = Note::write(&state);
+    let _note = Note::write(&state);
     // Before the announcement: its reader may stop the server at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    signals::exit_at_second()?;
     announce(&state, &listeners);
     supervisor::note_ready();
     let mut accepting = JoinSet::new();
@@ -43,13 +53,29 @@ pub(super) async fn serve(
         () = state.shutdown.begun() => tracing::info!("SHUTDOWN: shutting down"),
     }
     supervisor::note_stopping();
-    state.shutdown.begin();
     let limit = Duration::from_secs(state.config.shutdown_timeout_s().into());
-    let all_done = async { while accepting.join_next().await.is_some() {} };
-    if tokio::time::timeout(limit, all_done).await.is_err() {
+    let deadline = Instant::now() + limit;
+    let scripts = &state.executor.environment().scripts;
+    // Clients are served meanwhile: they may end a script by SCRIPT KILL or SHUTDOWN NOSAVE.
+    tokio::select! {
+        biased;
+        () = state.shutdown.begun() => {}
+        () = end_of(scripts) => {}
+        () = tokio::time::sleep_until(deadline) => end(scripts, limit),
+    }
+    state.shutdown.begin();
+    let mut all_done = pin!(async { while accepting.join_next().await.is_some() {} });
+    if tokio::time::timeout_at(deadline, &mut all_done)
+        .await
+        .is_ok()
+    {
+        return Ok(());
+    }
+    end(scripts, limit);
+    let deadline = Instant::now() + ENDED_SCRIPTS_ANSWER_MAX;
+    if tokio::time::timeout_at(deadline, all_done).await.is_err() {
         tracing::warn!("connections were still busy after {} s", limit.as_secs());
     }
-    drop(note);
     Ok(())
 }
 
@@ -76,6 +102,26 @@ impl Drop for Note {
     fn drop(&mut self) {
         remove_note(&self.0);
     }
+}
+
+/// When the scripts that run now have ended.
+async fn end_of(scripts: &Scripts) {
+    let awaited = scripts.under_way();
+    let is_awaited = |run: &Arc<Run>| awaited.iter().any(|one| Arc::ptr_eq(one, run));
+    while scripts.under_way().iter().any(is_awaited) {
+        tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
+    }
+}
+
+/// Ends the scripts that have run for all of the time that a shutdown leaves them.
+fn end(scripts: &Scripts, limit: Duration) {
+    if !scripts.under_way().is_empty() {
+        let seconds = limit.as_secs();
+        tracing::warn!(
+            "scripts still ran after {seconds} s: they are ended, and nothing of them is kept"
+        );
+    }
+    scripts.end_all();
 }
 
 /// Logs where the server listens, where it stores data, and how to stop it.

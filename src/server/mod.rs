@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! mod (starts and stops all)
-//! listener                    metrics        signals
+//! listener                    metrics
+//! signals
 //! admission
 //! connection                  sampler
 //! connection_commands         eviction       dispatch

@@ -1,7 +1,11 @@
-//! SIGHUP: what can be read again is read again. It never ends the server.
+//! Signals. At SIGHUP, what can be read again is read again; it never ends the server. A second SIGTERM or
+//! SIGINT ends the process at once.
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,6 +23,43 @@ pub(super) fn ignore_hangup() {
     #[allow(unsafe_code)]
     unsafe {
         libc::signal(libc::SIGHUP, libc::SIG_IGN);
+    }
+}
+
+/// Milliseconds between two signals that count as two: `timeout` and terminals may send one twice.
+const SIGNALS_APART_MS: u64 = 100;
+/// The exit code after a second signal, as in Redis.
+const SECOND_SIGNAL_EXIT_CODE: i32 = 1;
+
+/// From now on a second SIGTERM or SIGINT ends the process, whatever its threads do. What was acknowledged
+/// is in the store.
+pub(super) fn exit_at_second() -> io::Result<()> {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: what runs in the handler is an atomic, the clock, `write` and `_exit`.
+        #[allow(unsafe_code)]
+        unsafe {
+            signal_hook_registry::register(signal, note_end_signal)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs in a signal's handler.
+fn note_end_signal() {
+    /// When the first came, in milliseconds of a clock that does not stand at 0.
+    static FIRST_MS: AtomicU64 = AtomicU64::new(0);
+    const LINE: &[u8] = b"a second signal to stop: the process ends at once. What was acknowledged is in the store\n";
+    let now = clock_gettime(ClockId::Monotonic);
+    let now_ms = now.tv_sec.cast_unsigned() * 1_000 + now.tv_nsec.cast_unsigned() / 1_000_000;
+    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+    let first = FIRST_MS.compare_exchange(0, now_ms, success, failure);
+    if first.is_err_and(|first_ms| now_ms >= first_ms + SIGNALS_APART_MS) {
+        // SAFETY: both may be called in a handler, and the line outlives the call.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::write(libc::STDERR_FILENO, LINE.as_ptr().cast(), LINE.len());
+            libc::_exit(SECOND_SIGNAL_EXIT_CODE);
+        }
     }
 }
 

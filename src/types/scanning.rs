@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::glob::{Case, matches};
+use crate::glob::{Case, Glob};
 use crate::layout::{DecodeError, Id, KeysRow, Meta, ValueType, decode_length};
 use crate::store::{KeyValue, StoreError};
 
@@ -170,19 +170,19 @@ pub struct ScanQuery {
     /// Keys to look at.
     pub count: usize,
     /// Names to return; `None` is all.
-    pub pattern: Option<Bytes>,
+    pub pattern: Option<Glob>,
     /// Types to return.
     pub types: TypeFilter,
 }
 
 /// A glob pattern for names; `None` where it lets all of them through (`*`, which by itself
 /// would not match the empty name).
-pub fn name_pattern(pattern: &Bytes) -> Option<Bytes> {
-    (pattern.as_ref() != b"*").then(|| pattern.clone())
+pub fn name_pattern(pattern: &[u8]) -> Option<Glob> {
+    (pattern != b"*").then(|| Glob::new(pattern, Case::Sensitive))
 }
 
-fn is_match(pattern: Option<&Bytes>, name: &[u8]) -> bool {
-    pattern.is_none_or(|pattern| matches(pattern, name, Case::Sensitive))
+fn is_match(pattern: Option<&Glob>, name: &[u8]) -> bool {
+    pattern.is_none_or(|pattern| pattern.matches(name))
 }
 
 impl ReadContext<'_> {
@@ -227,7 +227,7 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn matching_keys(&self, pattern: Option<&Bytes>) -> Result<Vec<Bytes>, StoreError> {
+    pub async fn matching_keys(&self, pattern: Option<&Glob>) -> Result<Vec<Bytes>, StoreError> {
         let mut scan = KeyScan::new(self, self.namespace().await?, 0, 0);
         let mut names = Vec::new();
         while let Some(found) = scan.next_visible().await? {

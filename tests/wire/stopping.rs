@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::server::{PATIENCE, Server, Socket, is_on_foundationdb, request, wait_until};
 
@@ -174,4 +175,118 @@ fn a_client_that_waits_does_not_hold_up_the_end() {
     });
     server.signal("TERM");
     assert!(server.wait().success());
+}
+
+/// A server whose clients wait for a script that never ends.
+struct Spinning {
+    folder: tempfile::TempDir,
+    server: Server,
+    running: Socket,
+    probe: Socket,
+}
+
+/// Runs until it is ended, after it has written.
+const WRITES_AND_SPINS: &str = "redis.call('RPUSH', KEYS[1], 'x') while true do end";
+/// The same, where Lua runs no instruction.
+const SPINS_IN_C: &str = "return string.find(('a'):rep(60), ('a*'):rep(20) .. 'b')";
+
+impl Spinning {
+    fn start(script: &str, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = [&["--busy-reply-threshold", "50"], flags].concat();
+        let server = Server::start_in(folder.path(), &flags).unwrap();
+        let mut running = server.connect();
+        running.send(request(&["EVAL", script, "1", "list"]));
+        let mut spinning = Self {
+            probe: server.connect(),
+            folder,
+            server,
+            running,
+        };
+        wait_until("the server is busy", || spinning.is_busy());
+        spinning
+    }
+
+    fn is_busy(&mut self) -> bool {
+        self.probe.run("PING").starts_with("-BUSY Redis is busy")
+    }
+
+    /// The server ends soon, and what the script has written is not there.
+    fn ends_without_a_trace(mut self) {
+        assert!(self.server.wait().success(), "{}", self.server.log());
+        let again = Server::start_in(self.folder.path(), &[]).unwrap();
+        assert_eq!(again.connect().run("EXISTS list"), ":0\r\n");
+    }
+}
+
+#[test]
+fn of_a_busy_server_shutdown_nosave_is_the_end() {
+    for script in ["while true do end", WRITES_AND_SPINS, SPINS_IN_C] {
+        let mut spinning = Spinning::start(script, &["--shutdown-timeout", "600"]);
+        for line in ["SHUTDOWN", "SHUTDOWN SAVE", "SHUTDOWN NOW FORCE"] {
+            let busy = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
+                        NOSAVE.\r\n";
+            assert_eq!(spinning.probe.run(line), busy, "{line}");
+        }
+        spinning.probe.send("SHUTDOWN NOSAVE\r\n");
+        assert_eq!(spinning.probe.rest(), "");
+        spinning.ends_without_a_trace();
+    }
+}
+
+#[test]
+fn a_signal_waits_for_scripts_while_clients_are_served() {
+    for name in ["TERM", "INT"] {
+        let mut spinning = Spinning::start("while true do end", &["--shutdown-timeout", "600"]);
+        spinning.server.signal(name);
+        wait_until("it is logged", || {
+            spinning.server.log().contains("shutting down")
+        });
+        // Whoever comes now can end the script, and is told how.
+        spinning.probe = spinning.server.connect();
+        assert!(spinning.is_busy());
+        assert!(spinning.server.ending().is_none());
+        assert_eq!(spinning.probe.run("SCRIPT KILL"), "+OK\r\n");
+        assert!(
+            spinning
+                .running
+                .reply()
+                .starts_with("-ERR Script killed by user")
+        );
+        spinning.ends_without_a_trace();
+    }
+}
+
+#[test]
+fn a_script_that_outlives_the_time_of_a_shutdown_is_ended() {
+    for script in [WRITES_AND_SPINS, SPINS_IN_C] {
+        let spinning = Spinning::start(script, &["--shutdown-timeout", "1"]);
+        spinning.server.signal("TERM");
+        spinning.ends_without_a_trace();
+    }
+}
+
+#[test]
+fn after_a_signal_shutdown_nosave_is_the_end() {
+    let mut spinning = Spinning::start(WRITES_AND_SPINS, &["--shutdown-timeout", "600"]);
+    spinning.server.signal("TERM");
+    spinning.probe.send("SHUTDOWN NOSAVE\r\n");
+    spinning.ends_without_a_trace();
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
+        let mut spinning = Spinning::start(WRITES_AND_SPINS, &["--shutdown-timeout", "600"]);
+        spinning.server.signal(first);
+        wait_until("it is logged", || {
+            spinning.server.log().contains("shutting down")
+        });
+        // Some send each signal twice.
+        std::thread::sleep(Duration::from_millis(150));
+        spinning.server.signal(second);
+        assert_eq!(spinning.server.wait().code(), Some(1));
+        let again = Server::start_in(spinning.folder.path(), &[]).unwrap();
+        assert_eq!(again.connect().run("EXISTS list"), ":0\r\n");
+    }
 }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::commands::testing::Bench;
+use crate::commands::testing::{Bench, call};
 use crate::error::CommandError;
 use crate::layout::Space;
 use crate::reply::Reply;
-use crate::store::faults::{Fault, FaultPoint};
+use crate::store::faults::{Fault, FaultPoint, OptimisticStore};
 use crate::store::{Isolation, RangeQuery};
 use crate::types::signals::{ChannelKind, Message, Subscribers};
 
@@ -332,4 +332,38 @@ fn a_set_is_sorted_for_a_script_whatever_it_is_sorted_by() {
         let script = "return redis.call('SORT_RO', KEYS[1], 'BY', 'nosort')";
         assert_eq!(run(&bench, &[command, script, "1", "s"]), expected);
     }
+}
+
+/// While the store does not answer, a script that waits for it keeps no client from being served, and goes
+/// on afterwards.
+#[test]
+fn a_script_that_waits_for_a_stalled_store_keeps_nobody_busy() {
+    const BUSY_MS: u64 = 100;
+    let mut stalling = None;
+    let bench = Bench::with(|store| {
+        let store = Arc::new(OptimisticStore::new(store));
+        stalling = Some(Arc::clone(&store));
+        store
+    });
+    let store = stalling.unwrap();
+    let executor = &bench.executor;
+    let scripts = &executor.environment().scripts;
+    let script = "for i = 1, 1000 do redis.call('INCR', KEYS[1] .. i) end return 'done'";
+    let replies = bench.block_on(async {
+        let words: [&[u8]; 4] = [b"EVAL", script.as_bytes(), b"1", b"key"];
+        let submitted = executor.submit(vec![call(0, &words)]);
+        let stalled = async {
+            while scripts.under_way().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            store.pause(true);
+            tokio::time::sleep(Duration::from_millis(3 * BUSY_MS)).await;
+            let [run] = scripts.under_way().try_into().unwrap();
+            assert!(run.elapsed() >= Duration::from_millis(3 * BUSY_MS));
+            assert!(scripts.busy(|| BUSY_MS).is_none());
+            store.pause(false);
+        };
+        tokio::join!(submitted, stalled).0.unwrap().replies
+    });
+    assert_eq!(replies, [text("done")]);
 }

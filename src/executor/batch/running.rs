@@ -10,7 +10,7 @@ use super::looks::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::commands::flags::Flags;
-use crate::commands::scripting::needs_room;
+use crate::commands::scripting::declared_flags;
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::executor::waiters::Waiter;
@@ -19,10 +19,10 @@ use crate::limits::{
     TRANSACTION_REPLY_BYTES_MAX,
 };
 use crate::reply::Reply;
+use crate::scripting::ScriptFlags;
 use crate::store::{Growth, StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
 use crate::types::tracking::Origin;
-use crate::types::unit::AnyUnit;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -437,8 +437,10 @@ async fn refusal_of_exec(
             _ if invocation.row.flags.contains(Flags::DENYOOM) => true,
             // On a full disk, what they add is counted.
             Growth::AtBound => {
-                let needs = needs_room(AnyUnit::Write(unit), invocation).await;
-                call::check(needs)?.unwrap_or(false)
+                let context = unit.read_context(invocation.database);
+                let flags = declared_flags(&context, invocation.row, &invocation.arguments).await;
+                let flags = call::check(flags)?.ok().flatten();
+                flags.is_some_and(ScriptFlags::need_room)
             }
             _ => false,
         };

@@ -4,10 +4,16 @@ use mlua::{Lua, Value};
 
 use crate::scripting::json_settings::{Invalid, NESTING_MAX, Settings, null};
 use crate::scripting::library::Raise;
+use crate::scripting::meter::Meter;
 use crate::scripting::numbers::strtod;
 
 /// Reads JSON.
-pub(super) fn decode(lua: &Lua, settings: &Settings, text: &[u8]) -> Result<Value, Raise> {
+pub(super) fn decode(
+    lua: &Lua,
+    settings: &Settings,
+    text: &[u8],
+    meter: Meter<'_>,
+) -> Result<Value, Raise> {
     if let [first, second, ..] = text
         && (*first == 0 || *second == 0)
     {
@@ -20,6 +26,7 @@ pub(super) fn decode(lua: &Lua, settings: &Settings, text: &[u8]) -> Result<Valu
         text,
         at: 0,
         depth: 0,
+        meter,
     };
     let (token, place) = decoder.next();
     let value = decoder.value(token, place)?;
@@ -35,6 +42,7 @@ struct Decoder<'t> {
     text: &'t [u8],
     at: usize,
     depth: i32,
+    meter: Meter<'t>,
 }
 
 enum Token {
@@ -245,6 +253,7 @@ impl Decoder<'_> {
     }
 
     fn value(&mut self, token: Token, place: usize) -> Result<Value, Raise> {
+        self.meter.reach(self.at)?;
         Ok(match token {
             Token::String(text) => Value::String(self.lua.create_string(text)?),
             Token::Number(number) => Value::Number(number),

@@ -10,6 +10,8 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use mlua::{Lua, MultiValue, Result};
 
+use crate::scripting::state::State;
+
 /// Tables within tables that are read: as many as there is room for on Lua's stack where each takes two
 /// places, as in Redis.
 const DEPTH_MAX: usize = 3_990;
@@ -17,6 +19,8 @@ const DEPTH_MAX: usize = 3_990;
 const RESULTS_MAX: usize = 7_900;
 /// Places on Lua's stack for a table, a name and a value.
 const PLACES: c_int = 3;
+/// Steps that a value takes.
+const VALUE_STEPS: usize = 10;
 /// Items that a table gets room for before they are read. The bytes may promise any number.
 const ROOM_MAX: usize = 64;
 
@@ -30,6 +34,8 @@ pub(super) enum Broken {
     TooMany,
     /// Nor for so many arrays within each other.
     TooDeep,
+    /// The script is to be ended.
+    Ended,
     /// A map has a name that no table of Lua can have.
     NameNil,
     NameNan,
@@ -48,10 +54,11 @@ pub(super) struct Values {
 /// Lua's: no memory.
 pub(super) fn read(
     lua: &Lua,
+    state: &State,
     bytes: &[u8],
     most: usize,
 ) -> Result<std::result::Result<Values, Broken>> {
-    let mut reader = Reader { bytes };
+    let mut reader = Reader { bytes, state };
     let mut outcome = Ok(());
     let (own, told) = (&mut reader, &mut outcome);
     // SAFETY: what is left on the stack are the values.
@@ -69,6 +76,7 @@ pub(super) fn read(
 
 struct Reader<'b> {
     bytes: &'b [u8],
+    state: &'b State,
 }
 
 type Read<T> = std::result::Result<T, Broken>;
@@ -112,6 +120,9 @@ impl<'b> Reader<'b> {
 
     /// Pushes a value.
     unsafe fn value(&mut self, state: *mut lua_State, depth: usize) -> Read<()> {
+        if !self.state.go_on_after(VALUE_STEPS) {
+            return Err(Broken::Ended);
+        }
         let kind = self.unsigned(1)? as u8;
         unsafe {
             if ffi::lua_checkstack(state, PLACES) == 0 || depth > DEPTH_MAX {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::commands::arguments::{is_word, rest};
+use crate::commands::scripting;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::audit::log_change;
@@ -10,8 +11,8 @@ use crate::server::session::Session;
 use crate::server::state::ServerState;
 
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Everything that was acknowledged is in the
-/// store already, so the options make no difference. A shutdown cannot be aborted: the connections
-/// close at once.
+/// store already, so the options make no difference, except that as in Redis only NOSAVE stops a server that
+/// a script keeps busy: it ends the script. A shutdown cannot be aborted: the connections close at once.
 pub(super) fn shutdown(
     arguments: &[Bytes],
     session: &mut Session,
@@ -30,6 +31,13 @@ pub(super) fn shutdown(
     }
     if has("abort") {
         return Err(CommandError::text("ERR No shutdown in progress."));
+    }
+    let scripts = &state.executor.environment().scripts;
+    if let Some(run) = scripts.busy(|| state.config.busy_reply_threshold_ms()) {
+        if !has("nosave") {
+            return Err(scripting::busy(run.caller.is_function()));
+        }
+        scripts.end_all();
     }
     log_change(arguments, session);
     state.shutdown.begin();

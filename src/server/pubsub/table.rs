@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::glob::{self, Case};
+use crate::glob::{self, Case, Glob};
 use crate::server::clients::{ClientRecord, Scope};
 use crate::sparse::Sparse;
 use crate::types::signals::ChannelKind;
@@ -103,8 +103,10 @@ impl Table {
     }
 
     pub(super) fn channels(&self, kind: ChannelKind, pattern: Option<&[u8]>) -> Vec<Bytes> {
+        let pattern = pattern.map(|pattern| Glob::new(pattern, Case::Sensitive));
         let is_asked_for = |channel: &&Bytes| {
-            pattern.is_none_or(|pattern| glob::matches(pattern, channel, Case::Sensitive))
+            let pattern = pattern.as_ref();
+            pattern.is_none_or(|pattern| pattern.matches(channel))
         };
         self.by_channel(kind)
             .keys()

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use self::operation::{KeyRange, Operation};
 use crate::limits;
@@ -32,6 +33,7 @@ pub(super) const HISTORY_COMMITS_MAX: usize = 10_000;
 pub struct OptimisticStore<S> {
     inner: S,
     history: Mutex<History>,
+    is_paused: watch::Sender<bool>,
 }
 
 /// What the last commits wrote.
@@ -87,29 +89,39 @@ fn now<T: Unpin>(mut future: StoreFuture<'_, T>) -> Result<T, StoreError> {
     }
 }
 
-/// Gives a result at the second poll, so that other tasks run in between.
-fn later<'t, T: 't>(answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
-    StoreFuture::Pending(Box::pin(async move {
-        let mut is_first = true;
-        std::future::poll_fn(|context| {
-            if std::mem::take(&mut is_first) {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            Poll::Ready(())
-        })
-        .await;
-        answer
-    }))
-}
-
 impl<S: Store> OptimisticStore<S> {
     /// Makes `inner` behave like a cluster.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
             history: Mutex::default(),
+            is_paused: watch::Sender::new(false),
         }
+    }
+
+    /// From now on nothing is answered, as if the cluster had stalled, or what waits is answered.
+    pub fn pause(&self, is_paused: bool) {
+        self.is_paused.send_replace(is_paused);
+    }
+
+    /// Gives a result at the second poll, so that other tasks run in between, and not while the store is
+    /// paused.
+    fn later<'t, T: 't>(&self, answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
+        let mut is_paused = self.is_paused.subscribe();
+        StoreFuture::Pending(Box::pin(async move {
+            let mut is_first = true;
+            std::future::poll_fn(|context| {
+                if std::mem::take(&mut is_first) {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(())
+            })
+            .await;
+            // It fails where the store is gone.
+            let _ = is_paused.wait_for(|is_paused| !is_paused).await;
+            answer
+        }))
     }
 
     /// The store below.
@@ -200,11 +212,12 @@ impl<S: Store> OptimisticTransaction<'_, S> {
 
 impl<S: Store> BaseTransaction for OptimisticTransaction<'_, S> {
     fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>> {
-        later(now(self.snapshot.get(key, Isolation::Snapshot)))
+        let found = now(self.snapshot.get(key, Isolation::Snapshot));
+        self.store.later(found)
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        later(now(self.snapshot.get_range(query)))
+        self.store.later(now(self.snapshot.get_range(query)))
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
@@ -250,7 +263,8 @@ impl<S: Store> BaseTransaction for OptimisticTransaction<'_, S> {
     where
         Self: 't,
     {
-        later(self.finish())
+        let store = self.store;
+        store.later(self.finish())
     }
 }
 
@@ -277,7 +291,7 @@ impl<S: Store> Store for OptimisticStore<S> {
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
-        later(now(self.inner.watch(key)))
+        self.later(now(self.inner.watch(key)))
     }
 
     fn disk_bytes(&self) -> Option<u64> {

@@ -1,0 +1,122 @@
+//! Functions of C whose work counts. Lua's hook sees only instructions of Lua, and one of them may call what
+//! takes long: so that takes steps, and looks now and then whether the script is to be ended.
+//!
+//! Each function has three values with it: the function of stock Lua that it stands for, the state, and what
+//! looks.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use mlua::ffi::{self, lua_State};
+use mlua::{Function, LightUserData, Lua, Result};
+
+use super::state::State;
+
+/// Steps that a call takes at least.
+pub(super) const CALL_STEPS: usize = 20;
+/// The place of the state among a function's values, before what looks.
+const STATE: c_int = 2;
+
+/// A function of C.
+pub(super) type Native = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
+
+/// Makes such functions.
+pub(super) struct Working<'l> {
+    lua: &'l Lua,
+    state: LightUserData,
+    look: Function,
+}
+
+impl<'l> Working<'l> {
+    /// `state` outlives what Lua runs: the hook holds it.
+    pub(super) fn new(lua: &'l Lua, state: &Rc<State>) -> Result<Self> {
+        let own = Rc::clone(state);
+        Ok(Self {
+            lua,
+            state: LightUserData(Rc::as_ptr(state).cast_mut().cast()),
+            look: lua.create_function(move |lua, ()| own.end_if_due(lua))?,
+        })
+    }
+
+    /// One that stands for `original`.
+    pub(super) fn function(&self, native: Native, original: Option<Function>) -> Result<Function> {
+        let values = (original, self.state, self.look.clone());
+        // SAFETY: the values on the stack become the closure's.
+        unsafe {
+            self.lua.exec_raw(values, |state| {
+                ffi::lua_pushcclosure(state, native, 3);
+            })
+        }
+    }
+}
+
+/// Calls the function of stock Lua in this frame, so that its errors tell by which name it was called.
+pub(super) unsafe fn original(state: *mut lua_State) -> c_int {
+    unsafe {
+        match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
+            Some(function) => function(state),
+            None => 0,
+        }
+    }
+}
+
+/// What the function counts by, of which it is the value of this number.
+pub(super) unsafe fn state_at<'s>(state: *mut lua_State, place: c_int) -> &'s State {
+    unsafe {
+        let own = ffi::lua_touserdata(state, ffi::lua_upvalueindex(place));
+        &*own.cast_const().cast::<State>()
+    }
+}
+
+/// Pushes the function's two values for counting.
+pub(super) unsafe fn push_own(state: *mut lua_State) {
+    unsafe {
+        ffi::lua_pushvalue(state, ffi::lua_upvalueindex(STATE));
+        ffi::lua_pushvalue(state, ffi::lua_upvalueindex(STATE + 1));
+    }
+}
+
+/// The state of a function of [`Working::function`].
+pub(super) unsafe fn own_state<'s>(state: *mut lua_State) -> &'s State {
+    unsafe { state_at(state, STATE) }
+}
+
+/// Raises what ends the script, if it is to be ended. What looks is the function's value of this number.
+pub(super) unsafe fn look_at(state: *mut lua_State, place: c_int) {
+    unsafe {
+        ffi::lua_pushvalue(state, ffi::lua_upvalueindex(place));
+        ffi::lua_call(state, 0, 0);
+    }
+}
+
+/// Raises what ends the script, if it is to be ended.
+pub(super) unsafe fn look(state: *mut lua_State) {
+    unsafe { look_at(state, STATE + 1) }
+}
+
+/// Takes steps, and raises what ends the script if that is due.
+pub(super) unsafe fn spend(state: *mut lua_State, steps: usize) {
+    unsafe {
+        if own_state(state).spend(steps) {
+            look(state);
+        }
+    }
+}
+
+/// The function of stock Lua, whose work is about the lengths of its arguments and of its result.
+pub(super) unsafe extern "C-unwind" fn counted(state: *mut lua_State) -> c_int {
+    unsafe {
+        let length = |place| match ffi::lua_type(state, place) {
+            ffi::LUA_TSTRING | ffi::LUA_TTABLE => ffi::lua_objlen(state, place),
+            _ => 0,
+        };
+        let lengths: usize = (1..=ffi::lua_gettop(state)).map(length).sum();
+        spend(state, lengths.saturating_add(CALL_STEPS));
+        let results = original(state);
+        if results > 0 && ffi::lua_type(state, -1) == ffi::LUA_TSTRING {
+            spend(state, ffi::lua_objlen(state, -1));
+        }
+        results
+    }
+}
