@@ -143,8 +143,10 @@ pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
 /// Places that a table keeps however few entries it has.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
 
-/// Databases that SELECT reaches (Redis's default).
+/// Databases that SELECT reaches, unless the setting `databases` says otherwise (Redis's default).
 pub const DATABASES: u32 = 16;
+/// The most that the setting may say. Background work looks at each.
+pub const DATABASES_MAX: u32 = 1_024;
 
 /// Reply bytes of one submission after which the rest waits until these are on the wire. Fewer where
 /// there are many clients: all of them together take an eighth of `maxmemory-clients`.

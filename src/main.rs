@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use quoin::backup;
 use quoin::cli::{self, Invocation};
 use quoin::compact;
-use quoin::config::LoadedSettings;
+use quoin::config::{ConfigError, LoadedSettings};
 use quoin::doctor;
 use quoin::export;
 use quoin::import;
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     match cli::parse(std::env::args_os(), std::env::vars_os()) {
         Ok(Invocation::Run(loaded)) => serve(loaded),
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
+        Ok(Invocation::Translate(error)) => translate(&error),
         Ok(Invocation::Doctor(loaded, options, beside)) => doctor(&loaded, options, &beside),
         Ok(Invocation::Backup(loaded, options)) => report(backup::make(&loaded, &options)),
         Ok(Invocation::Restore(options)) => report(backup::restore(&options)),
@@ -33,6 +34,15 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Prints the settings of a redis.conf as a settings file, and why they are not taken as they are.
+fn translate(error: &ConfigError) -> ExitCode {
+    if let ConfigError::RedisConf { toml, .. } = error {
+        print(toml);
+    }
+    let _ = writeln!(std::io::stderr(), "quoin: {error}");
+    ExitCode::from(error.exit_code())
 }
 
 /// Runs the server until it is told to stop.
@@ -59,7 +69,7 @@ fn serve(loaded: LoadedSettings) -> ExitCode {
 
 /// Runs `quoin import` and prints its result.
 fn import(options: &import::Options) -> ExitCode {
-    match import::run(options, &SystemRandom) {
+    match import::run(options, &SystemRandom, run_server) {
         Ok(counts) => {
             let printed = print(&format!("{counts}\n"));
             if counts.is_complete() {
@@ -73,6 +83,12 @@ fn import(options: &import::Options) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs a server that `quoin import` needs, until it is told to stop.
+fn run_server(loaded: LoadedSettings) -> Result<(), String> {
+    let log = Log::start(&loaded.settings).map_err(|error| error.to_string())?;
+    server::run(loaded, &log).map_err(|error| error.to_string())
 }
 
 /// Runs `quoin export` and prints its result.

@@ -26,6 +26,7 @@ mod users;
 
 pub use definition::{Definition, Flag};
 pub use denial::{Denial, Reason};
+pub use password::without_passwords;
 pub use rule_error::RuleError;
 pub use rules::Defaults;
 pub use selector::{KeyPattern, Selector};

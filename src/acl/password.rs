@@ -36,3 +36,13 @@ impl PasswordHash {
         &self.0
     }
 }
+
+/// Rules of a user, in which passwords are given by their SHA-256.
+pub fn without_passwords(rules: &[String]) -> Vec<String> {
+    let hashed = |rule: &String| match rule.split_at_checked(1) {
+        Some((">", password)) => format!("#{}", PasswordHash::of(password.as_bytes()).as_str()),
+        Some(("<", password)) => format!("!{}", PasswordHash::of(password.as_bytes()).as_str()),
+        _ => rule.clone(),
+    };
+    rules.iter().map(hashed).collect()
+}

@@ -47,6 +47,8 @@ pub enum Invocation {
     Run(LoadedSettings),
     /// Show the settings in effect and where each came from.
     CheckConfig(LoadedSettings),
+    /// Show the settings of a redis.conf as a settings file.
+    Translate(ConfigError),
     /// Look whether the store is as it should be.
     Doctor(LoadedSettings, doctor::Options, Box<Beside>),
     /// Make a backup of the embedded store.
@@ -123,7 +125,14 @@ pub fn parse(
         _ => {}
     }
     let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
-    let loaded = load(file, variables.iter().cloned(), flags(&matches))?;
+    let loaded = match load(file, variables.iter().cloned(), flags(&matches)) {
+        Err(error @ ConfigError::RedisConf { .. })
+            if matches.subcommand_name() == Some(CHECK_CONFIG) =>
+        {
+            return Ok(Invocation::Translate(error));
+        }
+        loaded => loaded?,
+    };
     Ok(match matches.subcommand() {
         Some((CHECK_CONFIG, _)) => Invocation::CheckConfig(loaded),
         Some((DOCTOR, own)) => {

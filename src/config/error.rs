@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::origin::Origin;
-use crate::size::counted;
 
 /// Why the settings or the command line are not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -59,17 +58,14 @@ pub enum ConfigError {
     /// A settings file of Redis.
     #[error(
         "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
-         config/quoin.toml shows every setting; {}", as_toml(known, refused, *others)
+         config/quoin.toml shows every setting; `quoin check-config --config FILE > quoin.toml` \
+         translates it"
     )]
     RedisConf {
         /// The first line that says so.
         origin: Origin,
-        /// Its settings that Quoin has too, as Quoin takes them.
-        known: Vec<String>,
-        /// Lines whose values Quoin does not take, each with the reason.
-        refused: Vec<String>,
-        /// Lines that Quoin has no setting for.
-        others: usize,
+        /// Its settings that Quoin has too, as a settings file.
+        toml: String,
     },
     /// A file that is not TOML.
     #[error("{origin}: not TOML: {message}")]
@@ -93,38 +89,6 @@ pub enum ConfigError {
     /// Several things are wrong.
     #[error("{} things are wrong with the settings:{}", .0.len(), lines(.0))]
     Several(Vec<ConfigError>),
-}
-
-/// Settings of a redis.conf that are shown as Quoin takes them.
-const SHOWN_MAX: usize = 40;
-
-/// What becomes of the lines of a redis.conf.
-fn as_toml(known: &[String], refused: &[String], others: usize) -> String {
-    let mut others = match others {
-        0 => String::new(),
-        others => {
-            let count = u64::try_from(others).unwrap_or(u64::MAX);
-            let lines = counted(count, "line is of a setting", "lines are of settings");
-            format!("{lines} that Quoin has not")
-        }
-    };
-    for line in refused.iter().take(SHOWN_MAX) {
-        others.push_str(&format!("\nnot taken: {line}"));
-    }
-    if known.is_empty() {
-        return others;
-    }
-    let mut text = "of this file it takes:".to_owned();
-    for line in known.iter().take(SHOWN_MAX) {
-        text.push_str(&format!("\n  {line}"));
-    }
-    if let Some(more) = known.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
-        text.push_str(&format!("\n  … and {more} more"));
-    }
-    if !others.is_empty() {
-        text.push_str(&format!("\n{others}"));
-    }
-    text
 }
 
 /// Each error on a line of its own.

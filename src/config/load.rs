@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, suggest};
 use super::hints;
 use super::origin::Origin;
+use super::redis_conf;
 use super::settings::{LogLevel, Settings, StoreKind};
 use super::table::{SETTINGS, SettingRow};
 use super::users::{self, FileUsers, UsersEntry};
@@ -343,12 +344,10 @@ fn read_entries(path: &Path, text: &str) -> Vec<Result<Entry, ConfigError>> {
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
-            return vec![Err(match hints::redis_conf(text) {
+            return vec![Err(match redis_conf::read(text) {
                 Some(conf) => ConfigError::RedisConf {
                     origin: Origin::File(path.to_owned(), conf.line),
-                    known: conf.known,
-                    refused: conf.refused,
-                    others: conf.others,
+                    toml: conf.toml,
                 },
                 None => ConfigError::Toml {
                     origin: origin(error.span().map_or(0, |span| span.start)),

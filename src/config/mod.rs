@@ -18,6 +18,7 @@ pub(crate) mod hints;
 mod origin;
 mod own_address;
 mod parameters;
+mod redis_conf;
 mod rewrite;
 mod special;
 mod users;

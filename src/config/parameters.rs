@@ -126,7 +126,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("enable-protected-configs", "", OneOf(&["no", "yes", "local"]), "no").immutable(),
     row("enable-debug-command", "", OneOf(&["no", "yes", "local"]), "yes").immutable(),
     row("enable-module-command", "", OneOf(&["no", "yes", "local"]), "no").immutable(),
-    row("databases", "", Integer(1, I32_MAX), "16").immutable(),
     row("tcp-backlog", "", Integer(0, I32_MAX), "511").immutable(),
     row("socket-mark-id", "", Integer(0, U32_MAX), "0").immutable(),
     // Memory.
@@ -266,12 +265,6 @@ mod tests {
             let normal = row.kind.normalise(row.default, row.default);
             assert_eq!(normal.as_deref(), Ok(row.default), "{}", row.name);
         }
-    }
-
-    #[test]
-    fn databases_are_those_of_the_limits() {
-        let row = PARAMETERS.iter().find(|row| row.name == "databases");
-        assert_eq!(row.unwrap().default, crate::limits::DATABASES.to_string());
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
 use crate::events::EventClasses;
-use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
+use crate::limits::{
+    DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX,
+};
 use crate::tls;
 
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
@@ -66,6 +68,8 @@ pub struct Settings {
     pub acllog_max_len: u64,
     /// Whether only clients of this machine are answered as long as there is no password.
     pub protected_mode: bool,
+    /// How many databases there are.
+    pub databases: u32,
     /// Clients that may be connected at once.
     pub maxclients: u32,
     /// Seconds after which an idle client is disconnected; 0 is never.
@@ -293,6 +297,7 @@ impl Default for Settings {
             acl_pubsub_all_channels: false,
             acllog_max_len: 128,
             protected_mode: true,
+            databases: DATABASES,
             maxclients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,

@@ -8,7 +8,7 @@ use super::settings::{KeysPattern, OutputLimit, OutputLimits};
 use super::value::{Kind, Special, parse_bytes};
 use crate::events::EventClasses;
 use crate::limits::{
-    BIND_ADDRESSES_MAX, DATABASES, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
+    BIND_ADDRESSES_MAX, DATABASES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
 };
 use crate::tls::Version;
 
@@ -137,7 +137,7 @@ fn parse_keys_pattern(word: &str) -> Option<KeysPattern> {
         }
         _ => (0, word),
     };
-    (database < DATABASES && !pattern.is_empty()).then(|| KeysPattern {
+    (database < DATABASES_MAX && !pattern.is_empty()).then(|| KeysPattern {
         database,
         pattern: pattern.to_owned(),
     })
@@ -415,7 +415,7 @@ mod tests {
         );
         assert_eq!(usual("a/1 0/3/x"), Ok("a/1 0/3/x".into()));
         assert_eq!(usual(""), Ok(String::new()));
-        for wrong in ["16/a", "3/", "99999999999/a", &"a ".repeat(65)] {
+        for wrong in ["1024/a", "3/", "99999999999/a", &"a ".repeat(65)] {
             assert!(usual(wrong).is_err(), "{wrong}");
         }
         let patterns = parse_keys_patterns("3/a/b").unwrap();

@@ -12,6 +12,7 @@ use super::special::{
 };
 use super::value::Kind;
 use crate::events::EventClasses;
+use crate::limits::DATABASES_MAX;
 use crate::tls::{AuthClients, Password};
 
 const I32_MAX: i128 = i32::MAX as i128;
@@ -537,6 +538,15 @@ pub static SETTINGS: &[SettingRow] = &[
         },
     },
     SettingRow {
+        name: "databases",
+        kind: Kind::Integer(1, DATABASES_MAX as i128),
+        default: "16",
+        help: "Databases, numbered from 0, that SELECT reaches. Where it is lowered, keys of the databases above stay in the store and are out of reach. The same on all servers of a cluster",
+        is_runtime_changeable: false,
+        apply: |settings, value| value.parse().ok().map(|number| settings.databases = number),
+        render: |settings| settings.databases.to_string(),
+    },
+    SettingRow {
         name: "maxclients",
         kind: Kind::Integer(1, u32::MAX as i128),
         default: "10000",
@@ -896,6 +906,7 @@ mod tests {
             ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),
             ("delegated-pops", "no"),
+            ("databases", "1024"),
             ("maxclients", "4294967295"),
             ("timeout", "2147483647"),
             ("tcp-keepalive", "2147483647"),

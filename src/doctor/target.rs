@@ -6,9 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+
 use crate::clock::Clock;
 use crate::layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind, successor};
-use crate::limits::DATABASES;
+use crate::limits::{DATABASES_MAX, REAPER_READS_AT_ONCE};
 use crate::random::Random;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
@@ -165,17 +167,23 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// The current namespaces of all databases.
+    /// The current namespaces of all databases, however many the servers of this store have.
     pub(super) async fn current_namespaces(
         &self,
         transaction: &dyn ReadTransaction,
         isolation: Isolation,
     ) -> Result<Vec<(Id, u32)>, StoreError> {
         let mut shown = Vec::new();
-        for database in 0..DATABASES {
-            let key = self.layout.database_key(database);
-            let row = transaction.get(&key, isolation).await?;
-            shown.push((current_namespace(database, row.as_ref())?, database));
+        let mut databases = (0..DATABASES_MAX).peekable();
+        while databases.peek().is_some() {
+            // Side by side, because on a cluster each read is a round trip.
+            let some = databases.by_ref().take(REAPER_READS_AT_ONCE);
+            let some = some.map(async |database| {
+                let key = self.layout.database_key(database);
+                let row = transaction.get(&key, isolation).await?;
+                Ok::<_, StoreError>((current_namespace(database, row.as_ref())?, database))
+            });
+            shown.extend(try_join_all(some).await?);
         }
         Ok(shown)
     }

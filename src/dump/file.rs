@@ -1,6 +1,6 @@
 //! An RDB file: what `redis-server` writes by SAVE, item by item.
 //!
-//! Every version up to that of Redis 7.2 is read. A value is not looked into, only its end is found; it
+//! Every version up to that of Redis 8.6 and Valkey 9 is read. A value is not looked into, only its end is found; it
 //! becomes a payload as DUMP makes one, which is checked when it is read. Memory is bounded by the
 //! longest value that is kept. The format is that of `rdb.c`.
 
@@ -15,20 +15,26 @@ use std::io::{self, Read};
 use bytes::Bytes;
 
 use super::functions::LIBRARY;
-use super::payload::{VERSION_READ_MAX, seal};
+use super::payload::{VERSION_WRITTEN, is_read, seal_as};
 use super::reader::Reader;
 pub use error::RdbError;
-use extent::{Extent, pass_module_data, pass_value};
+use extent::{Extent, pass_key_data, pass_module_data, pass_value};
 use input::Input;
 
 /// What a file begins with; the version follows in four digits.
 pub const HEADER: &[u8; 5] = b"REDIS";
+/// The same of Valkey 9 and later; the version follows in three digits.
+const HEADER_OF_VALKEY: &[u8; 6] = b"VALKEY";
 /// Before the expiry of a key, in milliseconds.
 pub const OPCODE_EXPIRE_AT_MS: u8 = 0xfc;
 /// Before the number of a database.
 pub const OPCODE_SELECT: u8 = 0xfe;
 /// At the end, before the checksum.
 pub const OPCODE_END: u8 = 0xff;
+/// Data of modules about the key that follows, from Redis 8.6 on. Valkey has another meaning for it.
+const OPCODE_KEY_DATA: u8 = 0xf3;
+/// How many keys a slot of a cluster has.
+const OPCODE_SLOT: u8 = 0xf4;
 /// A library of a release candidate of Redis 7.0.
 const OPCODE_EARLY_LIBRARY: u8 = 0xf6;
 /// Data of a module that belongs to no key.
@@ -44,10 +50,29 @@ const OPCODE_SIZES: u8 = 0xfb;
 /// Before the expiry of a key, in seconds.
 const OPCODE_EXPIRE_AT_S: u8 = 0xfd;
 
+/// The greatest number of a type in Redis 7.2.
+const TYPE_OF_REDIS_7_2_MAX: u8 = 21;
+
 /// Since this version a file ends with a checksum.
 const VERSION_WITH_CHECKSUM: u16 = 5;
 /// Bytes of the header and the version.
 const HEADER_BYTES: usize = 9;
+
+/// The facts that say whether a file begins an append-only file: those of Redis 7.0 and later, and of
+/// Redis before.
+const FACT_BASE: &[u8] = b"aof-base";
+const FACT_PREAMBLE: &[u8] = b"aof-preamble";
+
+/// What a file is in an append-only file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AofRole {
+    /// Nothing: it is whole.
+    None,
+    /// Its base, after which come other files (Redis 7.0 and later).
+    Base,
+    /// Its beginning, after which come commands in the same file (Redis before 7.0).
+    Preamble,
+}
 
 /// One thing that a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +103,7 @@ pub struct RdbKey {
 pub enum RdbValue {
     /// A payload, as DUMP makes it.
     Payload(Bytes),
-    /// A module's. It was passed over.
+    /// A module's, or one about which a module keeps data. It was passed over.
     Module,
     /// It has more bytes than are kept. It was passed over.
     TooLarge(u64),
@@ -89,6 +114,8 @@ pub enum RdbValue {
 pub struct RdbReader<R> {
     input: Input<R>,
     version: u16,
+    is_of_valkey: bool,
+    aof_role: AofRole,
     database: u32,
     is_done: bool,
 }
@@ -105,25 +132,32 @@ impl<R: Read> RdbReader<R> {
             Err(RdbError::Io { source, .. }) if is_end(&source) => return Err(RdbError::NoRdb),
             Err(error) => return Err(error),
         };
-        let digits = header.strip_prefix(HEADER).ok_or(RdbError::NoRdb)?;
-        let digits = std::str::from_utf8(digits).ok();
+        let of_valkey = header.strip_prefix(HEADER_OF_VALKEY);
+        let digits = of_valkey.or(header.strip_prefix(HEADER));
+        let digits = std::str::from_utf8(digits.ok_or(RdbError::NoRdb)?).ok();
         let version = digits.and_then(|digits| digits.parse().ok());
-        let version: u16 = version.ok_or(RdbError::NoRdb)?;
-        match version {
+        match version.ok_or(RdbError::NoRdb)? {
             0 => Err(RdbError::NoRdb),
-            1..=VERSION_READ_MAX => Ok(Self {
+            version if !is_read(version) => Err(RdbError::Version(version)),
+            version => Ok(Self {
                 input,
                 version,
+                is_of_valkey: of_valkey.is_some(),
+                aof_role: AofRole::None,
                 database: 0,
                 is_done: false,
             }),
-            later => Err(RdbError::Version(later)),
         }
     }
 
     /// The version that the file names.
     pub fn version(&self) -> u16 {
         self.version
+    }
+
+    /// What the file says that it is in an append-only file. It says so before its first key.
+    pub fn aof_role(&self) -> AofRole {
+        self.aof_role
     }
 
     /// Bytes that were read so far.
@@ -147,6 +181,7 @@ impl<R: Read> RdbReader<R> {
 
     fn read_item(&mut self) -> Result<Option<RdbItem>, RdbError> {
         let mut expire_at_ms = None;
+        let mut has_module_data = false;
         loop {
             match self.input.byte()? {
                 OPCODE_EXPIRE_AT_MS => expire_at_ms = Some(i64::from_le_bytes(self.input.array()?)),
@@ -157,8 +192,24 @@ impl<R: Read> RdbReader<R> {
                 OPCODE_IDLE => drop(self.input.length()?),
                 OPCODE_FREQUENCY => drop(self.input.byte()?),
                 OPCODE_FACT => {
+                    let (name, value) = (self.string()?, self.string()?);
+                    self.note_fact(&name, &value);
+                }
+                // In Valkey: slots that were on their way to this server. Their keys come as all others.
+                OPCODE_KEY_DATA if self.is_of_valkey => {
                     self.input.pass_string()?;
-                    self.input.pass_string()?;
+                    for _ in 0..self.input.length()?.saturating_mul(2) {
+                        self.input.length()?;
+                    }
+                }
+                OPCODE_KEY_DATA => {
+                    pass_key_data(&mut self.input)?;
+                    has_module_data = true;
+                }
+                OPCODE_SLOT => {
+                    for _ in 0..3 {
+                        self.input.length()?;
+                    }
                 }
                 OPCODE_SIZES => {
                     self.input.length()?;
@@ -186,7 +237,10 @@ impl<R: Read> RdbReader<R> {
                 }
                 rdb_type => {
                     let name = self.string()?;
-                    let value = self.value(rdb_type)?;
+                    let value = match (self.value(rdb_type)?, has_module_data) {
+                        (RdbValue::Payload(_), true) => RdbValue::Module,
+                        (value, _) => value,
+                    };
                     return Ok(Some(RdbItem::Key(RdbKey {
                         database: self.database,
                         name,
@@ -198,14 +252,32 @@ impl<R: Read> RdbReader<R> {
         }
     }
 
+    fn note_fact(&mut self, name: &[u8], value: &[u8]) {
+        let role = match name {
+            FACT_BASE => AofRole::Base,
+            FACT_PREAMBLE => AofRole::Preamble,
+            _ => return,
+        };
+        if value == b"1" {
+            self.aof_role = role;
+        }
+    }
+
     fn value(&mut self, rdb_type: u8) -> Result<RdbValue, RdbError> {
         let begin = self.input.position();
         self.input.keep(vec![rdb_type]);
-        let extent = pass_value(&mut self.input, rdb_type)?;
+        let extent = pass_value(&mut self.input, rdb_type, self.is_of_valkey)?;
         let kept = self.input.end_keeping();
         Ok(match (extent, kept) {
             (Extent::Module, _) => RdbValue::Module,
-            (Extent::Value, Some(bytes)) => RdbValue::Payload(seal(bytes, 0)),
+            (Extent::Value, Some(bytes)) => {
+                // What a type means that came later, the version tells.
+                let version = match rdb_type {
+                    0..=TYPE_OF_REDIS_7_2_MAX => VERSION_WRITTEN,
+                    _ => self.version,
+                };
+                RdbValue::Payload(seal_as(version, bytes, 0))
+            }
             (Extent::Value, None) => RdbValue::TooLarge(self.input.position() - begin),
         })
     }

@@ -13,7 +13,7 @@ const EARLY_LIBRARY: u8 = 246;
 /// Why libraries are not read. The texts are Redis's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LibrariesError {
-    /// Too short, of a later version than Redis 7.2 writes, or changed on its way.
+    /// Too short, of a later version than is read, or changed on its way.
     #[error("DUMP payload version or checksum are wrong")]
     VersionOrChecksum,
     /// Written by a release candidate of Redis 7.0.

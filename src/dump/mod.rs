@@ -3,8 +3,8 @@
 //!
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
-//! encoding is read in which Redis up to 7.2 writes a value that is not a module's;
-//! written are those that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
+//! encoding is read in which Redis up to 8.6 and Valkey up to 9 write a value that is not a module's
+//! and that Quoin can keep; written are those that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
 //!
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
@@ -41,8 +41,8 @@ use crc::{CRC_64_REDIS, Crc};
 
 pub use chunks::Chunks;
 pub use file::{
-    HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey, RdbReader,
-    RdbValue,
+    AofRole, HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey,
+    RdbReader, RdbValue,
 };
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
@@ -91,13 +91,13 @@ fn checksum(bytes: &[u8]) -> u64 {
 /// Why a payload is not read. The texts are Redis's, except the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
-    /// Too short, of a later version than Redis 7.2 writes, or changed on its way.
+    /// Too short, of a later version than is read, or changed on its way.
     #[error("DUMP payload version or checksum are wrong")]
     VersionOrChecksum,
     /// Not a value of the type that it says, or an empty one.
     #[error("Bad data format")]
     Format,
-    /// A value of a type that Redis has and Quoin has not.
+    /// A value of a kind that Redis has and Quoin has not.
     #[error("Bad data format: Quoin does not keep a {0}")]
     OtherType(&'static str),
     /// A value of one of Quoin's own types, in a form that this version does not read.

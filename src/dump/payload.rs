@@ -7,8 +7,11 @@ use super::reader::Reader;
 use super::{DumpError, checksum};
 use crate::number::parse_i64;
 
-/// The newest RDB version that is read: that of Redis 7.2.
-pub(super) const VERSION_READ_MAX: u16 = 11;
+/// The newest RDB version of Redis that is read: that of Redis 8.6. Redis 7.2 writes 11, 7.4 to 8.4
+/// write 12.
+pub(super) const VERSION_READ_MAX: u16 = 13;
+/// The RDB version of Valkey 9, which has left Redis's numbers.
+pub(super) const VERSION_OF_VALKEY: u16 = 80;
 /// The RDB version that is written: that of Redis 7.0, which refuses a later one. Nothing that is
 /// written here has changed since.
 pub const VERSION_WRITTEN: u16 = 10;
@@ -54,6 +57,11 @@ impl Payload {
         { value.length().ok() }.filter(|_| self.rdb_type == MODULE)
     }
 
+    /// Whether Valkey 9 or later wrote it, which gives other meanings to the numbers of later types.
+    pub(super) fn is_of_valkey(&self) -> bool {
+        self.version == VERSION_OF_VALKEY
+    }
+
     /// Why a value of this type is not read, if no reader takes it.
     pub fn refusal(&self) -> DumpError {
         if self
@@ -64,6 +72,7 @@ impl Payload {
         }
         DumpError::OtherType(match self.rdb_type {
             6 | 7 => "module value",
+            0xf3 => "value about which a module keeps data",
             _ => return DumpError::Format,
         })
     }
@@ -92,15 +101,25 @@ pub(super) fn check(payload: &Bytes) -> Result<u16, DumpError> {
     let version = u16::from_le_bytes(footer.array()?);
     let expected = u64::from_le_bytes(footer.array()?);
     let checked = payload.slice(..payload.len() - CHECKSUM_BYTES);
-    if version > VERSION_READ_MAX || checksum(&checked) != expected {
+    if !is_read(version) || checksum(&checked) != expected {
         return Err(DumpError::VersionOrChecksum);
     }
     Ok(version)
 }
 
+/// Whether values of this RDB version are read.
+pub(super) fn is_read(version: u16) -> bool {
+    version <= VERSION_READ_MAX || version == VERSION_OF_VALKEY
+}
+
 /// Adds version and checksum to what stands in `bytes` from `start` on, and leaves out the rest.
-pub(super) fn seal(mut bytes: Vec<u8>, start: usize) -> Bytes {
-    bytes.extend(VERSION_WRITTEN.to_le_bytes());
+pub(super) fn seal(bytes: Vec<u8>, start: usize) -> Bytes {
+    seal_as(VERSION_WRITTEN, bytes, start)
+}
+
+/// The same with this version.
+pub(super) fn seal_as(version: u16, mut bytes: Vec<u8>, start: usize) -> Bytes {
+    bytes.extend(version.to_le_bytes());
     let sum = checksum(bytes.get(start..).unwrap_or_default());
     bytes.extend(sum.to_le_bytes());
     Bytes::from(bytes).slice(start..)

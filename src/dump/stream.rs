@@ -20,10 +20,11 @@ use crate::number::parse_i64;
 /// An id: milliseconds and sequence number.
 pub type EntryId = (u64, u64);
 
-/// The encodings, as RDB files number them: those of Redis 5, 7.0 and 7.2.
+/// The encodings, as RDB files number them: those of Redis 5, 7.0, 7.2 and 8.6.
 const FIRST_FORM: u8 = 15;
 const SECOND_FORM: u8 = 19;
 const THIRD_FORM: u8 = 21;
+const FOURTH_FORM: u8 = 26;
 
 /// Entries of a node that is written (Redis: `stream-node-max-entries`).
 const NODE_ENTRIES_MAX: usize = 100;
@@ -200,7 +201,10 @@ fn count(parts: &mut Listpack) -> Result<u64, DumpError> {
 impl StreamReader {
     /// Whether values of this RDB type are streams.
     pub fn reads(rdb_type: u8) -> bool {
-        matches!(rdb_type, FIRST_FORM | SECOND_FORM | THIRD_FORM)
+        matches!(
+            rdb_type,
+            FIRST_FORM | SECOND_FORM | THIRD_FORM | FOURTH_FORM
+        )
     }
 
     /// Begins to read a payload.
@@ -253,11 +257,10 @@ impl StreamReader {
 
     /// A writer that keeps all that this payload says of consumers.
     pub fn writer(&self) -> StreamWriter {
-        let mut writer = StreamWriter::new();
-        if self.rdb_type == THIRD_FORM {
-            writer.form = THIRD_FORM;
+        match knows_activity(self.rdb_type) {
+            true => StreamWriter::with_activity(),
+            false => StreamWriter::new(),
         }
-        writer
     }
 
     /// What follows the entries, all of which were read.
@@ -292,6 +295,9 @@ impl StreamReader {
                 return Err(DumpError::Format);
             }
             stream.groups.push(group);
+        }
+        if self.rdb_type == FOURTH_FORM {
+            pass_producers(&mut self.value)?;
         }
         Ok(stream)
     }
@@ -355,13 +361,35 @@ impl StreamReader {
     }
 }
 
+/// Whether a form says when consumers last read or claimed an entry.
+fn knows_activity(rdb_type: u8) -> bool {
+    matches!(rdb_type, THIRD_FORM | FOURTH_FORM)
+}
+
+/// Passes over what the fourth form ends with: which messages of which producers were added lately.
+/// It makes a producer's second attempt at adding a message do nothing, for a few seconds.
+fn pass_producers(value: &mut Reader) -> Result<(), DumpError> {
+    // How long and how many messages of a producer are remembered.
+    id(value)?;
+    for _ in 0..value.length()? {
+        value.string()?;
+        for _ in 0..value.length()? {
+            value.string()?;
+            id(value)?;
+        }
+    }
+    // How many messages had been named by their producers, and how many came twice.
+    id(value)?;
+    Ok(())
+}
+
 fn consumer(value: &mut Reader, rdb_type: u8) -> Result<DumpedConsumer, DumpError> {
     let name = value.string()?;
     let seen_at_ms = i64::from_le_bytes(value.array()?);
-    let active_at_ms = match rdb_type {
-        THIRD_FORM => i64::from_le_bytes(value.array()?),
+    let active_at_ms = match knows_activity(rdb_type) {
+        true => i64::from_le_bytes(value.array()?),
         // The best that is known, as in Redis.
-        _ => seen_at_ms,
+        false => seen_at_ms,
     };
     let mut pending = Vec::new();
     for _ in 0..value.length()? {
@@ -416,6 +444,14 @@ impl StreamWriter {
             node_count: 0,
             count: 0,
             first: (0, 0),
+        }
+    }
+
+    /// Without entries, for consumers of which it is known when they were active.
+    pub fn with_activity() -> Self {
+        Self {
+            form: THIRD_FORM,
+            ..Self::new()
         }
     }
 

@@ -173,13 +173,15 @@ fn a_long_element_in_a_node_of_its_own_is_read() {
 }
 
 #[test]
-fn versions_beyond_redis_7_2_and_changed_bytes_are_refused() {
+fn versions_beyond_those_that_are_known_and_changed_bytes_are_refused() {
     let value = hex("01 01 01 61");
-    assert_eq!(list_of(&sealed(11, &value)).unwrap(), ["a"]);
-    assert_eq!(
-        list_of(&sealed(12, &value)),
-        Err(DumpError::VersionOrChecksum)
-    );
+    for version in [1, 11, 12, 13, 80] {
+        assert_eq!(list_of(&sealed(version, &value)).unwrap(), ["a"]);
+    }
+    for version in [14, 79, 81, u16::MAX] {
+        let refused = list_of(&sealed(version, &value));
+        assert_eq!(refused, Err(DumpError::VersionOrChecksum), "{version}");
+    }
     let payload = sealed(11, &value);
     for place in 0..payload.len() {
         let mut changed = payload.clone();
@@ -204,7 +206,7 @@ fn other_types_are_refused_by_name() {
     };
     assert_eq!(refused(6), DumpError::OtherType("module value"));
     assert_eq!(refused(8), DumpError::Format);
-    assert_eq!(refused(22), DumpError::Format);
+    assert_eq!(refused(28), DumpError::Format);
 }
 
 #[test]
@@ -527,4 +529,108 @@ fn a_stream_keeps_when_consumers_were_active_if_its_source_knows() {
         let value = |payload: &Bytes| payload.slice(..payload.len() - FOOTER_BYTES);
         assert_eq!(value(&writer.finish(&found)), value(payload));
     }
+}
+
+/// Hashes of which fields may expire: of two fields, of which one or none does.
+fn expiring_hashes(first_expires: bool) -> Vec<(&'static str, u16, Vec<u8>)> {
+    let at = |expires: bool| 4_000_000_000_000_i64 * i64::from(expires);
+    let packed = |expires: bool| {
+        let mut listpack = crate::dump::listpack::ListpackWriter::new();
+        for (field, expires) in [(b"a", expires), (b"b", false)] {
+            listpack.push(field);
+            listpack.push(b"v");
+            listpack.push_integer(at(expires));
+        }
+        string(&listpack.finish())
+    };
+    let plain: Vec<u8> = [(b"a", first_expires), (b"b", false)]
+        .into_iter()
+        .flat_map(|(field, expires)| [length(expires.into()), string(field), string(b"v")])
+        .collect::<Vec<_>>()
+        .concat();
+    let of_valkey = [(b"a", first_expires), (b"b", false)].map(|(field, expires)| {
+        let time = if expires { at(true) } else { -1 };
+        [string(field), string(b"v"), time.to_le_bytes().to_vec()].concat()
+    });
+    let first = at(true).to_le_bytes();
+    vec![
+        ("22", 12, [vec![22], length(2), plain.clone()].concat()),
+        ("23", 12, [vec![23], packed(first_expires)].concat()),
+        ("24", 12, [&[24], &first[..], &length(2), &plain].concat()),
+        (
+            "25",
+            13,
+            [&[25], &first[..], &packed(first_expires)].concat(),
+        ),
+        (
+            "22 of Valkey",
+            80,
+            [vec![22], length(2), of_valkey.concat()].concat(),
+        ),
+    ]
+}
+
+#[test]
+fn a_hash_whose_fields_could_expire_is_read_while_none_does() {
+    let fields = [
+        (Bytes::from("a"), Bytes::from("v")),
+        (Bytes::from("b"), Bytes::from("v")),
+    ];
+    for (form, version, value) in expiring_hashes(false) {
+        let found = hash_of(&sealed(version, &value));
+        assert_eq!(found.as_deref(), Ok(&fields[..]), "{form}");
+    }
+    for (form, version, value) in expiring_hashes(true) {
+        let refused = hash_of(&sealed(version, &value)).unwrap_err();
+        let text = "Bad data format: Quoin does not keep a hash with fields that expire";
+        assert_eq!(refused.to_string(), text, "{form}");
+        // What is cut off is noticed.
+        let cut = hash_of(&sealed(version, &value[..value.len() - 1]));
+        assert!(cut.is_err(), "{form}");
+    }
+}
+
+#[test]
+fn a_stream_that_remembers_producers_is_read_without_them() {
+    let mut writer = StreamWriter::with_activity();
+    writer.push((5, 1), vec!["a".into(), "b".into()]);
+    let whole = DumpedStream {
+        last: (5, 1),
+        deleted: (0, 0),
+        added: 1,
+        groups: Vec::new(),
+    };
+    let third = writer.finish(&whole);
+    let mut value = third[..third.len() - 10].to_vec();
+    value[0] = 26;
+    value.extend(
+        [
+            length(100),
+            length(10),
+            length(1),
+            string(b"producer"),
+            length(1),
+        ]
+        .concat(),
+    );
+    value.extend(
+        [
+            string(b"message"),
+            length(5),
+            length(1),
+            length(1),
+            length(0),
+        ]
+        .concat(),
+    );
+    let read = |value: &[u8]| {
+        let mut reader = StreamReader::new(open(&sealed(13, value).into())?)?;
+        let mut entries = 0;
+        while reader.next_entry()?.is_some() {
+            entries += 1;
+        }
+        Ok::<_, DumpError>((entries, reader.finish()?))
+    };
+    assert_eq!(read(&value), Ok((1, whole)));
+    assert_eq!(read(&value[..value.len() - 1]), Err(DumpError::Format));
 }

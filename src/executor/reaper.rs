@@ -119,7 +119,10 @@ impl Reaper {
         Self {
             expires_actively: Arc::new(AtomicBool::new(true)),
             standstill: None,
-            empty_keys: EmptyKeys::new(&*executor.environment().random),
+            empty_keys: EmptyKeys::new(
+                &*executor.environment().random,
+                executor.environment().databases,
+            ),
             expired_grants: ExpiredGrants::default(),
             ranks: Ranks::default(),
         }

@@ -114,7 +114,7 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
     let mut progress = Progress::new();
     progress.begin("exporting:");
     for database in databases {
-        client.call_ok(&["SELECT", &database.to_string()])?;
+        client.select_existing(database)?;
         file.select(database).map_err(file_error)?;
         let mut cursor = Some(b"0".to_vec());
         while let Some(at) = cursor {

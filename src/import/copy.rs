@@ -7,7 +7,10 @@
 //! in a transaction, and of a large one, which takes many commands, the source tells at the end
 //! whether it has changed meanwhile.
 
+use bytes::Bytes;
+
 use super::counts::Counts;
+use super::elements;
 use super::pace::{first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
 use super::target::{ATTEMPTS_MAX, Attempt, NOT_WHOLE, RETRY_PAUSE, Target};
@@ -109,7 +112,7 @@ impl Copier<'_> {
             let Some(Whole {
                 words,
                 expire_at_ms,
-            }) = self.source.read_whole()?
+            }) = self.source.read_whole(key)?
             else {
                 // The careful way tries again.
                 large.push(key.clone());
@@ -224,13 +227,17 @@ impl Copier<'_> {
         let Some(Whole {
             mut words,
             expire_at_ms,
-        }) = self.source.read_whole()?
+        }) = self.source.read_whole(key)?
         else {
             return Ok(Attempt::Refused(CHANGED.to_owned()));
         };
-        let Some(payload) = words.pop() else {
+        let Some(payload) = words.pop().map(Bytes::from) else {
             return Ok(Attempt::Vanished);
         };
+        if elements::count(&payload).is_err() {
+            // Of a later version than is known, or refused.
+            return self.try_copy_by_commands(key, temporary, after_each);
+        }
         if payload.len() <= IMPORT_CHUNK_BYTES {
             self.target.queue_restore(&key.name, expire_at_ms, &payload);
             self.target.client.send()?;
@@ -240,11 +247,65 @@ impl Copier<'_> {
         let counts = &mut *self.counts;
         let put = self
             .target
-            .put_stream(&payload.into(), temporary, &mut |entries| {
+            .put_dumped_stream(&payload, temporary, &mut |entries| {
                 counts.copied_elements += entries;
                 after_each(counts);
             })?;
         match put {
+            Ok(count) => self
+                .target
+                .finish_large(&key.name, temporary, expire_at_ms, count),
+            Err(refusal) => Ok(Attempt::Refused(refusal)),
+        }
+    }
+
+    /// Copies a stream whose payload is not understood: what it is by XINFO and XPENDING, its entries by
+    /// XRANGE.
+    fn try_copy_by_commands(
+        &mut self,
+        key: &SourceKey,
+        temporary: &[u8],
+        after_each: &mut dyn FnMut(&Counts),
+    ) -> Result<Attempt, ClientError> {
+        let Watched {
+            count: count_watched,
+            bytes,
+            expire_at_ms,
+        } = self.source.watch(key)?;
+        let Some(shown) = self.source.shown_stream(&key.name)? else {
+            self.source.unwatch()?;
+            return Ok(Attempt::Vanished);
+        };
+        let (source, counts) = (&mut *self.source, &mut *self.counts);
+        let mut size = first_size(count_watched, bytes, key.kind.chunk_max);
+        let mut after = None;
+        let put = self.target.put_stream(
+            &shown.stream,
+            &shown.without_entries(),
+            temporary,
+            &mut || {
+                let entries = source.entries_after(&key.name, after, size)?;
+                after = entries.last().map(|(id, _)| *id).or(after);
+                let fields = entries.iter().flat_map(|(_, fields)| fields);
+                let bytes: usize = fields.map(Bytes::len).sum();
+                size = next_size(size, entries.len() as u64, bytes).min(key.kind.chunk_max);
+                Ok(Ok(entries))
+            },
+            &mut |entries| {
+                counts.copied_elements += entries;
+                after_each(counts);
+            },
+        )?;
+        // That a group has read something does not end a WATCH.
+        let shows_the_same = self.source.shown_stream(&key.name)?;
+        let is_unchanged = shows_the_same.is_some_and(|now| now.is_like(&shown));
+        if !self.source.is_unchanged()? || !is_unchanged {
+            return Ok(Attempt::Refused(CHANGED.to_owned()));
+        }
+        match put {
+            Ok(count) if i64::try_from(count) != Ok(count_watched) => {
+                Ok(Attempt::Refused(CHANGED.to_owned()))
+            }
             Ok(count) => self
                 .target
                 .finish_large(&key.name, temporary, expire_at_ms, count),

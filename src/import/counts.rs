@@ -4,6 +4,8 @@ use crate::size::counted;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::options::Options;
+
 /// Keys with which something is wrong that an import names.
 const COMPLAINTS_MAX: usize = 20;
 /// Keys that are skipped which it names.
@@ -24,10 +26,14 @@ pub struct Counts {
     pub libraries: u64,
     /// Keys that were deleted or expired while they were copied.
     pub vanished_keys: u64,
-    /// Keys of types that are not copied, by type.
+    /// What was left behind because Quoin or the target cannot keep it, by why.
     pub skipped: BTreeMap<String, u64>,
     /// Names of the first of them.
     pub skipped_names: Vec<String>,
+    /// Whether an import that leaves such behind is complete.
+    pub may_skip: bool,
+    /// Libraries of functions that were there already, with the same code.
+    pub present_libraries: u64,
     /// Keys that the target refused.
     pub failed_keys: u64,
     /// Keys whose number of elements was compared at the end.
@@ -40,15 +46,74 @@ pub struct Counts {
     pub is_of_cluster: bool,
     /// Lines about the first keys with which something is wrong.
     pub complaints: Vec<String>,
+    /// While an append-only file is replayed: keys that will not be copied.
+    pub(super) unusable: Option<UnusableKeys>,
+}
+
+/// Why a key that an append-only file has is not copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unusable {
+    Skipped(String),
+    Failed(String),
+}
+
+/// Keys of an append-only file that are not what they were: Quoin cannot keep them, or did not
+/// understand a command that changed them.
+#[derive(Debug, Default)]
+pub(super) struct UnusableKeys {
+    /// The database that the keys are of which come next.
+    pub(super) database: u32,
+    pub(super) keys: BTreeMap<(u32, Vec<u8>), Unusable>,
+    /// What was left behind that is no key.
+    pub(super) others: Option<Box<Counts>>,
+}
+
+impl UnusableKeys {
+    /// Whether a key is among them.
+    pub(super) fn has(&self, database: u32, key: &[u8]) -> bool {
+        !self.keys.is_empty() && self.keys.contains_key(&(database, key.to_vec()))
+    }
+
+    /// The first reason stays.
+    pub(super) fn add(&mut self, key: &[u8], why: Unusable) {
+        let place = (self.database, key.to_vec());
+        self.keys.entry(place).or_insert(why);
+    }
+}
+
+/// Why a key is left behind whose database the target does not have.
+pub(super) fn no_database(database: u32) -> String {
+    format!("of database {database}, which is beyond the target's setting databases")
+}
+
+/// Why a key of a type that Quoin has not is left behind.
+pub(super) fn of_type(kind: &str) -> String {
+    format!("of type {kind}")
 }
 
 impl Counts {
-    /// Whether everything is at the target.
+    /// Of nothing yet.
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            is_dry_run: options.is_dry_run,
+            may_skip: options.may_skip,
+            ..Self::default()
+        }
+    }
+
+    /// Whether everything is at the target, or was left behind as the command line allows it.
     pub fn is_complete(&self) -> bool {
-        self.failed_keys == 0 && self.different_keys == 0 && self.kept_keys == 0
+        self.failed_keys == 0
+            && self.different_keys == 0
+            && self.kept_keys == 0
+            && (self.may_skip || self.skipped.is_empty())
     }
 
     pub(super) fn failed(&mut self, key: &[u8], refusal: &str) {
+        if let Some(unusable) = &mut self.unusable {
+            unusable.add(key, Unusable::Failed(refusal.to_owned()));
+            return;
+        }
         self.failed_keys += 1;
         self.complain(key, format_args!("not copied: {refusal}"));
     }
@@ -65,13 +130,41 @@ impl Counts {
         self.complain(key, format_args!("is there already; --replace replaces it"));
     }
 
-    /// A key is of a type that is not copied.
-    pub(super) fn skip(&mut self, key: &[u8], kind: String) {
-        if self.skipped_names.len() < SKIPPED_NAMES_MAX {
-            self.skipped_names
-                .push(format!("\"{}\"", key.escape_ascii()));
+    /// A key is left behind, because Quoin or the target cannot keep it.
+    pub(super) fn skip(&mut self, key: &[u8], why: String) {
+        if let Some(unusable) = &mut self.unusable {
+            unusable.add(key, Unusable::Skipped(why));
+            return;
         }
-        *self.skipped.entry(kind).or_default() += 1;
+        self.skip_named(format!("\"{}\"", key.escape_ascii()), why);
+    }
+
+    /// Adds what was left behind elsewhere.
+    pub(super) fn take_others(&mut self, others: Option<&Counts>) {
+        let Some(others) = others else { return };
+        for (why, count) in &others.skipped {
+            *self.skipped.entry(why.clone()).or_default() += count;
+        }
+        self.skipped_names.extend(others.skipped_names.clone());
+        self.failed_keys += others.failed_keys;
+        self.complaints.extend(others.complaints.clone());
+    }
+
+    /// Something else is left behind.
+    pub(super) fn skip_named(&mut self, name: String, why: String) {
+        if self.skipped_names.len() < SKIPPED_NAMES_MAX {
+            self.skipped_names.push(name);
+        }
+        *self.skipped.entry(why).or_default() += 1;
+    }
+
+    /// A library of functions could not be loaded.
+    pub(super) fn library_failed(&mut self, name: &str, refusal: &str) {
+        self.failed_keys += 1;
+        if self.complaints.len() < COMPLAINTS_MAX {
+            let text = format!("library of functions '{name}': not copied: {refusal}");
+            self.complaints.push(text);
+        }
     }
 
     fn complain(&mut self, key: &[u8], what: fmt::Arguments<'_>) {
@@ -108,6 +201,10 @@ impl fmt::Display for Counts {
         }
         for (count, what) in [
             (self.libraries, "libraries of functions loaded"),
+            (
+                self.present_libraries,
+                "libraries of functions were there already",
+            ),
             (self.present_keys, "were there already"),
             (self.kept_keys, "WERE THERE ALREADY and were not replaced"),
             (self.vanished_keys, "were gone before they were copied"),
@@ -118,7 +215,7 @@ impl fmt::Display for Counts {
             }
         }
         for (kind, count) in &self.skipped {
-            writeln!(out, "{count} skipped: of type {kind}")?;
+            writeln!(out, "{count} skipped: {kind}")?;
         }
         if !self.skipped_names.is_empty() {
             let names = self.skipped_names.join(", ");
@@ -127,6 +224,9 @@ impl fmt::Display for Counts {
             match more {
                 0 => writeln!(out, "skipped are {names}")?,
                 more => writeln!(out, "skipped are {names} and {more} more")?,
+            }
+            if !self.may_skip {
+                writeln!(out, "with --skip, that does not count as a failure")?;
             }
         }
         if self.is_dry_run {
@@ -158,7 +258,8 @@ mod tests {
     fn what_was_left_out_is_named_up_to_a_number() {
         let mut counts = Counts::default();
         for number in 0..30 {
-            counts.skip(format!("bloom{number}").as_bytes(), "MBbloom--".to_owned());
+            let name = format!("bloom{number}");
+            counts.skip(name.as_bytes(), of_type("MBbloom--"));
         }
         counts.kept(b"list");
         let text = counts.to_string();
@@ -171,6 +272,18 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is not in {text}");
         }
+        assert!(!counts.is_complete());
+    }
+
+    #[test]
+    fn what_is_left_behind_is_complete_only_where_that_is_allowed() {
+        let mut counts = Counts::default();
+        assert!(counts.is_complete());
+        counts.skip(b"bloom", of_type("MBbloom--"));
+        assert!(!counts.is_complete());
+        counts.may_skip = true;
+        assert!(counts.is_complete());
+        counts.failed(b"key", "refused");
         assert!(!counts.is_complete());
     }
 }

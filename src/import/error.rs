@@ -38,6 +38,33 @@ pub enum ImportError {
         /// Why.
         source: RdbError,
     },
+    /// A file of commands is damaged.
+    #[error("{}: it is damaged at byte {at}: {what}; redis-check-aof may help", path.display())]
+    Aof {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        at: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The manifest of an append-only file cannot be used.
+    #[error("manifest of {}: {what}", path.display())]
+    Manifest {
+        /// The manifest, or the folder.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// One file of several.
+    #[error(
+        "{}: it is one of the files of an append-only file, and has only what was written after the \
+         others; import their folder", .0.display()
+    )]
+    LoneIncrement(PathBuf),
+    /// The server in which an append-only file is replayed does not start.
+    #[error("the server that replays the file does not start: {0}")]
+    Scratch(String),
     /// Both addresses lead to one server.
     #[error("--from and --to are the same server")]
     SameServer,

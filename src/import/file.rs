@@ -11,26 +11,28 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::counts::Counts;
+use super::counts::{Counts, no_database, of_type};
 use super::elements::{self, Elements};
 use super::error::ImportError;
+use super::functions;
 use super::kinds::Kind;
 use super::options::Options;
 use super::target::{ATTEMPTS_MAX, Attempt, RETRY_PAUSE, Target};
 use crate::clock::{Clock, SystemClock};
-use crate::dump::{RdbItem, RdbKey, RdbReader, RdbValue, libraries_payload};
-use crate::glob::{Case, matches};
-use crate::limits::{DATABASES, IMPORT_CHUNK_BYTES, IMPORT_VALUE_BYTES_MAX};
-use crate::redis_client::{ClientError, Databases, Progress};
+use crate::dump::{AofRole, DumpError, RdbError, RdbItem, RdbKey, RdbReader, RdbValue};
+use crate::limits::{IMPORT_CHUNK_BYTES, IMPORT_VALUE_BYTES_MAX};
+use crate::redis_client::{ClientError, Progress};
 
 /// Small values that are sent together.
 const KEYS_AT_ONCE: usize = 100;
 /// Keys between two looks at the progress while nothing is written.
 const KEYS_PER_LOOK: u64 = 1_000;
 /// What is said of a value that is passed over because of its size.
-const TOO_LARGE: &str = "value too large";
+const TOO_LARGE: &str = "larger than a value that is read from a file may be";
 /// What is said of a module's value.
 const MODULE: &str = "a module";
+/// What is said of data of a module that belongs to no key.
+const MODULE_DATA: &str = "data of no key";
 
 /// Writes what is in a file.
 pub(super) fn run(
@@ -39,46 +41,98 @@ pub(super) fn run(
     target: &mut Target,
 ) -> Result<Counts, ImportError> {
     let mut progress = Progress::new();
-    let mut counts = Counts {
-        is_dry_run: options.is_dry_run,
-        ..Counts::default()
-    };
     progress.begin("reading:");
-    let keys = read(path, options, |_| {
+    let read = read(path, options, |_| {
         progress.keys += 1;
         if progress.keys.is_multiple_of(KEYS_PER_LOOK) {
             progress.show(format_args!("the file is read to its end first"));
         }
         Ok(())
     })?;
-    progress.keys_total = Some(keys);
+    check_end(path, &read)?;
+    progress.keys_total = Some(read.keys);
+    let mut counts = Counts::new(options);
+    write(path, options, target, 0, &mut counts, &mut progress)?;
+    progress.end();
+    if read.role == AofRole::Base {
+        counts.skip_named(
+            format!("the end of {}", path.display()),
+            "the file is the base of an append-only file: what was written after it is in *.incr.aof \
+             files next to it; import their folder"
+                .to_owned(),
+        );
+    }
+    Ok(counts)
+}
+
+/// Nothing may come after the checksum.
+fn check_end(path: &Path, read: &ReadFile) -> Result<(), ImportError> {
+    match read.file_bytes.checked_sub(read.end) {
+        None | Some(0) => Ok(()),
+        Some(bytes) => Err(ImportError::Rdb {
+            path: path.to_owned(),
+            source: RdbError::Trailing {
+                at: read.end,
+                bytes,
+            },
+        }),
+    }
+}
+
+/// Writes what is in a file that was read to its end before. Keys expire so much later than the file
+/// says; none of them is left out then because its time is over.
+pub(super) fn write(
+    path: &Path,
+    options: &Options,
+    target: &mut Target,
+    expiry_shift_ms: i64,
+    counts: &mut Counts,
+    progress: &mut Progress,
+) -> Result<(), ImportError> {
     progress.begin("copying:");
     let mut copier = Copier {
         options,
         target,
-        counts: &mut counts,
-        progress: &mut progress,
+        counts,
+        progress,
         database: None,
+        has_place: false,
+        expiry_shift_ms,
         waiting: Vec::new(),
         waiting_bytes: 0,
         now_ms: SystemClock.now_ms(),
     };
     read(path, options, |item| copier.take(item))?;
     copier.flush()?;
-    progress.end();
-    Ok(counts)
+    Ok(())
 }
 
-/// Reads a file to its end, and answers how many keys it has that are wanted.
-fn read(
+/// A file that was read to its end.
+pub(super) struct ReadFile {
+    /// Keys that are wanted.
+    pub(super) keys: u64,
+    /// The greatest number of a database.
+    pub(super) database_max: u32,
+    /// What it says that it is in an append-only file.
+    pub(super) role: AofRole,
+    /// Where it ends.
+    pub(super) end: u64,
+    /// How many bytes the file has.
+    pub(super) file_bytes: u64,
+}
+
+/// Reads a file to its end.
+pub(super) fn read(
     path: &Path,
     options: &Options,
     mut take: impl FnMut(RdbItem) -> Result<(), ClientError>,
-) -> Result<u64, ImportError> {
-    let file = File::open(path).map_err(|source| ImportError::File {
+) -> Result<ReadFile, ImportError> {
+    let no_file = |source| ImportError::File {
         path: path.to_owned(),
         source,
-    })?;
+    };
+    let file = File::open(path).map_err(no_file)?;
+    let file_bytes = file.metadata().map_err(no_file)?.len();
     let damaged = |source| ImportError::Rdb {
         path: path.to_owned(),
         source,
@@ -86,28 +140,28 @@ fn read(
     let mut reader =
         RdbReader::begin(BufReader::new(file), IMPORT_VALUE_BYTES_MAX).map_err(damaged)?;
     let mut keys = 0;
+    let mut database_max = 0;
     while let Some(item) = reader.next_item().map_err(damaged)? {
         let is_wanted = match &item {
-            RdbItem::Key(key) => is_wanted(key, options),
+            RdbItem::Key(key) => {
+                database_max = database_max.max(key.database);
+                options.wants(key.database, &key.name)
+            }
             RdbItem::Library(_) => options.pattern.is_none(),
-            RdbItem::ModuleData => false,
+            RdbItem::ModuleData => options.pattern.is_none(),
         };
         if is_wanted {
             keys += u64::from(matches!(item, RdbItem::Key(_)));
             take(item)?;
         }
     }
-    Ok(keys)
-}
-
-fn is_wanted(key: &RdbKey, options: &Options) -> bool {
-    let is_of_database = match &options.databases {
-        Databases::All => true,
-        Databases::Some(numbers) => numbers.contains(&key.database),
-    };
-    let pattern = options.pattern.as_ref();
-    is_of_database
-        && pattern.is_none_or(|pattern| matches(pattern.as_bytes(), &key.name, Case::Sensitive))
+    Ok(ReadFile {
+        keys,
+        database_max,
+        role: reader.aof_role(),
+        end: reader.position(),
+        file_bytes,
+    })
 }
 
 /// A key that waits to be sent.
@@ -127,6 +181,10 @@ struct Copier<'a> {
     progress: &'a mut Progress,
     /// The database of the file whose keys are written.
     database: Option<u32>,
+    /// Whether the target has the database to which they go.
+    has_place: bool,
+    /// How much later than the file says all keys expire.
+    expiry_shift_ms: i64,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
     now_ms: i64,
@@ -135,35 +193,20 @@ struct Copier<'a> {
 impl Copier<'_> {
     fn take(&mut self, item: RdbItem) -> Result<(), ClientError> {
         match item {
-            RdbItem::Library(code) => self.library(&code),
+            RdbItem::Library(code) => functions::copy(&code, self.target, self.counts),
             RdbItem::Key(key) => self.key(key),
-            RdbItem::ModuleData => Ok(()),
+            RdbItem::ModuleData => {
+                self.counts
+                    .skip_named(MODULE_DATA.to_owned(), of_type(MODULE));
+                Ok(())
+            }
         }
-    }
-
-    fn library(&mut self, code: &Bytes) -> Result<(), ClientError> {
-        if self.options.is_dry_run {
-            self.counts.libraries += 1;
-            return Ok(());
-        }
-        let payload = libraries_payload([code]);
-        let policy: &[u8] = if self.target.replaces {
-            b"REPLACE"
-        } else {
-            b"APPEND"
-        };
-        let words: [&[u8]; 4] = [b"FUNCTION", b"RESTORE", &payload, policy];
-        let reply = self.target.client.call(&words)?;
-        match reply.error_text() {
-            None => self.counts.libraries += 1,
-            Some(line) => self.counts.failed(b"a library of functions", &line),
-        }
-        Ok(())
     }
 
     fn key(&mut self, key: RdbKey) -> Result<(), ClientError> {
         self.progress.keys += 1;
-        if key.expire_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
+        let is_over = key.expire_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
+        if is_over && self.expiry_shift_ms == 0 {
             self.counts.vanished_keys += 1;
             return Ok(());
         }
@@ -171,28 +214,32 @@ impl Copier<'_> {
             self.flush()?;
             self.database = Some(key.database);
             let database = self.options.to.database.unwrap_or(key.database);
-            if database < DATABASES {
-                self.target.select(database)?;
+            self.has_place = self.target.select(database)?;
+            if let Some(unusable) = &mut self.counts.unusable {
+                unusable.database = key.database;
             }
         }
-        if self.options.to.database.is_none() && key.database >= DATABASES {
-            let refusal = format!("there is no database {}", key.database);
-            self.counts.failed(&key.name, &refusal);
+        if !self.has_place {
+            self.counts.skip(&key.name, no_database(key.database));
             return Ok(());
         }
         let payload = match key.value {
             RdbValue::Payload(payload) => payload,
             RdbValue::Module => {
-                self.counts.skip(&key.name, MODULE.to_owned());
+                self.counts.skip(&key.name, of_type(MODULE));
                 return Ok(());
             }
             RdbValue::TooLarge(_) => {
-                self.counts.failed(&key.name, TOO_LARGE);
+                self.counts.skip(&key.name, TOO_LARGE.to_owned());
                 return Ok(());
             }
         };
         let (kind, count) = match elements::count(&payload) {
             Ok(counted) => counted,
+            Err(DumpError::OtherType(kind)) => {
+                self.counts.skip(&key.name, format!("a {kind}"));
+                return Ok(());
+            }
             Err(error) => {
                 self.counts.failed(&key.name, &error.to_string());
                 return Ok(());
@@ -202,7 +249,9 @@ impl Copier<'_> {
             name: key.name,
             kind,
             payload,
-            expire_at_ms: key.expire_at_ms,
+            expire_at_ms: key
+                .expire_at_ms
+                .map(|at_ms| at_ms.saturating_add(self.expiry_shift_ms)),
             count,
         };
         if self.options.is_dry_run {
@@ -316,7 +365,7 @@ impl Copier<'_> {
         if key.kind.is_dumped() {
             let put = self
                 .target
-                .put_stream(&key.payload, temporary, &mut |_| ())?;
+                .put_dumped_stream(&key.payload, temporary, &mut |_| ())?;
             return match put {
                 Ok(count) => self
                     .target

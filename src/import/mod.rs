@@ -1,49 +1,70 @@
-//! `quoin import`: copies the data of a running Redis, or of a file that it has written, into a running
+//! `quoin import`: copies the data of a running Redis, or of files that it has written, into a running
 //! Quoin.
 //!
 //! A client of servers, and of nothing else of this program. Each key is replaced as a
 //! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
-//! the source are scanned once more and their numbers of elements compared.
+//! the source are scanned once more and their numbers of elements compared. An append-only file is
+//! replayed into a server of its own first (see `aof`), which then is the source.
 
+mod aof;
 mod copy;
 mod counts;
 mod elements;
 mod error;
 mod file;
+mod functions;
 mod kinds;
 mod options;
 mod pace;
+mod shown;
 mod source;
 mod streams;
 mod target;
 
+pub use aof::RunServer;
 pub use counts::Counts;
 pub use error::ImportError;
 pub use options::{From, Options, command, parse};
 
 use copy::Copier;
+use counts::{Unusable, UnusableKeys, no_database};
 use source::{Page, Source, SourceKey};
 use target::Target;
 
 use crate::random::Random;
 use crate::redis_client::{Client, ClientError, Databases, Progress};
 
-/// Copies and compares; shows on the standard error how far it is.
+/// Copies and compares; shows on the standard error how far it is. `run_server` runs a server until it
+/// is told to stop: an append-only file needs one.
 ///
 /// # Errors
 /// Where a server cannot be reached or does not understand, and where a file is damaged. What concerns
 /// single keys only is in the answer.
-pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError> {
+pub fn run(
+    options: &Options,
+    random: &dyn Random,
+    run_server: RunServer,
+) -> Result<Counts, ImportError> {
     let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
     match &options.from {
         From::Server(from) => {
             let source = Source::connect(from, options)?;
             let target = Target::connect(options, temporary_prefix)?;
-            from_server(source, target, options)
+            from_server(source, target, options, UnusableKeys::default())
         }
         From::File(path) => {
+            let parts = aof::parts(path)?;
             let mut target = Target::connect(options, temporary_prefix)?;
-            file::run(path, options, &mut target)
+            let Some(parts) = parts else {
+                return file::run(path, options, &mut target);
+            };
+            let replay = aof::replay(&parts, options, random, run_server)?;
+            let source = Source::of_replay(replay.address(), options, aof::EXPIRY_SHIFT_MS)?;
+            let mut counts = from_server(source, target, options, replay.unusable)?;
+            if let Some(what) = replay.incomplete {
+                counts.skip_named(what.name, what.why);
+            }
+            Ok(counts)
         }
     }
 }
@@ -52,6 +73,7 @@ fn from_server(
     mut source: Source,
     mut target: Target,
     options: &Options,
+    unusable: UnusableKeys,
 ) -> Result<Counts, ImportError> {
     let run_id = run_id(source.client())?;
     if run_id.is_some() && run_id == self::run_id(&mut target.client)? {
@@ -63,9 +85,21 @@ fn from_server(
     };
     let mut counts = Counts {
         is_of_cluster: source.is_of_cluster(),
-        is_dry_run: options.is_dry_run,
-        ..Counts::default()
+        ..Counts::new(options)
     };
+    for ((database, name), why) in &unusable.keys {
+        if !options.wants(*database, name) {
+            continue;
+        }
+        match why {
+            Unusable::Skipped(why) => counts.skip(name, why.clone()),
+            Unusable::Failed(why) => counts.failed(name, why),
+        }
+    }
+    counts.take_others(unusable.others.as_deref());
+    if options.pattern.is_none() {
+        functions::copy_all(source.client(), &mut target, &mut counts)?;
+    }
     let mut progress = Progress::new();
     if counts.is_of_cluster {
         progress.say("the source is one master of a Redis Cluster; only its own keys are copied");
@@ -84,20 +118,35 @@ fn from_server(
         progress.begin(phase);
         for database in &databases {
             source.select(*database)?;
-            target.select(options.to.database.unwrap_or(*database))?;
+            let has_place = target.select(options.to.database.unwrap_or(*database))?;
             let mut cursor = Some(b"0".to_vec());
             while let Some(at) = cursor {
                 let (next, page) = source.page(&at)?;
                 cursor = next;
                 progress.keys += page.len() as u64;
+                let Page {
+                    mut keys,
+                    others,
+                    expired,
+                } = page;
+                keys.retain(|key| !unusable.has(*database, &key.name));
                 if !is_copying {
-                    compare(&mut source, &mut target.client, &page.keys, &mut counts)?;
+                    if has_place {
+                        compare(&mut source, &mut target.client, &keys, &mut counts)?;
+                    }
                     show(&mut progress, &counts);
                     continue;
                 }
-                let Page { keys, others } = page;
-                for (name, kind) in others {
-                    counts.skip(&name, kind);
+                counts.vanished_keys += expired;
+                if !has_place {
+                    let names = keys.iter().map(|key| &key.name);
+                    for name in names.chain(others.iter().map(|(name, _)| name)) {
+                        counts.skip(name, no_database(*database));
+                    }
+                    continue;
+                }
+                for (name, why) in others {
+                    counts.skip(&name, why);
                 }
                 if options.is_dry_run {
                     look(&mut target, &keys, &mut counts)?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
 
+use crate::glob::{Case, matches};
 use crate::redis_client::{
     ADDRESS_HELP, Address, Databases, End, Flags, databases_argument, match_argument, tls_flags,
 };
@@ -32,7 +33,7 @@ const TO_DEFAULT: &str = "redis://127.0.0.1:6379";
 pub enum From {
     /// A running server.
     Server(Address),
-    /// An RDB file.
+    /// An RDB file, an append-only file, or the folder of one.
     File(PathBuf),
 }
 
@@ -55,6 +56,21 @@ pub struct Options {
     pub is_dry_run: bool,
     /// Whether a target is written that is no Quoin.
     pub any_target: bool,
+    /// Whether what cannot be kept may be left behind.
+    pub may_skip: bool,
+}
+
+impl Options {
+    /// Whether a key is to be copied.
+    pub(super) fn wants(&self, database: u32, name: &[u8]) -> bool {
+        let is_of_database = match &self.databases {
+            Databases::All => true,
+            Databases::Some(numbers) => numbers.contains(&database),
+        };
+        let pattern = self.pattern.as_ref();
+        is_of_database
+            && pattern.is_none_or(|pattern| matches(pattern.as_bytes(), name, Case::Sensitive))
+    }
 }
 
 /// The command line's grammar.
@@ -67,14 +83,15 @@ pub fn command() -> Command {
     };
     Command::new("import")
         .bin_name("quoin import")
-        .about("Copy the data of a running Redis, or of a dump.rdb, into a running Quoin")
+        .about("Copy the data of a running Redis, of a dump.rdb or of an append-only file into a running Quoin")
         .after_help(format!(
             "{ADDRESS_HELP}\n\n\
-             Strings, lists, hashes, sets, sorted sets and streams are copied, and of a file \
-             functions too.\nEach key is written as a whole, so that a stopped import can be run \
+             Strings, lists, hashes, sets, sorted sets, streams and functions are copied.\nEach key is \
+             written as a whole, so that a stopped import can be run \
              again, with --resume.\nNothing should write to the source meanwhile. All keys' \
-             numbers of elements are compared.\nExits with 0 when all are alike, with 1 when not \
-             or when a key was there already, with 2 for\na wrong command line."
+             numbers of elements are compared.\nExits with 0 when all are alike, with 1 when not, \
+             when a key was there already or\nanything was left behind (unless --skip is given), with \
+             2 for a wrong command line."
         ))
         .arg(
             Arg::new("from")
@@ -83,7 +100,7 @@ pub fn command() -> Command {
                 .required(true)
                 .help(
                     "The Redis (6.0 or later) or Valkey to read, of a cluster each master in turn; \
-                     or an RDB file of Redis up to 7.2",
+                     or an RDB file, an append-only file, or its folder (appendonlydir)",
                 ),
         )
         .arg(
@@ -108,6 +125,10 @@ pub fn command() -> Command {
         .arg(switch(
             "dry-run",
             "Write nothing; say what would be copied, and what is in the way",
+        ))
+        .arg(switch(
+            "skip",
+            "Leave behind what Quoin cannot keep: it is named and counted, and no failure",
         ))
         .arg(switch("any-target", "Write to a server that is no Quoin"))
         .args(FROM.flags())
@@ -162,6 +183,7 @@ pub fn parse(
             replaces: matches.get_flag("replace"),
             is_dry_run: matches.get_flag("dry-run"),
             any_target: matches.get_flag("any-target"),
+            may_skip: matches.get_flag("skip"),
         })
     };
     read().map_err(|reason| command.error(clap::error::ErrorKind::ValueValidation, reason))
@@ -220,11 +242,10 @@ mod tests {
         assert_eq!(databases(all), Ok(Databases::All));
         let some = "--from redis://db --databases 2,0,2";
         assert_eq!(databases(some), Ok(Databases::Some(vec![0, 2])));
-        assert!(
-            databases("--from redis://db --databases 16")
-                .unwrap_err()
-                .contains("16")
-        );
+        let many = "--from redis://db --databases 16";
+        assert_eq!(databases(many), Ok(Databases::Some(vec![16])));
+        let wrong = "--from redis://db --databases -1";
+        assert!(databases(wrong).unwrap_err().contains("-1"));
         let into_one = "--from redis://db --databases 0,1 --to redis://quoin/5";
         assert!(databases(into_one).unwrap_err().contains("several"));
     }

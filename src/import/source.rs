@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::counts::of_type;
 use super::error::ImportError;
 use super::kinds::{Kind, Place, Reading};
 use super::options::Options;
@@ -11,6 +12,14 @@ use crate::wire::reply_reader::Value;
 
 /// Keys that an import asks SCAN for at a time.
 const SCAN_COUNT: usize = 1_000;
+/// Fields of a hash whose expiries are asked for at a time.
+const FIELDS_AT_ONCE: usize = 100;
+/// The type that may have fields that expire.
+const HASH: &str = "hash";
+/// Why such a hash is left behind.
+const FIELDS_EXPIRE: &str = "a hash with fields that expire";
+/// How INFO calls the number of hashes with fields that expire: in Redis, in Valkey.
+const COUNTS_OF_FIELD_EXPIRIES: [&str; 2] = ["subexpiry", "keys_with_volatile_items"];
 
 /// A key of the source that is copied.
 #[derive(Debug, Clone)]
@@ -26,14 +35,27 @@ pub(super) struct SourceKey {
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) keys: Vec<SourceKey>,
-    /// Names and types of keys that are not copied.
+    /// Names of keys that are not copied, and why.
     pub(super) others: Vec<(Vec<u8>, String)>,
+    /// Keys whose time is over, which a server that replays a file keeps.
+    pub(super) expired: u64,
 }
 
 impl Page {
     /// Keys of whatever type.
     pub(super) fn len(&self) -> usize {
         self.keys.len() + self.others.len()
+    }
+
+    /// Leaves keys behind.
+    fn leave(&mut self, are_left: &HashSet<Vec<u8>>, why: &str) {
+        let (left, kept) = std::mem::take(&mut self.keys)
+            .into_iter()
+            .partition(|key: &SourceKey| are_left.contains(&key.name));
+        self.keys = kept;
+        let left: Vec<SourceKey> = left;
+        let left = left.into_iter().map(|key| (key.name, why.to_owned()));
+        self.others.extend(left);
     }
 }
 
@@ -64,6 +86,12 @@ pub(super) struct Source {
     dumps_own_types: bool,
     /// Until it refuses MEMORY USAGE: some do not have it, some do not let everybody.
     tells_memory: bool,
+    /// Whether it has expiries of fields (Redis 7.4, Valkey 9), and the selected database may have some.
+    knows_field_expiries: bool,
+    may_have_field_expiries: bool,
+    /// How much later than they should all keys expire: a server that replays a file must not take a key
+    /// for expired.
+    expiry_shift_ms: i64,
     /// How small values are asked for.
     pub(super) pace: Pace,
 }
@@ -80,8 +108,9 @@ impl Source {
         }
         // Without a key: a node of a cluster answers only for keys of its own.
         let reply = client.call(&["PEXPIRETIME"])?;
-        let mut error = reply.error_text().into_iter();
-        let tells_expiry = error.any(|line| line.contains("wrong number of arguments"));
+        let tells_expiry = has_command(&reply);
+        let reply = client.call(&["HPEXPIRETIME"])?;
+        let knows_field_expiries = has_command(&reply);
         let reply = client.call(&["COMMAND", "INFO", "TASK.SCANDUMP"])?;
         let rows = reply.items().unwrap_or_default();
         let dumps_own_types = rows.iter().any(|row| !row.is_null());
@@ -92,7 +121,22 @@ impl Source {
             is_of_cluster,
             dumps_own_types,
             tells_memory: true,
+            knows_field_expiries,
+            may_have_field_expiries: knows_field_expiries,
+            expiry_shift_ms: 0,
             pace: Pace::new(),
+        })
+    }
+
+    /// A server that has replayed a file, in which all keys expire so much later.
+    pub(super) fn of_replay(
+        address: &Address,
+        options: &Options,
+        expiry_shift_ms: i64,
+    ) -> Result<Self, ImportError> {
+        Ok(Self {
+            expiry_shift_ms,
+            ..Self::connect(address, options)?
         })
     }
 
@@ -111,7 +155,12 @@ impl Source {
     }
 
     pub(super) fn select(&mut self, database: u32) -> Result<(), ClientError> {
-        self.client.call_ok(&["SELECT", &database.to_string()])
+        self.client.select_existing(database)?;
+        if self.knows_field_expiries {
+            let text = self.client.info("keyspace")?;
+            self.may_have_field_expiries = may_have_field_expiries(&text, database);
+        }
+        Ok(())
     }
 
     /// The next page of keys, and the cursor behind it; `None` behind the last.
@@ -157,8 +206,8 @@ impl Source {
                 // Gone meanwhile.
                 None if word == b"none" => {}
                 _ => {
-                    let kind = String::from_utf8_lossy(word).into_owned();
-                    page.others.push((name, kind));
+                    let kind = String::from_utf8_lossy(word);
+                    page.others.push((name, of_type(&kind)));
                 }
             }
         }
@@ -175,6 +224,11 @@ impl Source {
             // Another type by now, or nothing: as if it had not been met.
             let count = self.count_of(&count)?;
             let expire_at_ms = self.expire_at_ms(&time, &expiry)?;
+            let now_ms = self.time_ms(&time)?;
+            if self.expiry_shift_ms > 0 && expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+                page.expired += 1;
+                continue;
+            }
             if count > 0 || kind.may_be_empty {
                 page.keys.push(SourceKey {
                     name,
@@ -184,7 +238,82 @@ impl Source {
                 });
             }
         }
+        if self.may_have_field_expiries {
+            let hashes = page.keys.iter().filter(|key| key.kind.name == HASH);
+            let hashes = hashes.map(|key| key.name.clone()).collect();
+            let left = self.with_field_expiries(hashes)?;
+            page.leave(&left, FIELDS_EXPIRE);
+        }
         Ok(page)
+    }
+
+    /// Which of these hashes have fields that expire.
+    fn with_field_expiries(
+        &mut self,
+        hashes: Vec<Vec<u8>>,
+    ) -> Result<HashSet<Vec<u8>>, ClientError> {
+        let count = FIELDS_AT_ONCE.to_string();
+        let mut found = HashSet::new();
+        let mut places: Vec<(Vec<u8>, Vec<u8>)> = hashes
+            .into_iter()
+            .map(|name| (name, b"0".to_vec()))
+            .collect();
+        while !places.is_empty() {
+            for (name, cursor) in &places {
+                let words: [&[u8]; 6] = [
+                    b"HSCAN",
+                    name,
+                    cursor,
+                    b"COUNT",
+                    count.as_bytes(),
+                    b"NOVALUES",
+                ];
+                self.client.queue(&words);
+            }
+            self.client.send()?;
+            let mut asked = Vec::new();
+            for (name, _) in std::mem::take(&mut places) {
+                let reply = self.client.read()?;
+                if is_wrong_type(&reply) {
+                    continue;
+                }
+                let (next, fields) = match reply.items() {
+                    Some([cursor, fields]) => (cursor.bytes(), fields.clone().into_strings()),
+                    _ => (None, None),
+                };
+                let (Some(next), Some(fields)) = (next, fields) else {
+                    return Err(self.client.unexpected(&reply));
+                };
+                asked.push((name, next.to_vec(), fields));
+            }
+            let has_fields = |fields: &Vec<Vec<u8>>| !fields.is_empty();
+            for (name, _, fields) in asked.iter().filter(|(.., fields)| has_fields(fields)) {
+                let count = fields.len().to_string();
+                let question: [&[u8]; 4] = [b"HPEXPIRETIME", name, b"FIELDS", count.as_bytes()];
+                let fields = fields.iter().map(Vec::as_slice);
+                self.client
+                    .queue(&question.into_iter().chain(fields).collect::<Vec<_>>());
+            }
+            self.client.send()?;
+            for (name, next, fields) in asked {
+                let mut expires = false;
+                if has_fields(&fields) {
+                    let reply = self.client.read()?;
+                    let times = reply.items().unwrap_or_default().iter();
+                    // −2 of a field that has just gone, −1 of one without an expiry.
+                    expires = times.filter_map(Value::integer).any(|time| time != -1);
+                    if reply.error().is_some() && !is_wrong_type(&reply) {
+                        return Err(self.client.unexpected(&reply));
+                    }
+                }
+                if expires {
+                    found.insert(name);
+                } else if next != b"0" {
+                    places.push((name, next));
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn expiry_command(&self) -> &'static [u8] {
@@ -217,10 +346,12 @@ impl Source {
         } else {
             self.time_ms(time)?
         };
-        Ok(Some(base_ms.saturating_add(expiry_ms)))
+        Ok(Some(
+            base_ms.saturating_add(expiry_ms) - self.expiry_shift_ms,
+        ))
     }
 
-    fn time_ms(&self, reply: &Value) -> Result<i64, ClientError> {
+    pub(super) fn time_ms(&self, reply: &Value) -> Result<i64, ClientError> {
         let parts = reply.clone().into_strings().unwrap_or_default();
         let mut numbers = parts
             .iter()
@@ -255,8 +386,9 @@ impl Source {
         self.client.queue_transaction(&[]);
     }
 
-    /// What was asked for so; `None` where it changed meanwhile.
-    pub(super) fn read_whole(&mut self) -> Result<Option<Whole>, ClientError> {
+    /// What was asked for so; `None` where it changed meanwhile. A payload that the source refuses is an
+    /// empty one, which nobody understands.
+    pub(super) fn read_whole(&mut self, key: &SourceKey) -> Result<Option<Whole>, ClientError> {
         let watched = self.client.read()?;
         let (time, expiry, words) = (
             self.client.read()?,
@@ -269,8 +401,12 @@ impl Source {
         if !self.was_unchanged()? {
             return Ok(None);
         }
+        let is_refused = key.kind.is_dumped() && words.error().is_some();
         Ok(Some(Whole {
-            words: self.words_of(words)?,
+            words: match is_refused {
+                true => vec![Vec::new()],
+                false => self.words_of(words)?,
+            },
             expire_at_ms: self.expire_at_ms(&time, &expiry)?,
         }))
     }
@@ -417,6 +553,23 @@ impl Source {
     }
 }
 
+/// Whether a server knows the command that it was given without arguments.
+fn has_command(reply: &Value) -> bool {
+    let mut error = reply.error_text().into_iter();
+    error.any(|line| line.contains("wrong number of arguments"))
+}
+
+/// Whether a database may have hashes with fields that expire. Servers that have such count them.
+fn may_have_field_expiries(keyspace: &str, database: u32) -> bool {
+    let begin = format!("db{database}:");
+    let line = keyspace.lines().find_map(|line| line.strip_prefix(&begin));
+    let mut counts = line.unwrap_or_default().split(',').filter_map(|one| {
+        let (name, count) = one.trim_end().split_once('=')?;
+        COUNTS_OF_FIELD_EXPIRIES.contains(&name).then_some(count)
+    });
+    line.is_some() && counts.next() != Some("0")
+}
+
 fn has_line(info: &str, line: &str) -> bool {
     info.lines().any(|one| one == line)
 }
@@ -434,4 +587,22 @@ fn by_rank<'a>(
     options: &[&'a [u8]],
 ) -> Vec<&'a [u8]> {
     [&[command, name, start, stop], options].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_counts_no_fields_that_expire_is_not_asked_for_them() {
+        let redis = "# Keyspace\r\ndb0:keys=2,expires=0,avg_ttl=0,subexpiry=1\r\n\
+                     db1:keys=2,expires=0,avg_ttl=0,subexpiry=0\r\n";
+        assert!(may_have_field_expiries(redis, 0));
+        assert!(!may_have_field_expiries(redis, 1));
+        assert!(!may_have_field_expiries(redis, 2));
+        let valkey = "db0:keys=2,expires=0,avg_ttl=0,keys_with_volatile_items=0\r\n";
+        assert!(!may_have_field_expiries(valkey, 0));
+        // One that does not count them may have some.
+        assert!(may_have_field_expiries("db0:keys=2,expires=0,avg_ttl=0", 0));
+    }
 }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::target::{NOT_WHOLE, TEMPORARY_LIFETIME_MS, Target};
-use crate::dump::{self, DumpError, DumpedStream, StreamReader};
+use crate::dump::{self, DumpError, DumpedEntry, DumpedStream, StreamReader, StreamWriter};
 use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::redis_client::ClientError;
 use crate::wire::reply_reader::Value;
@@ -21,41 +21,54 @@ fn id_text((ms, seq): (u64, u64)) -> Vec<u8> {
     format!("{ms}-{seq}").into_bytes()
 }
 
+/// A payload of a stream's groups, without entries.
+pub(super) fn groups_payload(writer: StreamWriter, stream: &DumpedStream) -> Bytes {
+    writer.finish(&DumpedStream {
+        last: (0, 0),
+        deleted: (0, 0),
+        added: 0,
+        groups: stream.groups.clone(),
+    })
+}
+
 /// What a payload holds besides its entries, and that as a payload.
 fn without_entries(payload: &Bytes) -> Result<(DumpedStream, Bytes), DumpError> {
     let mut reader = StreamReader::new(dump::open(payload)?)?;
     while reader.next_entry()?.is_some() {}
     let writer = reader.writer();
     let stream = reader.finish()?;
-    let groups = DumpedStream {
-        last: (0, 0),
-        deleted: (0, 0),
-        added: 0,
-        groups: stream.groups.clone(),
-    };
-    Ok((stream, writer.finish(&groups)))
+    let groups = groups_payload(writer, &stream);
+    Ok((stream, groups))
 }
 
-/// The commands that add the next entries, of about [`IMPORT_CHUNK_BYTES`]; empty at the end.
-fn next_commands(reader: &mut StreamReader, name: &[u8]) -> Result<Vec<Words>, DumpError> {
-    let mut commands = Vec::new();
+/// The next entries, of about [`IMPORT_CHUNK_BYTES`]; empty at the end.
+fn next_entries(reader: &mut StreamReader) -> Result<Vec<DumpedEntry>, DumpError> {
+    let mut entries = Vec::new();
     let mut bytes = 0;
     while bytes < IMPORT_CHUNK_BYTES
         && let Some((id, fields)) = reader.next_entry()?
     {
         bytes += COMMAND_BYTES + fields.iter().map(Bytes::len).sum::<usize>();
-        let mut words = vec![b"XADD".to_vec(), name.to_vec(), b"NOMKSTREAM".to_vec()];
-        words.push(id_text(id));
-        words.extend(fields.iter().map(|field| field.to_vec()));
-        commands.push(words);
+        entries.push((id, fields));
     }
-    Ok(commands)
+    Ok(entries)
 }
 
+/// The command that adds an entry.
+fn adding(name: &[u8], (id, fields): &DumpedEntry) -> Words {
+    let mut words = vec![b"XADD".to_vec(), name.to_vec(), b"NOMKSTREAM".to_vec()];
+    words.push(id_text(*id));
+    words.extend(fields.iter().map(|field| field.to_vec()));
+    words
+}
+
+/// Hands out the next entries, empty at the end, or why there are no more.
+pub(super) type NextEntries<'n> =
+    dyn FnMut() -> Result<Result<Vec<DumpedEntry>, String>, ClientError> + 'n;
+
 impl Target {
-    /// Puts a stream together under a temporary name, and answers how many entries it has, or why
-    /// that is refused. Calls `after_each` with the number of entries of each part.
-    pub(super) fn put_stream(
+    /// Puts the stream of a payload together under a temporary name.
+    pub(super) fn put_dumped_stream(
         &mut self,
         payload: &Bytes,
         temporary: &[u8],
@@ -68,19 +81,37 @@ impl Target {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error.to_string())),
         };
+        let mut next = || Ok(next_entries(&mut entries).map_err(|error| error.to_string()));
+        self.put_stream(&stream, &groups, temporary, &mut next, after_each)
+    }
+
+    /// Puts a stream together under a temporary name, and answers how many entries it has, or why
+    /// that is refused. Calls `after_each` with the number of entries of each part.
+    pub(super) fn put_stream(
+        &mut self,
+        stream: &DumpedStream,
+        groups: &[u8],
+        temporary: &[u8],
+        next: &mut NextEntries<'_>,
+        after_each: &mut dyn FnMut(u64),
+    ) -> Result<Result<u64, String>, ClientError> {
         // What a killed import leaves behind goes away by itself.
         let lifetime = TEMPORARY_LIFETIME_MS.to_string();
-        let restore = [b"RESTORE", temporary, lifetime.as_bytes(), &groups];
+        let restore = [b"RESTORE", temporary, lifetime.as_bytes(), groups];
         if let Some(error) = self.client.call(&restore)?.error_text() {
             return Ok(Err(error.into_owned()));
         }
         let mut count = 0;
         loop {
-            let commands = match next_commands(&mut entries, temporary) {
-                Ok(commands) if commands.is_empty() => break,
-                Ok(commands) => commands,
-                Err(error) => return Ok(Err(error.to_string())),
+            let entries = match next()? {
+                Ok(entries) if entries.is_empty() => break,
+                Ok(entries) => entries,
+                Err(refusal) => return Ok(Err(refusal)),
             };
+            let commands: Vec<Words> = entries
+                .iter()
+                .map(|entry| adding(temporary, entry))
+                .collect();
             let added = commands.len() as u64;
             if let Err(refusal) = self.add_entries(&commands, temporary, &lifetime)? {
                 return Ok(Err(refusal));

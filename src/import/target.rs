@@ -57,8 +57,9 @@ impl Target {
         })
     }
 
-    pub(super) fn select(&mut self, database: u32) -> Result<(), ClientError> {
-        self.client.call_ok(&["SELECT", &database.to_string()])
+    /// Selects a database. False where the target has none of that number.
+    pub(super) fn select(&mut self, database: u32) -> Result<bool, ClientError> {
+        self.client.select(database)
     }
 
     /// The name under which a large value is put together.

@@ -1,7 +1,9 @@
 //! Which databases of a server a tool reads.
 
 use super::{Address, Client, ClientError};
-use crate::limits::DATABASES;
+
+/// What an error of SELECT says where there is no such database.
+const OUT_OF_RANGE: &str = "DB index is out of range";
 
 /// Which databases are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +30,8 @@ impl Databases {
 
 fn numbers(list: &str) -> Result<Vec<u32>, String> {
     let number = |text: &str| {
-        let number = text.trim().parse().ok();
-        let number = number.filter(|number| *number < DATABASES);
-        number.ok_or_else(|| format!("not a number from 0 to {}: {text}", DATABASES - 1))
+        let number = text.trim().parse();
+        number.map_err(|_| format!("not the number of a database: {text}"))
     };
     let mut numbers: Vec<u32> = list.split(',').map(number).collect::<Result<_, _>>()?;
     numbers.sort_unstable();
@@ -48,6 +49,24 @@ impl Client {
             .collect();
         databases.sort_unstable();
         Ok(databases)
+    }
+
+    /// Selects a database. False where the server has none of that number.
+    pub(crate) fn select(&mut self, database: u32) -> Result<bool, ClientError> {
+        let reply = self.call(&["SELECT", &database.to_string()])?;
+        match reply.error_text() {
+            None if reply.is_ok() => Ok(true),
+            Some(line) if line.contains(OUT_OF_RANGE) => Ok(false),
+            _ => Err(self.unexpected(&reply)),
+        }
+    }
+
+    /// Selects a database to read from.
+    pub(crate) fn select_existing(&mut self, database: u32) -> Result<(), ClientError> {
+        match self.select(database)? {
+            true => Ok(()),
+            false => Err(self.refused(format!("there is no database {database}"))),
+        }
     }
 
     /// Keys in the selected database.

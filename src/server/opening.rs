@@ -63,7 +63,8 @@ pub(super) fn prepare(
     let prepared = runtime.block_on(async {
         let layout = Layout::new(&settings.root_prefix);
         let random = Arc::new(SystemRandom);
-        let environment = startup::prepare(store, layout, Arc::clone(clock), random).await?;
+        let mut environment = startup::prepare(store, layout, Arc::clone(clock), random).await?;
+        environment.databases = settings.databases;
         startup::raise_version(store, &environment.layout).await?;
         environment.scripts.enable(settings.enable_scripts);
         Ok(environment)

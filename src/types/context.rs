@@ -12,9 +12,7 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::{
-    DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX,
-};
+use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
 use crate::random::Random;
 use crate::scripting::Scripts;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
@@ -41,6 +39,8 @@ pub struct Environment {
     pub capabilities: Capabilities,
     /// The store's id. It never changes.
     pub store_id: String,
+    /// The setting `databases`: how many there are.
+    pub databases: u32,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -80,6 +80,17 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// The database of this number.
+    ///
+    /// # Errors
+    /// `DatabaseOutOfRange` beyond [`Environment::databases`].
+    pub fn database(&self, number: i64) -> Result<u32, CommandError> {
+        u32::try_from(number)
+            .ok()
+            .filter(|database| *database < self.databases)
+            .ok_or(CommandError::DatabaseOutOfRange)
+    }
+
     /// Which changes of keys are published at the moment.
     pub fn events(&self) -> EventClasses {
         self.keyspace_events
@@ -383,12 +394,9 @@ impl<'t> ReadContext<'t> {
     /// The same view for another database.
     ///
     /// # Errors
-    /// `DatabaseOutOfRange` beyond [`DATABASES`].
+    /// `DatabaseOutOfRange` beyond [`Environment::databases`].
     pub fn for_database(&self, database: i64) -> Result<ReadContext<'t>, CommandError> {
-        let database = u32::try_from(database)
-            .ok()
-            .filter(|database| *database < DATABASES)
-            .ok_or(CommandError::DatabaseOutOfRange)?;
+        let database = self.environment.database(database)?;
         Ok(ReadContext { database, ..*self })
     }
 }
@@ -501,7 +509,7 @@ impl<'t> WriteContext<'t> {
     /// The same view for another database.
     ///
     /// # Errors
-    /// `DatabaseOutOfRange` beyond [`DATABASES`].
+    /// `DatabaseOutOfRange` beyond [`Environment::databases`].
     pub fn for_database(&self, database: i64) -> Result<WriteContext<'t>, CommandError> {
         Ok(WriteContext {
             read: self.read.for_database(database)?,

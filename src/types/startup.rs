@@ -73,6 +73,7 @@ pub async fn prepare(
         layout,
         capabilities: store.capabilities(),
         store_id,
+        databases: DATABASES,
         clock,
         random,
         ids: IdAllocator::new(instance),

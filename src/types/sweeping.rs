@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use crate::events::EventClasses;
 use crate::layout::{Id, KeyRange, Meta, TrashKind, successor};
 use crate::limits::{
-    BATCH_AGE_MAX_MS, DATABASES, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS,
+    BATCH_AGE_MAX_MS, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS,
 };
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
@@ -128,7 +128,7 @@ impl WriteContext<'_> {
         if self.tells_of(EventClasses::EXPIRED)
             || expired.any(|meta| meta.value_type.kind().is_missed())
         {
-            for database in 0..DATABASES {
+            for database in 0..self.environment.databases {
                 shown.push((self.namespace_of(database).await?, database));
             }
         }

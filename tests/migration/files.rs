@@ -12,7 +12,7 @@ use crate::values::{Held, Values};
 
 const SEED: u64 = 7;
 
-fn import(from: &Path, server: &Server, flags: &[&str]) -> (i32, String) {
+pub fn import(from: &Path, server: &Server, flags: &[&str]) -> (i32, String) {
     let to = format!("redis://{}", server.address());
     let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
         .args(["import", "--to", &to, "--from"])
@@ -233,8 +233,12 @@ fn nothing_of_a_damaged_file_is_written() {
     for (bytes, expected) in [
         (damaged.as_slice(), "dump.rdb: it"),
         (&whole[..whole.len() - 4], "cannot be read at byte"),
-        (b"REDIS0012", "version 12"),
+        (b"REDIS0014", "version 14"),
         (b"some text", "is no RDB file"),
+        (
+            &[whole.as_slice(), b"some text"].concat(),
+            "9 bytes follow after the end of the RDB file",
+        ),
     ] {
         std::fs::write(&file, bytes).unwrap();
         let (code, text) = import(&file, &server, &[]);

@@ -559,3 +559,149 @@ fn expiry_is_kept_from_a_redis_without_pexpiretime() {
     assert!((at - 4_000_000_000_000).abs() < 1_000, "{at}");
     assert_eq!(run(&mut quoin, "PTTL stays").integer(), Some(-1));
 }
+
+const LIBRARY: &str = "#!lua name=l\nredis.register_function('f', function() return 'from f' end)";
+
+#[test]
+fn functions_of_a_server_are_copied() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    redis.command(&["FUNCTION", "LOAD", LIBRARY]).unwrap();
+    run(&mut redis, "SET a 1");
+    let (code, text) = pair.import(&["--dry-run"]);
+    assert!(
+        code == 0 && text.contains("1 libraries of functions"),
+        "{text}"
+    );
+    assert!(run(&mut quoin, "FCALL f 0").error().is_some());
+    let (code, text) = pair.import(&[]);
+    assert!(
+        code == 0 && text.contains("1 libraries of functions loaded"),
+        "{text}"
+    );
+    let called = run(&mut quoin, "FCALL f 0");
+    assert_eq!(called.bytes(), Some(&b"from f"[..]));
+    let (code, text) = pair.import(&["--resume"]);
+    assert!(
+        code == 0 && text.contains("libraries of functions were there already"),
+        "{text}"
+    );
+    // Another one of that name stays.
+    let other = LIBRARY.replace("from f", "other");
+    redis
+        .command(&["FUNCTION", "LOAD", "REPLACE", &other])
+        .unwrap();
+    let (code, text) = pair.import(&["--resume"]);
+    assert!(
+        code == 1 && text.contains("library of functions 'l': not copied"),
+        "{text}"
+    );
+    let (code, text) = pair.import(&["--replace"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(run(&mut quoin, "FCALL f 0").bytes(), Some(&b"other"[..]));
+}
+
+#[test]
+fn what_is_left_behind_is_named_and_makes_the_import_fail() {
+    let Some(pair) = Pair::start_with_redis(&["--databases", "32"]) else {
+        return;
+    };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    for line in [
+        "SET a 1",
+        "SELECT 20",
+        "SET beyond 1",
+        "SELECT 15",
+        "SET last 1",
+    ] {
+        run(&mut redis, line);
+    }
+    let (code, text) = pair.import(&["--databases", "all"]);
+    assert_eq!(code, 1, "{text}");
+    let line = "1 skipped: of database 20, which is beyond the target's setting databases\n\
+                skipped are \"beyond\"\n";
+    assert!(
+        text.contains(line) && text.contains("2 keys copied"),
+        "{text}"
+    );
+    run(&mut quoin, "SELECT 15");
+    assert_eq!(run(&mut quoin, "GET last").bytes(), Some(&b"1"[..]));
+    let (code, text) = pair.import(&["--databases", "all", "--resume", "--skip"]);
+    assert!(
+        code == 0 && text.contains("1 skipped: of database 20"),
+        "{text}"
+    );
+    let (code, text) = pair.import(&["--databases", "40"]);
+    assert!(
+        code == 1 && text.contains("there is no database 40"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_target_with_as_many_databases_takes_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(redis) = or_say_so(Redis::start_with_port(
+        folder.path(),
+        &["--databases", "32"],
+    )) else {
+        return;
+    };
+    let pair = Pair {
+        server: Server::start_with(&["--databases", "32"]),
+        redis,
+        _folder: folder,
+    };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    for line in ["SELECT 31", "SET beyond 1"] {
+        run(&mut redis, line);
+    }
+    let (code, text) = pair.import(&["--databases", "all"]);
+    assert_eq!(code, 0, "{text}");
+    run(&mut quoin, "SELECT 31");
+    assert_eq!(run(&mut quoin, "GET beyond").bytes(), Some(&b"1"[..]));
+    assert!(run(&mut quoin, "SELECT 32").error().is_some());
+    assert_eq!(
+        run(&mut quoin, "CONFIG GET databases").items().unwrap()[1].bytes(),
+        Some(&b"32"[..])
+    );
+    run(&mut quoin, "SELECT 0");
+    assert_eq!(run(&mut quoin, "FLUSHALL").error(), None);
+    run(&mut quoin, "SELECT 31");
+    assert_eq!(run(&mut quoin, "DBSIZE").integer(), Some(0));
+}
+
+#[test]
+fn a_stream_whose_payload_is_not_to_be_had_is_copied_by_commands() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    large_stream(&mut redis, "stream");
+    for line in [
+        "XADD small 1-1 a b",
+        "PEXPIREAT small 4000000000000",
+        "XGROUP CREATE no-entries first $ MKSTREAM",
+        "XGROUP CREATE no-entries second $",
+        // What a source with a later payload looks like.
+        "ACL SETUSER reader on >p ~* &* +@all -dump",
+    ] {
+        assert_eq!(run(&mut redis, line).error(), None, "{line}");
+    }
+    let expected = (contents(&mut redis, 0), knowledge(&mut redis, "stream"));
+    let from = format!("redis://reader:p@{}", pair.redis.address().unwrap());
+    let to = format!("redis://{}", pair.server.address());
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args(["import", "--from", &from, "--to", &to])
+        .output()
+        .unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{text}");
+    let arrived = (contents(&mut quoin, 0), knowledge(&mut quoin, "stream"));
+    assert_eq!(arrived, expected);
+    let consumers = |connection: &mut Connection| {
+        let groups = run(connection, "XINFO STREAM stream FULL COUNT 1");
+        format!("{:?}", groups.items().unwrap().last().unwrap())
+    };
+    // The same consumers with the same entries; when they were seen, is as exact as a question.
+    let names = |text: String| text.matches("pel-count").count();
+    assert_eq!(names(consumers(&mut quoin)), names(consumers(&mut redis)));
+}

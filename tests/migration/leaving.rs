@@ -1,5 +1,6 @@
 //! MIGRATE from Quoin, to Redis and to another Quoin.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 
 use crate::between::{Between, Fate, find};
@@ -226,4 +227,51 @@ fn a_connection_that_breaks_leaves_the_keys_here() {
     );
     assert_eq!(here.run("GET a"), "$1\r\n1\r\n");
     assert_eq!(to.connect().run("EXISTS a"), ":0\r\n");
+}
+
+/// A server that answers everything with the same bytes, and then keeps silent.
+fn answering(answer: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            stream.write_all(answer).unwrap();
+            // Until the client goes away.
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        }
+    });
+    address
+}
+
+#[test]
+fn only_ok_counts_as_taken() {
+    let server = Server::start();
+    let mut here = server.connect();
+    for answer in [
+        &b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"[..],
+        b"+OK\r\n+QUEUED\r\n",
+        b"+OK\r\n:1\r\n",
+        b"+OK\r\n$-1\r\n",
+        b"+OK\r\n$2\r\nNO\r\n",
+        b"+OK\r\n*0\r\n",
+        b"+OK\r\n\r\n",
+        b"+PONG\r\n+OK\r\n",
+        b"220 mail ESMTP\r\n500 unrecognized\r\n",
+    ] {
+        here.run("SET a 1");
+        let reply = migrate(&mut here, answering(answer), "a 0 500");
+        let expected = "-IOERR error or timeout reading to target instance\r\n";
+        assert_eq!(reply, expected, "{}", answer.escape_ascii());
+        assert_eq!(
+            here.run("GET a"),
+            "$1\r\n1\r\n",
+            "{}",
+            answer.escape_ascii()
+        );
+    }
+    for answer in [&b"+OK\r\n+OK\r\n"[..], b"$2\r\nOK\r\n$2\r\nOK\r\n"] {
+        here.run("SET a 1");
+        assert_eq!(migrate(&mut here, answering(answer), "a 0 500"), "+OK\r\n");
+        assert_eq!(here.run("EXISTS a"), ":0\r\n");
+    }
 }

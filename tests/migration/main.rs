@@ -2,6 +2,7 @@
 //! `quoin import` and `quoin export`.
 //!
 //! - `REDIS_ORACLE`: the `redis-server`, instead of the one on the PATH.
+//! - `QUOIN_TEST_LATER_REDIS`: a `redis-server` of 7.4 or later, which writes what Redis 7.2 cannot read.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is none.
 #![allow(
     clippy::unwrap_used,
@@ -11,12 +12,14 @@
     unreachable_pub
 )]
 
+mod append_only;
 mod between;
 mod dumping;
 mod exporting;
 mod files;
 mod importing;
 mod interference;
+mod later;
 mod leaving;
 mod own_types;
 #[path = "../support/payloads.rs"]

@@ -3,6 +3,7 @@
 //! Included by `#[path]` from the test crates that need it.
 #![allow(dead_code, unreachable_pub)] // no crate needs all of it
 
+use std::ffi::OsStr;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -42,13 +43,29 @@ impl Redis {
         Self::launch(tempfile::tempdir_in(folder)?, Some(address), flags)
     }
 
+    /// Starts another `redis-server` on a port.
+    pub fn start_other(binary: &OsStr, folder: &Path, flags: &[&str]) -> io::Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let folder = tempfile::tempdir_in(folder)?;
+        Self::launch_other(binary, folder, Some(address), flags)
+    }
+
     fn launch(
         folder: tempfile::TempDir,
         address: Option<SocketAddr>,
         flags: &[&str],
     ) -> io::Result<Self> {
         let binary = std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into());
-        let output = Command::new(&binary).arg("--version").output()?;
+        Self::launch_other(&binary, folder, address, flags)
+    }
+
+    fn launch_other(
+        binary: &OsStr,
+        folder: tempfile::TempDir,
+        address: Option<SocketAddr>,
+        flags: &[&str],
+    ) -> io::Result<Self> {
+        let output = Command::new(binary).arg("--version").output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text
             .split_whitespace()
@@ -57,7 +74,7 @@ impl Redis {
             .to_owned();
         let socket = folder.path().join("redis.sock");
         let port = address.map_or(0, |address| address.port()).to_string();
-        let child = Command::new(&binary)
+        let child = Command::new(binary)
             .args([
                 "--bind",
                 "127.0.0.1",

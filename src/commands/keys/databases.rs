@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer_or, is_word, rest};
 use crate::error::CommandError;
-use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::types::WriteContext;
 
@@ -25,7 +24,7 @@ pub(super) async fn flushall(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     check_flush_option(arguments)?;
-    for database in 0..DATABASES {
+    for database in 0..context.environment.databases {
         context.flush_database(database).await?;
     }
     Ok(Reply::OK)

@@ -13,7 +13,6 @@ use crate::commands::resolve::resolve;
 use crate::commands::row::{ConnectionCommand, Handler, Row};
 use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
-use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::scripting::{Commands, End, Fiber, KILLED_LINE, Origin, Run};
 use crate::store::{Growth, StoreError};
@@ -218,7 +217,7 @@ impl<'c> Calls<'c> {
         }
         match invocation.row.handler {
             Handler::Connection(ConnectionCommand::Select) => {
-                let selected = select(&invocation.arguments);
+                let selected = self.select(&invocation.arguments);
                 if let Ok(database) = selected {
                     self.database = database;
                 }
@@ -229,6 +228,11 @@ impl<'c> Calls<'c> {
             _ if invocation.row.name == "time" => Ok(self.time()),
             _ => self.run_row(invocation).await,
         }
+    }
+
+    fn select(&self, arguments: &[Bytes]) -> Result<u32, CommandError> {
+        let index = integer(argument(arguments, 1)?)?;
+        self.unit.environment().database(index)
     }
 
     /// The error of a call that is refused before it runs.
@@ -327,12 +331,4 @@ fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
     let rights = rights_of(unit);
     let is_allowed = rights.is_none_or(|rights| rights.check(row.id, arguments).is_ok());
     Reply::Boolean(is_allowed)
-}
-
-fn select(arguments: &[Bytes]) -> Result<u32, CommandError> {
-    let index = integer(argument(arguments, 1)?)?;
-    let database = u32::try_from(index).ok();
-    database
-        .filter(|database| *database < DATABASES)
-        .ok_or(CommandError::DatabaseOutOfRange)
 }

@@ -88,7 +88,12 @@ pub async fn declared_flags(
     }
     let named = argument(arguments, 1)?;
     let flags = match row.name {
-        "eval" | "eval_ro" => context.environment.scripts.of_text(named).ok().map(|script| script.flags),
+        "eval" | "eval_ro" => context
+            .environment
+            .scripts
+            .of_text(named)
+            .ok()
+            .map(|script| script.flags),
         "evalsha" | "evalsha_ro" => match find(context, named).await {
             Ok(script) => Some(script.flags),
             Err(CommandError::Store(error)) => return Err(error.into()),

@@ -139,8 +139,94 @@ fn a_redis_conf_is_named_as_one() {
     assert_eq!(
         file_error("# Redis\n\ndaemonize no\nport 7000\n"),
         "FILE:3: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
-         config/quoin.toml shows every setting; of this file it takes:\n  port = 7000\n1 line is of a \
-         setting that Quoin has not"
+         config/quoin.toml shows every setting; `quoin check-config --config FILE > quoin.toml` \
+         translates it"
+    );
+}
+
+/// Each kind of line that a redis.conf has.
+const REDIS_CONF: &str = r#"
+# Redis configuration file
+include /etc/redis/local.conf
+loadmodule /usr/lib/redis/modules/redisbloom.so ERROR_RATE 0.004
+bind 127.0.0.1 -::1
+protected-mode yes
+port 7379
+tcp-backlog 511
+unixsocket "/run/redis.sock"
+unixsocketperm 700
+timeout 0
+daemonize no
+supervised auto
+pidfile /var/run/redis_6379.pid
+loglevel verbose
+logfile ""
+databases 32
+always-show-logo no
+set-proc-title yes
+proc-title-template "{title} {listen-addr} {server-mode}"
+save 3600 1 300 100
+stop-writes-on-bgsave-error yes
+dir ./
+replica-serve-stale-data yes
+acllog-max-len 128
+requirepass "foo bar"
+user default on nopass ~* &* +@all
+user alice on >secret ~jobs:* resetchannels +@all -@dangerous
+MAXCLIENTS 512
+maxclients 500
+appendonly yes
+appendfsync everysec
+lua-time-limit 5000
+busy-reply-threshold 4000
+slowlog-log-slower-than 10000
+latency-monitor-threshold 0
+notify-keyspace-events ""
+notify-keyspace-events 'KEA'
+hash-max-listpack-entries 512
+client-output-buffer-limit normal 0 0 0
+client-output-buffer-limit replica 256mb 64mb 60
+client-output-buffer-limit pubsub 16mb 8mb 60
+client-query-buffer-limit 1gb
+maxmemory-clients 10%
+tls-port 0
+tls-protocols "TLSv1.2 TLSv1.3"
+jemalloc-bg-thread yes
+rename-command CONFIG ""
+locale-collate ""
+"#;
+
+#[test]
+fn what_is_made_of_a_redis_conf_is_a_settings_file() {
+    let redis = file(REDIS_CONF);
+    let error = load_from(Some(redis.path()), &[], &[]).unwrap_err();
+    let ConfigError::RedisConf { toml, .. } = error else {
+        panic!("{error}");
+    };
+    let translated = file(&toml);
+    let loaded = load_from(Some(translated.path()), &[], &[]);
+    let loaded = loaded.unwrap_or_else(|error| panic!("{error}\n{toml}"));
+    let settings = &loaded.settings;
+    assert_eq!(settings.bind.len(), 2);
+    assert_eq!((settings.port, settings.databases), (7379, 32));
+    assert_eq!(settings.maxclients, 500);
+    assert_eq!(settings.busy_reply_threshold_ms, 4_000);
+    assert_eq!(
+        settings.unixsocket.as_deref(),
+        Some(Path::new("/run/redis.sock"))
+    );
+    assert_eq!(settings.logfile, None);
+    assert_eq!(settings.requirepass.as_deref(), Some("…"));
+    assert_eq!(settings.keyspace_events.letters(), "AKE");
+    assert_eq!(settings.output_limits.subscriber.hard_bytes, 16 << 20);
+    assert_eq!(settings.output_limits.replica.soft_s, 60);
+    assert_eq!(loaded.users.unwrap().definitions.len(), 2);
+    for hidden in ["foo bar", "secret"] {
+        assert!(!toml.contains(hidden), "{toml}");
+    }
+    assert!(
+        toml.contains("# line 3 includes /etc/redis/local.conf"),
+        "{toml}"
     );
 }
 

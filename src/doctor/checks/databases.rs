@@ -63,7 +63,7 @@ pub(super) async fn check(
             lost.count_repaired();
         }
     }
-    let mut outcome = Outcome::new(format!("{in_use} of {} have keys", shown.len()));
+    let mut outcome = Outcome::new(format!("{in_use} have keys"));
     outcome.finding(
         Level::Fail,
         &twice,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::dump::payload::VERSION_READ_MAX;
+use crate::dump::payload::{VERSION_OF_VALKEY, VERSION_READ_MAX};
 
 /// Why a file is not read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -16,14 +16,29 @@ pub enum RdbError {
         source: io::Error,
     },
     /// It does not begin as RDB files do.
-    #[error("it is no RDB file: it does not begin with REDIS and a version")]
-    NoRdb,
-    /// A Redis after 7.2 has written it.
     #[error(
-        "it has version {0}, and versions up to {VERSION_READ_MAX} are read, which Redis 7.2 \
-         writes; import from the running server instead"
+        "it is no RDB file: it does not begin with REDIS or VALKEY and a version; \
+         nor does it begin as an append-only file"
+    )]
+    NoRdb,
+    /// A later server has written it.
+    #[error(
+        "it has version {0}, and versions up to {VERSION_READ_MAX} are read, which Redis 8.6 \
+         writes, and {VERSION_OF_VALKEY}, which Valkey 9 writes; start the server that wrote it, and \
+         import from that (--from redis://…), which reads what it has by commands"
     )]
     Version(u16),
+    /// Bytes follow that belong to no RDB file.
+    #[error(
+        "{bytes} bytes follow after the end of the RDB file at byte {at}, and nothing in it says that \
+         it begins an append-only file; nothing was written"
+    )]
+    Trailing {
+        /// Where the RDB file ends.
+        at: u64,
+        /// How many.
+        bytes: u64,
+    },
     /// Bytes have changed since it was written.
     #[error("its checksum is wrong: it was damaged, or cut off, after it was written")]
     Checksum,

@@ -21,7 +21,11 @@ pub(super) enum Extent {
 }
 
 /// Passes over a value of this type.
-pub(super) fn pass_value<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<Extent, RdbError> {
+pub(super) fn pass_value<R: Read>(
+    input: &mut Input<R>,
+    rdb_type: u8,
+    is_of_valkey: bool,
+) -> Result<Extent, RdbError> {
     match rdb_type {
         // A string, or a value that is packed into one.
         0 | 9..=13 | 16 | 17 | 20 => input.pass_string()?,
@@ -47,7 +51,24 @@ pub(super) fn pass_value<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<
                 input.pass_string()?;
             }
         }
-        15 | 19 | 21 => pass_stream(input, rdb_type)?,
+        15 | 19 | 21 | 26 => pass_stream(input, rdb_type)?,
+        22 if is_of_valkey => {
+            for _ in 0..input.length()? {
+                input.pass_string()?;
+                input.pass_string()?;
+                input.pass(TIME_BYTES)?;
+            }
+        }
+        22 => pass_expiring_hash(input)?,
+        23 => input.pass_string()?,
+        24 => {
+            input.pass(TIME_BYTES)?;
+            pass_expiring_hash(input)?;
+        }
+        25 => {
+            input.pass(TIME_BYTES)?;
+            input.pass_string()?;
+        }
         6 => {
             return Err(
                 input.damaged("a module's value of Redis before 4.0, whose end is not told")
@@ -101,6 +122,26 @@ fn pass_strings<R: Read>(input: &mut Input<R>, each: u64) -> Result<(), RdbError
     Ok(())
 }
 
+/// Each field's expiry, the field, its value.
+fn pass_expiring_hash<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
+    for _ in 0..input.length()? {
+        input.length()?;
+        input.pass_string()?;
+        input.pass_string()?;
+    }
+    Ok(())
+}
+
+/// Passes over data of modules about the key that follows.
+pub(super) fn pass_key_data<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
+    for _ in 0..input.length()? {
+        // What module and version it is of.
+        input.pass(4)?;
+        pass_module_parts(input)?;
+    }
+    Ok(())
+}
+
 /// A score as a short text; the three greatest lengths stand for numbers without digits.
 fn pass_text_score<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
     match input.byte()? {
@@ -136,6 +177,18 @@ fn pass_stream<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<(), RdbErr
             let pending = input.length()?;
             input.pass(pending.saturating_mul(STREAM_ID_BYTES))?;
         }
+    }
+    if rdb_type >= 26 {
+        // Producers, and the messages of each that were added lately.
+        pass_lengths(input, 2)?;
+        for _ in 0..input.length()? {
+            input.pass_string()?;
+            for _ in 0..input.length()? {
+                input.pass_string()?;
+                pass_lengths(input, 2)?;
+            }
+        }
+        pass_lengths(input, 2)?;
     }
     Ok(())
 }

@@ -18,6 +18,15 @@ fn file(version: u16, items: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
+/// The same of Valkey.
+fn of_valkey(version: u16, items: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("VALKEY{version:03}").into_bytes();
+    bytes.extend(items.concat());
+    bytes.push(OPCODE_END);
+    bytes.extend(crc64(&bytes).to_le_bytes());
+    bytes
+}
+
 fn read(bytes: &[u8]) -> Result<Vec<RdbItem>, RdbError> {
     let mut reader = RdbReader::begin(bytes, VALUE_BYTES_MAX)?;
     let mut items = Vec::new();
@@ -192,19 +201,111 @@ fn what_stands_between_keys_is_read() {
 }
 
 #[test]
-fn every_version_up_to_that_of_redis_72_is_read_and_no_later_one() {
+fn every_version_that_is_known_is_read_and_no_later_one() {
     let item = key(b"k", 0, &string(b"x"));
-    for version in 1..=VERSION_READ_MAX {
+    for version in 1..=13 {
         assert_eq!(
             read(&file(version, &[&item])).unwrap().len(),
             1,
             "{version}"
         );
     }
-    let refused = read(&file(12, &[&item])).unwrap_err();
-    assert!(refused.to_string().contains("version 12"), "{refused}");
+    let refused = read(&file(14, &[&item])).unwrap_err();
+    assert!(refused.to_string().contains("version 14"), "{refused}");
+    assert_eq!(read(&of_valkey(80, &[&item])).unwrap().len(), 1);
+    let refused = read(&of_valkey(81, &[&item])).unwrap_err();
+    assert!(refused.to_string().contains("version 81"), "{refused}");
     for wrong in [&b"REDIS0000"[..], b"REDISxxxx", b"redis0010", b"", b"RED"] {
         assert!(matches!(read(wrong), Err(RdbError::NoRdb)), "{wrong:?}");
+    }
+}
+
+#[test]
+fn values_of_later_encodings_end_where_they_end() {
+    let fields = [length(7), string(b"f"), string(b"v")].concat();
+    let stream = [
+        &length(0)[..],
+        &length(0).repeat(8),
+        &length(0),
+        &length(100).repeat(2),
+        &length(1),
+        &string(b"producer"),
+        &length(1),
+        &string(b"message"),
+        &length(5).repeat(2),
+        &length(0).repeat(2),
+    ]
+    .concat();
+    let time = 7_i64.to_le_bytes();
+    for (rdb_type, value) in [
+        (22, [&length(1)[..], &fields].concat()),
+        (23, string(b"a listpack")),
+        (24, [&time[..], &length(1), &fields].concat()),
+        (25, [&time[..], &string(b"a listpack")].concat()),
+        (26, stream),
+    ] {
+        let end = key(b"end", 0, &string(b"x"));
+        let items = read(&file(13, &[&key(b"k", rdb_type, &value), &end])).unwrap();
+        let expected = sealed(13, &[&[rdb_type], &value[..]].concat());
+        let expected = found(b"k", RdbValue::Payload(expected.into()));
+        assert_eq!((items.len(), &items[0]), (2, &expected), "{rdb_type}");
+    }
+    let of_valkey_22 = [&length(1)[..], &string(b"f"), &string(b"v"), &time].concat();
+    let slots = [
+        &[0xf3][..],
+        &string(b"job"),
+        &length(1),
+        &length(0),
+        &length(9),
+    ]
+    .concat();
+    let items = [
+        &slots[..],
+        &key(b"k", 22, &of_valkey_22),
+        &key(b"end", 0, &string(b"x")),
+    ];
+    assert_eq!(read(&of_valkey(80, &items)).unwrap().len(), 2);
+}
+
+#[test]
+fn what_later_servers_write_between_keys_is_read() {
+    let slot = [&[0xf4][..], &length(5), &length(2), &length(1)].concat();
+    let about_key = [
+        &[0xf3][..],
+        &length(1),
+        &[1, 2, 3, 4],
+        &[5],
+        &string(b"part"),
+        &[0],
+    ]
+    .concat();
+    let items = [
+        &slot[..],
+        &about_key,
+        &key(b"k", 0, &string(b"x")),
+        &key(b"l", 0, &string(b"x")),
+    ];
+    let items = read(&file(13, &items)).unwrap();
+    let expected = [
+        found(b"k", RdbValue::Module),
+        found(b"l", payload(0, &string(b"x"))),
+    ];
+    assert_eq!(items, expected);
+}
+
+#[test]
+fn a_file_says_what_it_is_in_an_append_only_file() {
+    let fact = |name: &[u8], value: &[u8]| [&[OPCODE_FACT], &string(name)[..], value].concat();
+    for (fact, role) in [
+        (fact(b"aof-base", &[0xc0, 1]), AofRole::Base),
+        (fact(b"aof-base", &[0xc0, 0]), AofRole::None),
+        (fact(b"aof-preamble", &[0xc0, 1]), AofRole::Preamble),
+        (fact(b"redis-bits", &[0xc0, 1]), AofRole::None),
+    ] {
+        let bytes = file(10, &[&fact, &key(b"k", 0, &string(b"x"))]);
+        let mut reader = RdbReader::begin(&bytes[..], VALUE_BYTES_MAX).unwrap();
+        reader.next_item().unwrap();
+        assert_eq!(reader.aof_role(), role);
     }
 }
 

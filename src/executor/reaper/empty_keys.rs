@@ -6,9 +6,7 @@ use crate::commands::KeyLocks;
 use crate::executor::Executor;
 use crate::executor::jobs::JobError;
 use crate::layout::name::HASH_BITS;
-use crate::limits::{
-    DATABASES, RETAINED_PASSES_KEPT_MAX, RETAINED_REST_MS, RETAINED_SWEEP_KEYS_PER_PASS,
-};
+use crate::limits::{RETAINED_PASSES_KEPT_MAX, RETAINED_REST_MS, RETAINED_SWEEP_KEYS_PER_PASS};
 use crate::random::Random;
 use crate::types::retained::RetainedMeta;
 
@@ -40,10 +38,10 @@ struct Position {
 impl EmptyKeys {
     /// Creates a sweep that begins at a random position, so that the servers of one store do not all
     /// work on the same keys.
-    pub(super) fn new(random: &dyn Random) -> Self {
+    pub(super) fn new(random: &dyn Random, databases: u32) -> Self {
         Self {
             next: Position {
-                database: u32::try_from(random.below(u64::from(DATABASES))).unwrap_or(0),
+                database: u32::try_from(random.below(u64::from(databases))).unwrap_or(0),
                 hash: random.below(1 << HASH_BITS),
             },
             found: VecDeque::new(),
@@ -87,7 +85,7 @@ impl EmptyKeys {
         }
         self.next = match next_hash {
             0 => Position {
-                database: (database + 1) % DATABASES,
+                database: (database + 1) % executor.environment().databases.max(1),
                 hash: 0,
             },
             hash => Position { database, hash },

@@ -312,7 +312,8 @@ impl Connection {
         for command in commands {
             match command.kind {
                 CommandKind::Connection(ConnectionCommand::Select) => {
-                    let selected = connection_commands::selected_database(&command.arguments);
+                    let selected =
+                        connection_commands::selected_database(&command.arguments, &self.state);
                     database = selected.unwrap_or(database);
                 }
                 // Rather too many keys than too few.

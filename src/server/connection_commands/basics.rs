@@ -4,14 +4,17 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer_or};
 use crate::error::CommandError;
-use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::server::session::Session;
-use crate::server::state::REDIS_VERSION;
+use crate::server::state::{REDIS_VERSION, ServerState};
 
 /// `SELECT index`.
-pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply, CommandError> {
-    let database = selected_database(arguments)?;
+pub(super) fn select(
+    arguments: &[Bytes],
+    session: &mut Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    let database = selected_database(arguments, state)?;
     session.database = database;
     session.client.details().database = database;
     Ok(Reply::OK)
@@ -21,7 +24,10 @@ pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply
 ///
 /// # Errors
 /// Redis's, if there is no such database.
-pub(crate) fn selected_database(arguments: &[Bytes]) -> Result<u32, CommandError> {
+pub(crate) fn selected_database(
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Result<u32, CommandError> {
     let index = integer_or(
         argument(arguments, 1)?,
         "ERR value is not an integer or out of range",
@@ -32,10 +38,7 @@ pub(crate) fn selected_database(arguments: &[Bytes]) -> Result<u32, CommandError
             "ERR value is out of range, value must between -2147483648 and 2147483647",
         ));
     }
-    u32::try_from(index)
-        .ok()
-        .filter(|database| *database < DATABASES)
-        .ok_or(CommandError::DatabaseOutOfRange)
+    state.executor.environment().database(index)
 }
 
 /// `QUIT`.

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use crate::error::CommandError;
-use crate::limits::DATABASES;
 use crate::server::state::{DatabaseCount, ServerState};
 
 /// Counts that take no longer than this are not kept.
@@ -35,7 +34,7 @@ pub(super) async fn databases(state: &ServerState) -> Vec<DatabaseCount> {
 
 async fn count(state: &ServerState) -> Result<Vec<DatabaseCount>, CommandError> {
     let mut databases = Vec::new();
-    for database in 0..DATABASES {
+    for database in 0..state.executor.environment().databases {
         let count = state.executor.read(database, |context| {
             Box::pin(async { Ok(context.count_keys().await?) })
         });

@@ -79,7 +79,7 @@ pub(super) async fn execute(
         ConnectionCommand::Quit => basics::quit(session),
         ConnectionCommand::Reset => Ok(auth::reset(session, state)),
         ConnectionCommand::Save => backup::save(state).await,
-        ConnectionCommand::Select => basics::select(arguments, session),
+        ConnectionCommand::Select => basics::select(arguments, session, state),
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
         ConnectionCommand::Slowlog => slowlog::execute(row.own_name(), arguments, state),
         ConnectionCommand::Ssubscribe => {

@@ -13,8 +13,8 @@ use futures_util::future::{try_join, try_join_all};
 
 use crate::layout::{Id, KeyName, Meta, ValueType, successor};
 use crate::limits::{
-    DATABASES, REAPER_READS_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_DUE_PER_PASS,
-    TASK_QUEUES_PER_PASS, TASK_UNREADABLE_STEP_MS,
+    REAPER_READS_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS,
+    TASK_UNREADABLE_STEP_MS,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
@@ -228,7 +228,7 @@ impl ReadContext<'_> {
     /// The namespace that each database shows.
     async fn all_shown(&self) -> Result<Vec<(Id, u32)>, StoreError> {
         // Side by side, because on a cluster each read is a round trip.
-        let namespaces = (0..DATABASES).map(async |database| {
+        let namespaces = (0..self.environment.databases).map(async |database| {
             let namespace = self.namespace_of(database).await?;
             Ok::<_, StoreError>((namespace, database))
         });

@@ -96,12 +96,12 @@ impl Target {
         let mut acknowledged = Vec::new();
         let mut refusal = None;
         for departure in sent {
-            let Ok(line) = self.read_line().await else {
+            let Ok(answer) = self.read_answer().await else {
                 // Of what comes after this nothing is known.
                 return (acknowledged, Some(TargetError::Lost(NOT_READ)));
             };
             let greeted = self.greeted.clone().unwrap_or(Ok(()));
-            match greeted.and_then(|()| check(line)) {
+            match greeted.and(answer) {
                 Ok(()) => acknowledged.push(departure.clone()),
                 Err(line) => {
                     refusal.get_or_insert(line);
@@ -121,14 +121,29 @@ impl Target {
     async fn read_greeting(&mut self, order: &Order<'_>) -> io::Result<()> {
         let mut greeted = Ok(());
         for _ in 0..1 + usize::from(order.password.is_some()) {
-            let line = self.read_line().await?;
-            greeted = greeted.and(check(line));
+            let answer = self.read_answer().await?;
+            greeted = greeted.and(answer);
         }
         self.greeted = Some(greeted);
         Ok(())
     }
 
-    /// The next line: a status or an error.
+    /// The next reply: OK, or the server's error without the `-`. What answers otherwise has not said that
+    /// it has done anything.
+    async fn read_answer(&mut self) -> io::Result<Result<(), String>> {
+        let line = self.read_line().await?;
+        if let Some(error) = line.strip_prefix('-') {
+            return Ok(Err(error.to_owned()));
+        }
+        match line.as_str() {
+            "+OK" => Ok(Ok(())),
+            // The same as a bulk string.
+            "$2" if self.read_line().await? == "OK" => Ok(Ok(())),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// The next line.
     async fn read_line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         let mut limited = (&mut self.stream).take(LINE_BYTES_MAX);
@@ -168,14 +183,6 @@ fn restoring(departure: &Departure, replaces: bool, now_ms: i64) -> Vec<u8> {
     let replace = replaces.then_some(&b"REPLACE"[..]);
     let words: Vec<&[u8]> = words.into_iter().chain(replace).collect();
     encode_request(&words)
-}
-
-/// An error is a line that begins with `-`.
-fn check(line: String) -> Result<(), String> {
-    match line.strip_prefix('-') {
-        Some(error) => Err(error.to_owned()),
-        None => Ok(()),
-    }
 }
 
 /// As Redis reads it: the digits at the beginning.
