@@ -436,31 +436,6 @@ fn a_script_that_is_refused_on_a_full_disk_leaves_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_told_to_health_checks_and_users_are_not_written() {
-    if server::is_on_foundationdb() {
-        return;
-    }
-    let Some(disk) = Disk::mount() else { return };
-    let aclfile = disk.path().join("users.acl");
-    std::fs::write(&aclfile, "").unwrap();
-    let server = Server::start_in(disk.path(), &["--aclfile", aclfile.to_str().unwrap()]).unwrap();
-    let mut client = connect(&server);
-    push_until_full(&mut client);
-    for number in 0..200 {
-        let pattern = format!("~{}", long(number, PAYLOAD_BYTES));
-        let reply = client
-            .command(&["ACL", "SETUSER", &number.to_string(), &pattern])
-            .unwrap();
-        assert_eq!(error(&reply), None);
-    }
-    let saved = client.command(&["ACL", "SAVE"]).unwrap();
-    assert!(error(&saved).is_some(), "{saved:?}");
-    assert_eq!(std::fs::read(&aclfile).unwrap(), b"");
-    let popped = client.command(&["LPOP", "queue"]).unwrap();
-    assert_eq!(error(&popped), None);
-}
-
-#[test]
 fn a_transaction_that_adds_is_refused_on_a_full_disk_and_changes_nothing() {
     if server::is_on_foundationdb() {
         return;

@@ -47,7 +47,8 @@ pub fn reference() -> String {
          environment variable, or in a flag. Flags override variables, variables override the file,\n\
          and the file overrides defaults. Names are Redis's if Redis has the setting: with hyphens in\n\
          the file (`tcp-keepalive`) and in flags (`--tcp-keepalive`), with underscores in variables\n\
-         (`QUOIN_TCP_KEEPALIVE`). A `redis.conf` is not read; `quoin check-config --config redis.conf > quoin.toml` translates one.\n\n\
+         (`QUOIN_TCP_KEEPALIVE`). A `redis.conf` is not read:\n\
+         `quoin check-config --config redis.conf > quoin.toml` translates it.\n\n\
          `quoin check-config` takes the same options. It shows the settings in effect and the source\n\
          of each, and exits with 0. If anything is wrong, it lists all of it and exits with 1, or with\n\
          2 for a wrong command line. Unknown keys and unknown `QUOIN_*` variables are errors. An empty\n\

@@ -19,6 +19,7 @@ mod listpack;
 mod lzf;
 mod own;
 mod packed;
+mod parts;
 mod payload;
 mod priority_queue;
 mod reader;
@@ -55,10 +56,10 @@ pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
 };
 pub use stream::{
-    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, EntryId, StreamReader,
+    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, StreamReader,
     StreamWriter,
 };
-pub use stream_node::StreamNode;
+pub use stream_node::{EntryId, StreamNode};
 pub use string::{read_string, reads_string, string_payload};
 pub use task_queue::{DumpedState, DumpedTask, TaskQueueReader, TaskQueueWriter};
 

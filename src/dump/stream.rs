@@ -14,11 +14,8 @@ use super::DumpError;
 use super::listpack::Listpack;
 use super::payload::{Payload, put_length, put_string, seal};
 use super::reader::Reader;
-use super::stream_node::{node_head, push_entry};
+use super::stream_node::{EntryId, node_head, push_entry};
 use crate::number::parse_i64;
-
-/// An id: milliseconds and sequence number.
-pub type EntryId = (u64, u64);
 
 /// The encodings, as RDB files number them: those of Redis 5, 7.0, 7.2 and 8.6.
 const FIRST_FORM: u8 = 15;

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::listpack::ListpackWriter;
-use super::stream::EntryId;
+
+/// An id: milliseconds and sequence number.
+pub type EntryId = (u64, u64);
 
 const HAS_MASTER_NAMES: i64 = 2;
 /// Parts of an entry besides names and values: flags and two distances.

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::DumpError;
-use super::own::{OwnType, Part, PartReader, PartWriter};
+use super::own::OwnType;
+use super::parts::{Part, PartReader, PartWriter};
 use super::payload::Payload;
 use crate::limits::{TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX};
 

@@ -199,8 +199,15 @@ impl fmt::Display for Counts {
                 counted(self.copied_elements, "element", "elements")
             )?;
         }
+        if self.libraries > 0 {
+            let libraries = counted(
+                self.libraries,
+                "library of functions",
+                "libraries of functions",
+            );
+            writeln!(out, "{libraries} loaded")?;
+        }
         for (count, what) in [
-            (self.libraries, "libraries of functions loaded"),
             (
                 self.present_libraries,
                 "libraries of functions were there already",

@@ -77,11 +77,11 @@ unsafe extern "C-unwind" fn repeat(state: *mut lua_State) -> c_int {
             return 1;
         }
         let count = usize::try_from(count).unwrap_or(0);
-        spend(
-            state,
-            length.saturating_mul(count).saturating_add(CALL_STEPS),
-        );
-        original(state)
+        let results = original(state);
+        // Afterwards, as what looks asks for the memory that is in use.
+        let steps = length.saturating_mul(count);
+        spend(state, steps.saturating_add(CALL_STEPS));
+        results
     }
 }
 

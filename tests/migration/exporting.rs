@@ -59,7 +59,7 @@ fn a_redis_loads_all_that_it_has_types_for() {
     let (code, text) = export(&server, &file, &["--for-redis"]);
     assert_eq!(code, 0, "{text}");
     let length = std::fs::metadata(&file).unwrap().len();
-    let said = format!("\n1 libraries of functions exported\n206 keys exported, {length} bytes\n");
+    let said = format!("\n1 library of functions exported\n206 keys exported, {length} bytes\n");
     assert!(text.ends_with(&said), "{text}");
     assert!(
         text.contains("2 skipped: Redis has no type pqueue\nskipped are \""),

@@ -118,7 +118,7 @@ fn a_file_of_redis_arrives_whole() {
         let (code, text) = import(&file, &server, &["--dry-run"]);
         assert_eq!(code, 0, "{text}");
         assert_eq!(run(&mut quoin, "DBSIZE").integer(), Some(0));
-        let line = " keys would be copied\n1 libraries of functions";
+        let line = " keys would be copied\n1 library of functions";
         assert!(text.contains(line), "{text}");
         let (code, text) = import(&file, &server, &[]);
         assert_eq!(code, 0, "{text}");

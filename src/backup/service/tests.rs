@@ -87,7 +87,7 @@ fn one_without_a_thread_fails_and_the_next_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let backups = backups(&store);
-    let refused = without_threads(|| backups.start(0).map(drop));
+    let refused = without_threads(|| backups.start(Retention::default()).map(drop));
     assert!(matches!(refused, Err(StartError::Thread(_))), "{refused:?}");
     let status = backups.status();
     assert_eq!((status.saves, status.failures), (0, 1));

@@ -21,7 +21,7 @@ use crate::types::pages::Pages;
 
 use super::Amounts;
 use super::classes;
-use super::kind::place_row;
+use super::places::place_row;
 
 /// What a row's state is in a payload.
 fn dumped_state(row: &TaskRow) -> DumpedState {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::dump::OwnType;
-use crate::layout::{Id, Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
+use crate::layout::{Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::kind::{
     ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, Serialization,
@@ -12,6 +12,7 @@ use crate::types::kind::{
 };
 
 use super::dumping::restorable;
+use super::places::place_row;
 
 const READY: u8 = TaskState::Ready as u8;
 const LEASED: u8 = TaskState::Leased as u8;
@@ -97,17 +98,6 @@ const BY_ID: EntryCheck = EntryCheck::new(&STRAY_PLACE, |entries| {
     let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
     Box::pin(try_join_all(looks))
 });
-
-/// The row by which a task of its state is found.
-pub(super) fn place_row(layout: &Layout, data: Id, task: &TaskRow) -> Vec<u8> {
-    match task.state {
-        TaskState::Ready => layout.task_order_key(data, task.class, &task.place),
-        TaskState::Leased | TaskState::Delayed => {
-            layout.task_due_key(data, task.at_ms, &task.place)
-        }
-        TaskState::Dead => layout.task_dead_key(data, task.at_ms, &task.place),
-    }
-}
 
 /// Whether a task's place names it.
 async fn has_place(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {

@@ -18,7 +18,7 @@ use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
-use kind::place_row;
+use places::place_row;
 
 pub mod add;
 pub mod alarms;
@@ -29,6 +29,7 @@ mod dumping;
 pub mod index;
 mod kind;
 pub mod lease;
+mod places;
 pub mod search;
 pub mod take;
 pub mod tend;

@@ -98,7 +98,8 @@ end(
         "ticks": ticks >= 2,
         "on time": 1 <= seconds_waited("later", started) < 60,
         "shown": [shown["status"], shown["exc_info"].strip().splitlines()[-1], shown["origin"]],
-        "workers": len(workers),
+        # One that loses its server while it is idle ends without signing off, on any server.
+        "workers": len(workers) >= 1,
         "waiting": waiting,
         "counts": [[queue["name"], queue["count"], queue["failed_job_registry_count"]] for queue in counts],
         "left": left,
