@@ -63,7 +63,7 @@ pub const METRICS_NAMES_PER_ROUND_MAX: usize = 10_000;
 pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Bytes by which a command that is not refused on a full disk may make the data more: what a consumer
 /// notes of what it takes.
-pub const FULL_DISK_COMMAND_BYTES_MAX: i64 = 4096;
+pub const FULL_DISK_COMMAND_BYTES_MAX: i64 = 64 * 1024;
 /// A disk counts as nearly full when this part of it is left,
 pub const DISK_NEARLY_FULL_DIVISOR: u64 = 10;
 /// or so many bytes.
@@ -384,6 +384,8 @@ pub const TASK_RESOURCES_MAX: usize = 8;
 pub const TASK_HAVING_RESOURCES_MAX: usize = 256;
 /// Bytes of a resource's name.
 pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
+/// The options of TASK.TAKE, which names no resources that are called like one of them, in any case.
+pub const TASK_TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
 /// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Tasks that one TASK.TAKE, TASK.PEEK or TASK.DEAD answers.

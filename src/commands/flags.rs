@@ -71,6 +71,8 @@ impl Flags {
 
     /// Removes, without naming keys. Redis does not list it.
     pub const REMOVES: Flags = Flags(1 << 28);
+    /// Adds rows too, where its key specification, which is Redis's, says only that it removes.
+    pub const ADDS: Flags = Flags(1 << 29);
 
     /// What most commands on the connection or the server have: they run at any time, but not in
     /// scripts.

@@ -300,6 +300,7 @@ impl Row {
     pub fn only_removes(&self) -> bool {
         match self.keys {
             [] => self.flags.contains(Flags::REMOVES),
+            _ if self.flags.contains(Flags::ADDS) => false,
             keys => keys.iter().all(|key| {
                 key.flags.contains(&"delete")
                     && !key.flags.contains(&"update")

@@ -79,12 +79,12 @@ pub(crate) fn server_places(loaded: &LoadedSettings, beside: &Beside) -> Places 
         return Places {
             noted: None,
             named: server.clone().with(&beside.access),
+            is_default: false,
         };
     }
-    let is_named = PLACES.iter().any(|name| {
-        let origin = loaded.origin(name);
-        matches!(origin, Origin::Flag(_) | Origin::Variable(_))
-    });
+    let origins = PLACES.map(|name| loaded.origin(name));
+    let is_named =
+        { origins.iter() }.any(|one| matches!(one, Origin::Flag(_) | Origin::Variable(_)));
     let noted = match is_named {
         true => None,
         false => load(Some(note_path(&settings.data_dir)), [], []).ok(),
@@ -94,6 +94,7 @@ pub(crate) fn server_places(loaded: &LoadedSettings, beside: &Beside) -> Places 
     Places {
         noted: noted.map(|noted| of(&noted.settings)),
         named: of(settings),
+        is_default: origins.iter().all(|one| *one == Origin::Default),
     }
 }
 
@@ -168,6 +169,24 @@ mod tests {
         assert_eq!(noted().unwrap().to_string(), "unix:///run/q.sock");
         remove_note(&loaded.settings);
         assert_eq!(noted(), None);
+    }
+
+    #[test]
+    fn a_place_is_that_of_the_defaults_unless_something_names_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quoin.toml");
+        for (text, expected) in [("timeout = 7\n", true), ("port = 7001\n", false)] {
+            std::fs::write(&path, text).unwrap();
+            let loaded = load(Some(path.clone()), [], []).unwrap();
+            let places = server_places(&loaded, &Beside::default());
+            assert_eq!(places.is_default, expected, "{text}");
+        }
+        let beside = Beside {
+            server: Some(Address::parse("redis://there").unwrap()),
+            ..Beside::default()
+        };
+        let loaded = of_folder(folder.path());
+        assert!(!server_places(&loaded, &beside).is_default);
     }
 
     #[test]

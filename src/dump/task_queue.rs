@@ -8,10 +8,14 @@ use super::DumpError;
 use super::own::OwnType;
 use super::parts::{Part, PartReader, PartWriter};
 use super::payload::Payload;
-use crate::limits::{TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX};
+use crate::limits::{
+    TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS,
+};
 
 /// The latest time that a task may name: 2^53 milliseconds, far later than any that a command sets.
 const AT_MS_MAX: i64 = 1 << 53;
+/// How many tasks a queue may ever have been given, so that the counter of those to come does not overflow.
+const ADDED_MAX: i64 = 1 << 53;
 
 const READY: u64 = 0;
 const LEASED: u64 = 1;
@@ -87,11 +91,16 @@ impl TaskQueueReader {
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let mut parts = PartReader::new(payload, OwnType::TaskQueue)?;
         let added = parts.count()?;
+        if added > ADDED_MAX {
+            return Err(DumpError::Format);
+        }
         let mut resources = Vec::new();
         for _ in 0..parts.unsigned()? {
             let name = parts.string()?;
+            let is_keyword = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
             let is_sound = (1..=TASK_RESOURCE_NAME_BYTES_MAX).contains(&name.len())
                 && resources.len() < TASK_RESOURCES_MAX
+                && !TASK_TAKE_KEYWORDS.iter().any(is_keyword)
                 && !resources.contains(&name);
             if !is_sound {
                 return Err(DumpError::Format);

@@ -105,7 +105,9 @@ impl ReadLane {
         let mut failures = 0_u32;
         let mut tried_since = Instant::now();
         while !submissions.is_empty() {
+            let waited = Instant::now();
             self.shared.in_flight.wait_for_room().await;
+            tried_since += waited.elapsed();
             let waiting = submissions.len();
             let served = self.serve_on_one_snapshot(&mut submissions, None).await;
             if submissions.len() < waiting {

@@ -130,12 +130,10 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
             client.send()?;
             for name in &names {
                 let replies = client.read_transaction(3)?;
-                match found(replies) {
+                match found(replies, options.for_redis) {
                     Found::Nothing => {}
+                    Found::LeftOut(kind) => report.skip(name, kind),
                     Found::Refused(why) => report.fail(name, &why),
-                    Found::Value {
-                        kind, is_own: true, ..
-                    } if options.for_redis => report.skip(name, kind),
                     Found::Value {
                         kind,
                         is_own,
@@ -187,6 +185,8 @@ fn scan(client: &mut Client, cursor: &[u8], pattern: Option<&str>) -> Result<Pag
 enum Found {
     /// It is gone.
     Nothing,
+    /// A value of this type, which Redis does not have, in an export for Redis.
+    LeftOut(String),
     /// The server's error.
     Refused(String),
     /// A value.
@@ -199,7 +199,7 @@ enum Found {
     },
 }
 
-fn found(replies: Transaction) -> Found {
+fn found(replies: Transaction, for_redis: bool) -> Found {
     let replies = match replies {
         Transaction::Done(replies) => replies,
         Transaction::Changed => return Found::Nothing,
@@ -212,10 +212,16 @@ fn found(replies: Transaction) -> Found {
     if kind == b"none" {
         return Found::Nothing;
     }
+    let is_own = !TYPES_OF_REDIS.contains(&kind);
+    let kind = String::from_utf8_lossy(kind).into_owned();
+    // Whether or not DUMP could answer: a value may be too large for it.
+    if is_own && for_redis {
+        return Found::LeftOut(kind);
+    }
     match dump.bytes() {
         Some(payload) => Found::Value {
-            kind: String::from_utf8_lossy(kind).into_owned(),
-            is_own: !TYPES_OF_REDIS.contains(&kind),
+            kind,
+            is_own,
             expire_at_ms: expiry.integer().filter(|expire_at_ms| *expire_at_ms >= 0),
             payload: payload.to_vec(),
         },
@@ -226,4 +232,30 @@ fn found(replies: Transaction) -> Found {
 fn refused(reply: &Value) -> Found {
     let text = reply.error_text().map(|text| text.into_owned());
     Found::Refused(text.unwrap_or_else(|| "a reply of another kind than expected".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_redis_does_not_have_is_left_out_also_where_it_is_too_large() {
+        let replies = |kind: &str| {
+            let line = |form, text: &str| Value::Line(form, text.into());
+            let error = line(b'-', "ERR too large");
+            Transaction::Done(vec![line(b'+', kind), line(b':', "-1"), error])
+        };
+        for (kind, for_redis, expected) in [
+            ("pqueue", true, "left out"),
+            ("pqueue", false, "refused"),
+            ("list", true, "refused"),
+        ] {
+            let found = match found(replies(kind), for_redis) {
+                Found::LeftOut(_) => "left out",
+                Found::Refused(_) => "refused",
+                Found::Nothing | Found::Value { .. } => "else",
+            };
+            assert_eq!(found, expected, "{kind} {for_redis}");
+        }
+    }
 }

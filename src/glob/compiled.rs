@@ -10,6 +10,8 @@ use crate::limits::{GLOB_ELEMENTS_MAX, GLOB_STARS_MAX};
 
 /// Elements up to which a part is compared at each place of the text.
 const COMPARED_MAX: usize = 16;
+/// A class that is among so many latest ones is kept once.
+const CLASSES_COMPARED: usize = 64;
 /// Elements that a word of a [`Part::Marked`] has bits for.
 const WORD_BITS: usize = u64::BITS as usize;
 
@@ -66,6 +68,12 @@ impl Glob {
         while at < pattern.len() {
             at = skip_stars(pattern, at);
             stars += usize::from(at < pattern.len());
+            if stars > GLOB_STARS_MAX {
+                // What it has so far is not needed, and the rest may be long.
+                glob.between = Vec::new();
+                glob.matches_nothing = true;
+                return glob;
+            }
             let (part, next) = glob.read_part(pattern, at, case);
             at = next;
             if let Some(between) = glob.last.replace(part) {
@@ -73,7 +81,6 @@ impl Glob {
                 glob.between.push(part);
             }
         }
-        glob.matches_nothing = stars > GLOB_STARS_MAX;
         glob
     }
 
@@ -114,10 +121,16 @@ impl Glob {
     }
 
     fn class(&mut self, set: ByteSet) -> Element {
+        // Patterns repeat few classes, and letters of either case are few.
+        let latest = self.classes.len().saturating_sub(CLASSES_COMPARED);
+        let mut known = self.classes.iter().enumerate().skip(latest);
+        let known = known.find_map(|(at, one)| (*one == set).then_some(at));
+        let number = known.unwrap_or_else(|| {
+            self.classes.push(set);
+            self.classes.len() - 1
+        });
         // No pattern is so long.
-        let number = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
-        self.classes.push(set);
-        Element::Class(number)
+        Element::Class(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     fn part(&self, elements: Elements) -> Part {

@@ -13,10 +13,8 @@ mod parts;
 mod replaying;
 mod scratch;
 
-use std::path::Path;
-
 pub(super) use expiries::EXPIRY_SHIFT_MS;
-pub(super) use parts::{Part, PartKind, Parts, parts};
+pub(super) use parts::parts;
 pub use scratch::RunServer;
 
 use super::counts::{Counts, UnusableKeys};
@@ -28,6 +26,7 @@ use crate::limits::{DATABASES, DATABASES_MAX};
 use crate::random::Random;
 use crate::redis_client::{Address, Client, Databases, Progress};
 use commands::{Checked, check};
+use parts::{Incomplete, Part, PartKind, Parts};
 use replaying::Replayer;
 use scratch::Scratch;
 
@@ -38,12 +37,6 @@ pub(super) struct Replay {
     pub(super) unusable: UnusableKeys,
     /// What the file lacks.
     pub(super) incomplete: Option<Incomplete>,
-}
-
-/// Something that a file lacks.
-pub(super) struct Incomplete {
-    pub(super) name: String,
-    pub(super) why: String,
 }
 
 impl Replay {
@@ -173,12 +166,4 @@ fn run_all(
     let mut unusable = counts.unusable.take().unwrap_or_default();
     unusable.others = Some(Box::new(counts));
     Ok(unusable)
-}
-
-/// The error of a file that cannot be opened or read.
-fn no_file(path: &Path) -> impl Fn(std::io::Error) -> ImportError + '_ {
-    move |source| ImportError::File {
-        path: path.to_owned(),
-        source,
-    }
 }

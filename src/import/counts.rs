@@ -76,7 +76,12 @@ impl UnusableKeys {
 
     /// The first reason stays.
     pub(super) fn add(&mut self, key: &[u8], why: Unusable) {
-        let place = (self.database, key.to_vec());
+        self.add_in(self.database, key, why);
+    }
+
+    /// In another database.
+    pub(super) fn add_in(&mut self, database: u32, key: &[u8], why: Unusable) {
+        let place = (database, key.to_vec());
         self.keys.entry(place).or_insert(why);
     }
 }
@@ -147,6 +152,8 @@ impl Counts {
         }
         self.skipped_names.extend(others.skipped_names.clone());
         self.failed_keys += others.failed_keys;
+        self.different_keys += others.different_keys;
+        self.kept_keys += others.kept_keys;
         self.complaints.extend(others.complaints.clone());
     }
 
@@ -292,5 +299,19 @@ mod tests {
         assert!(counts.is_complete());
         counts.failed(b"key", "refused");
         assert!(!counts.is_complete());
+    }
+
+    #[test]
+    fn what_went_wrong_before_counts_as_well() {
+        let mut different = Counts::default();
+        different.differs(b"list", 2, 1);
+        let mut kept = Counts::default();
+        kept.kept(b"list");
+        for others in [different, kept] {
+            let mut counts = Counts::default();
+            counts.take_others(Some(&others));
+            assert!(!counts.is_complete());
+            assert_eq!(counts.complaints.len(), 1);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Why an import ends before its end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::dump::RdbError;
 use crate::redis_client::{Address, ClientError};
@@ -74,5 +74,13 @@ fn advice(error: &ClientError) -> &'static str {
     match error {
         ClientError::Lost { .. } => "; run it again, with --resume, to go on",
         _ => "",
+    }
+}
+
+/// The error of a file that cannot be opened or read.
+pub(super) fn no_file(path: &Path) -> impl Fn(io::Error) -> ImportError + '_ {
+    move |source| ImportError::File {
+        path: path.to_owned(),
+        source,
     }
 }

@@ -251,7 +251,8 @@ impl Copier<'_> {
             payload,
             expire_at_ms: key
                 .expire_at_ms
-                .map(|at_ms| at_ms.saturating_add(self.expiry_shift_ms)),
+                // A moment before the epoch is as much over as the epoch.
+                .map(|at_ms| at_ms.max(0).saturating_add(self.expiry_shift_ms)),
             count,
         };
         if self.options.is_dry_run {

@@ -89,8 +89,8 @@ pub(super) struct Source {
     /// Whether it has expiries of fields (Redis 7.4, Valkey 9), and the selected database may have some.
     knows_field_expiries: bool,
     may_have_field_expiries: bool,
-    /// How much later than they should all keys expire: a server that replays a file must not take a key
-    /// for expired.
+    /// How much later than they should keys expire: a server that replays a file must not take a key for
+    /// expired. Those of which a script says when expire as it says.
     expiry_shift_ms: i64,
     /// How small values are asked for.
     pub(super) pace: Pace,
@@ -346,9 +346,8 @@ impl Source {
         } else {
             self.time_ms(time)?
         };
-        Ok(Some(
-            base_ms.saturating_add(expiry_ms) - self.expiry_shift_ms,
-        ))
+        let at_ms = base_ms.saturating_add(expiry_ms);
+        Ok(Some(unshifted(at_ms, self.expiry_shift_ms)))
     }
 
     pub(super) fn time_ms(&self, reply: &Value) -> Result<i64, ClientError> {
@@ -570,6 +569,15 @@ fn may_have_field_expiries(keyspace: &str, database: u32) -> bool {
     line.is_some() && counts.next() != Some("0")
 }
 
+/// When a key should expire that expires then in a server that has replayed a file. A moment before the
+/// shift is none that the replay has shifted: a script in the file has set it.
+fn unshifted(at_ms: i64, shift_ms: i64) -> i64 {
+    match at_ms >= shift_ms {
+        true => at_ms.saturating_sub(shift_ms),
+        false => at_ms,
+    }
+}
+
 fn has_line(info: &str, line: &str) -> bool {
     info.lines().any(|one| one == line)
 }
@@ -592,6 +600,16 @@ fn by_rank<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::aof::EXPIRY_SHIFT_MS;
+
+    #[test]
+    fn an_expiry_that_the_replay_has_not_shifted_stays() {
+        for at_ms in [0, 1, 4_000_000_000_000] {
+            assert_eq!(unshifted(at_ms, 0), at_ms);
+            assert_eq!(unshifted(at_ms, EXPIRY_SHIFT_MS), at_ms);
+            assert_eq!(unshifted(at_ms + EXPIRY_SHIFT_MS, EXPIRY_SHIFT_MS), at_ms);
+        }
+    }
 
     #[test]
     fn a_server_that_counts_no_fields_that_expire_is_not_asked_for_them() {

@@ -23,7 +23,7 @@ pub(crate) const ADDRESS_HELP: &str = "ADDRESS is redis://[user:password@]host[:
 pub(crate) struct End {
     /// Its flags.
     pub(crate) flags: Flags,
-    /// Begin its variables; an earlier one wins.
+    /// Begin its variables; of these, the first with any variable is the one that counts, alone.
     pub(crate) variables: &'static [&'static str],
 }
 
@@ -118,28 +118,37 @@ impl End {
     }
 
     fn login_of(&self, variables: &[(OsString, OsString)]) -> Result<Login, String> {
-        let value = |name: &str| {
-            let names = self.variables.iter().map(|begin| format!("{begin}{name}"));
-            let mut found = names.filter_map(|name| {
-                let (_, value) = variables.iter().find(|(known, _)| *known == *name)?;
-                (!value.is_empty()).then_some((name, value))
-            });
-            found.next()
-        };
-        let text = |(name, value): (String, &OsString)| {
-            let value = value.to_str().map(str::to_owned);
-            value.ok_or_else(|| format!("{name} is not UTF-8"))
-        };
-        let password = match (value("PASSWORD"), value("PASSWORD_FILE")) {
-            (Some(password), _) => Some(text(password)?),
-            (None, Some((_, path))) => Some(first_line(Path::new::<OsStr>(path))?),
-            (None, None) => None,
-        };
-        Ok(Login {
-            user: value("USER").map(text).transpose()?,
-            password,
-        })
+        // Not name by name: a password belongs to the user and the server that it is set with.
+        for begin in self.variables {
+            let login = login_with(begin, variables)?;
+            if login != Login::default() {
+                return Ok(login);
+            }
+        }
+        Ok(Login::default())
     }
+}
+
+/// What the variables with this beginning say.
+fn login_with(begin: &str, variables: &[(OsString, OsString)]) -> Result<Login, String> {
+    let value = |name: &str| {
+        let name = format!("{begin}{name}");
+        let (_, value) = variables.iter().find(|(known, _)| *known == *name)?;
+        (!value.is_empty()).then_some((name, value))
+    };
+    let text = |(name, value): (String, &OsString)| {
+        let value = value.to_str().map(str::to_owned);
+        value.ok_or_else(|| format!("{name} is not UTF-8"))
+    };
+    let password = match (value("PASSWORD"), value("PASSWORD_FILE")) {
+        (Some(password), _) => Some(text(password)?),
+        (None, Some((_, path))) => Some(first_line(Path::new::<OsStr>(path))?),
+        (None, None) => None,
+    };
+    Ok(Login {
+        user: value("USER").map(text).transpose()?,
+        password,
+    })
 }
 
 /// The first line of a file, without its end.
@@ -318,6 +327,33 @@ mod tests {
         }
         std::fs::write(&path, "\n").unwrap();
         assert!(access(&flag, &[]).unwrap_err().contains("empty"));
+    }
+
+    #[test]
+    fn a_login_is_of_the_variables_with_one_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        let name = path.to_str().unwrap();
+        std::fs::write(&path, "of-target\n").unwrap();
+        let end = End {
+            variables: &["QUOIN_IMPORT_TO_", "QUOIN_CLIENT_"],
+            ..End::QUOIN
+        };
+        for (own, value, expected) in [
+            ("QUOIN_IMPORT_TO_PASSWORD_FILE", name, "- of-target"),
+            ("QUOIN_IMPORT_TO_PASSWORD", "p", "- p"),
+            ("QUOIN_IMPORT_TO_USER", "me", "me -"),
+            ("QUOIN_IMPORT_TO_USER", "", "eve of-eve"),
+        ] {
+            let own = [(own, value)];
+            let variables: Vec<_> = { VARIABLES.iter().chain(&own) }
+                .map(|(name, value)| (OsString::from(name), value.into()))
+                .collect();
+            let login = end.login_of(&variables).unwrap();
+            let shown = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            let login = format!("{} {}", shown(login.user), shown(login.password));
+            assert_eq!(login, expected, "{own:?}");
+        }
     }
 
     #[test]

@@ -78,12 +78,15 @@ impl From<ClientError> for BesideError {
 pub(crate) struct Places {
     /// As it has noted it itself, in the folder.
     pub(crate) noted: Option<Address>,
-    /// As the settings or the command line say.
+    /// As the settings or the command line say, or by the defaults.
     pub(crate) named: Address,
+    /// Whether the defaults alone say it.
+    pub(crate) is_default: bool,
 }
 
 /// Connects to the server that has the folder open, where it noted that it listens; where that does not
-/// lead to it, by the settings.
+/// lead to it, by the settings. A note and the defaults differ where a server has ended or is starting:
+/// who listens at the defaults then may be anybody, and would be sent a password.
 pub(crate) fn connect_beside(
     places: &Places,
     folder: &Path,
@@ -93,7 +96,8 @@ pub(crate) fn connect_beside(
     if let Some(noted) = &places.noted {
         match try_address(noted, folder, reply_timeout) {
             Err(BesideError::OtherServer { .. })
-            | Err(BesideError::Client(ClientError::Connect { .. })) => {}
+            | Err(BesideError::Client(ClientError::Connect { .. }))
+                if !places.is_default => {}
             found => return found,
         }
     }
@@ -124,5 +128,38 @@ fn is_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn who_listens_at_the_defaults_is_not_asked_where_a_note_leads_nowhere() {
+        let address = |listener: &TcpListener| {
+            let at = listener.local_addr().unwrap();
+            Address::parse(&format!("redis://:secret@{at}")).unwrap()
+        };
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        other.set_nonblocking(true).unwrap();
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut places = Places {
+            noted: Some(address(&gone)),
+            named: address(&other),
+            is_default: true,
+        };
+        drop(gone);
+        let ask = |places: &Places| {
+            let wait = Some(Duration::from_millis(100));
+            assert!(connect_beside(places, Path::new("/"), wait).is_err());
+            other.accept().map(drop).map_err(|error| error.kind())
+        };
+        assert_eq!(ask(&places), Err(ErrorKind::WouldBlock));
+        places.is_default = false;
+        assert_eq!(ask(&places), Ok(()));
     }
 }

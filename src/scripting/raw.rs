@@ -14,7 +14,9 @@ use std::ffi::{CStr, c_int, c_void};
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, MultiValue, Result, Table, Value};
 
-use super::working::{CALL_STEPS, Native, Working, counted, look, original, spend};
+use super::working::{
+    CALL_STEPS, Native, Working, catching, counted, look, look_after_error, making, original, spend,
+};
 
 /// Runs of `=` in an opening long bracket from which on a text is not parsed (CVE-2025-46819).
 const LONG_BRACKET_MAX: usize = 256;
@@ -100,6 +102,16 @@ pub(super) fn guard(working: &Working<'_>, globals: &Table) -> Result<()> {
             name => globals.raw_get(name)?,
         };
         globals.raw_set(name, working.function(guard, Some(original))?)?;
+    }
+    Ok(())
+}
+
+/// The same of the library of coroutines.
+pub(super) fn guard_coroutines(working: &Working<'_>, coroutines: &Table) -> Result<()> {
+    let guards: [(&str, Native); 3] = [("resume", catching), ("create", making), ("wrap", making)];
+    for (name, guard) in guards {
+        let original: Function = coroutines.raw_get(name)?;
+        coroutines.raw_set(name, working.function(guard, Some(original))?)?;
     }
     Ok(())
 }
@@ -271,7 +283,7 @@ unsafe extern "C-unwind" fn xpcall(state: *mut lua_State) -> c_int {
             ffi::lua_pushcclosure(state, handle, 1);
             ffi::lua_replace(state, 2);
         }
-        original(state)
+        catching(state)
     }
 }
 
@@ -386,6 +398,7 @@ unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
         if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == 0 {
             return ffi::lua_gettop(state);
         }
+        look_after_error(state);
         ffi::lua_pushboolean(state, 0);
         ffi::lua_replace(state, 1);
         if ffi::lua_type(state, 2) == ffi::LUA_TTABLE {
@@ -496,6 +509,7 @@ unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
             }
             ffi::lua_pushvalue(state, 1);
             if ffi::lua_pcall(state, 0, 1, 0) != 0 {
+                look_after_error(state);
                 ffi::lua_pushnil(state);
                 ffi::lua_insert(state, -2);
                 return 2;

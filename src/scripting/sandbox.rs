@@ -69,6 +69,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
     let globals = lua.globals();
     let working = Working::new(lua, state)?;
     raw::guard(&working, &globals)?;
+    raw::guard_coroutines(&working, &globals.raw_get("coroutine")?)?;
     strings::replace(&working, &globals.raw_get("string")?)?;
     tables::replace(&working, &globals.raw_get("table")?)?;
     let seen = lua.create_table()?;

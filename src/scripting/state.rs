@@ -77,8 +77,6 @@ pub(super) struct State {
     /// Where the script was when it was ended: the source and the line.
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
-    /// Instructions between two looks at present.
-    looks_every: Cell<u32>,
     /// Steps until the next look.
     steps_left: Cell<usize>,
     /// What a library has registered, while it is loaded.
@@ -115,20 +113,20 @@ impl State {
         self.look_as_needed(lua)
     }
 
-    /// Looks as often as the memory that is in use makes it necessary.
+    /// Looks as often as the memory that is in use makes it necessary. Set anew each time: each coroutine has
+    /// a hook of its own, and another one may have been set last.
     fn look_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
         let instructions = match lua.used_memory() < LARGE_BYTES {
             true => INSTRUCTIONS_PER_LOOK,
             false => INSTRUCTIONS_PER_LOOK_LARGE,
         };
-        match self.is_stopping() || self.looks_every.get() == instructions {
+        match self.is_stopping() {
             true => Ok(()),
             false => self.look_every(lua, instructions),
         }
     }
 
     fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
-        self.looks_every.set(instructions);
         let own = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(instructions);
         lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
@@ -144,6 +142,11 @@ impl State {
     /// The same; whether the work goes on.
     pub(super) fn go_on_after(&self, steps: usize) -> bool {
         !self.spend(steps) || self.due().is_none()
+    }
+
+    /// Whether the script is to be ended.
+    pub(super) fn is_due(&self) -> bool {
+        self.due().is_some()
     }
 
     /// Why the script is to be ended, if it is.

@@ -77,10 +77,11 @@ unsafe extern "C-unwind" fn repeat(state: *mut lua_State) -> c_int {
             return 1;
         }
         let count = usize::try_from(count).unwrap_or(0);
+        let steps = length.saturating_mul(count).saturating_add(CALL_STEPS);
+        // Before, as it may run out of memory, and afterwards, as what looks asks for the memory in use.
+        spend(state, steps);
         let results = original(state);
-        // Afterwards, as what looks asks for the memory that is in use.
-        let steps = length.saturating_mul(count);
-        spend(state, steps.saturating_add(CALL_STEPS));
+        spend(state, steps);
         results
     }
 }

@@ -14,6 +14,7 @@ use crate::reply::Reply;
 
 mod endless;
 mod limits;
+mod looks;
 mod stock;
 
 /// Commands that are all answered with `+OK`.

@@ -15,6 +15,8 @@ use super::state::State;
 
 /// Steps that a call takes at least.
 pub(super) const CALL_STEPS: usize = 20;
+/// Steps to make a coroutine: it has about so many bytes.
+const COROUTINE_STEPS: usize = 1_000;
 /// The place of the state among a function's values, before what looks.
 const STATE: c_int = 2;
 
@@ -101,6 +103,35 @@ pub(super) unsafe fn spend(state: *mut lua_State, steps: usize) {
         if own_state(state).spend(steps) {
             look(state);
         }
+    }
+}
+
+/// After an error that is caught. What has run out of memory may have worked for long and taken no steps.
+pub(super) unsafe fn look_after_error(state: *mut lua_State) {
+    unsafe {
+        if own_state(state).is_due() {
+            look(state);
+        }
+    }
+}
+
+/// The function of stock Lua that catches errors. The first of its results is whether there was none.
+pub(super) unsafe extern "C-unwind" fn catching(state: *mut lua_State) -> c_int {
+    unsafe {
+        let results = original(state);
+        if results > 0 && ffi::lua_toboolean(state, -results) == 0 {
+            look_after_error(state);
+        }
+        results
+    }
+}
+
+/// The function of stock Lua that makes a coroutine. Each has a count of instructions of its own, so that one
+/// that ends early is never looked at.
+pub(super) unsafe extern "C-unwind" fn making(state: *mut lua_State) -> c_int {
+    unsafe {
+        spend(state, COROUTINE_STEPS);
+        original(state)
     }
 }
 

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
+use super::clients::cut;
 use super::secrets::{is_about_users, without_secrets};
 use super::session::Session;
 use crate::commands::arguments::is_word;
-use crate::limits::{SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
+use crate::limits::{LOG_TEXT_BYTES_MAX, SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
 
 /// Logs a command that has changed the server, and who sent it. Without secret values: of the rules of a
 /// user, those that hold a password.
@@ -26,7 +27,7 @@ pub(super) fn log_change(arguments: &[Bytes], session: &Session) {
     if shown.len() > command.len() {
         command.push(format!("… ({} more)", shown.len() - command.len()));
     }
-    let name = session.client.details().name.clone();
+    let name = cut(&session.client.details().name, LOG_TEXT_BYTES_MAX).to_owned();
     tracing::info!(
         user = loggable(session.user.name()),
         address = %session.client.address,

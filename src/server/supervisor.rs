@@ -1,50 +1,76 @@
 //! systemd, if it has started the server: it is told when the server is ready and when it stops
-//! (`sd_notify(3)`).
+//! (`sd_notify(3)`). The crate `sd-notify` knows no abstract sockets, and waits for the supervisor.
 
 use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
-use sd_notify::NotifyState;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The variable that names the supervisor's socket.
+const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
+/// The variable with the microseconds within which it wants to hear that the server is alive.
+const WATCHDOG_VARIABLE: &str = "WATCHDOG_USEC";
 
 /// Whether systemd, or another supervisor that speaks its protocol, has started the server.
 pub(super) fn is_there() -> bool {
-    env::var_os("NOTIFY_SOCKET").is_some()
+    env::var_os(SOCKET_VARIABLE).is_some()
 }
 
 /// Tells the supervisor that the server listens.
 pub(super) fn note_ready() {
-    send(&[NotifyState::Ready]);
+    send("READY=1");
 }
 
 /// Tells the supervisor that the server reads its settings again, until it is ready.
 pub(super) fn note_reloading() {
-    match NotifyState::monotonic_usec_now() {
-        Ok(now) => send(&[NotifyState::Reloading, now]),
-        Err(error) => tracing::warn!("cannot read the system's clock: {error}"),
-    }
+    let now = clock_gettime(ClockId::Monotonic);
+    let now_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+    send(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}"));
 }
 
 /// Tells the supervisor that the server stops.
 pub(super) fn note_stopping() {
-    send(&[NotifyState::Stopping]);
+    send("STOPPING=1");
 }
 
 /// Tells the supervisor regularly that the server is alive, if it asks for that. Never ends.
 pub(super) async fn keep_informed() {
-    let interval = sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero());
-    let (Some(interval), true) = (interval, is_there()) else {
+    let asked_us = env::var(WATCHDOG_VARIABLE).ok();
+    let asked_us = asked_us.and_then(|text| text.parse().ok());
+    let (Some(asked_us), true) = (asked_us.filter(|us| *us > 0), is_there()) else {
         return std::future::pending().await;
     };
     // Twice as often as it must be, which systemd recommends.
-    let mut ticks = tokio::time::interval(interval / 2);
+    let mut ticks = tokio::time::interval(Duration::from_micros(asked_us) / 2);
     loop {
         ticks.tick().await;
-        send(&[NotifyState::Watchdog]);
+        send("WATCHDOG=1");
     }
 }
 
 /// Does nothing without a supervisor.
-fn send(state: &[NotifyState]) {
-    if let Err(error) = sd_notify::notify(state) {
+fn send(state: &str) {
+    let Some(name) = env::var_os(SOCKET_VARIABLE) else {
+        return;
+    };
+    if let Err(error) = send_to(&name, state) {
         tracing::warn!("cannot say {state:?} to the supervisor: {error}");
     }
+}
+
+fn send_to(name: &OsString, state: &str) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    let address = match name.as_bytes().split_first() {
+        Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(name)?,
+    };
+    socket.connect_addr(&address)?;
+    // The server never waits for it.
+    socket.set_nonblocking(true)?;
+    socket.send(state.as_bytes()).map(drop)
 }

@@ -161,7 +161,7 @@ fn restore(dice: &mut Dice) -> Arguments {
     };
     let (_, mut payload) = forms.swap_remove(dice.below(forms.len()));
     if dice.one_in(8) {
-        payload = sealed(12, &payload);
+        payload = sealed(14, &payload);
     } else if dice.one_in(8) {
         payload.truncate(dice.below(payload.len()));
     }

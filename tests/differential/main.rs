@@ -22,6 +22,7 @@ mod events;
 mod functions;
 mod geo;
 mod getkeys;
+mod globs;
 mod hashes;
 mod hyperloglogs;
 mod keys;

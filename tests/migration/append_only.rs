@@ -253,6 +253,33 @@ fn a_key_does_not_expire_while_its_file_is_replayed() {
 }
 
 #[test]
+fn a_key_expires_when_a_script_of_the_file_has_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("appendonly.aof");
+    commands(
+        &path,
+        &[
+            "SELECT 0",
+            "EVAL redis.call('set',KEYS[1],'v','EX',86400) 1 set",
+            "RPUSH list a",
+            "EVAL redis.call('pexpireat',KEYS[1],4000000000000) 1 list",
+            "SET shifted v PXAT 4000000000000",
+            "EVAL redis.call('pexpire',KEYS[1],redis.call('pttl',KEYS[1])) 1 shifted",
+        ],
+    );
+    let server = Server::start();
+    let (code, text) = import(&path, &server, &[]);
+    assert!(code == 0 && text.contains("3 keys copied"), "{text}");
+    let mut quoin = Connection::open(server.address()).unwrap();
+    let left = run(&mut quoin, "PTTL set").integer().unwrap();
+    assert!((86_000_000..=86_400_000).contains(&left), "{left}");
+    let at = run(&mut quoin, "PEXPIRETIME list").integer();
+    assert_eq!(at, Some(4_000_000_000_000));
+    let at = run(&mut quoin, "PEXPIRETIME shifted").integer().unwrap();
+    assert!(at.abs_diff(4_000_000_000_000) < 60_000, "{at}");
+}
+
+#[test]
 fn a_key_that_a_command_made_other_than_it_was_is_named_and_not_copied() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("appendonly.aof");
@@ -298,6 +325,36 @@ fn a_key_that_a_command_made_other_than_it_was_is_named_and_not_copied() {
     assert_eq!(code, 0, "{text}");
     let (code, text) = import(&path, &server, &["--replace", "--match", "pl*"]);
     assert!(code == 0 && !text.contains("skipped"), "{text}");
+}
+
+#[test]
+fn a_key_is_right_after_commands_that_are_not_about_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("appendonly.aof");
+    let before = ["SET removed v", "SELECT 2000", "FLUSHALL", "SELECT 0"];
+    let others = ["SUBSCRIBE a b", "BLPOP nothing 0", "CLIENT REPLY OFF"];
+    let after = ["SET kept v", "RPUSH kept x"];
+    for (lines, refused) in [
+        (&[&before[..], &["SET kept v"]].concat(), None),
+        (
+            &[&others[..], &after].concat(),
+            Some("RPUSH of the append-only file"),
+        ),
+    ] {
+        commands(&path, lines);
+        let server = Server::start();
+        let (code, text) = import(&path, &server, &[]);
+        assert_eq!(code, i32::from(refused.is_some()), "{text}");
+        let mut quoin = Connection::open(server.address()).unwrap();
+        assert_eq!(run(&mut quoin, "EXISTS removed").integer(), Some(0));
+        match refused {
+            None => assert_eq!(run(&mut quoin, "EXISTS kept").integer(), Some(1)),
+            Some(line) => assert!(
+                text.contains(line) && text.contains("\"SUBSCRIBE\""),
+                "{text}"
+            ),
+        }
+    }
 }
 
 #[test]

@@ -570,13 +570,13 @@ fn functions_of_a_server_are_copied() {
     run(&mut redis, "SET a 1");
     let (code, text) = pair.import(&["--dry-run"]);
     assert!(
-        code == 0 && text.contains("1 libraries of functions"),
+        code == 0 && text.contains("1 library of functions"),
         "{text}"
     );
     assert!(run(&mut quoin, "FCALL f 0").error().is_some());
     let (code, text) = pair.import(&[]);
     assert!(
-        code == 0 && text.contains("1 libraries of functions loaded"),
+        code == 0 && text.contains("1 library of functions loaded"),
         "{text}"
     );
     let called = run(&mut quoin, "FCALL f 0");

@@ -122,10 +122,6 @@ fn errors_are_in_the_words_of_redis() {
         ("PQ.BPOPMAX list 0", WRONG_TYPE),
         ("LPOP q", WRONG_TYPE),
         ("SORT q", WRONG_TYPE),
-        (
-            "DUMP q",
-            "-ERR DUMP has no serialization for values of type pqueue, which Redis does not know\r\n",
-        ),
     ] {
         assert_eq!(socket.run(line), reply, "{line}");
     }

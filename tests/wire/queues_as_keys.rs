@@ -220,19 +220,6 @@ fn a_change_spoils_the_transaction_of_who_watches_it() {
     }
 }
 
-#[test]
-fn it_cannot_be_dumped() {
-    for_each(|kind, socket| {
-        kind.fill(socket);
-        let refused = format!(
-            "-ERR DUMP has no serialization for values of type {}, which Redis does not know\r\n",
-            kind.name
-        );
-        assert_eq!(socket.run("DUMP q"), refused);
-        kind.assert_whole(socket, "q");
-    });
-}
-
 /// Delays and leases have rows by time and key beside the queue's own.
 #[test]
 fn delays_and_leases_of_a_task_queue_end_under_its_new_name_and_in_another_database() {

@@ -139,6 +139,6 @@ pub const ROWS: &[Row] = &[
         .complexity(EACH_VALUE)
         .flags(Flags::DENYOOM)
         .keys(&[at(1, INSERT)])
-        .categories(&["@dangerous"])
+        .categories(&["@pqueue", "@dangerous"])
         .arguments(&[key(0), string("chunk")]),
 ];

@@ -10,7 +10,7 @@ use crate::commands::arguments::{
 use crate::error::CommandError;
 use crate::limits::{
     TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
-    TASK_RESOURCES_MAX, TASK_TIME_MS_MAX,
+    TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
 };
 use crate::types::task_queue::{Amounts, too_many_resources};
 
@@ -70,7 +70,7 @@ pub(super) fn amounts<'a>(
                 .into(),
             ));
         }
-        if clause == Clause::Needs && TAKE_KEYWORDS.iter().any(|word| is_word(name, word)) {
+        if clause == Clause::Needs && TASK_TAKE_KEYWORDS.iter().any(|word| is_word(name, word)) {
             return Err(CommandError::text(
                 "ERR name of a resource cannot be that of an option",
             ));
@@ -203,8 +203,6 @@ pub(super) struct Take {
     pub(super) block: Option<Option<Duration>>,
 }
 
-const TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
-
 impl Take {
     /// Reads `[COUNT n] [HAVING resource amount …] [LEASE ms] [BLOCK ms]`.
     ///
@@ -215,7 +213,7 @@ impl Take {
         let mut words = rest(arguments, 2);
         while let Some((word, after)) = words.split_first() {
             if is_word(word, "having") && take.having.0.is_empty() {
-                (take.having, words) = amounts(after, TAKE_KEYWORDS, Clause::Having)?;
+                (take.having, words) = amounts(after, TASK_TAKE_KEYWORDS, Clause::Having)?;
                 continue;
             }
             let Some((value, after)) = after.split_first() else {

@@ -144,6 +144,6 @@ pub const ROWS: &[Row] = &[
         .complexity(EACH_TASK)
         .flags(Flags::DENYOOM)
         .keys(&[at(1, INSERT)])
-        .categories(&["@dangerous"])
+        .categories(&["@taskqueue", "@dangerous"])
         .arguments(&[key(0), string("chunk")]),
 ];

@@ -429,7 +429,7 @@ fn empty_keys_of_a_cluster_are_told_and_swept() {
     );
     lines(&bench, REPAIR);
     let told = lines(&bench, LOOK);
-    assert_eq!(line(&told, "keys").text, "1 keys");
+    assert_eq!(line(&told, "keys").text, "1 key");
     assert_healthy(&bench);
     assert_eq!(bench.run("RPUSH list:3 b"), Reply::Integer(1));
 }

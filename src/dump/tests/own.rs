@@ -104,9 +104,20 @@ fn what_no_task_queue_has_is_refused() {
         ("a resource twice", vec!["gb".into(), "gb".into()]),
         ("a resource without a name", vec![Bytes::new()]),
         ("a long name", vec![vec![b'r'; 65].into()]),
+        ("an option of TASK.TAKE", vec!["gb".into(), "Lease".into()]),
     ] {
         let payload = written(9, &names, &[sound()]);
         assert_eq!(read(&payload), Err(DumpError::Format), "{what}");
+    }
+}
+
+#[test]
+fn a_queue_that_was_given_too_many_tasks_is_refused() {
+    const MOST: i64 = 1 << 53;
+    assert!(read(&written(MOST, &resources(), &[task("a", MOST - 1)])).is_ok());
+    for (added, index) in [(MOST + 1, 0), (i64::MAX, i64::MAX - 1), (MOST, MOST)] {
+        let payload = written(added, &resources(), &[task("a", index)]);
+        assert_eq!(read(&payload), Err(DumpError::Format), "{added} {index}");
     }
 }
 

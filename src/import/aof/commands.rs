@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::no_file;
-use crate::import::error::ImportError;
+use crate::import::error::{ImportError, no_file};
 use crate::limits::{REQUEST_ARGUMENTS_MAX, REQUEST_BULK_BYTES_MAX};
 
 /// The longest line: `#` and what follows (Redis: `AOF_ANNOTATION_LINE_MAX_LEN`).
@@ -155,23 +154,18 @@ pub(super) fn check(path: &Path, begin: u64) -> Result<Checked, ImportError> {
     let mut end = begin;
     let mut is_in_transaction = false;
     let mut database_max = 0;
-    loop {
-        match commands.next()? {
-            Next::Command(words) => {
-                match words.as_slice() {
-                    [name] if is(name, "multi") => is_in_transaction = true,
-                    [name] if is(name, "exec") => is_in_transaction = false,
-                    [name, database] if is(name, "select") => {
-                        let database = number(database).and_then(|one| u32::try_from(one).ok());
-                        database_max = database_max.max(database.unwrap_or(0));
-                    }
-                    _ => {}
-                }
-                if !is_in_transaction {
-                    end = commands.position();
-                }
+    while let Next::Command(words) = commands.next()? {
+        match words.as_slice() {
+            [name] if is(name, "multi") => is_in_transaction = true,
+            [name] if is(name, "exec") => is_in_transaction = false,
+            [name, database] if is(name, "select") => {
+                let database = number(database).and_then(|one| u32::try_from(one).ok());
+                database_max = database_max.max(database.unwrap_or(0));
             }
-            Next::End | Next::CutOff => break,
+            _ => {}
+        }
+        if !is_in_transaction {
+            end = commands.position();
         }
     }
     // Lines with # after the last command are no loss.

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Incomplete, no_file};
 use crate::dump::{AofRole, RdbReader};
-use crate::import::error::ImportError;
+use crate::import::error::{ImportError, no_file};
 use crate::limits::{IMPORT_VALUE_BYTES_MAX, SETTINGS_FILE_BYTES_MAX};
 use crate::wire::inline::split_arguments;
 
@@ -38,6 +37,12 @@ pub(in crate::import) enum PartKind {
     Rdb,
     /// With commands.
     Commands,
+}
+
+/// Something that a file lacks.
+pub(in crate::import) struct Incomplete {
+    pub(in crate::import) name: String,
+    pub(in crate::import) why: String,
 }
 
 impl Parts {

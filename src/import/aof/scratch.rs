@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::no_file;
 use crate::config::{Fsync, LoadedSettings};
-use crate::import::error::ImportError;
+use crate::import::error::{ImportError, no_file};
 use crate::random::Random;
 use crate::redis_client::{Address, Client};
 

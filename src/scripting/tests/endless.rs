@@ -92,6 +92,37 @@ fn tables() {
 }
 
 #[test]
+fn what_runs_out_of_memory_again_and_again() {
+    for text in [
+        "while true do pcall(string.rep, 'x', 1e9) end",
+        "local f = function() return ('x'):rep(1e9) end while true do xpcall(f, type) end",
+        "while true do pcall(coroutine.wrap(function() return ('x'):rep(1e9) end)) end",
+    ] {
+        is_killed(text);
+    }
+    let long = "local s = ('x'):rep(1e6) local t = {} for i = 1, 1000 do t[i] = s end \
+                local f = function() return table.concat(t) end while true do";
+    for call in [
+        "pcall(f)",
+        "xpcall(f, type)",
+        "coroutine.resume(coroutine.create(f))",
+        "pcall(coroutine.wrap(f))",
+        "load(f)",
+    ] {
+        is_killed(&format!("{long} {call} end"));
+    }
+}
+
+/// One that only makes what runs a little.
+#[test]
+fn coroutines_within_coroutines() {
+    is_killed(
+        "local function f(depth) if depth == 0 then return end \
+         for i = 1, 200 do coroutine.wrap(f)(depth - 1) end end f(50)",
+    );
+}
+
+#[test]
 fn long_texts() {
     let long = "local s = ('x'):rep(2e7) while true do ";
     for text in [

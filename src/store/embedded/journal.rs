@@ -262,11 +262,14 @@ impl Journal {
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
         let time_ms = u64::try_from(SystemClock.now_ms()).unwrap_or(0);
         record.seal(state.epoch, sequence, state.synced, time_ms);
-        let end = offset + record.bytes().len() as u64;
+        let end = offset + record.len() as u64;
         state.allocate(end).map_err(AppendError::NotApplied)?;
         let file = state.file(turn).map_err(AppendError::NotApplied)?;
-        file.write_all_at(record.bytes(), offset)
-            .map_err(AppendError::of_write)?;
+        let mut at = offset;
+        for part in record.parts() {
+            file.write_all_at(part, at).map_err(AppendError::of_write)?;
+            at += part.len() as u64;
+        }
         if self.syncs_appends {
             let begun = Instant::now();
             file.sync_data().map_err(AppendError::of_sync)?;
@@ -351,7 +354,7 @@ impl Journal {
     pub(super) fn switch(&self, is_short: bool) -> io::Result<()> {
         let mut state = self.lock();
         let turn = 1 - state.turn;
-        state.keep_name(turn)?;
+        state.keep_name(turn);
         if is_short {
             state.shrink(turn)?;
         }
@@ -383,6 +386,26 @@ impl Journal {
     pub(super) fn current(&self) -> io::Result<Part> {
         self.lock().part()
     }
+}
+
+/// Creates a file of the journal beside whatever has its name, and gives it the name when it is on the
+/// disk with a header. So it is never taken for a lost one.
+fn make_again(path: &Path, epoch: u64) -> io::Result<File> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let made = private_file()
+        .create(true)
+        .truncate(true)
+        .read(true)
+        .open(&beside)?;
+    made.write_all_at(&file_header(epoch), 0)?;
+    made.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(made)
 }
 
 fn is_late(since: Instant) -> bool {
@@ -456,10 +479,10 @@ impl State {
     }
 
     /// Creates a file that is not in use again, if its name was removed or given to another file. Nobody
-    /// would find its records after a kill.
-    fn keep_name(&mut self, turn: usize) -> io::Result<()> {
+    /// would find its records after a kill. If it cannot be created, the open file stays in use.
+    fn keep_name(&mut self, turn: usize) {
         let (Some(path), Some(file)) = (self.paths.get(turn), self.files.get_mut(turn)) else {
-            return Ok(());
+            return;
         };
         let identity = |metadata: io::Result<Metadata>| {
             let metadata = metadata.ok()?;
@@ -467,22 +490,28 @@ impl State {
         };
         let own = identity(file.metadata());
         if own.is_some() && identity(path.metadata()) == own {
-            return Ok(());
+            return;
         }
-        tracing::warn!(
-            file = %path.display(),
-            "a file of the journal was removed beneath the server, and is created again"
-        );
-        let made = make_file_at(path)?;
-        made.set_len(0)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
+        let made = make_again(path, self.epoch);
+        let path = path.display();
+        match made {
+            Ok(made) => {
+                tracing::warn!(
+                    file = %path,
+                    "a file of the journal was removed beneath the server, and is created again"
+                );
+                *file = Arc::new(made);
+                if let Some(allocated) = self.allocated.get_mut(turn) {
+                    *allocated = 0;
+                }
+            }
+            Err(error) => tracing::error!(
+                file = %path,
+                %error,
+                "a file of the journal was removed beneath the server, and cannot be created: stop the \
+                 server in an orderly way"
+            ),
         }
-        *file = Arc::new(made);
-        if let Some(allocated) = self.allocated.get_mut(turn) {
-            *allocated = 0;
-        }
-        Ok(())
     }
 
     /// Cuts a file that is not in use to its first length.

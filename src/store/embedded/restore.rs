@@ -199,6 +199,8 @@ impl Restoration {
 
 /// Creates a folder that has the subfolder as soon as it has its name.
 fn create_unfinished(folder: &Path) -> io::Result<()> {
+    // Without a slash at its end, which would put the other folder into it.
+    let folder = folder.components().as_path();
     let mut beside = folder.as_os_str().to_owned();
     beside.push(format!(".{UNFINISHED_RESTORE}"));
     let beside = PathBuf::from(beside);

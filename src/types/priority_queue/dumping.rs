@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::dump::{DumpError, DumpedPriority, Payload, PriorityQueueReader, PriorityQueueWriter};
 use crate::error::CommandError;
-use crate::layout::{Priority, PriorityNumber, ValueType};
+use crate::layout::{Priority, PriorityNumber, ValueType, successor};
 use crate::limits::{IMPORT_CHUNK_BYTES, RANGE_PAGE_ROWS};
 use crate::store::StoreError;
 use crate::types::context::{ReadContext, WriteContext};
@@ -15,7 +15,12 @@ use crate::types::list::clamp_range;
 use crate::types::runs::ElementsRows;
 
 use super::QueuedValue;
-use super::rows::rows_of;
+use super::rows::{QueueSlice, rows_of};
+
+/// Values that a chunk reads at first. As large as rows may be, they hardly exceed [`IMPORT_CHUNK_BYTES`].
+const FIRST_STEP_ELEMENTS: usize = 16;
+/// Values that a chunk reads at a time, once it has seen that they are small.
+const STEP_ELEMENTS_MAX: usize = 128;
 
 fn dumped(priority: &Priority) -> DumpedPriority {
     match priority.number() {
@@ -69,22 +74,39 @@ impl ReadContext<'_> {
         let Some((offset, count)) = clamp_range(rank, stop, length) else {
             return Ok(Chunk::default());
         };
-        let slice = self.queue_ascending(key, length, offset, count).await?;
-        let (_, prefix_length) = rows_of(self, key.data());
+        // In steps: values may be so large that a chunk has only a few of them.
+        let mut step = FIRST_STEP_ELEMENTS;
+        let slice = self.queue_ascending(key, length, offset, count.min(step));
+        let mut slice = slice.await?;
+        let (mut range, prefix_length) = rows_of(self, key.data());
+        if let Some(last) = slice.rows.last() {
+            range.begin = successor(&last.key);
+        }
+        let mut rows = ElementsRows::new(self, range, false);
         let mut writer = PriorityQueueWriter::new();
         let mut taken = 0;
-        let mut skip = slice.skip;
-        'rows: for row in &slice.rows {
-            let (place, _) = row.queue_place(self, prefix_length)?;
-            let skipped = std::mem::take(&mut skip);
-            for (_, value) in row.elements(false).into_iter().skip(skipped) {
-                if taken >= count || writer.size_bytes() >= IMPORT_CHUNK_BYTES {
-                    break 'rows;
+        let is_full = |taken: usize, writer: &PriorityQueueWriter| {
+            taken >= count || writer.size_bytes() >= IMPORT_CHUNK_BYTES
+        };
+        while !slice.rows.is_empty() {
+            let mut skip = slice.skip;
+            'rows: for row in &slice.rows {
+                let (place, _) = row.queue_place(self, prefix_length)?;
+                let skipped = std::mem::take(&mut skip);
+                for (_, value) in row.elements(false).into_iter().skip(skipped) {
+                    if is_full(taken, &writer) {
+                        break 'rows;
+                    }
+                    let value = self.load_stored(key.data(), value).await?;
+                    writer.push(dumped(&place.priority), &value);
+                    taken += 1;
                 }
-                let value = self.load_stored(key.data(), value).await?;
-                writer.push(dumped(&place.priority), &value);
-                taken += 1;
             }
+            if is_full(taken, &writer) {
+                break;
+            }
+            step = step.saturating_mul(2).min(STEP_ELEMENTS_MAX);
+            slice = QueueSlice::read(&mut rows, 0, step.min(count - taken)).await?;
         }
         if taken == 0 {
             return Ok(Chunk::default());
@@ -165,6 +187,78 @@ impl WriteContext<'_> {
             }
             count += i64::try_from(page.len()).unwrap_or(i64::MAX);
             self.queue_push(key, &page).await?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::commands::testing::Bench;
+    use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreFuture};
+    use crate::types::context::NamespaceCache;
+
+    /// Counts the bytes of the rows that are read.
+    struct Counting<'c> {
+        inner: &'c dyn ReadTransaction,
+        bytes: &'c Cell<usize>,
+    }
+
+    impl ReadTransaction for Counting<'_> {
+        fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+            self.inner.get(key, isolation)
+        }
+
+        fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+            let rows = self.inner.get_range(query);
+            StoreFuture::Pending(Box::pin(async move {
+                let rows = rows.await?;
+                let bytes = rows.iter().map(|row| row.value.len()).sum::<usize>();
+                self.bytes.set(self.bytes.get() + bytes);
+                Ok(rows)
+            }))
+        }
+
+        fn cache_value(&self, key: &[u8], value: &Bytes) {
+            self.inner.cache_value(key, value);
+        }
+    }
+
+    #[test]
+    fn a_chunk_reads_little_more_than_it_answers() {
+        for bench in [Bench::embedded(), Bench::cluster_like()] {
+            let value = "v".repeat(80_000);
+            for number in 0..100 {
+                bench.run(&format!("PQ.PUSH q {number} {value}"));
+            }
+            for rank in [0, 95] {
+                let transaction = bench.store.begin_read().unwrap();
+                let bytes = Cell::new(0);
+                let counting = Counting {
+                    inner: &*transaction,
+                    bytes: &bytes,
+                };
+                let namespaces = NamespaceCache::default();
+                let environment = bench.executor.environment();
+                let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
+                let chunk = bench.block_on(async {
+                    let name = Bytes::from_static(b"q");
+                    let key = context.find(&name, ValueType::PriorityQueue).await.unwrap();
+                    context
+                        .queue_chunk(&key.unwrap(), rank, 10_000)
+                        .await
+                        .unwrap()
+                });
+                assert!(chunk.payload.is_some());
+                assert_eq!(chunk.next.is_some(), rank == 0);
+                assert!(
+                    bytes.get() <= 3 * IMPORT_CHUNK_BYTES,
+                    "{rank}: {}",
+                    bytes.get()
+                );
+            }
         }
     }
 }

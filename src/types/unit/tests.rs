@@ -5,7 +5,7 @@ use crate::commands::testing::{Bench, invocation, words_of};
 use crate::commands::{Mode, call};
 use crate::reply::Reply;
 use crate::types::key::ClientKey;
-use crate::types::signals::Ready;
+use crate::types::signals::{Message, Ready};
 use crate::types::tracking::Change;
 
 fn on_both_stores(test: impl Fn(&Bench, &Unit<'_>)) {
@@ -69,7 +69,8 @@ fn a_rollback_undoes_what_others_were_to_learn() {
             .map(|one| one.payload)
             .collect();
         assert_eq!(messages, ["first"]);
-        assert_eq!(unit.signals.message_bytes(), "channelfirst".len());
+        let bytes = "channelfirst".len() + size_of::<Message>();
+        assert_eq!(unit.signals.message_bytes(), bytes);
         let key = |key: &'static str| ClientKey {
             database: 0,
             key: Bytes::from_static(key.as_bytes()),

@@ -111,14 +111,15 @@ fn chunks_are_asked_for_and_loaded_as_it_should_be() {
     on_both_stores(|bench| {
         bench.run("PQ.PUSH q 1 a");
         bench.run("SET text x");
+        const USAGE: &str = "ERR syntax error, expected PQ.SCANDUMP key cursor [COUNT count]";
         let nothing = Reply::Array(vec![bulk("0"), Reply::Array(Vec::new())]);
         for line in ["PQ.SCANDUMP none 0", "PQ.SCANDUMP q 7"] {
             assert_eq!(bench.run(line), nothing, "{line}");
         }
         for (line, expected) in [
             ("PQ.SCANDUMP q x", "ERR invalid cursor"),
-            ("PQ.SCANDUMP q 0 COUNT 0", "ERR syntax error"),
-            ("PQ.SCANDUMP q 0 7", "ERR syntax error"),
+            ("PQ.SCANDUMP q 0 COUNT 0", USAGE),
+            ("PQ.SCANDUMP q 0 7", USAGE),
             ("PQ.SCANDUMP text 0", WRONG_TYPE),
             (
                 "PQ.LOADCHUNK q x",

@@ -134,6 +134,8 @@ pub const ROWS: &[Row] = &[
             string("lastid").token("LASTID").optional(),
         ]),
     stream("xautoclaim", -6, "6.2.0", write_handler!(claim::xautoclaim))
+        // The consumer, where it is new.
+        .flags(Flags::ADDS)
         .summary(
             "Changes, or acquires, ownership of messages in a consumer group, as if the messages \
              were delivered to as consumer group member.",

@@ -14,8 +14,11 @@ pub(super) const RECORD_HEADER_BYTES: usize = 48;
 /// The same in files of the first version, which have neither `synced` nor the time.
 const OLD_RECORD_HEADER_BYTES: usize = 24;
 
+/// A part of a record with this many bytes takes no further write. So a large record is never copied
+/// to grow.
+const PART_BYTES: usize = 1024 * 1024;
 /// Memory that a record leaves to the next one, in bytes.
-const KEPT_BYTES_MAX: usize = 1024 * 1024;
+const KEPT_BYTES_MAX: usize = 2 * PART_BYTES;
 
 const MAGIC: &[u8; 16] = b"quoin-journal-02";
 const OLD_MAGIC: &[u8; 16] = b"quoin-journal-01";
@@ -35,7 +38,10 @@ pub(in super::super) enum Write<'r> {
 /// A record that is being built.
 #[derive(Debug)]
 pub(in super::super) struct Record {
-    bytes: Vec<u8>,
+    /// The header with the first writes, and further writes. There is always one.
+    parts: Vec<Vec<u8>>,
+    /// Bytes of all parts.
+    bytes: usize,
 }
 
 /// The header of a record.
@@ -69,18 +75,27 @@ impl Default for Record {
 
 impl Record {
     pub(in super::super) fn new() -> Self {
+        Self::of(vec![0; RECORD_HEADER_BYTES])
+    }
+
+    /// A record with these bytes.
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
         Self {
-            bytes: vec![0; RECORD_HEADER_BYTES],
+            bytes: bytes.len(),
+            parts: vec![bytes],
         }
     }
 
     /// Begins another record, in the memory of this one unless that is a lot.
     pub(in super::super) fn reset(&mut self) {
-        if self.bytes.capacity() > KEPT_BYTES_MAX {
+        self.truncate(RECORD_HEADER_BYTES);
+        if self
+            .parts
+            .iter()
+            .any(|part| part.capacity() > KEPT_BYTES_MAX)
+        {
             *self = Self::new();
         }
-        self.bytes.clear();
-        self.bytes.resize(RECORD_HEADER_BYTES, 0);
     }
 
     pub(in super::super) fn push(&mut self, write: &Write<'_>) {
@@ -89,58 +104,75 @@ impl Record {
             Write::Clear(key) => (CLEAR, key, None),
             Write::ClearRange(begin, end) => (CLEAR_RANGE, begin, Some(end)),
         };
-        self.bytes.push(kind);
-        for part in std::iter::once(first).chain(second) {
-            // A transaction is smaller than 4 GiB, so its parts are.
-            let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
-            self.bytes.extend_from_slice(&length.to_le_bytes());
-            self.bytes.extend_from_slice(part);
+        if self
+            .parts
+            .last()
+            .is_none_or(|part| part.len() >= PART_BYTES)
+        {
+            self.parts.push(Vec::new());
         }
+        let Some(part) = self.parts.last_mut() else {
+            return;
+        };
+        let before = part.len();
+        part.push(kind);
+        for bytes in std::iter::once(first).chain(second) {
+            // A transaction is smaller than 4 GiB, so what it writes is.
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            part.extend_from_slice(&length.to_le_bytes());
+            part.extend_from_slice(bytes);
+        }
+        self.bytes += part.len() - before;
     }
 
     /// Its length, in bytes.
     pub(in super::super) fn len(&self) -> usize {
-        self.bytes.len()
+        self.bytes
     }
 
     /// Removes the writes since it had this length.
     pub(in super::super) fn truncate(&mut self, length: usize) {
-        self.bytes.truncate(length);
-    }
-
-    /// A record with these bytes.
-    #[cfg(test)]
-    pub(super) fn of(bytes: Vec<u8>) -> Self {
-        Self { bytes }
+        while self.bytes > length
+            && let Some(part) = self.parts.last_mut()
+        {
+            let surplus = self.bytes - length;
+            if part.len() > surplus {
+                part.truncate(part.len() - surplus);
+                self.bytes = length;
+            } else {
+                self.bytes -= part.len();
+                self.parts.pop();
+            }
+        }
     }
 
     /// Makes its first write an invalid one.
     #[cfg(test)]
     pub(super) fn spoil(&mut self) {
-        self.bytes[RECORD_HEADER_BYTES] = 0xff;
+        self.parts[0][RECORD_HEADER_BYTES] = 0xff;
     }
 
     /// Whether it has no writes. Such a record is not to be appended.
     pub(in super::super) fn is_empty(&self) -> bool {
-        self.bytes.len() <= RECORD_HEADER_BYTES
+        self.bytes <= RECORD_HEADER_BYTES
     }
 
-    /// The record's bytes in the file, after [`Self::seal`].
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// Its bytes in the file, in order, after [`Self::seal`].
+    pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(Vec::as_slice)
     }
 
     /// Fills in the header.
     pub(super) fn seal(&mut self, epoch: u64, sequence: u64, synced: u64, time_ms: u64) {
-        let Some((header, body)) = self.bytes.split_first_chunk_mut::<RECORD_HEADER_BYTES>() else {
-            return;
-        };
-        let length = body.len() as u64;
+        let length = self.bytes.saturating_sub(RECORD_HEADER_BYTES) as u64;
         let known = [length, sequence, synced, time_ms];
-        let header_checksum = checksum(epoch, &known, &[]);
-        let body_checksum = checksum(epoch, &[header_checksum], body);
+        let header_checksum = checksum(epoch, &known, []);
+        let mut body = self.parts();
+        let first = body.next().and_then(|part| part.get(RECORD_HEADER_BYTES..));
+        let body_checksum = checksum(epoch, &[header_checksum], first.into_iter().chain(body));
         let fields = known.into_iter().chain([header_checksum, body_checksum]);
-        for (to, field) in header.chunks_exact_mut(8).zip(fields) {
+        let header = self.parts.first_mut().map(Vec::as_mut_slice);
+        for (to, field) in header.unwrap_or_default().chunks_exact_mut(8).zip(fields) {
             to.copy_from_slice(&field.to_le_bytes());
         }
     }
@@ -180,7 +212,7 @@ impl Version {
                     body_checksum,
                 ] = words(bytes)?;
                 let known = [length, sequence, synced, time_ms];
-                if header_checksum != checksum(epoch, &known, &[]) {
+                if header_checksum != checksum(epoch, &known, []) {
                     return None;
                 }
                 RecordHeader {
@@ -200,23 +232,25 @@ impl Version {
     pub(in super::super) fn is_whole(self, header: &RecordHeader, epoch: u64, body: &[u8]) -> bool {
         let (sequence, length) = (header.sequence, header.length);
         let made_for = match self {
-            Self::First => checksum(epoch, &[sequence, length], body),
+            Self::First => checksum(epoch, &[sequence, length], [body]),
             Self::Second => {
                 let known = [length, sequence, header.synced, header.time_ms];
-                checksum(epoch, &[checksum(epoch, &known, &[])], body)
+                checksum(epoch, &[checksum(epoch, &known, [])], [body])
             }
         };
         body.len() as u64 == length && made_for == header.body_checksum
     }
 }
 
-fn checksum(epoch: u64, fields: &[u64], body: &[u8]) -> u64 {
+fn checksum<'b>(epoch: u64, fields: &[u64], body: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write_u64(epoch);
     for field in fields {
         hasher.write_u64(*field);
     }
-    hasher.write(body);
+    for part in body {
+        hasher.write(part);
+    }
     hasher.finish()
 }
 

@@ -10,6 +10,10 @@ fn record(writes: &[Write<'_>]) -> Record {
     record
 }
 
+fn bytes_of(record: &Record) -> Vec<u8> {
+    record.parts().collect::<Vec<_>>().concat()
+}
+
 /// Makes the first write of a file's record number `place` one that is none, with the checksums
 /// that fit.
 pub(in super::super) fn make_senseless(path: &Path, place: usize) {
@@ -26,7 +30,7 @@ pub(in super::super) fn make_senseless(path: &Path, place: usize) {
     let mut record = Record::of(bytes[at..end].to_vec());
     record.spoil();
     record.seal(epoch, header.sequence, header.synced, header.time_ms);
-    bytes[at..end].copy_from_slice(record.bytes());
+    bytes[at..end].copy_from_slice(&bytes_of(&record));
     std::fs::write(path, bytes).unwrap();
 }
 
@@ -218,9 +222,41 @@ proptest! {
             _ => Write::ClearRange(first, second),
         }).collect();
         let record = record(&made);
+        let bytes = bytes_of(&record);
         let read: Option<Vec<Write<'_>>> =
-            writes(&record.bytes()[format::RECORD_HEADER_BYTES..]).collect();
+            writes(&bytes[format::RECORD_HEADER_BYTES..]).collect();
         prop_assert_eq!(read, Some(made));
+    }
+
+    #[test]
+    fn a_large_record_is_written_in_parts_and_cut_back_at_any_write(
+        sizes in proptest::collection::vec(0..700_000_usize, 1..12),
+        kept in 0..12_usize,
+    ) {
+        let values: Vec<Vec<u8>> = sizes.iter().map(|size| vec![7; *size]).collect();
+        let mut record = Record::new();
+        let mut lengths = vec![record.len()];
+        for value in &values {
+            record.push(&Write::Set(b"key", value));
+            lengths.push(record.len());
+        }
+        let kept = kept.min(values.len());
+        record.truncate(lengths[kept]);
+        let again = self::record(
+            &values[..kept].iter().map(|value| Write::Set(b"key", value)).collect::<Vec<_>>(),
+        );
+        prop_assert_eq!(record.len(), lengths[kept]);
+        prop_assert!(bytes_of(&record) == bytes_of(&again));
+        prop_assert!(record.parts().all(|part| part.len() < 2 * 1024 * 1024));
+        record.seal(1, 2, 3, 4);
+        let sealed = bytes_of(&record);
+        let header = format::Version::Second.record_header(1, &sealed);
+        if let Some(header) = header {
+            let body = &sealed[format::RECORD_HEADER_BYTES..];
+            prop_assert!(format::Version::Second.is_whole(&header, 1, body));
+        } else {
+            prop_assert_eq!(kept, 0);
+        }
     }
 
     #[test]
@@ -357,7 +393,7 @@ fn a_value_that_looks_like_records_is_not_taken_for_some() {
     let mut planted = record(&[Write::Clear(b"planted")]);
     // Its writer knows everything but the epoch.
     planted.seal(99, 2, 1, 0);
-    let value = planted.bytes().repeat(50);
+    let value = bytes_of(&planted).repeat(50);
     journal
         .append(&mut record(&[Write::Set(b"k", &value)]))
         .unwrap();
@@ -399,7 +435,7 @@ fn of_the_first_version(epoch: u64, bodies: &[Vec<u8>]) -> Vec<u8> {
 #[test]
 fn files_of_the_first_version_are_read_and_their_damage_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let body = record(&[Write::Set(b"key", b"value")]).bytes()[48..].to_vec();
+    let body = bytes_of(&record(&[Write::Set(b"key", b"value")]))[48..].to_vec();
     let path = folder.path().join(FILE_NAMES[0]);
     std::fs::write(&path, of_the_first_version(5, &vec![body.clone(); 4])).unwrap();
     assert_eq!(numbers(folder.path()), [1, 2, 3, 4]);
