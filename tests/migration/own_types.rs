@@ -210,8 +210,8 @@ fn loaded_by_redis(folder: &Path) -> Option<String> {
         .arg("--unixsocket")
         .arg(folder.join("socket"))
         .output();
+    // It ends, but its code says nothing: it checks the file before, and that steps over such values.
     let output = or_say_so_of(output)?;
-    assert!(!output.status.success());
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
