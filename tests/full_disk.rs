@@ -402,7 +402,7 @@ fn a_script_that_is_refused_on_a_full_disk_leaves_nothing() {
     let mut client = connect(&server);
     let pushed = push_until_full(&mut client);
     let script = "local popped = redis.call('LPOP', KEYS[1]) \
-                  redis.call('RPUSH', KEYS[2], popped, popped) return popped";
+                  for _ = 1, 9 do redis.call('RPUSH', KEYS[2], popped) end return popped";
     let refused = client
         .command(&["EVAL", script, "2", "queue", "other"])
         .unwrap();
@@ -422,7 +422,7 @@ fn a_script_that_is_refused_on_a_full_disk_leaves_nothing() {
     client.command(&["MULTI"]).unwrap();
     client.command(&["LPOP", "queue"]).unwrap();
     let script = "return redis.call('RPUSH', KEYS[1], ARGV[1])";
-    let payload = long(0, 2 * PAYLOAD_BYTES);
+    let payload = "x".repeat(9 * PAYLOAD_BYTES);
     client
         .command(&["EVAL", script, "1", "other", &payload])
         .unwrap();
