@@ -287,7 +287,7 @@ const PREPARATIONS: &[(&str, &str)] = &[
 ];
 
 /// Bytes of commands after which a writer has shown that it adds nothing.
-const WRITER_BYTES_MAX: usize = 3 * (DISK_MIB as usize) << 20;
+const WRITER_BYTES_MAX: usize = (3 * (DISK_MIB as usize)) << 20;
 /// As many commands, where each is short.
 const WRITER_COMMANDS_MAX: usize = 20_000;
 

@@ -58,7 +58,8 @@ fn a_task_queue_is_read_as_it_was_written() {
 #[test]
 fn what_no_task_queue_has_is_refused() {
     let sound = || task("a", 0);
-    let changes: [(&str, fn(&mut DumpedTask)); 12] = [
+    type Change = fn(&mut DumpedTask);
+    let changes: [(&str, Change); 12] = [
         ("no id", |task| task.id = Bytes::new()),
         ("a long id", |task| task.id = vec![b'i'; 513].into()),
         ("NaN", |task| task.priority = f64::NAN),
