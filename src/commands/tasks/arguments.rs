@@ -116,7 +116,7 @@ fn too_long(what: &str) -> CommandError {
 /// A lease.
 ///
 /// # Errors
-/// `Text` where it is none; see [`milliseconds`].
+/// `Text` if the word is not a lease; see [`milliseconds`].
 pub(super) fn lease(word: &[u8]) -> Result<i64, CommandError> {
     let too_small = "ERR lease is out of range, must be positive";
     let time_ms = integer_or(word, "ERR lease is not an integer or out of range")?;
@@ -126,7 +126,7 @@ pub(super) fn lease(word: &[u8]) -> Result<i64, CommandError> {
 /// A delay.
 ///
 /// # Errors
-/// `Text` where it is none; see [`milliseconds`].
+/// `Text` if the word is not a delay; see [`milliseconds`].
 pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
     let too_small = "ERR delay is out of range, must be zero or more";
     let time_ms = integer_or(word, "ERR delay is not an integer or out of range")?;
@@ -146,7 +146,7 @@ fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
 /// How many tasks; never more than [`TASK_COUNT_MAX`].
 ///
 /// # Errors
-/// `Text` where it is none.
+/// `Text` if the word is not a number of tasks.
 pub(super) fn how_many(word: &[u8]) -> Result<usize, CommandError> {
     let message = "ERR COUNT is out of range, must be positive";
     Ok(to_usize(integer_at_least(word, 0, message)?).min(TASK_COUNT_MAX))
@@ -185,7 +185,7 @@ pub(super) fn ids_and_token(words: &[Bytes]) -> Result<(&[Bytes], Option<u64>), 
 /// A token of a lease.
 ///
 /// # Errors
-/// `Text` where it is none.
+/// `Text` if the word is not a token.
 pub(super) fn token(word: &[u8]) -> Result<u64, CommandError> {
     let text = std::str::from_utf8(word).ok();
     text.filter(|text| text.len() == 16)

@@ -159,7 +159,7 @@ impl WriteContext<'_> {
     /// Adds the values of a payload to a queue, which is made where there is none. Answers how many.
     ///
     /// # Errors
-    /// `Payload` where it is none of a queue; `TooLarge`; `WrongType`; when the store fails.
+    /// `Payload` if the payload is not that of a priority queue; `TooLarge`; `WrongType`; when the store fails.
     pub async fn queue_add_chunk(
         &self,
         name: &Bytes,

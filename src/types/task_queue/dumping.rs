@@ -181,7 +181,7 @@ impl WriteContext<'_> {
     /// is none. Answers how many.
     ///
     /// # Errors
-    /// `Payload` where it is none of a queue; `Text` where the queue has a task with an id or at a place
+    /// `Payload` if the payload is not that of a task queue; `Text` where the queue has a task with an id or at a place
     /// of theirs, or would know too many resources; `TooLarge`; `WrongType`; when the store fails.
     pub async fn task_add_chunk(
         &self,
