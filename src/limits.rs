@@ -119,8 +119,10 @@ pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(20
 pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Keys that MIGRATE sends at a time.
 pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
-/// Bytes of values that MIGRATE holds at a time, and one value more.
+/// Bytes of names and values that MIGRATE holds at a time, and one key more.
 pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
+/// Host names that MIGRATE looks up at a time, each on a thread; others wait for their turn.
+pub const MIGRATE_LOOKUPS_MAX: usize = 4;
 /// Marks of servers whose clients track keys that are looked at together.
 pub const TRACKER_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which such a mark is removed by other servers.
@@ -266,6 +268,9 @@ pub const ELEMENT_KEY_BYTES_MAX: usize = 1_900;
 pub const VALUE_CHUNK_BYTES_MAX: usize = 90_000;
 /// Rows that a long range read fetches at a time.
 pub const RANGE_PAGE_ROWS: usize = 1024;
+/// Bytes of such a page, unless one row has more. On a cluster a page may exceed them by the largest
+/// rows, of 100 kB.
+pub const RANGE_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Transaction size up to which the FoundationDB store lets a batch grow.
 pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
@@ -335,7 +340,7 @@ pub const RANDOM_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Bytes of one string (Redis: `proto-max-bulk-len`, which also bounds requests).
 pub const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX;
-/// Bytes of the values that MGET answers together.
+/// Bytes of the values that MGET or HMGET answers together.
 pub const MGET_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Bytes of the table in which LCS compares two strings (Redis: `proto-max-bulk-len`).
 pub const LCS_TABLE_BYTES_MAX: usize = 512 * 1024 * 1024;
@@ -345,6 +350,11 @@ pub const SORT_VALUES_MAX: usize = 1_000_000;
 /// Bytes of those in an answer, unless the elements have as many.
 pub const SORT_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 
+/// Bytes of values after which one XREADGROUP, XAUTOCLAIM, TASK.TAKE, TASK.PEEK or TASK.DEAD hands out no
+/// more, however many it was asked for.
+pub const DELIVERED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Values of any size that one command reads side by side.
+pub const LARGE_READS_AT_ONCE: usize = 16;
 /// Keys that one command looks up side by side.
 pub const KEY_READS_AT_ONCE: usize = 100;
 /// Elements that MEMORY USAGE looks at where SAMPLES does not say.

@@ -22,6 +22,8 @@ pub struct StreamNode {
     first: EntryId,
     names: Vec<Bytes>,
     entries: u64,
+    /// It takes no more entries.
+    is_full: bool,
 }
 
 impl StreamNode {
@@ -33,9 +35,21 @@ impl StreamNode {
             first: id,
             names,
             entries: 0,
+            is_full: false,
         };
         node.push(id, fields);
         node
+    }
+
+    /// A node that one large entry fills.
+    pub fn of_one_large_entry() -> Self {
+        Self {
+            listpack: ListpackWriter::new(),
+            first: (0, 0),
+            names: Vec::new(),
+            entries: 1,
+            is_full: true,
+        }
     }
 
     /// Its entries.
@@ -49,7 +63,7 @@ impl StreamNode {
         let bytes: usize = fields.iter().map(Bytes::len).sum();
         let longer = usize::from(self.entries > SHORT_COUNT_MAX);
         let bytes = (self.listpack.len() + longer + bytes) as u64;
-        self.entries < entries_max && bytes < bytes_max.min(BYTES_MAX)
+        !self.is_full && self.entries < entries_max && bytes < bytes_max.min(BYTES_MAX)
     }
 
     /// Adds an entry.

@@ -30,6 +30,14 @@ impl StoredValue {
         length > VALUE_CHUNK_BYTES_MAX
     }
 
+    /// Length of the value in bytes.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Plain(bytes) => bytes.len(),
+            Self::Split { length, .. } => usize::try_from(*length).unwrap_or(usize::MAX),
+        }
+    }
+
     /// The row's value for bytes that are not split.
     pub fn encode_plain(bytes: &[u8]) -> Vec<u8> {
         let mut value = Vec::with_capacity(bytes.len() + 1);

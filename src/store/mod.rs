@@ -173,6 +173,17 @@ pub trait ReadTransaction {
     /// The rows of a range, at most `query.limit`, in the order asked for.
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
 
+    /// The first of those rows. A store whose rows may be large ends after the row with which keys and
+    /// values reach `bytes_max`. So fewer than `query.limit` rows with fewer bytes are all rows of the
+    /// range.
+    fn get_page<'t>(
+        &'t self,
+        query: RangeQuery<'_>,
+        _bytes_max: usize,
+    ) -> StoreFuture<'t, Vec<KeyValue>> {
+        self.get_range(query)
+    }
+
     /// Gives the value that a key has in the snapshot to a transaction that caches its reads. The
     /// caller knows it from other rows. A later read of the key conflicts as any other, but need
     /// not ask the store.

@@ -1,13 +1,17 @@
 //! Long range reads, a page at a time.
 
 use crate::layout::{KeyRange, successor};
-use crate::limits::RANGE_PAGE_ROWS;
+use crate::limits::{RANGE_PAGE_BYTES, RANGE_PAGE_ROWS};
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
 
-/// Reads a range page by page, forwards or backwards.
+/// Rows of a first page where the store does not end it by its bytes. Such a store has rows of at most
+/// 100 kB.
+const FIRST_PAGE_ROWS_CLUSTER_MAX: usize = 128;
+
+/// Reads a range page by page, forwards or backwards. A page has about [`RANGE_PAGE_BYTES`], or one row.
 pub struct Pages<'c, 't> {
     context: &'c ReadContext<'t>,
     range: KeyRange,
@@ -15,6 +19,8 @@ pub struct Pages<'c, 't> {
     isolation: Isolation,
     page_rows: usize,
     page_rows_max: usize,
+    /// Rows that have about the bytes of a page, by those of the last one.
+    rows_expected: usize,
     is_done: bool,
 }
 
@@ -27,6 +33,10 @@ impl<'c, 't> Pages<'c, 't> {
         reverse: bool,
         expected_rows: usize,
     ) -> Self {
+        let rows_expected = match context.environment.capabilities.single_writer {
+            true => RANGE_PAGE_ROWS,
+            false => FIRST_PAGE_ROWS_CLUSTER_MAX,
+        };
         Self {
             context,
             range,
@@ -38,6 +48,7 @@ impl<'c, 't> Pages<'c, 't> {
                 expected_rows.min(RANGE_PAGE_ROWS)
             },
             page_rows_max: RANGE_PAGE_ROWS,
+            rows_expected,
             is_done: false,
         }
     }
@@ -78,18 +89,21 @@ impl<'c, 't> Pages<'c, 't> {
         if self.is_done {
             return Ok(None);
         }
-        let rows = self
-            .context
-            .transaction
-            .get_range(RangeQuery {
-                begin: &self.range.begin,
-                end: &self.range.end,
-                limit: self.page_rows,
-                reverse: self.reverse,
-                isolation: self.isolation,
-            })
-            .await?;
-        self.is_done = rows.len() < self.page_rows;
+        let limit = self.page_rows.min(self.rows_expected);
+        let query = RangeQuery {
+            begin: &self.range.begin,
+            end: &self.range.end,
+            limit,
+            reverse: self.reverse,
+            isolation: self.isolation,
+        };
+        let page = self.context.transaction.get_page(query, RANGE_PAGE_BYTES);
+        let rows = page.await?;
+        let bytes = rows.iter().map(|row| row.key.len() + row.value.len());
+        let bytes: usize = bytes.sum();
+        self.is_done = rows.len() < limit && bytes < RANGE_PAGE_BYTES;
+        let row_bytes = bytes.checked_div(rows.len()).unwrap_or(0).max(1);
+        self.rows_expected = (RANGE_PAGE_BYTES / row_bytes).max(1);
         match rows.last() {
             None => return Ok(None),
             Some(last) if self.reverse => self.range.end = last.key.to_vec(),
@@ -97,6 +111,11 @@ impl<'c, 't> Pages<'c, 't> {
         }
         self.page_rows = self.page_rows_max;
         Ok(Some(rows))
+    }
+
+    /// Whether there are certainly no rows after those of the last page.
+    pub fn is_done(&self) -> bool {
+        self.is_done
     }
 
     /// Up to `count` rows behind the first `offset`.
@@ -195,7 +214,7 @@ impl ReadContext<'_> {
             let rows = inside.next().await?.unwrap_or_default();
             count_inside += self.elements_in(key, &rows);
             passed_rows += rows.len();
-            if rows.len() < RANGE_PAGE_ROWS {
+            if inside.is_done() {
                 break i64::try_from(count_inside).unwrap_or(i64::MAX);
             }
             let mut has_more = false;
@@ -203,7 +222,7 @@ impl ReadContext<'_> {
                 if let Some(rows) = pages.next().await? {
                     count_outside += self.elements_in(key, &rows);
                     passed_rows += rows.len();
-                    has_more = rows.len() == RANGE_PAGE_ROWS;
+                    has_more = !pages.is_done();
                     if has_more {
                         break;
                     }
@@ -258,5 +277,131 @@ impl WriteContext<'_> {
         self.transaction
             .add_conflict_unless_own(section, (&range.0, &range.1));
         Ok(rows)
+    }
+}
+
+#[cfg(test)]
+pub(in crate::types) mod testing {
+    use std::cell::Cell;
+
+    use bytes::Bytes;
+
+    use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
+
+    /// Counts the bytes of the rows that are read.
+    pub(in crate::types) struct Counting<'c> {
+        inner: &'c dyn ReadTransaction,
+        bytes: Cell<usize>,
+        largest: Cell<usize>,
+    }
+
+    impl<'c> Counting<'c> {
+        pub(in crate::types) fn of(inner: &'c dyn ReadTransaction) -> Self {
+            Self {
+                inner,
+                bytes: Cell::new(0),
+                largest: Cell::new(0),
+            }
+        }
+
+        /// Those of all reads of ranges.
+        pub(in crate::types) fn bytes(&self) -> usize {
+            self.bytes.get()
+        }
+
+        /// Those of the largest.
+        pub(in crate::types) fn largest_bytes(&self) -> usize {
+            self.largest.get()
+        }
+
+        fn counted<'t>(
+            &'t self,
+            rows: StoreFuture<'t, Vec<KeyValue>>,
+        ) -> StoreFuture<'t, Vec<KeyValue>> {
+            StoreFuture::Pending(Box::pin(async move {
+                let rows: Result<Vec<KeyValue>, StoreError> = rows.await;
+                let rows = rows?;
+                let bytes = rows.iter().map(|row| row.value.len()).sum::<usize>();
+                self.bytes.set(self.bytes.get() + bytes);
+                self.largest.set(self.largest.get().max(bytes));
+                Ok(rows)
+            }))
+        }
+    }
+
+    impl ReadTransaction for Counting<'_> {
+        fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+            self.inner.get(key, isolation)
+        }
+
+        fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+            self.counted(self.inner.get_range(query))
+        }
+
+        fn get_page<'t>(
+            &'t self,
+            query: RangeQuery<'_>,
+            bytes_max: usize,
+        ) -> StoreFuture<'t, Vec<KeyValue>> {
+            self.counted(self.inner.get_page(query, bytes_max))
+        }
+
+        fn cache_value(&self, key: &[u8], value: &Bytes) {
+            self.inner.cache_value(key, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::testing::Counting;
+    use super::*;
+    use crate::commands::testing::Bench;
+    use crate::layout::{Section, ValueType};
+    use crate::types::context::NamespaceCache;
+
+    /// Reads all rows of a list of large elements; returns how many, and the bytes of the largest page.
+    fn read_all(bench: &Bench, reverse: bool, count: usize) -> (usize, usize) {
+        let transaction = bench.store.begin_read().unwrap();
+        let counting = Counting::of(&*transaction);
+        let namespaces = NamespaceCache::default();
+        let environment = bench.executor.environment();
+        let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
+        let rows = bench.block_on(async {
+            let name = Bytes::from_static(b"large");
+            let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+            let prefix = context
+                .layout()
+                .section_prefix(key.data(), Section::Elements);
+            let pages = Pages::new(&context, KeyRange::children(&prefix), reverse, 0);
+            pages.slice(0, count).await.unwrap().len()
+        });
+        (rows, counting.largest_bytes())
+    }
+
+    #[test]
+    fn pages_of_large_rows_have_few_of_them_and_leave_none_out() {
+        let value = "v".repeat(80_000);
+        let push = format!("RPUSH large{}", format!(" {value}").repeat(50));
+        for (bench, largest) in [
+            (Bench::embedded(), RANGE_PAGE_BYTES + value.len()),
+            // The first page ends by its rows.
+            (
+                Bench::cluster_like(),
+                (FIRST_PAGE_ROWS_CLUSTER_MAX + 1) * value.len(),
+            ),
+        ] {
+            for _ in 0..4 {
+                bench.run(&push);
+            }
+            for reverse in [false, true] {
+                let (rows, largest_read) = read_all(&bench, reverse, usize::MAX);
+                assert_eq!(rows, 200);
+                assert!(largest_read <= largest, "{largest_read}");
+                assert_eq!(read_all(&bench, reverse, 130).0, 130);
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use futures_util::future::try_join_all;
 
 use super::context::ReadContext;
+use crate::limits::LARGE_READS_AT_ONCE;
 use crate::store::StoreError;
 
 impl ReadContext<'_> {
@@ -31,5 +32,13 @@ impl ReadContext<'_> {
             all.extend(try_join_all(some.iter().map(|item| read(item))).await?);
         }
         Ok(all)
+    }
+
+    /// How many values of any size are read side by side: one, where no read is a round trip.
+    pub(super) fn large_reads_at_once(&self) -> usize {
+        match self.environment.capabilities.single_writer {
+            true => 1,
+            false => LARGE_READS_AT_ONCE,
+        }
     }
 }

@@ -328,13 +328,18 @@ impl Signals {
     }
 
     /// A message was published. Refuses it if the call has published too much. One message is never
-    /// too much.
+    /// too much, nor is what the server's own work tells: that does little at a time, and has nobody to
+    /// give an error to.
     pub fn publish(&self, message: Message) {
         let bytes = message.channel.len() + message.payload.len() + size_of::<Message>();
         let before = self.message_bytes.get();
         let bytes = before.saturating_add(bytes);
         let before_call = self.bytes_before_call.get();
-        if before > before_call && bytes.saturating_sub(before_call) > PUBLISHED_BYTES_MAX {
+        let is_bounded = self.origin.get() != Origin::SERVER;
+        if is_bounded
+            && before > before_call
+            && bytes.saturating_sub(before_call) > PUBLISHED_BYTES_MAX
+        {
             self.has_refused.set(true);
             return;
         }
@@ -434,6 +439,10 @@ mod tests {
     #[test]
     fn a_call_publishes_no_more_than_it_may() {
         let signals = Signals::default();
+        signals.set_origin(Origin {
+            client: 1,
+            ..Origin::SERVER
+        });
         let publish = |bytes: &Bytes| {
             signals.publish(Message {
                 kind: ChannelKind::Global,
@@ -455,5 +464,9 @@ mod tests {
         signals.begin_call();
         assert!(!publish(&half));
         assert_eq!(signals.messages().len(), 2);
+        // The server's own work is never refused.
+        signals.set_origin(Origin::SERVER);
+        assert!(!publish(&whole));
+        assert_eq!(signals.messages().len(), 3);
     }
 }

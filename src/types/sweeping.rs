@@ -1,12 +1,14 @@
 //! What is left to do when clients have had their replies, a bounded piece at a time: removing
 //! expired keys, and clearing what FLUSHDB and DEL have put into the trash.
 
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::events::EventClasses;
 use crate::layout::{Id, KeyRange, Meta, TrashKind, successor};
 use crate::limits::{
-    BATCH_AGE_MAX_MS, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS,
+    BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE,
+    TRASH_PAGE_ROWS,
 };
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
@@ -91,9 +93,17 @@ impl WriteContext<'_> {
         budget.rows == 0 || budget.bytes == 0 || self.is_full()
     }
 
-    /// Whether the batch is as large as batches should become.
+    /// Whether the batch is as large as batches should become, or what it tells after the commit is.
     pub(super) fn is_full(&self) -> bool {
-        self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+        let capabilities = &self.environment.capabilities;
+        let message_bytes = self.signals.message_bytes();
+        // Other servers learn of the messages from the transaction.
+        let carried_bytes = match capabilities.single_writer {
+            true => 0,
+            false => message_bytes,
+        };
+        let bytes = self.transaction.size_bytes().saturating_add(carried_bytes);
+        bytes >= capabilities.batch_bytes_soft_max || message_bytes >= BATCH_MESSAGE_BYTES_SOFT_MAX
     }
 
     /// Whether the batch is as old as batches should become, by the clock.
@@ -102,16 +112,22 @@ impl WriteContext<'_> {
         u64::try_from(age_ms).is_ok_and(|age_ms| age_ms >= BATCH_AGE_MAX_MS)
     }
 
-    /// Removes keys whose time has come, those that expired first before others, and answers
-    /// how many.
+    /// Removes keys whose time has come, those that expired first before others, until the batch is
+    /// full, and answers how many.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
         let rows = self.first_rows(&range, keys_max).await?;
+        // Side by side, because on a cluster each read is a round trip. Elsewhere it costs nothing to read
+        // one after the other, and their names may be long.
+        let at_once = match self.environment.capabilities.single_writer {
+            true => 1,
+            false => REAPER_READS_AT_ONCE,
+        };
         let mut removed = 0;
-        for some in rows.chunks(REAPER_READS_AT_ONCE) {
+        for some in rows.chunks(at_once) {
             removed += self.expire_some(some).await?;
             if self.is_full() {
                 break;
@@ -142,8 +158,7 @@ impl WriteContext<'_> {
             let meta_key = self.layout().meta_key(namespace, &name);
             places.push((at_ms, namespace, name, meta_key));
         }
-        // Serializable, so that a key whose expiry was changed meanwhile stays. Side by side,
-        // because on a cluster each read is a round trip.
+        // Serializable, so that a key whose expiry was changed meanwhile stays.
         let reads = places
             .iter()
             .map(|(.., meta_key)| self.transaction.get(meta_key, Isolation::Serializable));
@@ -177,6 +192,9 @@ impl WriteContext<'_> {
                     self.notify_of(EventClasses::EXPIRED, "expired", &told);
                     self.signal_gone(&told);
                     removed += 1;
+                    if self.is_full() {
+                        break;
+                    }
                 }
                 // An index row that belongs to no key.
                 _ => self.transaction.clear(&row.key),
@@ -249,7 +267,8 @@ impl WriteContext<'_> {
                 return Ok(true);
             };
             self.remove(&found.key);
-            budget.spend(ROWS_OF_A_KEY, 0);
+            let name_bytes = found.key.meta.long_name.as_ref().map_or(0, Bytes::len);
+            budget.spend(ROWS_OF_A_KEY, name_bytes);
         }
         Ok(false)
     }

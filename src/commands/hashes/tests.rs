@@ -272,3 +272,16 @@ fn two_servers_count_in_one_hash_and_lose_nothing() {
     let count = (rounds * 10).to_string();
     assert_eq!(bench.run("HMGET h a b"), bulks(&[&count, &count]));
 }
+
+#[test]
+fn several_values_are_answered_up_to_a_bound() {
+    let bench = Bench::embedded();
+    let value = vec![b'v'; 60_000_000];
+    bench.run_words(&[b"HSET", b"h", b"f", &value]);
+    let line = format!("HMGET h{}", " f".repeat(9));
+    assert_eq!(
+        bench.run(&line),
+        error("ERR too long an answer of HMGET (more than 536870912 bytes)")
+    );
+    assert_eq!(bench.run("HSTRLEN h f"), Reply::Integer(60_000_000));
+}

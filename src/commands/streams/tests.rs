@@ -263,6 +263,74 @@ fn approximate_trimming_removes_whole_nodes() {
 }
 
 #[test]
+fn approximate_trimming_reads_a_bounded_part_and_goes_on_with_the_next_command() {
+    on_both_stores(|bench| {
+        let value = "v".repeat(80_000);
+        for number in 1..=300 {
+            bench.run(&format!("XADD s {number}-0 f {value}"));
+        }
+        for (trim, count) in [("MINID ~ 251-0", 250), ("MAXLEN ~ 10", 40)] {
+            let mut trimmed = Vec::new();
+            while trimmed.last() != Some(&0) {
+                let Reply::Integer(more) = bench.run(&format!("XTRIM s {trim}")) else {
+                    panic!("XTRIM failed");
+                };
+                trimmed.push(more);
+            }
+            assert_eq!(trimmed.iter().sum::<i64>(), count);
+            assert!(trimmed.iter().all(|one| *one < 110), "{trimmed:?}");
+        }
+        assert_eq!(bench.run("XLEN s"), Reply::Integer(10));
+    });
+}
+
+/// Redis keeps each of them in a node of its own.
+#[test]
+fn approximate_trimming_of_entries_that_are_split_is_exact() {
+    on_both_stores(|bench| {
+        let value = "v".repeat(200_000);
+        for number in 1..=20 {
+            bench.run(&format!("XADD s MAXLEN ~ 10 {number}-0 f {value}"));
+        }
+        assert_eq!(bench.run("XLEN s"), Reply::Integer(10));
+        assert_eq!(bench.run("XTRIM s MAXLEN ~ 3"), Reply::Integer(7));
+        assert_eq!(bench.run("XADD s 21-0 f small"), bulk("21-0"));
+        assert_eq!(bench.run("XTRIM s MAXLEN ~ 1"), Reply::Integer(3));
+    });
+}
+
+/// How many entries a reply has of a stream, or of the only one that it names.
+fn delivered(reply: &Reply) -> usize {
+    match reply {
+        Reply::Keyed(streams) => streams.iter().map(|(_, entries)| delivered(entries)).sum(),
+        Reply::Array(entries) => entries.len(),
+        _ => panic!("no entries"),
+    }
+}
+
+#[test]
+fn what_a_group_hands_out_at_once_is_bounded_in_bytes() {
+    let bench = Bench::embedded();
+    let value = "v".repeat(20_000_000);
+    bench.run("XGROUP CREATE s g 0 MKSTREAM");
+    for number in 1..=5 {
+        bench.run(&format!("XADD s {number}-0 f {value}"));
+    }
+    let read = |id: &str| {
+        let line = format!("XREADGROUP GROUP g c COUNT 100 STREAMS s {id}");
+        delivered(&bench.run(&line))
+    };
+    assert_eq!(read(">"), 4);
+    assert_eq!(read(">"), 1);
+    assert_eq!(read("0"), 4);
+    let Reply::Array(claimed) = bench.run("XAUTOCLAIM s g d 0 0 COUNT 100") else {
+        panic!("XAUTOCLAIM failed");
+    };
+    assert_eq!(claimed.first(), Some(&bulk("5-0")));
+    assert_eq!(claimed.get(1).map(delivered), Some(4));
+}
+
+#[test]
 fn xsetid_contradicts_no_entry() {
     on_both_stores(|bench| {
         assert_eq!(bench.run("XSETID s 5-0"), error("ERR no such key"));

@@ -452,3 +452,16 @@ fn what_is_not_understood_is_refused() {
     }
     assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
 }
+
+#[test]
+fn tasks_that_are_handed_out_at_once_are_bounded_in_bytes() {
+    let bench = Bench::embedded();
+    let payload = "p".repeat(20_000_000);
+    for _ in 0..5 {
+        bench.run(&format!("TASK.ADD q 1 {payload}"));
+    }
+    let count = |line: &str| ids(&bench.run(line)).len();
+    assert_eq!(count("TASK.PEEK q COUNT 100"), 4);
+    assert_eq!(count("TASK.TAKE q LEASE 1000 COUNT 100"), 4);
+    assert_eq!(count("TASK.TAKE q LEASE 1000 COUNT 100"), 1);
+}

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
+use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{
     Grant, Id, KeyName, KeyRange, Layout, PoppedElement, Space, ValueType, encode_elements,
 };
@@ -20,7 +21,7 @@ use crate::types::context::NamespaceCache;
 use crate::types::delegation::GRANT_EXPIRY_MS;
 use crate::types::key::ClientKey;
 use crate::types::list::End;
-use crate::types::signals::Signals;
+use crate::types::signals::{ChannelKind, Message, Signals, Subscribers};
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -148,6 +149,52 @@ fn expired_keys_are_removed_with_all_their_rows() {
         assert_eq!(bench.executor.statistics().expired_keys.get(), 150);
         assert_nothing_is_left(bench);
     });
+}
+
+/// Hears everything.
+struct Listening;
+
+impl Subscribers for Listening {
+    fn count(&self, _: ChannelKind, _: &[u8]) -> usize {
+        1
+    }
+
+    fn deliver(&self, _: &Message) {}
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// Has a bench tell of expired keys, by key and by event.
+fn tell_of_expired_keys(bench: &Bench) {
+    let environment = bench.executor.environment();
+    let switch = Arc::new(EventSwitch::default());
+    switch.set(EventClasses::parse("KEx").unwrap());
+    assert!(environment.keyspace_events.set(switch).is_ok());
+    assert!(environment.subscribers.set(Arc::new(Listening)).is_ok());
+}
+
+#[test]
+fn keys_whose_names_are_large_together_expire_although_all_are_told() {
+    for (bench, keys, name_bytes) in [
+        // What is told of them is more than a call of a client may publish, or a transaction hold.
+        (Bench::embedded(), 110, 1_300_000),
+        (Bench::cluster_like(), 120, 48_000),
+    ] {
+        tell_of_expired_keys(&bench);
+        let mut reaper = Reaper::new(&bench.executor);
+        for number in 0..keys {
+            let name = format!("{number:04}{}", "n".repeat(name_bytes));
+            let set: [&[u8]; 5] = [b"SET", name.as_bytes(), b"v", b"PX", b"1"];
+            assert_eq!(bench.run_words(&set), Reply::OK);
+        }
+        bench.clock.advance_ms(10);
+        let passes = run_dry(&bench, &mut reaper);
+        assert!(passes > 1, "a pass tells little");
+        assert_eq!(bench.executor.statistics().expired_keys.get(), keys);
+        assert_nothing_is_left(&bench);
+    }
 }
 
 #[test]

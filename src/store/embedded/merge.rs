@@ -52,11 +52,20 @@ impl<'v> View<'v> {
 
     /// The rows of a range, copied into one buffer that all of them share.
     pub(super) fn get_range(&self, query: &RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
+        self.get_page(query, usize::MAX)
+    }
+
+    /// The same up to the row with which keys and values reach so many bytes.
+    pub(super) fn get_page(
+        &self,
+        query: &RangeQuery<'_>,
+        bytes_max: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
         if query.limit == 0 || query.begin >= query.end {
             return Ok(Vec::new());
         }
         if self.layers.iter().all(Layer::is_empty) {
-            return rows::get_range(self.rows, self.transaction, query);
+            return rows::get_page(self.rows, self.transaction, query, bytes_max);
         }
         let mut merge = Merge::new(*self, query)?;
         if query.limit == 1 {
@@ -64,9 +73,12 @@ impl<'v> View<'v> {
             return Ok(found.map(|row| page::pack(&[row])).unwrap_or_default());
         }
         let mut found = Vec::new();
+        let mut bytes = 0;
         while found.len() < query.limit
+            && bytes < bytes_max
             && let Some(row) = merge.next_row()?
         {
+            bytes += row.0.len() + row.1.len();
             found.push(row);
         }
         Ok(page::pack(&found))

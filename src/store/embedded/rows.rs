@@ -20,11 +20,13 @@ pub(super) fn get<'t>(
     }
 }
 
-/// The rows of a range, copied into one buffer that all of them share.
-pub(super) fn get_range(
+/// The rows of a range up to the one with which keys and values reach so many bytes, copied into one
+/// buffer that all of them share.
+pub(super) fn get_page(
     rows: &Rows,
     transaction: &RoTxn<'_, AnyTls>,
     query: &RangeQuery<'_>,
+    bytes_max: usize,
 ) -> Result<Vec<KeyValue>, StoreError> {
     if query.limit == 0 || query.begin >= query.end {
         return Ok(Vec::new());
@@ -41,15 +43,17 @@ pub(super) fn get_range(
         return Ok(Vec::new());
     };
     let mut found = vec![first];
-    if query.limit > 1 {
+    let mut bytes = first.0.len() + first.1.len();
+    if query.limit > 1 && bytes < bytes_max {
         let steps = rows.walk(transaction, first.0, query.reverse);
         for row in steps.map_err(store_error)? {
             let row = row.map_err(store_error)?;
             if !is_inside(&row) {
                 break;
             }
+            bytes += row.0.len() + row.1.len();
             found.push(row);
-            if found.len() >= query.limit {
+            if found.len() >= query.limit || bytes >= bytes_max {
                 break;
             }
         }

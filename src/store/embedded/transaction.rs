@@ -87,6 +87,14 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
         StoreFuture::ready(self.view().get_range(&query))
     }
 
+    fn get_page<'t>(
+        &'t self,
+        query: RangeQuery<'_>,
+        bytes_max: usize,
+    ) -> StoreFuture<'t, Vec<KeyValue>> {
+        StoreFuture::ready(self.view().get_page(&query, bytes_max))
+    }
+
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {
         // It caches nothing.
     }
@@ -160,13 +168,17 @@ impl<'s> EmbeddedTransaction<'s> {
         })
     }
 
-    fn rows_of(&self, query: &RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
+    fn rows_of(
+        &self,
+        query: &RangeQuery<'_>,
+        bytes_max: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
         let mut state = self.state.borrow_mut();
         state.write_adds(self.store, query.begin, Some(query.end));
         state.check()?;
         let found = match query.limit {
             1 => Vec::from_iter(state.nearest(self.store, query)?),
-            _ => state.view(self.store).get_range(query)?,
+            _ => state.view(self.store).get_page(query, bytes_max)?,
         };
         state.last_scan.remember(query, &found);
         Ok(found)
@@ -175,13 +187,14 @@ impl<'s> EmbeddedTransaction<'s> {
     /// The key of a log's last row.
     fn last_of_log(&self, prefix: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let [begin, end] = [0, u8::MAX].map(|byte| stamped_key(prefix, &[byte; STAMP_BYTES], 0));
-        let rows = self.rows_of(&RangeQuery {
+        let last = RangeQuery {
             begin: &begin,
             end: &end,
             limit: 1,
             reverse: true,
             isolation: Isolation::Snapshot,
-        })?;
+        };
+        let rows = self.rows_of(&last, usize::MAX)?;
         Ok(rows.into_iter().next().map(|row| row.key))
     }
 
@@ -554,7 +567,15 @@ impl ReadTransaction for EmbeddedTransaction<'_> {
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        StoreFuture::ready(self.rows_of(&query))
+        StoreFuture::ready(self.rows_of(&query, usize::MAX))
+    }
+
+    fn get_page<'t>(
+        &'t self,
+        query: RangeQuery<'_>,
+        bytes_max: usize,
+    ) -> StoreFuture<'t, Vec<KeyValue>> {
+        StoreFuture::ready(self.rows_of(&query, bytes_max))
     }
 
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {

@@ -6,12 +6,14 @@
 //! of hashes. There changes of different fields do not conflict, and the length is a counter that
 //! is added to without being read.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::layout::{Entry, FieldRow, Member, ValueType};
-use crate::limits::RANGE_PAGE_ROWS;
+use crate::error::CommandError;
+use crate::layout::{Entry, FieldRow, Member, StoredValue, ValueType};
+use crate::limits::{MGET_ANSWER_BYTES_MAX, RANGE_PAGE_ROWS};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -42,6 +44,11 @@ fn row_of_type(value_type: ValueType) -> FieldRow {
         ValueType::Hash => FieldRow::Hash,
         _ => FieldRow::Set,
     }
+}
+
+fn too_long_an_answer() -> CommandError {
+    let line = format!("ERR too long an answer of HMGET (more than {MGET_ANSWER_BYTES_MAX} bytes)");
+    CommandError::Text(line.into())
 }
 
 /// The entries of a key that lies in metadata; `None` of one in rows.
@@ -103,23 +110,37 @@ impl ReadContext<'_> {
     /// have no values, empty bytes.
     ///
     /// # Errors
-    /// When the store fails.
+    /// `Text` where the values have more than [`MGET_ANSWER_BYTES_MAX`] together; when the store fails.
     pub async fn fields_get(
         &self,
         key: &OpenKey,
         names: &[Bytes],
-    ) -> Result<Vec<Option<Bytes>>, StoreError> {
+    ) -> Result<Vec<Option<Bytes>>, CommandError> {
         if let Some(body) = &key.meta.body {
             let row = row_of(key);
             let values = names.iter().map(|name| row.find_in_body(&body.bytes, name));
             return Ok(values.collect::<Result<_, _>>()?);
         }
+        let taken_bytes = Cell::new(0_usize);
         self.each(names, RANGE_PAGE_ROWS, async |name| {
             let name = Member::new(name);
-            match self.field_row(key, &name).await? {
-                Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
-                None => Ok(None),
+            let Some(row) = self.field_row(key, &name).await? else {
+                return Ok(None);
+            };
+            // One value may be as long; and it may be named many times.
+            let taken = taken_bytes.get();
+            let bytes = match row.is_empty() {
+                true => 0,
+                false => StoredValue::decode(&row)
+                    .map_err(StoreError::from)?
+                    .length(),
+            };
+            let bytes = taken.saturating_add(bytes);
+            if taken > 0 && bytes > MGET_ANSWER_BYTES_MAX {
+                return Err(too_long_an_answer());
             }
+            taken_bytes.set(bytes);
+            Ok(Some(self.row_entry(key, Some(&name), &row).await?.value))
         })
         .await
     }

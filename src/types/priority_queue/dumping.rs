@@ -193,38 +193,10 @@ impl WriteContext<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
     use crate::commands::testing::Bench;
-    use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreFuture};
     use crate::types::context::NamespaceCache;
-
-    /// Counts the bytes of the rows that are read.
-    struct Counting<'c> {
-        inner: &'c dyn ReadTransaction,
-        bytes: &'c Cell<usize>,
-    }
-
-    impl ReadTransaction for Counting<'_> {
-        fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-            self.inner.get(key, isolation)
-        }
-
-        fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-            let rows = self.inner.get_range(query);
-            StoreFuture::Pending(Box::pin(async move {
-                let rows = rows.await?;
-                let bytes = rows.iter().map(|row| row.value.len()).sum::<usize>();
-                self.bytes.set(self.bytes.get() + bytes);
-                Ok(rows)
-            }))
-        }
-
-        fn cache_value(&self, key: &[u8], value: &Bytes) {
-            self.inner.cache_value(key, value);
-        }
-    }
+    use crate::types::pages::testing::Counting;
 
     #[test]
     fn a_chunk_reads_little_more_than_it_answers() {
@@ -235,11 +207,7 @@ mod tests {
             }
             for rank in [0, 95] {
                 let transaction = bench.store.begin_read().unwrap();
-                let bytes = Cell::new(0);
-                let counting = Counting {
-                    inner: &*transaction,
-                    bytes: &bytes,
-                };
+                let counting = Counting::of(&*transaction);
                 let namespaces = NamespaceCache::default();
                 let environment = bench.executor.environment();
                 let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
@@ -254,9 +222,9 @@ mod tests {
                 assert!(chunk.payload.is_some());
                 assert_eq!(chunk.next.is_some(), rank == 0);
                 assert!(
-                    bytes.get() <= 3 * IMPORT_CHUNK_BYTES,
+                    counting.bytes() <= 3 * IMPORT_CHUNK_BYTES,
                     "{rank}: {}",
-                    bytes.get()
+                    counting.bytes()
                 );
             }
         }

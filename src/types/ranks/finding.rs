@@ -72,8 +72,8 @@ impl ReadContext<'_> {
         if key.meta.rank_levels == 0 {
             return self.count_elements(key, all, 0, keys).await;
         }
-        let mut pages = Pages::new(self, keys.clone(), false, FIRST_LOOK_ROWS);
-        let rows = pages.next().await?.unwrap_or_default();
+        let pages = Pages::new(self, keys.clone(), false, FIRST_LOOK_ROWS);
+        let rows = pages.slice(0, FIRST_LOOK_ROWS).await?;
         if rows.len() < FIRST_LOOK_ROWS {
             return Ok(signed(self.elements_in(key, &rows)));
         }

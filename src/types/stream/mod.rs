@@ -14,10 +14,13 @@
 //!   [`stream_entry`](ReadContext::stream_entry);
 //! - [`stream_append`](WriteContext::stream_append): adding an entry.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 
 use crate::layout::stream::{decode_stream_deleted, decode_stream_fields, read_stream_entry_key};
 use crate::layout::{StreamHead, StreamId, successor};
+use crate::limits::RANGE_PAGE_BYTES;
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -49,6 +52,13 @@ pub struct StreamEntry {
     pub id: StreamId,
     /// Names and values in turns.
     pub fields: Vec<Bytes>,
+}
+
+impl StreamEntry {
+    /// Bytes of its names and values.
+    pub fn size_bytes(&self) -> usize {
+        self.fields.iter().map(Bytes::len).sum()
+    }
 }
 
 /// Ids from one to another, both included. Empty where the first is above the last.
@@ -83,6 +93,8 @@ pub struct EntryPages<'c, 't> {
     /// What the keys of entries begin with.
     prefix: Vec<u8>,
     pages: Pages<'c, 't>,
+    /// Rows of the last page, of whose entries the next ones are.
+    rows: VecDeque<KeyValue>,
 }
 
 impl EntryPages<'_, '_> {
@@ -95,19 +107,34 @@ impl EntryPages<'_, '_> {
         }
     }
 
-    /// The next entries; `None` after the last. A page is never empty.
+    /// The next entries, of about [`RANGE_PAGE_BYTES`]; `None` after the last. A page is never empty.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn next(&mut self) -> Result<Option<Vec<StreamEntry>>, StoreError> {
-        let Some(rows) = self.pages.next().await? else {
-            return Ok(None);
-        };
-        let mut entries = Vec::with_capacity(rows.len());
-        for row in &rows {
-            entries.push(self.entry(row).await?);
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        while bytes < RANGE_PAGE_BYTES
+            && let Some(entry) = self.next_entry(entries.is_empty()).await?
+        {
+            bytes += entry.size_bytes();
+            entries.push(entry);
         }
-        Ok(Some(entries))
+        Ok((!entries.is_empty()).then_some(entries))
+    }
+
+    /// The next entry; with `reads` also of rows that were not read yet.
+    async fn next_entry(&mut self, reads: bool) -> Result<Option<StreamEntry>, StoreError> {
+        if self.rows.is_empty()
+            && reads
+            && let Some(rows) = self.pages.next().await?
+        {
+            self.rows = rows.into();
+        }
+        match self.rows.pop_front() {
+            Some(row) => Ok(Some(self.entry(&row).await?)),
+            None => Ok(None),
+        }
     }
 
     async fn entry(&self, row: &KeyValue) -> Result<StreamEntry, StoreError> {
@@ -121,14 +148,27 @@ impl EntryPages<'_, '_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn take(mut self, count: usize) -> Result<Vec<StreamEntry>, StoreError> {
+    pub async fn take(self, count: usize) -> Result<Vec<StreamEntry>, StoreError> {
+        self.take_within(count, usize::MAX).await
+    }
+
+    /// The same up to the entry with which they have so many bytes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn take_within(
+        mut self,
+        count: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<StreamEntry>, StoreError> {
         let mut taken = Vec::new();
+        let mut bytes = 0;
         while taken.len() < count
-            && let Some(rows) = self.pages.next().await?
+            && bytes < bytes_max
+            && let Some(entry) = self.next_entry(true).await?
         {
-            for row in rows.iter().take(count - taken.len()) {
-                taken.push(self.entry(row).await?);
-            }
+            bytes = entry.size_bytes().saturating_add(bytes);
+            taken.push(entry);
         }
         Ok(taken)
     }
@@ -189,6 +229,7 @@ impl ReadContext<'_> {
             key,
             prefix: self.layout().stream_entries_prefix(key.data()),
             pages: Pages::new(self, rows, reverse, expected),
+            rows: VecDeque::new(),
         }
     }
 

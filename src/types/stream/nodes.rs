@@ -2,22 +2,25 @@
 //!
 //! Redis trims whole nodes where it is asked to trim approximately, and a node ends by its entries or by
 //! its bytes. So entries are read to find where the first node ends, which this server then remembers:
-//! while less than that node is to go, no entry is read.
+//! while less than that node is to go, no entry is read. What is read at once is bounded. Later commands
+//! trim the rest.
 
 use crate::dump::StreamNode;
-use crate::layout::StreamId;
+use crate::layout::{StoredValue, StreamId};
 use crate::store::StoreError;
 use crate::types::pages::Pages;
 use crate::types::{OpenKey, WriteContext};
 
-use super::IdRange;
+use super::{IdRange, decode_stream_fields};
 
 /// Entries that are looked at to find nodes. Of more, just as many go as are asked for.
 const WALKED_ENTRIES_MAX: u64 = 100_000;
+/// Bytes of entries that are read to find nodes, and those of one read more.
+pub(super) const WALKED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 impl WriteContext<'_> {
     /// How many of the first `at_most` entries are in whole nodes, of a stream of which so many are
-    /// gone.
+    /// gone; of very large nodes and of many, how many of them can be looked at.
     pub(super) async fn entries_in_whole_nodes(
         &self,
         key: &OpenKey,
@@ -46,30 +49,50 @@ impl WriteContext<'_> {
         let mut begun = Some(begun);
         let mut whole = 0;
         let mut node: Option<StreamNode> = None;
-        while let Some(rows) = pages.next().await? {
+        let mut walked_bytes = 0;
+        'walk: while let Some(rows) = pages.next().await? {
             for row in rows {
+                if walked_bytes >= WALKED_BYTES_MAX {
+                    break 'walk;
+                }
+                walked_bytes += row.value.len();
                 let StreamId { ms, seq } = layout.read_stream_entry_key(key.data(), &row.key)?;
-                let fields = self.stream_fields(key, &row.value).await?;
-                match &mut node {
-                    Some(node) if node.takes(&fields, room, bytes_max) => {
-                        node.push((ms, seq), &fields);
+                let fields = match StoredValue::decode(&row.value)? {
+                    StoredValue::Plain(content) => Some(decode_stream_fields(&content)?),
+                    // So large that it is not read: it fills a node.
+                    StoredValue::Split { .. } => None,
+                };
+                match (&mut node, &fields) {
+                    (Some(node), Some(fields)) if node.takes(fields, room, bytes_max) => {
+                        node.push((ms, seq), fields);
                     }
-                    Some(full) if whole + full.entries() > at_most => {
+                    (Some(full), _) if whole + full.entries() > at_most => {
                         let first = begun.unwrap_or(gone + whole);
                         nodes.remember(key.data(), first, gone + whole + full.entries());
                         return Ok(whole);
                     }
-                    ended => {
+                    (ended, fields) => {
                         if let Some(ended) = ended {
                             whole += ended.entries();
                             (begun, room) = (None, entries_max);
                         }
-                        *ended = Some(StreamNode::begin((ms, seq), &fields));
+                        *ended = Some(match fields {
+                            Some(fields) => StreamNode::begin((ms, seq), fields),
+                            None => StreamNode::of_one_large_entry(),
+                        });
                     }
                 }
             }
         }
-        // The last node is not full.
+        if let Some(node) = &node
+            && walked_bytes >= WALKED_BYTES_MAX
+            && whole == 0
+            && node.entries() <= at_most
+        {
+            // Else a node that is larger than what is read would never go.
+            return Ok(node.entries());
+        }
+        // The last node is not full, or not known to be.
         if let Some(node) = node {
             let first = begun.unwrap_or(gone + whole);
             nodes.remember(key.data(), first, gone + whole + node.entries());

@@ -8,6 +8,7 @@ use crate::types::pages::Pages;
 use crate::types::{OpenKey, ReadContext, WriteContext};
 
 use super::IdRange;
+use super::nodes::WALKED_BYTES_MAX;
 
 /// Nodes that one command trims approximately, unless it says how many entries (as Redis).
 const NODES_MAX: u64 = 100;
@@ -45,7 +46,11 @@ impl WriteContext<'_> {
                 let length = self.stream_length(key, self.isolation).await?;
                 length.saturating_sub(kept)
             }
-            (TrimTo::First(id), false) => self.stream_count_before(key, id, u64::MAX).await?,
+            (TrimTo::First(id), false) => {
+                let (entries_max, bytes_max) = (u64::MAX, usize::MAX);
+                self.stream_count_before(key, id, entries_max, bytes_max)
+                    .await?
+            }
             (TrimTo::Length(kept), true) => {
                 let length = self.stream_length(key, self.relaxed()).await?;
                 let excess = length.saturating_sub(kept);
@@ -53,7 +58,8 @@ impl WriteContext<'_> {
             }
             (TrimTo::First(id), true) => {
                 let limit = self.approximate_limit(trim.limit);
-                let before = self.stream_count_before(key, id, limit).await?;
+                let before = self.stream_count_before(key, id, limit, WALKED_BYTES_MAX);
+                let before = before.await?;
                 let length = self.stream_length(key, self.relaxed()).await?;
                 self.whole_nodes(key, length, before, trim.limit).await?
             }
@@ -69,12 +75,13 @@ impl WriteContext<'_> {
         Ok(u64::try_from(length).unwrap_or(0))
     }
 
-    /// Counts entries below an id, up to `limit`.
+    /// Counts entries below an id, up to `limit` and about so many bytes.
     async fn stream_count_before(
         &self,
         key: &OpenKey,
         id: StreamId,
         limit: u64,
+        bytes_max: usize,
     ) -> Result<u64, StoreError> {
         let Some(last) = id.previous() else {
             return Ok(0);
@@ -87,10 +94,13 @@ impl WriteContext<'_> {
         let node = usize::try_from(self.environment.stream_node_entries()).unwrap_or(0);
         let mut pages = Pages::new(self, rows, false, node.saturating_add(1));
         let mut count = 0;
+        let mut bytes = 0;
         while count < limit
+            && bytes < bytes_max
             && let Some(rows) = pages.next().await?
         {
             count += rows.len() as u64;
+            bytes += rows.iter().map(|row| row.value.len()).sum::<usize>();
         }
         Ok(count.min(limit))
     }

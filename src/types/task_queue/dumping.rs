@@ -23,6 +23,11 @@ use super::Amounts;
 use super::classes;
 use super::places::place_row;
 
+/// Tasks that a chunk reads at first. As large as rows may be, they hardly exceed [`IMPORT_CHUNK_BYTES`].
+const FIRST_STEP_TASKS: usize = 16;
+/// Tasks that a chunk reads at a time, once it has seen that they are small.
+const STEP_TASKS_MAX: usize = 128;
+
 /// What a row's state is in a payload.
 fn dumped_state(row: &TaskRow) -> DumpedState {
     match row.state {
@@ -78,12 +83,17 @@ impl ReadContext<'_> {
         count: usize,
     ) -> Result<Chunk, StoreError> {
         let mut writer = self.task_writer(key).await?;
-        // One more tells whether there are more.
-        let expected = count.saturating_add(1);
-        let mut pages = Pages::new(self, self.tasks_from(key, after), false, expected);
+        let mut pages = Pages::new(self, self.tasks_from(key, after), false, 0);
+        // In steps: tasks may be so large that a chunk has only a few of them.
+        let mut step = FIRST_STEP_TASKS;
         let mut taken = 0;
         let mut last = None;
-        while let Some(rows) = pages.next().await? {
+        // One more than are taken tells whether there are more.
+        while let Some(rows) = pages
+            .next_of(step.min(count.saturating_add(1) - taken))
+            .await?
+        {
+            step = step.saturating_mul(2).min(STEP_TASKS_MAX);
             for row in rows {
                 if taken >= count || writer.size_bytes() >= IMPORT_CHUNK_BYTES {
                     return Ok(Chunk {
@@ -280,5 +290,37 @@ impl WriteContext<'_> {
                 .task_row(key, id, Isolation::Serializable)
                 .await?
                 .is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::Bench;
+    use crate::types::context::NamespaceCache;
+    use crate::types::pages::testing::Counting;
+
+    #[test]
+    fn a_chunk_reads_little_more_than_it_answers() {
+        for bench in [Bench::embedded(), Bench::cluster_like()] {
+            let payload = "p".repeat(80_000);
+            for _ in 0..100 {
+                bench.run(&format!("TASK.ADD q 1 {payload}"));
+            }
+            let transaction = bench.store.begin_read().unwrap();
+            let counting = Counting::of(&*transaction);
+            let namespaces = NamespaceCache::default();
+            let environment = bench.executor.environment();
+            let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
+            let chunk = bench.block_on(async {
+                let name = Bytes::from_static(b"q");
+                let key = context.find(&name, ValueType::TaskQueue).await.unwrap();
+                let chunk = context.task_chunk(&key.unwrap(), None, 10_000).await;
+                chunk.unwrap()
+            });
+            assert!(chunk.payload.is_some() && chunk.next.is_some());
+            let bytes = counting.bytes();
+            assert!(bytes <= 3 * IMPORT_CHUNK_BYTES, "{bytes}");
+        }
     }
 }

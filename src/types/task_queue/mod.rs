@@ -13,7 +13,7 @@ use futures_util::future::try_join_all;
 use crate::layout::{
     KeyRange, OrderRow, TaskCounter, TaskRegistry, TaskRow, TaskState, decode_counter,
 };
-use crate::limits::{KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS};
+use crate::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -245,19 +245,23 @@ impl ReadContext<'_> {
         Ok(died.transpose()?)
     }
 
-    /// Dead tasks, the longest dead first.
+    /// Dead tasks, the longest dead first, of up to [`DELIVERED_BYTES_MAX`].
     ///
     /// # Errors
     /// When the store fails.
     pub async fn task_dead(&self, key: &OpenKey, count: usize) -> Result<Vec<Task>, StoreError> {
         let range = self.layout().task_dead(key.data());
         let registry = self.task_registry(key, self.relaxed()).await?;
-        let mut dead = Vec::new();
+        let mut dead: Vec<Task> = Vec::new();
+        let mut bytes = 0_usize;
         let mut pages = super::pages::Pages::new(self, range, false, count);
-        while dead.len() < count
+        'pages: while dead.len() < count
             && let Some(rows) = pages.next().await?
         {
-            for some in rows.chunks(KEY_READS_AT_ONCE) {
+            for some in rows.chunks(self.large_reads_at_once()) {
+                if bytes >= DELIVERED_BYTES_MAX {
+                    break 'pages;
+                }
                 // Side by side, because on a cluster each read is a round trip.
                 let shown = some.iter().take(count - dead.len()).map(async |row| {
                     let Some(found) = self.task_row(key, &row.value, self.isolation).await? else {
@@ -266,7 +270,8 @@ impl ReadContext<'_> {
                     let id = row.value.clone();
                     Ok(Some(self.task_shown(key, &registry, id, &found).await?))
                 });
-                dead.extend(try_join_all(shown).await?.into_iter().flatten());
+                let shown = try_join_all(shown).await?.into_iter().flatten();
+                dead.extend(shown.inspect(|task| bytes = bytes.saturating_add(task.payload.len())));
             }
         }
         Ok(dead)

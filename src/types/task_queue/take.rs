@@ -7,7 +7,7 @@ use super::index::TEND_EVERY;
 use super::search::Search;
 use super::{Amounts, Task};
 use crate::layout::TaskState;
-use crate::limits::{KEY_READS_AT_ONCE, REAPER_READS_AT_ONCE};
+use crate::limits::{DELIVERED_BYTES_MAX, REAPER_READS_AT_ONCE};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::key::OpenKey;
@@ -29,7 +29,7 @@ pub struct Taking {
 }
 
 impl ReadContext<'_> {
-    /// The tasks that fit, the first in order first.
+    /// The tasks that fit, the first in order first, of up to [`DELIVERED_BYTES_MAX`].
     ///
     /// # Errors
     /// When the store fails.
@@ -41,12 +41,13 @@ impl ReadContext<'_> {
     ) -> Result<Vec<Task>, StoreError> {
         let registry = self.task_registry(key, self.relaxed()).await?;
         let mut search = Search::begin(self, key, &registry, having).await?;
-        let mut tasks = Vec::new();
+        let mut tasks: Vec<Task> = Vec::new();
+        let mut bytes = 0_usize;
         let mut is_over = false;
-        while tasks.len() < count && !is_over {
+        while tasks.len() < count && !is_over && bytes < DELIVERED_BYTES_MAX {
             let room = count - tasks.len();
             let mut some = Vec::new();
-            while some.len() < room.min(KEY_READS_AT_ONCE) && !is_over {
+            while some.len() < room.min(self.large_reads_at_once()) && !is_over {
                 match search.next().await? {
                     Some(found) => some.push(found.id),
                     None => is_over = true,
@@ -59,7 +60,8 @@ impl ReadContext<'_> {
                 };
                 Ok(Some(self.task_shown(key, &registry, id, &row).await?))
             });
-            tasks.extend(try_join_all(shown).await?.into_iter().flatten());
+            let shown = try_join_all(shown).await?.into_iter().flatten();
+            tasks.extend(shown.inspect(|task| bytes = bytes.saturating_add(task.payload.len())));
         }
         Ok(tasks)
     }
@@ -95,6 +97,7 @@ impl WriteContext<'_> {
         let (stale, heads) = (search.stale, search.heads);
         self.repair(key, &stale).await?;
         let mut tasks = Vec::with_capacity(found.len());
+        let mut bytes = 0_usize;
         let mut passes_milestone = false;
         'all: for some in found.chunks(REAPER_READS_AT_ONCE) {
             // Side by side, because on a cluster each read is a round trip.
@@ -104,7 +107,7 @@ impl WriteContext<'_> {
             for (one, row) in some.iter().zip(try_join_all(reads).await?) {
                 // A lease writes the task anew, and a transaction has room for so many. Whatever
                 // else is in it must not keep a consumer from the first one.
-                if !tasks.is_empty() && self.is_full() {
+                if !tasks.is_empty() && (self.is_full() || bytes >= DELIVERED_BYTES_MAX) {
                     break 'all;
                 }
                 let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
@@ -113,6 +116,7 @@ impl WriteContext<'_> {
                 let task = self
                     .task_hand_out(key, &registry, id, row, taking, token)
                     .await?;
+                bytes = bytes.saturating_add(task.payload.len());
                 tasks.push(task);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures_util::future::try_join_all;
 
 use crate::layout::{StreamId, StreamPending, successor};
-use crate::limits::KEY_READS_AT_ONCE;
+use crate::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE};
 use crate::store::StoreError;
 use crate::types::stream::{IdRange, StreamEntry};
 use crate::types::{OpenKey, WriteContext};
@@ -100,6 +100,9 @@ impl Claim {
     }
 }
 
+/// Entries that were read ahead, in the order of the ids that they were read by.
+pub(super) type EntriesAhead = std::vec::IntoIter<Option<StreamEntry>>;
+
 impl WriteContext<'_> {
     /// Gives pending entries to a consumer, and answers those that it got. Entries that are gone from
     /// the stream are pending no more.
@@ -151,7 +154,8 @@ impl WriteContext<'_> {
         Ok(claimed)
     }
 
-    /// Claims up to `count` pending entries from an id on. Those that it finds deleted count too.
+    /// Claims up to `count` pending entries, of up to [`DELIVERED_BYTES_MAX`], from an id on. Those that
+    /// it finds deleted count too.
     ///
     /// # Errors
     /// When the store fails.
@@ -167,31 +171,33 @@ impl WriteContext<'_> {
         let mut tries = count.saturating_mul(TRIED_PER_CLAIM);
         let mut done = AutoClaim::default();
         let mut changes = PendingChanges::default();
+        let mut bytes = 0_usize;
         let mut from = Some(start);
         'pages: while let Some(first) = from {
             let range = IdRange {
                 first,
                 last: StreamId::MAX,
             };
-            let some = tries.min(count.max(TRIED_PER_CLAIM)).min(KEY_READS_AT_ONCE);
+            let some = tries
+                .min(count.max(TRIED_PER_CLAIM))
+                .min(LARGE_READS_AT_ONCE);
             let some = self
                 .pending_range_at(key, group, range, false, some.max(1), self.relaxed())
                 .await?;
             let ids: Vec<StreamId> = some.iter().map(|entry| entry.id).collect();
-            let entries = match tries.min(count) {
-                0 => Vec::new(),
-                _ => self.entries_with_ids(key, &ids).await?,
+            let mut entries = match tries.min(count) {
+                0 => EntriesAhead::default(),
+                _ => self.entries_ahead(key, &ids).await?,
             };
             from = None;
-            let mut entries = entries.into_iter();
             for before in some {
-                if count == 0 || tries == 0 {
+                if count == 0 || tries == 0 || bytes >= DELIVERED_BYTES_MAX {
                     done.next = before.id;
                     break 'pages;
                 }
                 tries -= 1;
                 from = before.id.next();
-                match entries.next().flatten() {
+                match self.next_entry(key, before.id, &mut entries).await? {
                     None => {
                         self.conflict_on_pending(key, group, before.id);
                         self.remove_pending(key, group, &before, &mut changes);
@@ -202,6 +208,7 @@ impl WriteContext<'_> {
                         self.conflict_on_pending(key, group, before.id);
                         let after = claim.claimed(before.id, Some(&before), consumer);
                         self.put_pending(key, group, after, Some(&before), &mut changes);
+                        bytes = bytes.saturating_add(entry.size_bytes());
                         done.claimed.push(claim.shown(entry));
                         count -= 1;
                     }
@@ -212,6 +219,32 @@ impl WriteContext<'_> {
         self.count_pending(key, group, changes);
         self.stream_consumer_seen(key, group, consumer, !done.claimed.is_empty());
         Ok(done)
+    }
+
+    /// The entries with these ids, at most [`LARGE_READS_AT_ONCE`], where a read is a round trip. Else none:
+    /// they may be large, so each is read when it is asked for.
+    pub(super) async fn entries_ahead(
+        &self,
+        key: &OpenKey,
+        ids: &[StreamId],
+    ) -> Result<EntriesAhead, StoreError> {
+        match self.environment.capabilities.single_writer {
+            true => Ok(EntriesAhead::default()),
+            false => Ok(self.entries_with_ids(key, ids).await?.into_iter()),
+        }
+    }
+
+    /// The entry with the next of those ids.
+    pub(super) async fn next_entry(
+        &self,
+        key: &OpenKey,
+        id: StreamId,
+        ahead: &mut EntriesAhead,
+    ) -> Result<Option<StreamEntry>, StoreError> {
+        match ahead.next() {
+            Some(entry) => Ok(entry),
+            None => self.relaxed_view().stream_entry(key, id).await,
+        }
     }
 
     async fn entries_with_ids(

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{StreamId, StreamPending};
-use crate::limits::{KEY_READS_AT_ONCE, STREAM_DELIVERED_MAX};
+use crate::limits::{
+    DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE, STREAM_DELIVERED_MAX,
+};
 use crate::store::StoreError;
 use crate::types::stream::{IdRange, StreamEntry};
 use crate::types::{OpenKey, WriteContext};
@@ -25,7 +26,8 @@ pub struct HistoryEntry {
 }
 
 impl WriteContext<'_> {
-    /// Gives a consumer entries of its group, up to `count` and [`STREAM_DELIVERED_MAX`]: first those
+    /// Gives a consumer entries of its group, up to `count`, [`STREAM_DELIVERED_MAX`] and
+    /// [`DELIVERED_BYTES_MAX`]: first those
     /// that are idle for too long, where the group has a policy, then the next. They are pending from
     /// now on, unless with `no_ack`, which gives only the next. The group must have been read
     /// serializably.
@@ -57,8 +59,13 @@ impl WriteContext<'_> {
         }
         // What commits meanwhile comes after these, so it is no conflict.
         let view = self.relaxed_view();
+        let bytes: usize = delivered.iter().map(StreamEntry::size_bytes).sum();
         let entries = match IdRange::after(group.row.last) {
-            Some(range) if count > 0 => view.stream_range(key, range, false, count).await?,
+            Some(range) if count > 0 => {
+                let pages = view.stream_pages(key, range, false, count);
+                let left_bytes = DELIVERED_BYTES_MAX.saturating_sub(bytes);
+                pages.take_within(count, left_bytes).await?
+            }
             _ => Vec::new(),
         };
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
@@ -139,7 +146,8 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Gives a consumer its own pending entries after an id once more, up to `count`.
+    /// Gives a consumer its own pending entries after an id once more, up to `count`,
+    /// [`STREAM_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`].
     ///
     /// # Errors
     /// When the store fails.
@@ -161,11 +169,17 @@ impl WriteContext<'_> {
             .await?;
         let mut history = Vec::with_capacity(pending.len());
         let mut changes = PendingChanges::default();
-        for some in pending.chunks(KEY_READS_AT_ONCE) {
-            let view = self.relaxed_view();
-            let reads = some.iter().map(|entry| view.stream_entry(key, entry.id));
-            for (before, entry) in some.iter().zip(try_join_all(reads).await?) {
-                if entry.is_some() {
+        let mut bytes = 0_usize;
+        'pending: for some in pending.chunks(LARGE_READS_AT_ONCE) {
+            let ids: Vec<StreamId> = some.iter().map(|entry| entry.id).collect();
+            let mut entries = self.entries_ahead(key, &ids).await?;
+            for before in some {
+                if bytes >= DELIVERED_BYTES_MAX {
+                    break 'pending;
+                }
+                let entry = self.next_entry(key, before.id, &mut entries).await?;
+                if let Some(entry) = &entry {
+                    bytes = bytes.saturating_add(entry.size_bytes());
                     let mut again = *before;
                     again.row.delivered_at_ms = self.now_ms;
                     again.row.deliveries = again.row.deliveries.saturating_add(1);

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::layout::StreamId;
+use crate::limits::DELIVERED_BYTES_MAX;
 use crate::store::StoreError;
 use crate::types::stream::{IdRange, StreamEntry};
 use crate::types::{OpenKey, WriteContext};
@@ -63,7 +64,8 @@ impl<'c, 't> Delivering<'c, 't> {
         }
     }
 
-    /// Gives a consumer the next entries, up to `count`. They are pending from now on.
+    /// Gives a consumer the next entries, up to `count` and [`DELIVERED_BYTES_MAX`]. They are pending from
+    /// now on.
     ///
     /// # Errors
     /// `Text` for a name that is too long; when the store fails.
@@ -79,12 +81,20 @@ impl<'c, 't> Delivering<'c, 't> {
             let (found, _) = found.await?;
             self.consumers.insert(consumer.clone(), (found, false));
         }
-        while self.next.len() < count && self.read(count - self.next.len()).await? {}
+        while self.next.len() < count
+            && self.next_bytes() < DELIVERED_BYTES_MAX
+            && self.read(count - self.next.len()).await?
+        {}
         let mut entries = Vec::with_capacity(count.min(self.next.len()));
         let Some((consumer, is_active)) = self.consumers.get_mut(consumer) else {
             return Ok(entries);
         };
-        for (entry, before) in self.next.drain(..count.min(self.next.len())) {
+        let mut bytes = 0_usize;
+        while entries.len() < count
+            && bytes < DELIVERED_BYTES_MAX
+            && let Some((entry, before)) = self.next.pop_front()
+        {
+            bytes = bytes.saturating_add(entry.size_bytes());
             let pending = first_delivery(entry.id, consumer, self.context.now_ms);
             let (key, changes) = (self.key, &mut self.changes);
             self.context
@@ -96,14 +106,21 @@ impl<'c, 't> Delivering<'c, 't> {
         Ok(entries)
     }
 
-    /// Reads at least `missing` entries; false where there are no more.
+    /// Bytes of the entries that are read and not delivered yet.
+    fn next_bytes(&self) -> usize {
+        let entries = self.next.iter().map(|(entry, _)| entry.size_bytes());
+        entries.sum()
+    }
+
+    /// Reads at least `missing` entries, or [`DELIVERED_BYTES_MAX`] of them; false where there are no more.
     async fn read(&mut self, missing: usize) -> Result<bool, StoreError> {
         let Some(range) = IdRange::after(self.read_to) else {
             return Ok(false);
         };
         let (context, key) = (self.context, self.key);
         let wanted = missing.max(self.read_at_once);
-        let entries = context.stream_range(key, range, false, wanted).await?;
+        let pages = context.stream_pages(key, range, false, wanted);
+        let entries = pages.take_within(wanted, DELIVERED_BYTES_MAX).await?;
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(false);
         };
@@ -115,8 +132,7 @@ impl<'c, 't> Delivering<'c, 't> {
         // XGROUP SETID lets a group read entries again.
         let before = context.stream_pending_range(key, &self.group, range, false, usize::MAX);
         let mut before = before.await?.into_iter().peekable();
-        let bytes_of = |entry: &StreamEntry| entry.fields.iter().map(Bytes::len).sum::<usize>();
-        let bytes: usize = entries.iter().map(bytes_of).sum();
+        let bytes: usize = entries.iter().map(StreamEntry::size_bytes).sum();
         self.read_at_once = match bytes <= entries.len() * SMALL_ENTRY_BYTES {
             true => (self.read_at_once * READ_GROWTH).min(READ_AT_ONCE_MAX),
             false => 1,

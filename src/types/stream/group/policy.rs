@@ -10,15 +10,18 @@
 //! which every delivery sets.
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{StreamId, StreamPending, StreamPolicy};
-use crate::limits::{KEY_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX, STREAM_IDLE_DELIVERED_MAX};
+use crate::limits::{
+    DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX,
+    STREAM_IDLE_DELIVERED_MAX,
+};
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::stream::{IdRange, StreamEntry};
 use crate::types::{OpenKey, ReadContext, WriteContext};
 
+use super::claim::EntriesAhead;
 use super::dead_letter::letter;
 use super::pending::{PendingChanges, PendingEntry};
 use super::{OpenConsumer, OpenGroup};
@@ -154,8 +157,8 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Hands entries of a group that are idle for long enough to a consumer, up to `count` and
-    /// [`STREAM_IDLE_DELIVERED_MAX`]. Those that were delivered too often go to the dead letter stream.
+    /// Hands entries of a group that are idle for long enough to a consumer, up to `count`,
+    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. Those that were delivered too often go to the dead letter stream.
     /// They stay where they are if there is none, or if a transaction cannot hold them.
     ///
     /// # Errors
@@ -175,9 +178,14 @@ impl WriteContext<'_> {
         let (mut dead, mut moved) = (0, 0);
         let mut left = STREAM_IDLE_DELIVERED_MAX;
         let mut changes = PendingChanges::default();
-        'rows: while delivered.len() < count && dead < STREAM_DEAD_LETTERS_MAX && left > 0 {
+        let mut bytes = 0_usize;
+        'rows: while delivered.len() < count
+            && dead < STREAM_DEAD_LETTERS_MAX
+            && left > 0
+            && bytes < DELIVERED_BYTES_MAX
+        {
             let some = (count - delivered.len()).min(STREAM_DEAD_LETTERS_MAX - dead);
-            let some = some.min(KEY_READS_AT_ONCE).min(left);
+            let some = some.min(LARGE_READS_AT_ONCE).min(left);
             let until_ms = self.idle_until_ms(policy);
             let idle = self.stream_idle_rows(key, group, i64::MIN, until_ms, some);
             let idle = idle.await?;
@@ -185,13 +193,19 @@ impl WriteContext<'_> {
                 break;
             }
             left -= idle.len();
-            for (before, entry) in self.idle_entries(key, group, &idle).await? {
+            let (pending, mut entries) = self.idle_entries(key, group, &idle).await?;
+            for before in pending {
+                if bytes >= DELIVERED_BYTES_MAX {
+                    break 'rows;
+                }
+                let entry = self.next_entry(key, before.id, &mut entries).await?;
                 // Once only: it is put by another time, or is not wanted any more.
                 match entry {
                     None => self.remove_pending(key, group, &before, &mut changes),
                     Some(entry) if !policy.is_spent(&before) => {
                         let again = again(&before, consumer, self.now_ms);
                         self.put_pending(key, group, again, Some(&before), &mut changes);
+                        bytes = bytes.saturating_add(entry.size_bytes());
                         delivered.push(entry);
                     }
                     Some(entry) => {
@@ -224,14 +238,14 @@ impl WriteContext<'_> {
         self.transaction.clear(&row);
     }
 
-    /// The pending entries of rows by time, and what the stream has of each. Removes rows that do not
+    /// The pending entries of rows by time, and what was read of the stream's entries. Removes rows that do not
     /// agree with their entry.
     async fn idle_entries(
         &self,
         key: &OpenKey,
         group: &OpenGroup,
         rows: &[KeyValue],
-    ) -> Result<Vec<(PendingEntry, Option<StreamEntry>)>, StoreError> {
+    ) -> Result<(Vec<PendingEntry>, EntriesAhead), StoreError> {
         let mut at = Vec::with_capacity(rows.len());
         for row in rows {
             let (_, at_ms, id) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
@@ -247,10 +261,9 @@ impl WriteContext<'_> {
                 None => self.transaction.clear(&row.key),
             }
         }
-        let view = self.relaxed_view();
-        let entries = pending.iter().map(|entry| view.stream_entry(key, entry.id));
-        let entries = try_join_all(entries).await?;
-        Ok(pending.into_iter().zip(entries).collect())
+        let ids: Vec<StreamId> = pending.iter().map(|entry| entry.id).collect();
+        let entries = self.entries_ahead(key, &ids).await?;
+        Ok((pending, entries))
     }
 }
 
