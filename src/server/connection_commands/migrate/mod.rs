@@ -103,7 +103,7 @@ async fn read_some(
             Box::pin(async move { context.departure(&name).await })
         });
         if let Some(departure) = read.await.map_err(CommandError::from)? {
-            bytes += departure.payload.len();
+            bytes += departure.name.len() + departure.payload.len();
             departures.push(departure);
         }
     }

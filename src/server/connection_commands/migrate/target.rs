@@ -2,14 +2,16 @@
 
 use std::future::Future;
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 use super::order::Order;
 use crate::error::CommandError;
+use crate::limits::MIGRATE_LOOKUPS_MAX;
 use crate::server::state::ServerState;
 use crate::threads;
 use crate::types::migrating::Departure;
@@ -19,6 +21,10 @@ use crate::wire::reply_reader::encode_request;
 const BYTES_PER_WRITE: usize = 64 * 1024;
 /// The longest line of a reply.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Lookups of names that may begin. One that is under way cannot be ended, even where nobody waits for it
+/// any more.
+static LOOKUPS: Semaphore = Semaphore::const_new(MIGRATE_LOOKUPS_MAX);
 
 const NOT_CONNECTED: CommandError =
     CommandError::text("IOERR error or timeout connecting to the client");
@@ -52,10 +58,8 @@ impl Target {
         let host = str::from_utf8(order.host).map_err(|_| NOT_CONNECTED)?;
         let (host, port) = (host.to_owned(), port(order.port));
         let connecting = async {
-            let resolved = threads::run("quoin-resolve", move || {
-                (host, port).to_socket_addrs().map(Vec::from_iter)
-            });
-            TcpStream::connect(resolved.await??.as_slice()).await
+            let addresses = addresses_of(host, port).await?;
+            TcpStream::connect(addresses.as_slice()).await
         };
         let stream = within(order.timeout, connecting).await;
         let stream = stream.map_err(|_| NOT_CONNECTED)?;
@@ -155,6 +159,20 @@ impl Target {
     }
 }
 
+/// The addresses of a host. A name is looked up on a thread, which lasts as long as the name server takes.
+async fn addresses_of(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
+    let looked_up = threads::run("quoin-resolve", move || {
+        let addresses = (host, port).to_socket_addrs().map(Vec::from_iter);
+        drop(turn);
+        addresses
+    });
+    looked_up.await?
+}
+
 /// AUTH and SELECT.
 fn greeting(order: &Order<'_>) -> Vec<u8> {
     let mut requests = Vec::new();
@@ -199,5 +217,24 @@ async fn within<T>(
     match tokio::time::timeout(timeout, operation).await {
         Ok(result) => result,
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn few_names_are_looked_up_at_a_time() {
+        let of = |host: &str| addresses_of(host.to_owned(), 7);
+        let all = u32::try_from(MIGRATE_LOOKUPS_MAX).unwrap();
+        let turns = LOOKUPS.acquire_many(all).await.unwrap();
+        let moment = Duration::from_millis(50);
+        assert!(tokio::time::timeout(moment, of("localhost")).await.is_err());
+        // An address needs no turn.
+        assert_eq!(of("127.0.0.1").await.unwrap(), [([127, 0, 0, 1], 7).into()]);
+        drop(turns);
+        assert!(!of("localhost").await.unwrap().is_empty());
+        assert_eq!(LOOKUPS.available_permits(), MIGRATE_LOOKUPS_MAX);
     }
 }
