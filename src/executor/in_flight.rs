@@ -2,7 +2,8 @@
 //!
 //! Each client may have few of them, but there are many clients. Their sum is bounded here, where the
 //! replies are made: with too many on their way, the lanes wait. A connection takes its replies over
-//! as soon as its task runs; from then on they count as its client's (`maxmemory-clients`).
+//! as soon as its task runs; from then on they count as its client's (`maxmemory-clients`). So does one
+//! whose blocking command is answered while it waits for its client to take earlier output.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,13 +30,18 @@ impl InFlight {
         }
     }
 
+    /// Whether there are not too many.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::SeqCst) < REPLIES_IN_FLIGHT_BYTES_MAX
+    }
+
     /// Waits while there are too many. What takes them never waits for a lane.
     pub(super) async fn wait_for_room(&self) {
         loop {
             let mut taken = pin!(self.taken.notified());
             // Before the look, so that none is missed.
             taken.as_mut().enable();
-            if self.bytes.load(Ordering::SeqCst) < REPLIES_IN_FLIGHT_BYTES_MAX {
+            if self.has_room() {
                 return;
             }
             taken.await;

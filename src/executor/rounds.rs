@@ -109,6 +109,8 @@ impl Round {
             tokio::task::yield_now().await;
         }
         let not_run = match kind {
+            // The lane waits until there is room for their replies.
+            _ if !self.shared.in_flight.has_room() => gathered.take(),
             Kind::Reads => self.read(gathered.take()),
             Kind::Writes => {
                 let _turn = rounds.turn.lock().await;

@@ -46,6 +46,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::in_flight::Carried;
 use crate::commands::WaitSpec;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -270,11 +271,12 @@ impl Waiters {
     }
 
     /// Ends the wait of a waiter in service with a reply: its batch is durable, or the reply is the
-    /// error that the batch's result is unknown.
-    pub(super) fn answer(&self, waiter: &Waiter, reply: Reply) {
+    /// error that the batch's result is unknown. `carried` counts it until the connection takes it over.
+    pub(super) fn answer(&self, waiter: &Waiter, reply: Reply, carried: Carried) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         self.take_out(&mut queues, waiter, &state);
+        waiter.note_answer(&mut state, carried);
         state.end(Outcome::Replied(reply));
     }
 

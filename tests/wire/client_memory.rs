@@ -207,3 +207,80 @@ fn large_replies_that_many_clients_do_not_take_are_bounded_together() {
     assert!(grown < 100_000_000, "{grown}");
     drop(all);
 }
+
+#[test]
+fn replies_of_woken_clients_that_take_nothing_are_bounded_together() {
+    let server = Server::start_with(&["--maxmemory-clients", "24mb"]);
+    let before = peak_bytes(&server);
+    let all = askers(
+        &server,
+        300,
+        &request(&["XREAD", "BLOCK", "0", "STREAMS", "s", "$"]),
+    );
+    let mut probe = server.connect();
+    wait_until("all wait", || {
+        probe
+            .run("INFO clients")
+            .contains("\r\nblocked_clients:300\r\n")
+    });
+    let value = "x".repeat(1_000_000);
+    let added = server
+        .connect()
+        .command(&["XADD", "s", "1-1", "field", &value]);
+    assert_eq!(added, "$3\r\n1-1\r\n");
+    wait_until("all are woken", || {
+        probe
+            .run("INFO clients")
+            .contains("\r\nblocked_clients:0\r\n")
+    });
+    let grown = peak_bytes(&server) - before;
+    assert!(grown < 150_000_000, "{grown}");
+    drop(all);
+}
+
+#[test]
+fn a_client_that_is_woken_while_it_takes_nothing_holds_up_nobody() {
+    let server = Server::start();
+    let mut probe = server.connect();
+    // Together their replies are more than may be on their way.
+    let count = 6;
+    let mut all = askers(&server, count, &request(&["HELLO", "3"]));
+    for client in &mut all {
+        assert!(client.reply().starts_with('%'));
+        client.send(request(&["SUBSCRIBE", "c"]));
+        assert!(client.reply().starts_with('>'));
+        client.send(request(&["BLPOP", "q", "0"]));
+    }
+    wait_until("all wait", || {
+        let info = probe.run("INFO clients");
+        info.contains(&format!("\r\nblocked_clients:{count}\r\n"))
+    });
+    // More than the system takes for a client that takes nothing.
+    let message = "m".repeat(7_000_000);
+    let heard = probe.command(&["PUBLISH", "c", &message]);
+    assert_eq!(heard, format!(":{count}\r\n"));
+    let mut total = |client: &Socket| total_memory(&mut probe, client).unwrap();
+    wait_until("messages wait for all", || {
+        all.iter().all(|client| total(client) > 1_000_000)
+    });
+    let value = "v".repeat(4_000_000);
+    let before: Vec<usize> = all.iter().map(&mut total).collect();
+    let mut pusher = server.connect();
+    for _ in 0..count {
+        assert_eq!(pusher.command(&["RPUSH", "q", &value]), ":1\r\n");
+    }
+    assert_eq!(pusher.run("INCR n"), ":1\r\n");
+    wait_until("the replies count as their clients'", || {
+        let mut now = all.iter().map(&mut total);
+        let mut counts = |bytes: &usize| now.next().unwrap() >= bytes + value.len();
+        before.iter().all(&mut counts)
+    });
+    for client in &mut all {
+        assert!(
+            client
+                .reply()
+                .ends_with(&format!("$7000000\r\n{message}\r\n"))
+        );
+        assert!(client.reply() == format!("*2\r\n$1\r\nq\r\n$4000000\r\n{value}\r\n"));
+    }
+}

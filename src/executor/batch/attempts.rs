@@ -386,7 +386,8 @@ impl Batch<'_> {
         // Before the replies: a client may wait next for what this batch has left in a key.
         waiters.note_committed(&self.changes);
         for (waiter, reply) in self.woken.drain(..) {
-            waiters.answer(&waiter, reply);
+            let carried = self.shared.in_flight.carry(reply.size_hint());
+            waiters.answer(&waiter, reply, carried);
         }
         // After these replies: a client hears of its own changes after the reply to its command.
         self.note_changes();
@@ -461,7 +462,8 @@ impl Batch<'_> {
             let line = CommandError::Store(error.clone()).to_line();
             for (waiter, _) in self.woken.drain(..) {
                 let reply = Reply::Error(line.clone());
-                self.shared.waiters.answer(&waiter, reply);
+                let carried = self.shared.in_flight.carry(reply.size_hint());
+                self.shared.waiters.answer(&waiter, reply, carried);
             }
         }
         self.release_waiters();

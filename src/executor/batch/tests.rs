@@ -6,18 +6,22 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::commands::KeyLocks;
 use crate::commands::row::HandlerFuture;
-use crate::commands::testing::{Bench, bulks, invocation, planned, unplanned, words_of};
+use crate::commands::testing::{
+    Bench, bulks, invocation, planned, unplanned, with_handler, words_of,
+};
 use crate::error::CommandError;
 use crate::executor::watchers::Touched;
 use crate::executor::{Bundle, Call, WatchedKey};
 use crate::layout::ValueType;
-use crate::limits::{BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX};
+use crate::limits::{BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, PUBLISHED_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates};
 use crate::store::{Isolation, StoreError};
 use crate::types::WriteContext;
 use crate::types::key::ClientKey;
 use crate::types::list::End;
+use crate::types::signals::{ChannelKind, Message, Subscribers};
+use crate::write_handler;
 
 fn push(key: &'static str) -> Call {
     unplanned(&format!("RPUSH {key} 1"))
@@ -450,4 +454,49 @@ fn a_read_after_a_write_sees_what_others_have_done_before_the_write_took_effect(
     });
     assert_eq!(finished.replies, [Reply::Integer(1)]);
     assert_eq!(bench.executor.statistics().conflicts.get(), 1);
+}
+
+/// Hears everything.
+struct Listening;
+
+impl Subscribers for Listening {
+    fn count(&self, _: ChannelKind, _: &[u8]) -> usize {
+        1
+    }
+
+    fn deliver(&self, _: &Message) {}
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+/// Publishes nearly as much as one call may, if there is something in the list.
+async fn publish_much(
+    context: &WriteContext<'_>,
+    _arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = Bytes::from_static(b"list");
+    let Some(key) = context.find(&name, ValueType::List).await? else {
+        return Ok(Reply::NullArray);
+    };
+    context.list_pop(&key, 1, End::Left).await?;
+    let half = Bytes::from(vec![0; PUBLISHED_BYTES_MAX / 2 - 1_000]);
+    for _ in 0..2 {
+        context.publish(ChannelKind::Global, Bytes::from_static(b"c"), half.clone());
+    }
+    Ok(Reply::OK)
+}
+
+#[test]
+fn what_a_woken_client_publishes_is_not_its_wakers() {
+    let bench = Bench::embedded();
+    let subscribers = &bench.executor.environment().subscribers;
+    assert!(subscribers.set(Arc::new(Listening)).is_ok());
+    let waiting = bench.wait_with(with_handler("BLPOP list 0", write_handler!(publish_much)));
+    let script = "redis.call('PUBLISH', 'c', string.rep('m', 1000000)) \
+                  return redis.call('RPUSH', 'list', 'a')";
+    let pushed = bench.run_words(&[b"EVAL", script.as_bytes(), b"0"]);
+    assert_eq!(pushed, Reply::Integer(1));
+    assert_eq!(waiting.reply(&bench), Reply::OK);
 }

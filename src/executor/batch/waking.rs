@@ -336,6 +336,8 @@ impl Batch<'_> {
             Some(line) => Ok(Reply::Error(line)),
             None => {
                 let started = Instant::now();
+                // What it publishes is not its waker's.
+                attempt.unit.signals.begin_call();
                 let keys = self.keys_by_look(waiter, look, &attempt.unit);
                 let mode = Mode {
                     known_keys: keys.known(),

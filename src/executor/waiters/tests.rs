@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Cursor, Outcome, Wait, Waiter, Waiters};
-use crate::commands::testing::{Bench, bulk, bulks, unplanned, with_handler};
+use crate::commands::testing::{Bench, bulk, bulks, call, unplanned, with_handler};
 use crate::commands::{Handler, WaitSpec};
 use crate::error::CommandError;
 use crate::executor::Call;
 use crate::executor::batch::WAITERS_WOKEN_PER_BATCH_MAX;
 use crate::layout::ValueType;
-use crate::limits::BATCH_AGE_MAX_MS;
+use crate::limits::{BATCH_AGE_MAX_MS, REPLIES_IN_FLIGHT_BYTES_MAX};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::StoreError;
@@ -429,7 +429,7 @@ fn in_service() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
 fn one_that_gives_up_just_after_its_answer_gets_what_was_popped_for_it() {
     let bench = Bench::embedded();
     let (waiters, wait, waiter) = in_service();
-    waiters.answer(&waiter, Reply::Integer(1));
+    waiters.answer(&waiter, Reply::Integer(1), Default::default());
     let outcome = bench.block_on(wait.give_up());
     assert_eq!(outcome, Outcome::Replied(Reply::Integer(1)));
 }
@@ -440,7 +440,7 @@ fn one_that_gives_up_in_service_learns_how_that_ends() {
     let (waiters, wait, waiter) = in_service();
     let outcome = bench.block_on(async {
         let (outcome, ()) = futures_util::join!(wait.give_up(), async {
-            waiters.answer(&waiter, Reply::Integer(1));
+            waiters.answer(&waiter, Reply::Integer(1), Default::default());
         });
         outcome
     });
@@ -546,4 +546,32 @@ fn the_tables_of_a_burst_are_given_back() {
     waiters.cancel(&waiter);
     assert_eq!(waiters.key_count(), 0);
     assert!(waiters.queues().by_key.capacity() < 5_000);
+}
+
+#[test]
+fn nothing_is_run_while_too_many_replies_of_woken_clients_are_not_taken_over() {
+    on_both(|bench| {
+        let value = vec![b'v'; 1 << 20];
+        let waiting: Vec<_> = (0..20).map(|_| bench.wait("BLPOP list 0")).collect();
+        let expected = REPLIES_IN_FLIGHT_BYTES_MAX / value.len();
+        let pushed = bench.block_on(async {
+            let mut pushed = 0;
+            for _ in &waiting {
+                let push = call(0, &[b"RPUSH", b"list", &value]);
+                let submitted = bench.executor.submit(vec![push]);
+                // One that waits is run later all the same.
+                match tokio::time::timeout(Duration::from_secs(1), submitted).await {
+                    Ok(_) => pushed += 1,
+                    Err(_) => break,
+                }
+            }
+            pushed
+        });
+        assert_eq!(pushed, expected);
+        for one in waiting.into_iter().take(expected + 1) {
+            let popped = Reply::Array(vec![bulk("list"), Reply::Bulk(value.clone().into())]);
+            assert!(one.reply(bench) == popped);
+        }
+        assert_eq!(bench.run("LLEN list"), Reply::Integer(0));
+    });
 }

@@ -1,14 +1,16 @@
 //! A client that waits in a blocking command.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::commands::{Invocation, WaitSpec};
+use crate::executor::in_flight::Carried;
 use crate::reply::Reply;
 use crate::types::key::ClientKey;
 
@@ -30,6 +32,8 @@ pub struct Waiter {
     pub(in crate::executor) spec: WaitSpec,
     /// It waits although not all of its keys were looked at.
     is_unseen: AtomicBool,
+    /// Notified when it has a reply.
+    answered: Notify,
     state: Mutex<State>,
 }
 
@@ -45,6 +49,8 @@ pub(super) struct State {
     /// The client is gone or has given up: no batch may start to park it or run it.
     pub(super) is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
+    /// Counts the reply of the outcome until the connection takes it over.
+    carried: Option<Carried>,
 }
 
 /// See the table of the [module](super).
@@ -79,6 +85,7 @@ impl Waiter {
             invocation,
             spec,
             is_unseen: AtomicBool::new(false),
+            answered: Notify::new(),
             state: Mutex::new(State {
                 position: None,
                 stage: Stage::Away,
@@ -86,6 +93,7 @@ impl Waiter {
                 run: Duration::ZERO,
                 is_given_up: false,
                 outcome: Some(sender),
+                carried: None,
             }),
         });
         (waiter, receiver)
@@ -126,6 +134,32 @@ impl Waiter {
     /// How long the command has run since it began to wait. The waiting is not part of it.
     pub fn run_duration(&self) -> Duration {
         self.state().run
+    }
+
+    /// Notes that its outcome is a reply, which `carried` counts.
+    pub(super) fn note_answer(&self, state: &mut State, carried: Carried) {
+        state.carried = Some(carried);
+        self.answered.notify_waiters();
+    }
+
+    /// Waits until it has a reply that the connection has not taken over.
+    pub async fn answered(&self) {
+        loop {
+            let mut answered = pin!(self.answered.notified());
+            // Before the look, so that none is missed.
+            answered.as_mut().enable();
+            if self.state().carried.is_some() {
+                return;
+            }
+            answered.await;
+        }
+    }
+
+    /// The connection takes over the reply of its outcome, which need not have been received. Returns
+    /// the bytes that were not taken over before.
+    pub fn take_over(&self) -> usize {
+        let carried = self.state().carried.take();
+        carried.map_or(0, Carried::take_over)
     }
 
     /// Its position among all waiters since the server started.

@@ -66,6 +66,8 @@ impl Connection {
             // If it was woken meanwhile, it gets that reply before the connection ends.
             self.session.is_closing = true;
         }
+        // From now on it is this client's.
+        self.reply_bytes += waiter.take_over();
         let mut duration = share;
         let reply = match (outcome, interrupted) {
             (Outcome::Replied(reply), _) => reply,
@@ -96,6 +98,7 @@ impl Connection {
             self.record(queued.row, duration, &reply, Some(arguments));
         }
         self.answer(&reply, queued.is_answered);
+        self.reply_bytes = 0;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::buffers::OUTPUT_FLUSH_BYTES;
 use super::state::{Connection, Ended};
+use crate::executor::Waiter;
 use crate::limits::{SHUTDOWN_OUTPUT_WAIT_MAX, UNCOUNTED_OUTPUT_BYTES};
 use crate::reply::Reply;
 use crate::server::clients;
@@ -97,7 +98,7 @@ impl Connection {
     }
 
     /// Writes the output. While the client does not take it, its input is read ahead: the client may
-    /// want to send everything before it reads.
+    /// want to send everything before it reads. What its blocking command is answered meanwhile is taken over.
     async fn write_output(&mut self) -> Result<(), Ended> {
         self.note_interaction();
         if self.output.len() > UNCOUNTED_OUTPUT_BYTES {
@@ -106,6 +107,7 @@ impl Connection {
         }
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();
+        let blocking = self.awaited.clone();
         let mut above_soft_since = None;
         let mut is_stalled = false;
         let mut has_ended_input = false;
@@ -132,6 +134,7 @@ impl Connection {
                 },
                 () = client.wait_killed() => return Err(Ended),
                 () = lingered(&self.state, &mut self.lingers_until) => return Err(Ended),
+                waiter = answered(blocking.as_deref()) => self.reply_bytes += waiter.take_over(),
                 read = self.ahead.receive(&mut reader), if is_stalled && !has_ended_input => {
                     match read {
                         Err(_) => return Err(Ended),
@@ -174,6 +177,17 @@ impl Connection {
             .disconnections
             .output_buffer(|| clients::describe(client, now_ms));
         Err(Ended)
+    }
+}
+
+/// Waits until a blocking command has a reply that was not taken over, and returns its waiter.
+async fn answered(blocking: Option<&Waiter>) -> &Waiter {
+    match blocking {
+        Some(waiter) => {
+            waiter.answered().await;
+            waiter
+        }
+        None => std::future::pending().await,
     }
 }
 

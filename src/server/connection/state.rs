@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use super::read_ahead::ReadAhead;
 use super::waiting::Waiting;
 use crate::commands::Row;
-use crate::executor::Call;
+use crate::executor::{Call, Waiter};
 use crate::reply::Reply;
 use crate::server::clients::Place;
 use crate::server::session::Session;
@@ -46,6 +46,8 @@ pub(crate) struct Connection {
     pub(super) reply_bytes: usize,
     /// How the last of them waits, if it blocks.
     pub(super) waiting: Option<Waiting>,
+    /// The same once the executor has got it: its reply may come while the client does not take its output.
+    pub(super) awaited: Option<Arc<Waiter>>,
     /// The client has sent what is no request, and may still send.
     pub(super) may_still_send: bool,
     /// Given back last.
@@ -128,6 +130,7 @@ impl Connection {
             call_bytes: 0,
             reply_bytes: 0,
             waiting: None,
+            awaited: None,
             may_still_send: false,
             _place: place,
             state,
@@ -147,6 +150,8 @@ impl Connection {
         self.ahead = ReadAhead::default();
         self.output = BytesMut::new();
         self.sent_bytes = 0;
+        self.awaited = None;
+        self.reply_bytes = 0;
     }
 }
 

@@ -97,6 +97,7 @@ impl Connection {
         self.calls_expected = calls.len();
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
+        self.awaited = waiting.as_ref().map(Waiting::waiter);
         let hears_itself = queued.iter().any(|one| self.queued_may_hear_itself(one));
         let last = queued.iter().rev().find_map(Queued::row);
         // A command that may wait comes last, and is shown once it waits.
@@ -171,6 +172,7 @@ impl Connection {
         self.next_to_answer(&mut left);
         drop(left);
         self.call_bytes = 0;
+        self.awaited = None;
         if queued.capacity() <= QUEUED_KEPT_MAX {
             // Keeps the allocation.
             self.queued = queued;
