@@ -1,67 +1,106 @@
-//! Limits that every connection asks for and CONFIG SET changes, as atomic numbers.
+//! Values that a running server reads at each command and CONFIG SET changes, as atomic numbers.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use super::settings::{MemoryLimit, OutputLimit};
+use super::settings::{MemoryLimit, OutputLimit, OutputLimits};
+use crate::events::{EventClasses, EventSwitch};
 
-/// An [`OutputLimit`]. A change may be seen in parts, for a moment.
-#[derive(Debug)]
-pub(super) struct AtomicOutputLimit {
-    hard_bytes: AtomicU64,
-    soft_bytes: AtomicU64,
-    soft_s: AtomicU32,
+/// A value with an atomic cell.
+pub trait Live: Copy {
+    /// What holds it.
+    type Cell: Default;
+
+    /// The value of a cell. Of several numbers a change may be seen in parts, for a moment.
+    fn load(cell: &Self::Cell) -> Self;
+    /// Puts the value into a cell.
+    fn store(self, cell: &Self::Cell);
 }
 
-impl AtomicOutputLimit {
-    pub(super) fn new(limit: OutputLimit) -> Self {
-        Self {
-            hard_bytes: AtomicU64::new(limit.hard_bytes),
-            soft_bytes: AtomicU64::new(limit.soft_bytes),
-            soft_s: AtomicU32::new(limit.soft_s),
+macro_rules! live_numbers {
+    ($($type:ty: $cell:ty),+) => {$(
+        impl Live for $type {
+            type Cell = $cell;
+
+            fn load(cell: &$cell) -> Self {
+                cell.load(Ordering::Relaxed)
+            }
+
+            fn store(self, cell: &$cell) {
+                cell.store(self, Ordering::Relaxed);
+            }
         }
+    )+};
+}
+
+live_numbers!(bool: AtomicBool, u32: AtomicU32, u64: AtomicU64, i64: AtomicI64);
+
+impl Live for EventClasses {
+    type Cell = EventSwitch;
+
+    fn load(cell: &EventSwitch) -> Self {
+        cell.classes()
     }
 
-    pub(super) fn load(&self) -> OutputLimit {
+    fn store(self, cell: &EventSwitch) {
+        cell.set(self);
+    }
+}
+
+impl Live for OutputLimit {
+    type Cell = (AtomicU64, AtomicU64, AtomicU32);
+
+    fn load((hard, soft, seconds): &Self::Cell) -> Self {
         OutputLimit {
-            hard_bytes: self.hard_bytes.load(Ordering::Relaxed),
-            soft_bytes: self.soft_bytes.load(Ordering::Relaxed),
-            soft_s: self.soft_s.load(Ordering::Relaxed),
+            hard_bytes: Live::load(hard),
+            soft_bytes: Live::load(soft),
+            soft_s: Live::load(seconds),
         }
     }
 
-    pub(super) fn store(&self, limit: OutputLimit) {
-        self.hard_bytes.store(limit.hard_bytes, Ordering::Relaxed);
-        self.soft_bytes.store(limit.soft_bytes, Ordering::Relaxed);
-        self.soft_s.store(limit.soft_s, Ordering::Relaxed);
+    fn store(self, (hard, soft, seconds): &Self::Cell) {
+        Live::store(self.hard_bytes, hard);
+        Live::store(self.soft_bytes, soft);
+        Live::store(self.soft_s, seconds);
     }
 }
 
-/// A [`MemoryLimit`]: a percentage has the highest bit set.
-#[derive(Debug)]
-pub(super) struct AtomicMemoryLimit(AtomicU64);
+impl Live for OutputLimits {
+    type Cell = [<OutputLimit as Live>::Cell; 3];
 
+    fn load([normal, replica, subscriber]: &Self::Cell) -> Self {
+        OutputLimits {
+            normal: Live::load(normal),
+            replica: Live::load(replica),
+            subscriber: Live::load(subscriber),
+        }
+    }
+
+    fn store(self, [normal, replica, subscriber]: &Self::Cell) {
+        Live::store(self.normal, normal);
+        Live::store(self.replica, replica);
+        Live::store(self.subscriber, subscriber);
+    }
+}
+
+/// The bit of a percentage.
 const PERCENT: u64 = 1 << 63;
 
-impl AtomicMemoryLimit {
-    pub(super) fn new(limit: MemoryLimit) -> Self {
-        let this = Self(AtomicU64::new(0));
-        this.store(limit);
-        this
-    }
+impl Live for MemoryLimit {
+    type Cell = AtomicU64;
 
-    pub(super) fn load(&self) -> MemoryLimit {
-        match self.0.load(Ordering::Relaxed) {
+    fn load(cell: &AtomicU64) -> Self {
+        match cell.load(Ordering::Relaxed) {
             bytes if bytes & PERCENT == 0 => MemoryLimit::Bytes(bytes),
             percent => MemoryLimit::Percent(u8::try_from(percent & !PERCENT).unwrap_or(u8::MAX)),
         }
     }
 
-    pub(super) fn store(&self, limit: MemoryLimit) {
-        let number = match limit {
+    fn store(self, cell: &AtomicU64) {
+        let number = match self {
             MemoryLimit::Bytes(bytes) => bytes & !PERCENT,
             MemoryLimit::Percent(percent) => PERCENT | u64::from(percent),
         };
-        self.0.store(number, Ordering::Relaxed);
+        cell.store(number, Ordering::Relaxed);
     }
 }
 
@@ -77,7 +116,9 @@ mod tests {
             MemoryLimit::Percent(1),
             MemoryLimit::Percent(100),
         ] {
-            assert_eq!(AtomicMemoryLimit::new(limit).load(), limit);
+            let cell = AtomicU64::default();
+            limit.store(&cell);
+            assert_eq!(MemoryLimit::load(&cell), limit);
         }
     }
 }

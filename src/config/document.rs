@@ -6,7 +6,7 @@ use super::table::{SETTINGS, SettingRow};
 const COMMENT_WIDTH: usize = 90;
 
 /// The text of config/quoin.toml: every setting with its default.
-pub fn settings_file() -> String {
+fn settings_file() -> String {
     let mut text = String::from(
         "# Settings of Quoin, each with its default.\n\
          #\n\
@@ -39,7 +39,7 @@ pub fn settings_file() -> String {
 }
 
 /// The text of docs/operate/configuration.md.
-pub fn reference() -> String {
+fn reference() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
          This page is generated from the table in `src/config/table.rs`; a test compares them.\n\n\
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::config::load::load;
-    use crate::config::settings::Settings;
+    use crate::config::table::Settings;
 
     /// Compares a document with its file; with QUOIN_TEST_WRITE_DOCUMENTS set, writes it first.
     #[track_caller]

@@ -1,6 +1,6 @@
 //! The settings as the FoundationDB store takes them.
 
-use super::settings::Settings;
+use super::table::Settings;
 use crate::store::fdb::{FdbOptions, TlsOptions};
 
 impl From<&Settings> for FdbOptions {

@@ -1,9 +1,8 @@
 //! Settings.
 //!
-//! [`table::SETTINGS`] is the one table of settings; [`load::load`] reads them from flags,
-//! variables and a file; [`runtime::RuntimeConfig`] is what CONFIG GET, SET and REWRITE act on.
+//! [`table`] declares each setting once; [`load::load`] reads them from flags, variables and a
+//! file; [`runtime::RuntimeConfig`] is what CONFIG GET, SET and REWRITE act on.
 
-pub mod document;
 pub mod error;
 pub mod load;
 pub mod runtime;
@@ -12,6 +11,8 @@ pub mod table;
 pub mod value;
 
 mod atomic;
+#[cfg(test)]
+mod document;
 #[cfg(feature = "fdb")]
 mod fdb;
 pub(crate) mod hints;
@@ -31,6 +32,7 @@ pub(crate) use parameters::is_secret;
 pub use runtime::{RuntimeConfig, TlsChange};
 pub use settings::{
     FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,
-    Settings, StoreKind,
+    Permissions, StoreKind,
 };
+pub use table::Settings;
 pub use users::FileUsers;

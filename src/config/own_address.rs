@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::{LoadedSettings, load};
 use super::origin::Origin;
-use super::settings::Settings;
-use super::table::SETTINGS;
+use super::table::{SETTINGS, Settings};
 use crate::acl::DEFAULT_USER;
 use crate::redis_client::{Access, Address, Beside, Places};
 use crate::tls::ClientOptions;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
 use super::load::{Entry, FileEntry, file_entries, read_file};
-use super::settings::Settings;
-use super::table::SETTINGS;
+use super::table::{SETTINGS, Settings};
 use super::users;
 
 /// Stands above the settings that the file did not have before.

@@ -2,59 +2,35 @@
 //! of the server asks for at each use. Texts of refusals are those of Redis 7.2 (`config.c`).
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use super::atomic::{AtomicMemoryLimit, AtomicOutputLimit};
 use super::error::ConfigError;
 use super::load::LoadedSettings;
 use super::parameters::{Change, PARAMETERS, ParameterRow};
 use super::rewrite;
-use super::settings::{LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings};
-use super::table::{SETTINGS, SettingRow};
+use super::settings::{ChannelsDefault, LogLevel};
+use super::table::{LiveSettings, SETTINGS, SettingRow, Settings};
 use super::users::{self, FileUsers};
-use crate::events::EventSwitch;
 use crate::glob::{self, Case};
 
 /// How the names of settings of TLS begin.
 const TLS_PREFIX: &str = "tls-";
 
 /// Settings and remembered parameters of a running server, shared by all of its threads.
-///
-/// The accessors read single atomic numbers, so that asking at each command costs nothing.
 pub struct RuntimeConfig {
+    /// The settings that are read at each command.
+    pub live: LiveSettings,
     state: RwLock<State>,
     file: Option<PathBuf>,
     /// The settings as their sources said them last.
     loaded: Mutex<LoadedSettings>,
     /// Held while the settings file is written.
     rewriting: Mutex<()>,
-    maxclients: AtomicU32,
-    timeout_s: AtomicU32,
-    tcp_keepalive_s: AtomicU32,
-    slowlog_log_slower_than_us: AtomicI64,
-    slowlog_max_len: AtomicU64,
-    busy_reply_threshold_ms: AtomicU64,
-    latency_monitor_threshold_ms: AtomicU64,
-    normal_limit: AtomicOutputLimit,
-    subscriber_limit: AtomicOutputLimit,
-    query_buffer_limit_bytes: AtomicU64,
-    maxmemory_clients: AtomicMemoryLimit,
-    maxmemory_bytes: Arc<AtomicU64>,
-    keyspace_events: Arc<EventSwitch>,
-    hll_sparse_max_bytes: Arc<AtomicU64>,
-    tracking_table_max_keys: AtomicU64,
-    stream_node_max_entries: Arc<AtomicU64>,
-    stream_node_max_bytes: Arc<AtomicU64>,
-    acl_pubsub_all_channels: AtomicBool,
-    acllog_max_len: AtomicU64,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     tls_listener: OnceLock<TlsListener>,
     /// Held while settings of TLS change. It is not the lock of the state, as files are read under it.
     tls_change: Mutex<()>,
-    is_protected: AtomicBool,
-    delegates_pops: Arc<AtomicBool>,
 }
 
 /// What is told of a new log level.
@@ -111,33 +87,10 @@ impl RuntimeConfig {
                 _ => row.default.to_owned(),
             })
             .collect();
-        let keyspace_events = Arc::new(EventSwitch::default());
-        keyspace_events.set(settings.keyspace_events);
-        let OutputLimits {
-            normal, subscriber, ..
-        } = settings.output_limits;
+        let live = LiveSettings::default();
+        live.publish(&settings);
         RuntimeConfig {
-            is_protected: AtomicBool::new(settings.protected_mode),
-            delegates_pops: Arc::new(AtomicBool::new(settings.delegated_pops)),
-            maxclients: AtomicU32::new(settings.maxclients),
-            timeout_s: AtomicU32::new(settings.timeout_s),
-            tcp_keepalive_s: AtomicU32::new(settings.tcp_keepalive_s),
-            slowlog_log_slower_than_us: AtomicI64::new(settings.slowlog_log_slower_than_us),
-            slowlog_max_len: AtomicU64::new(settings.slowlog_max_len),
-            busy_reply_threshold_ms: AtomicU64::new(settings.busy_reply_threshold_ms),
-            latency_monitor_threshold_ms: AtomicU64::new(settings.latency_monitor_threshold_ms),
-            normal_limit: AtomicOutputLimit::new(normal),
-            subscriber_limit: AtomicOutputLimit::new(subscriber),
-            query_buffer_limit_bytes: AtomicU64::new(settings.query_buffer_limit_bytes),
-            maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
-            maxmemory_bytes: Arc::new(AtomicU64::new(settings.maxmemory_bytes)),
-            keyspace_events,
-            hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
-            tracking_table_max_keys: AtomicU64::new(settings.tracking_table_max_keys),
-            stream_node_max_entries: Arc::new(AtomicU64::new(settings.stream_node_max_entries)),
-            stream_node_max_bytes: Arc::new(AtomicU64::new(settings.stream_node_max_bytes)),
-            acl_pubsub_all_channels: AtomicBool::new(settings.acl_pubsub_all_channels),
-            acllog_max_len: AtomicU64::new(settings.acllog_max_len),
+            live,
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -175,7 +128,7 @@ impl RuntimeConfig {
 
     /// Whether new users may use all channels.
     pub fn acl_pubsub_all_channels(&self) -> bool {
-        self.acl_pubsub_all_channels.load(Ordering::Relaxed)
+        self.read().settings.acl_pubsub_default == ChannelsDefault::AllChannels
     }
 
     /// The users that the settings file names, if it does.
@@ -183,121 +136,18 @@ impl RuntimeConfig {
         self.loaded().users.clone()
     }
 
-    /// Entries that the ACL log keeps.
-    pub fn acllog_max_len(&self) -> u64 {
-        self.acllog_max_len.load(Ordering::Relaxed)
-    }
-
-    /// Whether only clients of this machine are answered as long as there is no password.
-    pub fn is_protected(&self) -> bool {
-        self.is_protected.load(Ordering::Relaxed)
-    }
-
-    /// Clients that may be connected at once.
-    pub fn maxclients(&self) -> u32 {
-        self.maxclients.load(Ordering::Relaxed)
-    }
-
     /// Lets fewer clients in than the settings ask for: there is no room for more.
     pub fn lower_maxclients(&self, maxclients: u32) {
-        self.write(|state| state.settings.maxclients = maxclients);
-        self.maxclients.store(maxclients, Ordering::Relaxed);
+        self.write(|state| {
+            state.settings.maxclients = maxclients;
+            self.live.publish(&state.settings);
+        });
     }
 
     /// Names what is asked before CONFIG SET changes `maxclients`. Only the first call counts.
     pub fn on_maxclients(&self, check: impl Fn(u32) -> Result<(), String> + Send + Sync + 'static) {
         // A second check is dropped: there is one process.
         let _ = self.maxclients_check.set(Box::new(check));
-    }
-
-    /// Seconds after which an idle client is disconnected; 0 is never.
-    pub fn timeout_s(&self) -> u32 {
-        self.timeout_s.load(Ordering::Relaxed)
-    }
-
-    /// Seconds between TCP keepalive probes on a new connection; 0 is none.
-    pub fn tcp_keepalive_s(&self) -> u32 {
-        self.tcp_keepalive_s.load(Ordering::Relaxed)
-    }
-
-    /// Microseconds beyond which a command enters the slow log; negative is none.
-    pub fn slowlog_log_slower_than_us(&self) -> i64 {
-        self.slowlog_log_slower_than_us.load(Ordering::Relaxed)
-    }
-
-    /// Entries of the slow log.
-    pub fn slowlog_max_len(&self) -> u64 {
-        self.slowlog_max_len.load(Ordering::Relaxed)
-    }
-
-    /// Milliseconds after which a running script has other commands refused; 0 never.
-    pub fn busy_reply_threshold_ms(&self) -> u64 {
-        self.busy_reply_threshold_ms.load(Ordering::Relaxed)
-    }
-
-    /// Milliseconds beyond which an event enters the latency monitor; 0 is none.
-    pub fn latency_monitor_threshold_ms(&self) -> u64 {
-        self.latency_monitor_threshold_ms.load(Ordering::Relaxed)
-    }
-
-    /// How much may wait for a client that is subscribed.
-    pub fn subscriber_limit(&self) -> OutputLimit {
-        self.subscriber_limit.load()
-    }
-
-    /// How much may wait for a client that is not subscribed.
-    pub fn normal_limit(&self) -> OutputLimit {
-        self.normal_limit.load()
-    }
-
-    /// Bytes of unread requests that may wait of one client.
-    pub fn query_buffer_limit_bytes(&self) -> u64 {
-        self.query_buffer_limit_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Memory that the buffers of all clients may take together.
-    pub fn maxmemory_clients(&self) -> MemoryLimit {
-        self.maxmemory_clients.load()
-    }
-
-    /// The most bytes of data; 0 is no bound. CONFIG SET changes it.
-    pub fn maxmemory_bytes(&self) -> &Arc<AtomicU64> {
-        &self.maxmemory_bytes
-    }
-
-    /// Changes of keys that are published. CONFIG SET changes what stands in it.
-    pub fn keyspace_events(&self) -> &Arc<EventSwitch> {
-        &self.keyspace_events
-    }
-
-    /// Whether pops from contended queues are delegated. CONFIG SET changes what stands in it.
-    pub fn delegates_pops(&self) -> &Arc<AtomicBool> {
-        &self.delegates_pops
-    }
-
-    /// The most bytes that a HyperLogLog has in the sparse encoding. CONFIG SET changes it.
-    pub fn hll_sparse_max_bytes(&self) -> &Arc<AtomicU64> {
-        &self.hll_sparse_max_bytes
-    }
-
-    /// The most keys that are remembered for clients that cache them; 0 is no limit.
-    pub fn tracking_table_max_keys(&self) -> u64 {
-        self.tracking_table_max_keys.load(Ordering::Relaxed)
-    }
-
-    /// How many entries of a stream are trimmed together at most. CONFIG SET changes it.
-    pub fn stream_node_max_entries(&self) -> &Arc<AtomicU64> {
-        &self.stream_node_max_entries
-    }
-
-    /// How many bytes of entries are at most, unless one has more. CONFIG SET changes it.
-    pub fn stream_node_max_bytes(&self) -> &Arc<AtomicU64> {
-        &self.stream_node_max_bytes
-    }
-
-    /// Seconds that a shutdown waits for what is in flight.
-    pub fn shutdown_timeout_s(&self) -> u32 {
-        self.read().settings.shutdown_timeout_s
     }
 
     /// Remembers the port that is listened on, for CONFIG GET when the setting is 0.
@@ -412,7 +262,7 @@ impl RuntimeConfig {
         }
         let old_level = guard.settings.log_level;
         let new_level = state.settings.log_level;
-        self.publish(&state.settings);
+        self.live.publish(&state.settings);
         *guard = state;
         drop(guard);
         if let Some(listener) = self.log_level_listener.get()
@@ -540,65 +390,6 @@ impl RuntimeConfig {
 
     fn write(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn publish(&self, settings: &Settings) {
-        let Settings {
-            maxclients,
-            protected_mode,
-            delegated_pops,
-            timeout_s,
-            tcp_keepalive_s,
-            slowlog_log_slower_than_us,
-            slowlog_max_len,
-            busy_reply_threshold_ms,
-            latency_monitor_threshold_ms,
-            output_limits,
-            query_buffer_limit_bytes,
-            maxmemory_clients,
-            maxmemory_bytes,
-            keyspace_events,
-            hll_sparse_max_bytes,
-            tracking_table_max_keys,
-            stream_node_max_entries,
-            stream_node_max_bytes,
-            acl_pubsub_all_channels,
-            acllog_max_len,
-            ..
-        } = *settings;
-        self.maxclients.store(maxclients, Ordering::Relaxed);
-        self.is_protected.store(protected_mode, Ordering::Relaxed);
-        self.delegates_pops.store(delegated_pops, Ordering::Relaxed);
-        self.timeout_s.store(timeout_s, Ordering::Relaxed);
-        self.tcp_keepalive_s
-            .store(tcp_keepalive_s, Ordering::Relaxed);
-        self.slowlog_log_slower_than_us
-            .store(slowlog_log_slower_than_us, Ordering::Relaxed);
-        self.slowlog_max_len
-            .store(slowlog_max_len, Ordering::Relaxed);
-        self.busy_reply_threshold_ms
-            .store(busy_reply_threshold_ms, Ordering::Relaxed);
-        self.latency_monitor_threshold_ms
-            .store(latency_monitor_threshold_ms, Ordering::Relaxed);
-        self.normal_limit.store(output_limits.normal);
-        self.subscriber_limit.store(output_limits.subscriber);
-        self.query_buffer_limit_bytes
-            .store(query_buffer_limit_bytes, Ordering::Relaxed);
-        self.maxmemory_clients.store(maxmemory_clients);
-        self.maxmemory_bytes
-            .store(maxmemory_bytes, Ordering::Relaxed);
-        self.keyspace_events.set(keyspace_events);
-        self.hll_sparse_max_bytes
-            .store(hll_sparse_max_bytes, Ordering::Relaxed);
-        self.tracking_table_max_keys
-            .store(tracking_table_max_keys, Ordering::Relaxed);
-        self.stream_node_max_entries
-            .store(stream_node_max_entries, Ordering::Relaxed);
-        self.stream_node_max_bytes
-            .store(stream_node_max_bytes, Ordering::Relaxed);
-        self.acl_pubsub_all_channels
-            .store(acl_pubsub_all_channels, Ordering::Relaxed);
-        self.acllog_max_len.store(acllog_max_len, Ordering::Relaxed);
     }
 }
 

@@ -4,13 +4,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::settings::{KeysPattern, OutputLimit, OutputLimits};
-use super::value::{Kind, Special, parse_bytes};
+use super::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Permissions};
+use super::value::{Kind, Special, Value, parse_bytes};
 use crate::events::EventClasses;
 use crate::limits::{
     BIND_ADDRESSES_MAX, DATABASES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
 };
-use crate::tls::Version;
+use crate::tls::{AuthClients, Password, Version};
 
 const fn special(
     accepted: &'static str,
@@ -77,8 +77,6 @@ pub(super) const EVICTION_POLICY: Special = Special {
     placeholder: "NAME",
     is_list: false,
 };
-/// The name of that policy.
-pub(super) const NO_EVICTION: &str = "noeviction";
 /// Permissions of a file.
 pub(super) const PERMISSIONS: Special = Special {
     normalise: permissions,
@@ -89,83 +87,63 @@ pub(super) const PERMISSIONS: Special = Special {
 /// Percentiles between 0 and 100.
 pub(super) const PERCENTILES: Special = special("numbers from 0 to 100", percentiles);
 
-/// The addresses of a list, which spaces or commas separate; `None` when one is none.
-pub(super) fn parse_addresses(text: &str) -> Option<Vec<IpAddr>> {
-    text.split([' ', ','])
-        .filter(|word| !word.is_empty())
-        .map(|word| word.parse().ok())
-        .collect()
-}
-
 fn addresses(given: &str, _: &str) -> Result<String, String> {
-    let addresses = parse_addresses(given).ok_or("argument must be a list of IP addresses")?;
+    // Commas separate them too.
+    let addresses = Vec::<IpAddr>::parse(&given.replace(',', " "))
+        .ok_or("argument must be a list of IP addresses")?;
     if addresses.is_empty() {
         return Err("argument must name at least one address".to_owned());
     }
     if addresses.len() > BIND_ADDRESSES_MAX {
         return Err("Too many bind addresses specified.".to_owned());
     }
-    let words: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
-    Ok(words.join(" "))
+    Ok(addresses.render())
 }
 
 fn socket_address(given: &str, _: &str) -> Result<String, String> {
-    match given {
-        "" => Ok(String::new()),
-        given => given
-            .parse::<SocketAddr>()
-            .map(|address| address.to_string())
-            .map_err(|_| "argument must be an IP address with a port".to_owned()),
+    match Option::<SocketAddr>::parse(given) {
+        Some(address) => Ok(address.render()),
+        None => Err("argument must be an IP address with a port".to_owned()),
     }
 }
 
-/// The patterns of a list, which spaces separate; `None` when one names no database.
-pub(super) fn parse_keys_patterns(text: &str) -> Option<Vec<KeysPattern>> {
-    text.split(' ')
-        .filter(|word| !word.is_empty())
-        .map(parse_keys_pattern)
-        .collect()
+impl Value for KeysPattern {
+    /// Digits and a slash in front name a database.
+    fn parse(word: &str) -> Option<Self> {
+        let (database, pattern) = match number_in_front(word) {
+            Some((digits, pattern)) => (digits.parse().ok()?, pattern),
+            None => (0, word),
+        };
+        (database < DATABASES_MAX && !pattern.is_empty()).then(|| KeysPattern {
+            database,
+            pattern: pattern.to_owned(),
+        })
+    }
+
+    fn render(&self) -> String {
+        match self.database {
+            0 if number_in_front(&self.pattern).is_none() => self.pattern.clone(),
+            database => format!("{database}/{}", self.pattern),
+        }
+    }
 }
 
-/// Digits and a slash in front name a database.
-fn parse_keys_pattern(word: &str) -> Option<KeysPattern> {
-    let (database, pattern) = match word.split_once('/') {
-        Some((digits, pattern))
-            if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            (digits.parse().ok()?, pattern)
-        }
-        _ => (0, word),
-    };
-    (database < DATABASES_MAX && !pattern.is_empty()).then(|| KeysPattern {
-        database,
-        pattern: pattern.to_owned(),
-    })
-}
-
-/// The usual form of patterns.
-pub(super) fn render_keys_patterns(patterns: &[KeysPattern]) -> String {
-    let words = patterns.iter().map(|one| {
-        let starts_with_number = one.pattern.split_once('/').is_some_and(|(digits, _)| {
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        });
-        match one.database {
-            0 if !starts_with_number => one.pattern.clone(),
-            database => format!("{database}/{}", one.pattern),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// The digits in front of a slash, and what follows it.
+fn number_in_front(word: &str) -> Option<(&str, &str)> {
+    let (digits, rest) = word.split_once('/')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some((digits, rest))
 }
 
 fn keys_patterns(given: &str, _: &str) -> Result<String, String> {
-    let patterns = parse_keys_patterns(given)
+    let patterns = Vec::<KeysPattern>::parse(given)
         .ok_or("argument must be patterns of names, each perhaps with a database such as 3/")?;
     if patterns.len() > METRICS_KEYS_PATTERNS_MAX {
         return Err(format!(
             "argument must be at most {METRICS_KEYS_PATTERNS_MAX} patterns"
         ));
     }
-    Ok(render_keys_patterns(&patterns))
+    Ok(patterns.render())
 }
 
 fn root_prefix(given: &str, _: &str) -> Result<String, String> {
@@ -193,13 +171,14 @@ fn eviction_policy(given: &str, present: &str) -> Result<String, String> {
         "allkeys-lru",
         "allkeys-lfu",
         "allkeys-random",
-        NO_EVICTION,
+        "noeviction",
     ]);
     let policy = POLICIES.normalise(given, present)?;
-    match policy == NO_EVICTION {
+    match EvictionPolicy::NAMES.contains(&policy.as_str()) {
         true => Ok(policy),
         false => Err(format!(
-            "Quoin evicts nothing, as a queue must not lose elements: only {NO_EVICTION} is possible"
+            "Quoin evicts nothing, as a queue must not lose elements: only {} is possible",
+            EvictionPolicy::NAMES.join(", ")
         )),
     }
 }
@@ -234,7 +213,7 @@ fn output_limits(given: &str, present: &str) -> Result<String, String> {
     if !rest.is_empty() {
         return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
     }
-    let mut limits = parse_output_limits(present).unwrap_or_default();
+    let mut limits = OutputLimits::parse(present).unwrap_or_default();
     for &[class, hard, soft, seconds] in groups {
         let limit = match class.to_ascii_lowercase().as_str() {
             "normal" => &mut limits.normal,
@@ -260,47 +239,47 @@ fn output_limits(given: &str, present: &str) -> Result<String, String> {
             soft_s,
         };
     }
-    Ok(render_output_limits(&limits))
+    Ok(limits.render())
 }
 
 fn parse_size(word: &str) -> Option<u64> {
     parse_bytes(word).and_then(|bytes| u64::try_from(bytes).ok())
 }
 
-/// The usual form of the limits, as Redis writes it.
-pub(super) fn render_output_limits(limits: &OutputLimits) -> String {
-    let words = [
-        ("normal", &limits.normal),
-        ("slave", &limits.replica),
-        ("pubsub", &limits.subscriber),
-    ]
-    .map(|(class, limit)| {
-        let OutputLimit {
-            hard_bytes,
-            soft_bytes,
-            soft_s,
-        } = limit;
-        format!("{class} {hard_bytes} {soft_bytes} {soft_s}")
-    });
-    words.join(" ")
-}
-
-/// Reads the usual form.
-pub(super) fn parse_output_limits(text: &str) -> Option<OutputLimits> {
-    let words: Vec<&str> = text.split(' ').collect();
-    let limit = |at: usize| {
-        let [_, hard, soft, seconds] = *words.as_chunks::<4>().0.get(at)?;
-        Some(OutputLimit {
-            hard_bytes: hard.parse().ok()?,
-            soft_bytes: soft.parse().ok()?,
-            soft_s: seconds.parse().ok()?,
+impl Value for OutputLimits {
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let limit = |at: usize| {
+            let [_, hard, soft, seconds] = *words.as_chunks::<4>().0.get(at)?;
+            Some(OutputLimit {
+                hard_bytes: hard.parse().ok()?,
+                soft_bytes: soft.parse().ok()?,
+                soft_s: seconds.parse().ok()?,
+            })
+        };
+        Some(OutputLimits {
+            normal: limit(0)?,
+            replica: limit(1)?,
+            subscriber: limit(2)?,
         })
-    };
-    Some(OutputLimits {
-        normal: limit(0)?,
-        replica: limit(1)?,
-        subscriber: limit(2)?,
-    })
+    }
+
+    fn render(&self) -> String {
+        let words = [
+            ("normal", &self.normal),
+            ("slave", &self.replica),
+            ("pubsub", &self.subscriber),
+        ]
+        .map(|(class, limit)| {
+            let OutputLimit {
+                hard_bytes,
+                soft_bytes,
+                soft_s,
+            } = limit;
+            format!("{class} {hard_bytes} {soft_bytes} {soft_s}")
+        });
+        words.join(" ")
+    }
 }
 
 fn oom_scores(given: &str, _: &str) -> Result<String, String> {
@@ -320,6 +299,16 @@ fn oom_scores(given: &str, _: &str) -> Result<String, String> {
     Ok(given.to_owned())
 }
 
+impl Value for EventClasses {
+    fn parse(text: &str) -> Option<Self> {
+        EventClasses::parse(text)
+    }
+
+    fn render(&self) -> String {
+        self.letters()
+    }
+}
+
 fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
     match EventClasses::parse(given) {
         // `A` hides `n` where it is shown, but not where it is set.
@@ -331,35 +320,60 @@ fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
     }
 }
 
-/// Permissions in octal digits; `None` for what is none.
-pub(super) fn parse_permissions(text: &str) -> Option<u32> {
-    let number = u32::from_str_radix(text, 8).ok()?;
-    (number <= 0o777).then_some(number)
+impl Value for Permissions {
+    /// Octal digits.
+    fn parse(text: &str) -> Option<Self> {
+        let number = u32::from_str_radix(text, 8).ok()?;
+        (number <= 0o777).then_some(Permissions(number))
+    }
+
+    fn render(&self) -> String {
+        format!("{:o}", self.0)
+    }
 }
 
 fn permissions(given: &str, _: &str) -> Result<String, String> {
-    match parse_permissions(given) {
-        Some(number) => Ok(format!("{number:o}")),
+    match Permissions::parse(given) {
+        Some(permissions) => Ok(permissions.render()),
         None => Err("argument couldn't be parsed as an octal number".to_owned()),
     }
 }
 
-/// Versions of TLS, which spaces separate; `None` when one is none.
-pub(super) fn parse_tls_protocols(text: &str) -> Option<Vec<Version>> {
-    let words = text.split(' ').filter(|word| !word.is_empty());
-    words.map(Version::from_name).collect()
+impl Value for Version {
+    fn parse(text: &str) -> Option<Self> {
+        Version::from_name(text)
+    }
+
+    fn render(&self) -> String {
+        self.name().to_owned()
+    }
 }
 
-/// The usual form of the versions.
-pub(super) fn render_tls_protocols(versions: &[Version]) -> String {
-    let words: Vec<&str> = versions.iter().map(|version| version.name()).collect();
-    words.join(" ")
+impl Value for AuthClients {
+    fn parse(text: &str) -> Option<Self> {
+        AuthClients::from_name(text)
+    }
+
+    fn render(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+impl Value for Password {
+    fn parse(text: &str) -> Option<Self> {
+        Some(Password(text.to_owned()))
+    }
+
+    fn render(&self) -> String {
+        self.0.clone()
+    }
 }
 
 fn tls_protocols(given: &str, _: &str) -> Result<String, String> {
-    let versions = parse_tls_protocols(given);
-    let versions = versions.ok_or("argument must be a combination of 'TLSv1.2' and 'TLSv1.3'")?;
-    Ok(render_tls_protocols(&versions))
+    match Vec::<Version>::parse(given) {
+        Some(versions) => Ok(versions.render()),
+        None => Err("argument must be a combination of 'TLSv1.2' and 'TLSv1.3'".to_owned()),
+    }
 }
 
 fn percentiles(given: &str, _: &str) -> Result<String, String> {
@@ -418,9 +432,9 @@ mod tests {
         for wrong in ["1024/a", "3/", "99999999999/a", &"a ".repeat(65)] {
             assert!(usual(wrong).is_err(), "{wrong}");
         }
-        let patterns = parse_keys_patterns("3/a/b").unwrap();
-        assert_eq!((patterns[0].database, patterns[0].is_name()), (3, true));
-        assert!(!parse_keys_patterns("a?").unwrap()[0].is_name());
+        let pattern = KeysPattern::parse("3/a/b").unwrap();
+        assert_eq!((pattern.database, pattern.is_name()), (3, true));
+        assert!(!KeysPattern::parse("a?").unwrap().is_name());
     }
 
     #[test]

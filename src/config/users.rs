@@ -10,7 +10,8 @@ use toml::de::DeValue;
 
 use super::error::ConfigError;
 use super::origin::Origin;
-use super::settings::{Settings, StoreKind};
+use super::settings::{ChannelsDefault, StoreKind};
+use super::table::Settings;
 use super::value::toml_string;
 use crate::acl::{Defaults, Definition, file};
 
@@ -87,7 +88,7 @@ impl UsersEntry {
             ));
         }
         let defaults = Defaults {
-            all_channels: settings.acl_pubsub_all_channels,
+            all_channels: settings.acl_pubsub_default == ChannelsDefault::AllChannels,
         };
         let mut definitions = BTreeMap::new();
         for line in &self.lines {

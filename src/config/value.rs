@@ -1,6 +1,81 @@
 //! Kinds of values: what a setting or a remembered Redis parameter accepts, how Redis writes it,
 //! and Redis's words when it does not fit (`config.c` of Redis 7.2).
 
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// The type of a setting, with the usual form of its values: what CONFIG GET answers.
+pub trait Value: Sized {
+    /// Reads the usual form; `None` for anything else.
+    fn parse(text: &str) -> Option<Self>;
+    /// Writes the usual form.
+    fn render(&self) -> String;
+}
+
+/// Types whose usual form is that of `FromStr` and `Display`.
+macro_rules! plain_values {
+    ($($type:ty),+) => {$(
+        impl Value for $type {
+            fn parse(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+
+            fn render(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
+}
+
+plain_values!(u16, u32, u64, i64, usize, String, IpAddr, SocketAddr);
+
+impl Value for bool {
+    fn parse(text: &str) -> Option<Self> {
+        Some(text == "yes")
+    }
+
+    fn render(&self) -> String {
+        if *self { "yes" } else { "no" }.to_owned()
+    }
+}
+
+impl Value for PathBuf {
+    fn parse(text: &str) -> Option<Self> {
+        Some(PathBuf::from(text))
+    }
+
+    fn render(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+/// Nothing is the empty text.
+impl<T: Value> Value for Option<T> {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" => Some(None),
+            text => T::parse(text).map(Some),
+        }
+    }
+
+    fn render(&self) -> String {
+        self.as_ref().map_or(String::new(), T::render)
+    }
+}
+
+/// Values with a space between them.
+impl<T: Value> Value for Vec<T> {
+    fn parse(text: &str) -> Option<Self> {
+        let words = text.split(' ').filter(|word| !word.is_empty());
+        words.map(T::parse).collect()
+    }
+
+    fn render(&self) -> String {
+        let words: Vec<String> = self.iter().map(T::render).collect();
+        words.join(" ")
+    }
+}
+
 /// What a setting or parameter accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {

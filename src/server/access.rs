@@ -191,7 +191,8 @@ impl AccessControl {
             username,
             client: clients::describe(client, now_ms),
         };
-        self.log.record(event, now_ms, self.config.acllog_max_len());
+        self.log
+            .record(event, now_ms, self.config.live.acllog_max_len());
     }
 
     /// A script has called what its client may not do.

@@ -64,7 +64,7 @@ impl Addresses {
             port => take_port(settings, port, true, &mut tcp)?,
         };
         let unix = settings.unixsocket.as_deref();
-        let unix = unix.map(|path| SocketPath::check(path, settings.unixsocketperm));
+        let unix = unix.map(|path| SocketPath::check(path, settings.unixsocketperm.0));
         Ok(Self {
             tcp,
             unix: unix.transpose()?,

@@ -64,12 +64,12 @@ impl Admission {
             Socket::Tcp(stream) => {
                 // Replies leave at once, as in Redis.
                 stream.set_nodelay(true).ok()?;
-                keep_alive(stream, state.config.tcp_keepalive_s()).ok()?;
+                keep_alive(stream, state.config.live.tcp_keepalive_s()).ok()?;
                 Endpoint::Tcp(stream.local_addr().ok()?)
             }
             Socket::Unix(_) => address.clone(),
         };
-        let maxclients = state.config.maxclients();
+        let maxclients = state.config.live.maxclients();
         let registered = state.clients.register(
             address.clone(),
             local_address,

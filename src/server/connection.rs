@@ -249,7 +249,7 @@ impl Connection {
     /// `busy-reply-threshold`.
     fn busy(&self) -> Option<CommandError> {
         let scripts = &self.state.executor.environment().scripts;
-        let run = scripts.busy(|| self.state.config.busy_reply_threshold_ms())?;
+        let run = scripts.busy(|| self.state.config.live.busy_reply_threshold_ms())?;
         Some(scripting::busy(run.caller.is_function()))
     }
 

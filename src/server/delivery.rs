@@ -40,7 +40,7 @@ impl Delivery {
     /// Puts a message into a client's mailbox. Disconnects the client if that is too much
     /// (`client-output-buffer-limit pubsub`).
     pub(super) fn push(&self, client: &ClientRecord, frame: &Frame) {
-        let limit = self.config.subscriber_limit();
+        let limit = self.config.live.output_limits().subscriber;
         let pushed = client
             .mailbox
             .push(frame.clone(), &limit, self.clock.now_ms());
@@ -51,7 +51,7 @@ impl Delivery {
 
     /// Disconnects clients for which more than the soft limit has waited for too long.
     pub(super) fn close_overdue(&self, clients: &ClientRegistry) {
-        let limit = self.config.subscriber_limit();
+        let limit = self.config.live.output_limits().subscriber;
         if limit.soft_bytes == 0 {
             return;
         }

@@ -120,7 +120,7 @@ fn reserved(settings: &Settings) -> u64 {
 /// If there is no room for a single client.
 pub(super) fn fit(config: &RuntimeConfig) -> Result<(), ServerError> {
     let reserved = reserved(&config.settings());
-    let asked = config.maxclients();
+    let asked = config.live.maxclients();
     let wanted = u64::from(asked) + reserved;
     match make_room(&ThisProcess, wanted) {
         Room::Enough => {}

@@ -19,7 +19,7 @@ const TARGET_SIXTEENTHS: u64 = 15;
 /// What the setting `maxmemory-clients` means in bytes; `None` is no bound.
 fn limit_bytes(state: &ServerState) -> Option<u64> {
     let memory_bytes = state.memory_bytes.load(Ordering::Relaxed);
-    let limit = state.config.maxmemory_clients().bytes(memory_bytes);
+    let limit = state.config.live.maxmemory_clients().bytes(memory_bytes);
     limit.map(|bytes| bytes.max(CLIENT_EVICTION_LIMIT_BYTES_MIN))
 }
 

@@ -25,7 +25,7 @@ pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode beca
 /// Whether protected mode refuses this client: it is none of this machine, and the user `default` needs
 /// no password.
 pub(super) fn is_denied(config: &RuntimeConfig, users: &Users, client: &Endpoint) -> bool {
-    config.is_protected()
+    config.live.protected_mode()
         && !client.is_local()
         && users.default_user().definition().needs_no_password()
 }

@@ -53,7 +53,7 @@ pub(super) async fn serve(
         () = state.shutdown.begun() => tracing::info!("SHUTDOWN: shutting down"),
     }
     supervisor::note_stopping();
-    let limit = Duration::from_secs(state.config.shutdown_timeout_s().into());
+    let limit = Duration::from_secs(state.config.live.shutdown_timeout_s().into());
     let deadline = Instant::now() + limit;
     let scripts = &state.executor.environment().scripts;
     // Clients are served meanwhile: they may end a script by SCRIPT KILL or SHUTDOWN NOSAVE.

@@ -116,7 +116,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
         Arc::clone(&store),
         Arc::new(environment),
         ExecutorOptions {
-            delegates_pops: Arc::clone(config.delegates_pops()),
+            delegates_pops: Arc::clone(config.live.delegated_pops()),
             ..ExecutorOptions::default()
         },
     )?);

@@ -34,7 +34,7 @@ pub(super) async fn run(state: &ServerState) {
             if hears || state.tracking.is_any() {
                 state.delivery.close_overdue(&state.clients);
             }
-            let timeout_s = state.config.timeout_s();
+            let timeout_s = state.config.live.timeout_s();
             state.clients.close_idle(timeout_s, state.clock.now_ms());
         }
         if let Some(backups) = &state.backups {

@@ -167,11 +167,11 @@ impl ServerState {
         let rights = Arc::clone(&access) as Arc<dyn Rights>;
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
-        let events = Arc::clone(config.keyspace_events());
-        let sparse_bytes = Arc::clone(config.hll_sparse_max_bytes());
-        let node_entries = Arc::clone(config.stream_node_max_entries());
-        store.bound_data(Arc::clone(config.maxmemory_bytes()));
-        let node_bytes = Arc::clone(config.stream_node_max_bytes());
+        let events = Arc::clone(config.live.keyspace_events());
+        let sparse_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
+        let node_entries = Arc::clone(config.live.stream_node_max_entries());
+        store.bound_data(Arc::clone(config.live.maxmemory_bytes()));
+        let node_bytes = Arc::clone(config.live.stream_node_max_bytes());
         let environment = executor.environment();
         if environment.subscribers.set(subscribers).is_err()
             || environment.trackers.set(trackers).is_err()
@@ -234,7 +234,7 @@ impl ServerState {
         if row.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
-        let entries_max = self.config.slowlog_max_len();
+        let entries_max = self.config.live.slowlog_max_len();
         let time_s = self.clock.now_ms() / 1000;
         self.slowlog
             .record(arguments, client, time_s, duration_us, entries_max);

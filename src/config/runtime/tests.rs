@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::config::load::load;
 use crate::config::table::find;
@@ -39,20 +42,20 @@ fn a_change_is_seen_by_get_and_by_the_accessors() {
     for [name, value] in words {
         assert_eq!(get(&config, name), value);
     }
-    assert_eq!(config.maxclients(), 1);
-    assert_eq!(config.timeout_s(), 2);
-    assert_eq!(config.tcp_keepalive_s(), 3);
-    assert_eq!(config.slowlog_log_slower_than_us(), -1);
-    assert_eq!(config.slowlog_max_len(), 5);
-    assert_eq!(config.latency_monitor_threshold_ms(), 6);
-    assert_eq!(config.shutdown_timeout_s(), 7);
+    assert_eq!(config.live.maxclients(), 1);
+    assert_eq!(config.live.timeout_s(), 2);
+    assert_eq!(config.live.tcp_keepalive_s(), 3);
+    assert_eq!(config.live.slowlog_log_slower_than_us(), -1);
+    assert_eq!(config.live.slowlog_max_len(), 5);
+    assert_eq!(config.live.latency_monitor_threshold_ms(), 6);
+    assert_eq!(config.live.shutdown_timeout_s(), 7);
 }
 
 #[test]
 fn the_accessors_start_with_what_was_loaded() {
     let flags = [(find("maxclients").unwrap(), "7".to_owned())];
     let config = RuntimeConfig::new(load(None, [], flags).unwrap());
-    assert_eq!(config.maxclients(), 7);
+    assert_eq!(config.live.maxclients(), 7);
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn one_wrong_value_changes_nothing() {
     let config = config();
     assert!(set(&config, &["timeout", "10", "hz", "20", "Maxclients", "0"]).is_err());
     assert_eq!(get(&config, "timeout"), "0");
-    assert_eq!(config.timeout_s(), 0);
+    assert_eq!(config.live.timeout_s(), 0);
     assert_eq!(get(&config, "hz"), "10");
 }
 
@@ -175,7 +178,6 @@ fn the_port_is_the_one_that_is_listened_on() {
 
 #[test]
 fn a_new_log_level_is_told_once() {
-    use std::sync::{Arc, Mutex};
     let config = config();
     let told = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&told);

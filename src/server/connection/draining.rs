@@ -24,7 +24,7 @@ impl Connection {
         if self.session.subscriptions.is_empty() {
             return false;
         }
-        let events = self.state.config.keyspace_events().classes();
+        let events = self.state.config.live.keyspace_events().classes();
         row.flags.contains(Flags::MAY_REPLICATE)
             || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
     }

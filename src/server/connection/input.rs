@@ -61,7 +61,7 @@ impl Connection {
             return Ok(());
         }
         let is_trusted = self.session.is_allowed(&self.state.access.users);
-        let limit = self.state.config.query_buffer_limit_bytes();
+        let limit = self.state.config.live.query_buffer_limit_bytes();
         if is_trusted && waiting as u64 <= limit {
             return Ok(());
         }

@@ -162,9 +162,9 @@ impl Connection {
         }
         let client = &self.session.client;
         let (limit, messages) = match self.session.is_listener() {
-            false => (self.state.config.normal_limit(), 0),
+            false => (self.state.config.live.output_limits().normal, 0),
             true => (
-                self.state.config.subscriber_limit(),
+                self.state.config.live.output_limits().subscriber,
                 client.mailbox.waiting().1,
             ),
         };

@@ -34,7 +34,7 @@ impl Connection {
             .statistics
             .record_call(row.id, duration, is_failed);
         let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-        let slower_than_us = self.state.config.slowlog_log_slower_than_us();
+        let slower_than_us = self.state.config.live.slowlog_log_slower_than_us();
         if slower_than_us >= 0
             && duration_us >= slower_than_us
             && let Some(arguments) = arguments
@@ -42,7 +42,7 @@ impl Connection {
             self.state
                 .note_slow(row, duration_us, arguments, &self.session.client);
         }
-        let threshold_ms = self.state.config.latency_monitor_threshold_ms();
+        let threshold_ms = self.state.config.live.latency_monitor_threshold_ms();
         if threshold_ms > 0 {
             self.state.note_latency(row, duration_us, threshold_ms);
         }

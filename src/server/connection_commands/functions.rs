@@ -11,7 +11,7 @@ use crate::server::state::ServerState;
 /// `FUNCTION STATS`.
 pub(super) async fn stats(state: &ServerState) -> Result<Reply, CommandError> {
     let scripts = &state.executor.environment().scripts;
-    let running = scripts.busy(|| state.config.busy_reply_threshold_ms());
+    let running = scripts.busy(|| state.config.live.busy_reply_threshold_ms());
     let script = match running.as_deref() {
         None => Reply::Null,
         Some(run) => describe(run)?,

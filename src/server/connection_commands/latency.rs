@@ -90,7 +90,7 @@ fn graph(event: &[u8], state: &ServerState) -> Result<Reply, CommandError> {
 }
 
 fn doctor(state: &ServerState) -> String {
-    if state.config.latency_monitor_threshold_ms() == 0 {
+    if state.config.live.latency_monitor_threshold_ms() == 0 {
         return "Latency monitoring is disabled. Turn it on with CONFIG SET \
                 latency-monitor-threshold <milliseconds>.\n"
             .to_owned();

@@ -33,7 +33,7 @@ pub(super) fn shutdown(
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
     let scripts = &state.executor.environment().scripts;
-    if let Some(run) = scripts.busy(|| state.config.busy_reply_threshold_ms()) {
+    if let Some(run) = scripts.busy(|| state.config.live.busy_reply_threshold_ms()) {
         if !has("nosave") {
             return Err(scripting::busy(run.caller.is_function()));
         }

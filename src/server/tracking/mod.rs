@@ -114,7 +114,7 @@ impl Tracking {
     }
 
     fn forget_some(&self, table: &mut Table, count_max: usize) {
-        let keys_max = match self.config.tracking_table_max_keys() {
+        let keys_max = match self.config.live.tracking_table_max_keys() {
             0 => usize::MAX,
             max => usize::try_from(max).unwrap_or(usize::MAX),
         };

@@ -77,7 +77,7 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
     lines! { text;
         "connected_clients": clients.len(),
         "cluster_connections": 0,
-        "maxclients": state.config.maxclients(),
+        "maxclients": state.config.live.maxclients(),
         "client_recent_max_input_buffer": input_max.unwrap_or(0),
         "client_recent_max_output_buffer": output_max.unwrap_or(0),
         "blocked_clients": blocked,
@@ -91,7 +91,7 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
 /// Redis's fields. Data is in the store, so all memory is overhead.
 pub(super) fn memory(state: &ServerState, text: &mut String) {
     let libraries = state.executor.environment().scripts.libraries();
-    let maxmemory_bytes = state.config.maxmemory_bytes().load(Ordering::Relaxed);
+    let maxmemory_bytes = state.config.live.maxmemory_bytes().load(Ordering::Relaxed);
     let figures = Figures::of(state);
     let used = figures.used_bytes;
     let total = procfs::total_memory_bytes();
