@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::store::{Growth, StoreError};
 use crate::types::known_keys::KnownKeys;
 use crate::types::tracking::Origin;
-use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
+use crate::types::unit::{AnyUnit, Savepoint, Unit};
 
 /// A command with its arguments: found in the table, and as many as it takes.
 #[derive(Clone)]
@@ -72,6 +72,9 @@ pub enum CallError {
     Store(StoreError),
     /// The transaction cannot hold the command. One that holds less may.
     TooLarge,
+    /// Other servers hold elements of a queue that the command replaces. They return first, and then
+    /// it runs again: see [`with_returns`].
+    MustReturn,
     /// It is a script that needs longer than scripts may take in this unit of work.
     OutOfTime,
 }
@@ -89,8 +92,10 @@ pub async fn call(
     invocation: &Invocation,
     mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
-    unit.signals.set_origin(invocation.origin);
-    with_returns(unit, async || call_once(unit, invocation, mode).await).await
+    with_returns(unit, async || {
+        call_once(AnyUnit::Write(unit), invocation, mode).await
+    })
+    .await
 }
 
 /// Runs what is undone where it meets a queue of which other servers hold elements: these return to
@@ -104,11 +109,10 @@ pub async fn with_returns(
 ) -> Result<Reply, CallError> {
     for _ in 0..RETURNS_MAX {
         let result = run().await;
-        let met = match &result {
-            Err(CallError::TooLarge) => unit.grants.take_met(),
-            _ => None,
-        };
-        let Some(key) = met else {
+        if !matches!(result, Err(CallError::MustReturn)) {
+            return result;
+        }
+        let Some(key) = unit.grants.take_met() else {
             return result;
         };
         let savepoint = unit.savepoint();
@@ -120,12 +124,13 @@ pub async fn with_returns(
     Err(CallError::TooLarge)
 }
 
-/// [`call`] without [`with_returns`]: for a command of several that return and run again together.
+/// Runs a command once, in a transaction or on a snapshot: [`call`] without [`with_returns`], as its
+/// caller returns grants for several commands together or does not write.
 ///
 /// # Errors
 /// See [`CallError`].
 pub async fn call_once(
-    unit: &Unit<'_>,
+    any: AnyUnit<'_>,
     invocation: &Invocation,
     mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
@@ -135,17 +140,20 @@ pub async fn call_once(
         database,
         origin,
     } = invocation;
+    if !mode.is_in_script {
+        any.set_origin(*origin);
+    }
     if !mode.is_part()
         && row.flags.contains(Flags::DENYOOM)
-        && let Some(refusal) = CommandError::of_growth(unit.transaction.growth())
+        && let Some(refusal) = CommandError::of_growth(any.growth())
     {
         return Ok(to_reply(Err(refusal)));
     }
     // A command that only removes may write a little more than it removes, for the moment.
-    let may_outgrow = !mode.is_part() && !row.only_removes();
-    match row.handler {
-        Handler::Write(handler) => {
-            let savepoint = unit.savepoint();
+    let is_bounded = !mode.is_part() && !row.only_removes();
+    match (row.handler, any) {
+        (Handler::Write(handler), AnyUnit::Write(unit)) => {
+            let savepoint = unit.savepoint().bounding_growth(is_bounded);
             let mut context = unit.write_context(*database);
             if origin.lacks_named_keys {
                 context = context.lacking_named_keys();
@@ -160,76 +168,41 @@ pub async fn call_once(
             if mode.is_in_script {
                 context = context.in_script();
             }
-            let mut result = handler(&context, arguments).await;
-            if result.is_ok() && may_outgrow && unit.has_outgrown(&savepoint) {
-                result = Err(CommandError::NoRoomToGrow);
-            }
+            let result = handler(&context, arguments).await;
             let ended = end(unit, savepoint, result).map(|result| reply_of(row, result));
-            note_reads(AnyUnit::Write(unit), invocation);
+            note_reads(any, invocation);
             ended
         }
-        Handler::Read(handler) => {
-            let mut context = unit.read_context(*database);
-            if mode.is_strict {
-                context = context.strict();
-            }
+        (Handler::Read(handler), _) => {
+            let mut context = any.context(*database, mode.is_strict);
             context.is_in_script = mode.is_in_script;
             context.lacks_named_keys = origin.lacks_named_keys;
             let result = handler(&context, arguments).await;
-            note_reads(AnyUnit::Write(unit), invocation);
+            note_reads(any, invocation);
             check(result).map(|result| reply_of(row, result))
         }
-        Handler::Script(handler) => {
-            let any = AnyUnit::Write(unit);
-            let is_counted = may_outgrow && any.growth() == Growth::DiskFull;
-            let is_undone = is_counted || any.script_limit().is_some();
-            let savepoint = is_undone.then(|| unit.savepoint());
-            let result = check(handler(any, *database, arguments).await);
-            if let Some(savepoint) = savepoint {
+        (Handler::Script(handler), _) => {
+            let is_counted = is_bounded && any.growth() == Growth::DiskFull;
+            let savepoint = match any {
+                AnyUnit::Write(unit) if is_counted || any.script_limit().is_some() => {
+                    Some((unit, unit.savepoint().bounding_growth(is_bounded)))
+                }
+                _ => None,
+            };
+            let result = check(handler(any, *database, arguments).await).map(to_reply);
+            match (savepoint, result) {
                 // What a script has written stays where it fails.
-                if result.is_ok() && may_outgrow && unit.has_outgrown(&savepoint) {
-                    unit.rollback(savepoint);
-                    return Ok(to_reply(Err(CommandError::NoRoomToGrow)));
+                (Some((unit, savepoint)), Ok(reply)) => {
+                    end(unit, savepoint, Ok(reply)).map(to_reply)
                 }
-                match &result {
-                    Err(CallError::OutOfTime) => unit.rollback(savepoint),
-                    // The transaction ends with it.
-                    Err(CallError::Store(_)) => {}
-                    _ => unit.release(savepoint),
-                }
+                (Some((unit, savepoint)), Err(error)) => Err(undo(unit, savepoint, error)),
+                (None, result) => result,
             }
-            result.map(to_reply)
         }
-        Handler::Pure(handler) => check(handler(unit.environment(), arguments)).map(to_reply),
-        Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
-    }
-}
-
-/// Runs a command that only reads on a snapshot.
-///
-/// # Errors
-/// `Store`: the snapshot is of no more use.
-pub async fn call_read(
-    unit: &ReadUnit<'_>,
-    invocation: &Invocation,
-    mode: Mode<'_>,
-) -> Result<Reply, CallError> {
-    let arguments = &invocation.arguments;
-    match invocation.row.handler {
-        Handler::Read(handler) => {
-            let mut context = unit.context(invocation.database);
-            context.is_in_script = mode.is_in_script;
-            context.lacks_named_keys = invocation.origin.lacks_named_keys;
-            let result = handler(&context, arguments).await;
-            note_reads(AnyUnit::Read(unit), invocation);
-            check(result).map(|result| reply_of(invocation.row, result))
+        (Handler::Pure(handler), _) => check(handler(any.environment(), arguments)).map(to_reply),
+        (Handler::Write(_) | Handler::Connection(_) | Handler::Container, _) => {
+            Ok(needs_connection())
         }
-        Handler::Script(handler) => {
-            let unit = AnyUnit::Read(unit);
-            check(handler(unit, invocation.database, arguments).await).map(to_reply)
-        }
-        Handler::Pure(handler) => check(handler(unit.environment, arguments)).map(to_reply),
-        Handler::Write(_) | Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
     }
 }
 
@@ -246,8 +219,9 @@ fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
     }
 }
 
-/// Keeps what was done since the savepoint, or undoes it where it failed or where the transaction
-/// has become too large. Failures that are not the store's are the inner error.
+/// Keeps what was done since the savepoint, or undoes it where it failed, where the transaction has
+/// become too large or where it adds more than a full disk takes. Failures that are not the store's are
+/// the inner error.
 ///
 /// # Errors
 /// See [`CallError`].
@@ -257,6 +231,10 @@ pub fn end<T>(
     result: Result<T, CommandError>,
 ) -> Result<Result<T, CommandError>, CallError> {
     match check(result) {
+        Ok(Ok(_)) if unit.has_outgrown(&savepoint) => {
+            unit.rollback(savepoint);
+            Ok(Err(CommandError::NoRoomToGrow))
+        }
         Ok(Ok(_)) if unit.is_too_large() => {
             unit.rollback(savepoint);
             Err(CallError::TooLarge)
@@ -269,13 +247,20 @@ pub fn end<T>(
             unit.release(savepoint);
             Ok(Ok(value))
         }
-        // The transaction ends with it.
-        Err(CallError::Store(error)) => Err(CallError::Store(error)),
-        failed => {
+        Ok(Err(error)) => {
             unit.rollback(savepoint);
-            failed
+            Ok(Err(error))
         }
+        Err(error) => Err(undo(unit, savepoint, error)),
     }
+}
+
+/// Undoes what was done since the savepoint, unless the transaction ends with the error.
+pub fn undo(unit: &Unit<'_>, savepoint: Savepoint, error: CallError) -> CallError {
+    if !matches!(error, CallError::Store(_)) {
+        unit.rollback(savepoint);
+    }
+    error
 }
 
 /// Tells failures of the store, which end the transaction, from those of the command.
@@ -284,10 +269,9 @@ pub fn end<T>(
 /// See [`CallError`].
 pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandError>, CallError> {
     match result {
-        // A write was refused, which a later read was told; or grants have to return first.
-        Err(CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding) => {
-            Err(CallError::TooLarge)
-        }
+        // A write was refused, which a later read was told.
+        Err(CommandError::Store(StoreError::TooLarge)) => Err(CallError::TooLarge),
+        Err(CommandError::GrantsOutstanding) => Err(CallError::MustReturn),
         Err(CommandError::ScriptOutOfTime) => Err(CallError::OutOfTime),
         Err(CommandError::Store(error)) if !error.is_about_rows() => Err(CallError::Store(error)),
         Err(error) => {
@@ -321,4 +305,21 @@ pub fn to_reply(result: Result<Reply, CommandError>) -> Reply {
 
 fn needs_connection() -> Reply {
     Reply::Error("ERR command needs a connection of its own".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_to_run_again_is_told_from_the_others() {
+        let of = |error: CommandError| check::<()>(Err(error));
+        let too_large = of(StoreError::TooLarge.into());
+        assert!(matches!(too_large, Err(CallError::TooLarge)));
+        let outstanding = of(CommandError::GrantsOutstanding);
+        assert!(matches!(outstanding, Err(CallError::MustReturn)));
+        let late = of(CommandError::ScriptOutOfTime);
+        assert!(matches!(late, Err(CallError::OutOfTime)));
+        assert!(matches!(of(CommandError::Syntax), Ok(Err(_))));
+    }
 }

@@ -40,7 +40,7 @@ command touches where it does not say otherwise.
 ";
 
 /// The page.
-pub fn page() -> String {
+fn page() -> String {
     let mut text = BEGINNING.to_owned();
     for (group, heading) in GROUPS {
         // The row of a container says nothing that its subcommands' rows do not say better.

@@ -13,7 +13,8 @@ pub mod categories;
 mod chunks;
 pub mod command;
 pub mod connection;
-pub mod document;
+#[cfg(test)]
+mod document;
 pub mod flags;
 pub mod geo;
 pub mod grammar;
@@ -47,7 +48,7 @@ pub mod transactions;
 pub mod waits;
 
 pub use access::Access;
-pub use call::{CallError, Invocation, Mode, call, call_read};
+pub use call::{CallError, Invocation, Mode, call};
 pub use locks::KeyLocks;
 pub use plan::Plan;
 pub use resolve::{Refusal, resolve};

@@ -17,6 +17,7 @@ use crate::reply::Reply;
 use crate::stopwatch::BusyLimit;
 use crate::store::{Store, StoreError};
 use crate::types::prefetch::{Prefetch, PrefetchPlan};
+use crate::types::unit::AnyUnit;
 use crate::types::{Environment, ReadUnit};
 
 use super::call::{Call, Submission, SubmissionResult, Work};
@@ -238,8 +239,8 @@ impl ReadLane {
                 }
                 let result = match &call.work {
                     Work::Command(invocation) => {
-                        unit.set_origin(invocation.origin);
-                        call::call_read(&unit, invocation, call::Mode::default()).await
+                        let unit = AnyUnit::Read(&unit);
+                        call::call_once(unit, invocation, call::Mode::default()).await
                     }
                     Work::ReadJob { database, run } => {
                         let result = run(&unit.context(*database)).await;
@@ -249,7 +250,10 @@ impl ReadLane {
                 };
                 let reply = match result {
                     Ok(reply) => reply,
-                    Err(CallError::TooLarge) => Reply::Error(CommandError::TooLarge.to_line()),
+                    // Commands that read replace no queue.
+                    Err(CallError::TooLarge | CallError::MustReturn) => {
+                        Reply::Error(CommandError::TooLarge.to_line())
+                    }
                     Err(CallError::OutOfTime) => {
                         served.late = call.work.script();
                         break;

@@ -59,11 +59,6 @@ impl<'t> ReadUnit<'t> {
         self.script_limit.set(limit);
     }
 
-    /// The next command runs on behalf of this client.
-    pub fn set_origin(&self, origin: Origin) {
-        self.origin.set(origin);
-    }
-
     /// What clients who track keys have read.
     pub fn take_reads(&self) -> Vec<Change> {
         self.reads.take()
@@ -145,10 +140,24 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
+    /// The next command runs on behalf of this client.
+    pub fn set_origin(self, origin: Origin) {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.set_origin(origin),
+            AnyUnit::Read(unit) => unit.origin.set(origin),
+        }
+    }
+
     /// The view of a client of `database`. In a transaction its reads may conflict.
     pub fn read_context(self, database: u32) -> ReadContext<'c> {
+        self.context(database, true)
+    }
+
+    /// The same, where reads in a transaction take part in conflict detection only if they are strict.
+    pub fn context(self, database: u32, is_strict: bool) -> ReadContext<'c> {
         match self {
-            AnyUnit::Write(unit) => unit.read_context(database).strict(),
+            AnyUnit::Write(unit) if is_strict => unit.read_context(database).strict(),
+            AnyUnit::Write(unit) => unit.read_context(database),
             AnyUnit::Read(unit) => unit.context(database),
         }
     }
@@ -174,6 +183,17 @@ pub struct Savepoint {
     grants: GrantsSavepoint,
     rank_changes: RankChangesSavepoint,
     grown_bytes: i64,
+    bounds_growth: bool,
+}
+
+impl Savepoint {
+    /// What follows may add only what a full disk takes, where this is so ([`Unit::has_outgrown`]).
+    pub fn bounding_growth(self, bounds_growth: bool) -> Self {
+        Self {
+            bounds_growth,
+            ..self
+        }
+    }
 }
 
 impl<'t> Unit<'t> {
@@ -225,6 +245,7 @@ impl<'t> Unit<'t> {
             grants: self.grants.savepoint(),
             rank_changes: self.read.namespaces.rank_changes.savepoint(),
             grown_bytes: self.transaction.grown_bytes(),
+            bounds_growth: false,
         }
     }
 
@@ -254,9 +275,9 @@ impl<'t> Unit<'t> {
     }
 
     /// Whether what was done since the savepoint is more than a full disk takes: it adds data, and not as
-    /// little as a consumer notes of what it takes.
+    /// little as a consumer notes of what it takes. False where the savepoint does not bound growth.
     pub fn has_outgrown(&self, savepoint: &Savepoint) -> bool {
-        if self.transaction.growth() != Growth::DiskFull {
+        if !savepoint.bounds_growth || self.transaction.growth() != Growth::DiskFull {
             return false;
         }
         let all = self.transaction.grown_bytes();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer};
-use crate::commands::call::{CallError, Invocation, Mode, call_once, call_read};
+use crate::commands::call::{CallError, Invocation, Mode, call_once};
 use crate::commands::flags::Flags;
 use crate::commands::resolve::resolve;
 use crate::commands::row::{ConnectionCommand, Handler, Row};
@@ -43,8 +43,8 @@ pub(super) struct Calls<'c> {
 enum CallStop {
     /// It takes longer than a transaction of the store may last.
     Late,
-    /// The store has failed, or the transaction cannot hold it.
-    Store(StoreError),
+    /// The store has failed, or the transaction cannot hold it as it is.
+    Failed(CommandError),
 }
 
 impl Commands for Calls<'_> {
@@ -61,7 +61,7 @@ impl Commands for Calls<'_> {
         match reply {
             Ok(reply) => Some(reply),
             Err(error) => {
-                self.stop = Some(CallStop::Store(error));
+                self.stop = Some(CallStop::Failed(error));
                 None
             }
         }
@@ -101,9 +101,9 @@ impl<'c> Calls<'c> {
     ///
     /// # Errors
     /// The store's, or that the transaction cannot hold it.
-    pub(super) fn end(mut self, end: End) -> Result<End, StoreError> {
+    pub(super) fn end(mut self, end: End) -> Result<End, CommandError> {
         let end = match self.stop.take() {
-            Some(CallStop::Store(error)) => return Err(error),
+            Some(CallStop::Failed(error)) => return Err(error),
             Some(CallStop::Late) => End::Late,
             None => end,
         };
@@ -123,7 +123,7 @@ impl<'c> Calls<'c> {
     ///
     /// # Errors
     /// The store's, or that the transaction cannot hold it: the script ends.
-    async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
+    async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, CommandError> {
         let started = Instant::now();
         let mut invocation = match Invocation::resolve(self.database, arguments) {
             Ok(invocation) => invocation,
@@ -207,7 +207,7 @@ impl<'c> Calls<'c> {
             && !self.run.has_written()
     }
 
-    async fn run_checked(&mut self, invocation: &Invocation) -> Result<Reply, StoreError> {
+    async fn run_checked(&mut self, invocation: &Invocation) -> Result<Reply, CommandError> {
         if let Some(reason) = refusal_in_script(invocation.row, &invocation.arguments) {
             return Ok(Reply::Error(reason));
         }
@@ -280,21 +280,19 @@ impl<'c> Calls<'c> {
         }
     }
 
-    async fn run_row(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
+    async fn run_row(&self, invocation: &Invocation) -> Result<Reply, CommandError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
             is_in_script: true,
             ..Mode::default()
         };
-        let result = match self.unit {
-            // Queues that other servers hold elements of come back for the whole script.
-            AnyUnit::Write(unit) => call_once(unit, invocation, mode).await,
-            AnyUnit::Read(unit) => call_read(unit, invocation, mode).await,
-        };
+        // Queues that other servers hold elements of come back for the whole script.
+        let result = call_once(self.unit, invocation, mode).await;
         result.map_err(|error| match error {
-            CallError::Store(error) => error,
+            CallError::Store(error) => error.into(),
+            CallError::MustReturn => CommandError::GrantsOutstanding,
             // No script calls another.
-            CallError::TooLarge | CallError::OutOfTime => StoreError::TooLarge,
+            CallError::TooLarge | CallError::OutOfTime => StoreError::TooLarge.into(),
         })
     }
 

@@ -31,7 +31,8 @@ pub(super) struct Call<'c> {
 ///
 /// # Errors
 /// What ends the script without a trace: the store's errors, more than the transaction holds
-/// (`StoreError::TooLarge`), too long a run (`ScriptOutOfTime`, where the unit limits scripts).
+/// (`StoreError::TooLarge`), queues whose grants return first (`GrantsOutstanding`), too long a run
+/// (`ScriptOutOfTime`, where the unit limits scripts).
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
     let flags = call.program.flags();
     if unit.growth() == Growth::AtBound && flags.need_room() {
@@ -52,9 +53,11 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
     }
     let end = match ended {
         Ok(end) => end,
-        Err(CommandError::Store(StoreError::TooLarge)) => {
+        Err(
+            error @ (CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding),
+        ) => {
             writable.rollback(savepoint);
-            return Err(StoreError::TooLarge.into());
+            return Err(error);
         }
         // The transaction ends with it.
         Err(error) => return Err(error),
@@ -112,5 +115,5 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
     let end = machine.run(program, keys, arguments, guard.run(), &mut calls);
     let end = end.await;
     machines::give_back(machine);
-    calls.end(end).map_err(CommandError::Store)
+    calls.end(end)
 }

@@ -23,6 +23,7 @@ use crate::scripting::ScriptFlags;
 use crate::store::{Growth, StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
 use crate::types::tracking::Origin;
+use crate::types::unit::AnyUnit;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -243,7 +244,8 @@ impl Batch<'_> {
         match call::check(pins(&context, &invocation.arguments).await) {
             Ok(Ok(Some(arguments))) => waiter.pin(arguments),
             // Its run has just read the same rows.
-            Ok(Ok(None) | Err(_)) | Err(CallError::TooLarge | CallError::OutOfTime) => {}
+            Ok(Ok(None) | Err(_))
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {}
             Err(CallError::Store(error)) => {
                 let started = attempt.command_began;
                 return Err(self.store_failed(id, error, attempt, started));
@@ -312,7 +314,7 @@ impl Batch<'_> {
         };
         match result {
             Ok(reply) => Ok(Ran::Reply(reply)),
-            Err(CallError::TooLarge) => Ok(Ran::NoRoom),
+            Err(CallError::TooLarge | CallError::MustReturn) => Ok(Ran::NoRoom),
             Err(CallError::OutOfTime) => {
                 self.late = call.work.script();
                 Ok(Ran::OutOfTime)
@@ -403,24 +405,18 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
         return Ok(call::to_reply(Err(refusal)));
     }
     unit.transaction.conflict_on_own_rows();
-    let savepoint = unit.savepoint();
-    let mut result = exec_all(unit, &bundle.invocations).await;
-    let may_outgrow = |one: &Invocation| one.row.only_removes();
-    if let Ok(Ok(_)) = result
-        && !bundle.invocations.iter().all(may_outgrow)
-        && unit.has_outgrown(&savepoint)
-    {
-        let line = CommandError::NoRoomToGrow.to_line();
-        result = Ok(Err(CommandError::abort_of_exec(&line)));
-    }
-    match result {
-        Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),
-        Err(CallError::Store(error)) => Err(CallError::Store(error)),
-        Err(other) => {
-            unit.rollback(savepoint);
-            Err(other)
-        }
-    }
+    let only_removes = |one: &Invocation| one.row.only_removes();
+    let is_bounded = !bundle.invocations.iter().all(only_removes);
+    let savepoint = unit.savepoint().bounding_growth(is_bounded);
+    let result = match exec_all(unit, &bundle.invocations).await {
+        Ok(result) => call::end(unit, savepoint, result)?,
+        Err(error) => return Err(call::undo(unit, savepoint, error)),
+    };
+    let result = result.map_err(|error| match error {
+        CommandError::NoRoomToGrow => CommandError::abort_of_exec(&error.to_line()),
+        error => error,
+    });
+    Ok(call::to_reply(result))
 }
 
 /// The error of an EXEC whose commands add data, where the store does not take more.
@@ -464,8 +460,7 @@ async fn exec_all(
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;
     for invocation in invocations {
-        unit.signals.set_origin(invocation.origin);
-        let reply = call::call_once(unit, invocation, mode).await?;
+        let reply = call::call_once(AnyUnit::Write(unit), invocation, mode).await?;
         reply_bytes = reply_bytes.saturating_add(reply.size_hint());
         replies.push(reply);
         if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {

@@ -60,7 +60,8 @@ impl Batch<'_> {
                 state.replies = replies.into();
                 Ok(state.replies.pop_front())
             }
-            Ok(Err(_)) | Err(CallError::TooLarge | CallError::OutOfTime) => {
+            Ok(Err(_))
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
                 state.alone = found.arguments.len() - 1;
                 Ok(None)
             }

@@ -209,7 +209,8 @@ impl Batch<'_> {
         let found = context.find_any(&key.key).await;
         match call::check(found.map_err(CommandError::from)) {
             Ok(Ok(found)) => Ok(found.map(|found| found.meta.value_type)),
-            Ok(Err(_)) | Err(CallError::TooLarge | CallError::OutOfTime) => Ok(None),
+            Ok(Err(_))
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => Ok(None),
             Err(CallError::Store(error)) => {
                 // No particular waiter.
                 let id = CommandId::Waiter(u64::MAX);
@@ -350,7 +351,9 @@ impl Batch<'_> {
                 waiter.note_run(started.elapsed());
                 match called {
                     Ok(reply) => Ok(reply),
-                    Err(CallError::TooLarge | CallError::OutOfTime) => Err(CommandError::TooLarge),
+                    Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+                        Err(CommandError::TooLarge)
+                    }
                     Err(CallError::Store(error)) => {
                         return Err(self.store_failed(id, error, attempt, started));
                     }
