@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
+
 /// Memory of this machine if the system does not tell.
 const UNKNOWN_MEMORY_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 /// Clock ticks in a second, as Linux reports them to programs.
@@ -36,13 +38,9 @@ pub(super) fn open_files() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64)
 }
 
-/// How many files this process may have open; `None` is no limit, or not known.
+/// How many files this process may have open; `None` is no limit.
 pub(super) fn open_files_max() -> Option<u64> {
-    let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    getrlimit(Resource::Nofile).current
 }
 
 /// The memory of this machine, in bytes.
