@@ -84,22 +84,6 @@ fn matches_within(pattern: &[u8], text: &[u8], case: Case, steps: usize) -> Opti
     Some(pattern_at == pattern.len())
 }
 
-/// The bytes with which every text that matches `pattern` (case-sensitively) begins: where a
-/// scan of ordered keys may start and stop.
-pub fn literal_prefix(pattern: &[u8]) -> Vec<u8> {
-    let mut prefix = Vec::new();
-    let mut rest = pattern;
-    loop {
-        rest = match rest {
-            [] | [b'*' | b'?' | b'[', ..] => return prefix,
-            [b'\\', literal, after @ ..] | [literal, after @ ..] => {
-                prefix.push(*literal);
-                after
-            }
-        };
-    }
-}
-
 /// Position of the first byte from `at` on that is not a `*`.
 fn skip_stars(pattern: &[u8], at: usize) -> usize {
     let stars = pattern
@@ -360,13 +344,5 @@ mod tests {
                 proptest::prop_assert_eq!(simple, Some(compiled));
             }
         }
-    }
-
-    #[test]
-    fn literal_prefix_stops_at_the_first_special_byte() {
-        assert_eq!(literal_prefix(b"user:*"), b"user:");
-        assert_eq!(literal_prefix(b"a\\*b?c"), b"a*b");
-        assert_eq!(literal_prefix(b"[ab]"), b"");
-        assert_eq!(literal_prefix(b"end\\"), b"end\\");
     }
 }

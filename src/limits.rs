@@ -283,8 +283,6 @@ pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
 /// bytes are doubled, and other things stand beside it.
 pub const FDB_KEY_NAME_BYTES_MAX: usize = 48 * 1024;
 const _: () = assert!(2 * FDB_KEY_NAME_BYTES_MAX + 1_000 <= FDB_VALUE_BYTES_MAX);
-/// Bytes of one key on FoundationDB.
-pub const FDB_KEY_BYTES_MAX: usize = 10_000;
 /// Time that a FoundationDB transaction may take altogether, its commit included. Above the
 /// 5 seconds for which a transaction can read, and enough for a cluster's recovery.
 pub const FDB_TRANSACTION_TIMEOUT_MS: i32 = 10_000;

@@ -81,7 +81,8 @@ impl Definition {
     }
 
     /// Whether clients may authenticate as this user.
-    pub fn is_on(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_on(&self) -> bool {
         self.is_on
     }
 

@@ -172,7 +172,8 @@ impl Backups {
     }
 
     /// Their folder.
-    pub fn folder(&self) -> &Path {
+    #[cfg(test)]
+    pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 

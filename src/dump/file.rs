@@ -150,11 +150,6 @@ impl<R: Read> RdbReader<R> {
         }
     }
 
-    /// The version that the file names.
-    pub fn version(&self) -> u16 {
-        self.version
-    }
-
     /// What the file says that it is in an append-only file. It says so before its first key.
     pub fn aof_role(&self) -> AofRole {
         self.aof_role

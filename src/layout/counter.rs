@@ -28,9 +28,6 @@ pub fn decode_counter(value: Option<&Bytes>) -> Result<i64, DecodeError> {
 const LENGTH_BITS: u32 = 40;
 const LENGTH_MASK: i64 = (1 << LENGTH_BITS) - 1;
 
-/// The most elements that a key can hold.
-pub const LENGTH_MAX: i64 = LENGTH_MASK;
-
 /// The stored form of a key's length (the low 40 bits) and of a number that every change of the
 /// key changes (the high 24), by which WATCH recognises one. A new key begins with any number.
 pub fn encode_length(length: i64, changes: u64) -> [u8; 8] {

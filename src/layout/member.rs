@@ -179,11 +179,6 @@ impl Layout {
         self.hashed_key(data, Section::Members, member)
     }
 
-    /// The member index from a hash onwards: the range that ZSCAN reads.
-    pub fn members_from(&self, data: Id, hash: u64) -> KeyRange {
-        self.hashed_from(data, Section::Members, hash)
-    }
-
     /// Reads a key of the member index: the hash, and the member unless it is long. (A long
     /// member's full bytes are the value in the score index, where its [`LongPlace`] leads.)
     ///

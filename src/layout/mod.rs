@@ -36,9 +36,7 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use counter::{
-    LENGTH_MAX, decode_counter, decode_length, encode_counter, encode_length, length_delta,
-};
+pub use counter::{decode_counter, decode_length, encode_counter, encode_length, length_delta};
 pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow};
 pub use id::{Id, decode_id, encode_id};

@@ -17,6 +17,7 @@ pub struct Position(pub Vec<i64>);
 
 impl Position {
     /// The place of one pushed element.
+    #[cfg(any(test, feature = "testing"))]
     pub fn pushed(index: i64, random: i64, sequence: i64) -> Self {
         Position(vec![index, random, sequence])
     }

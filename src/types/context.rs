@@ -19,7 +19,6 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 
 use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
-use super::key::ClientKey;
 use super::known_keys::KnownKeys;
 use super::latest_known::{Known, LatestKnown};
 use super::located::LocatedKeys;
@@ -479,14 +478,6 @@ impl<'t> WriteContext<'t> {
     pub fn knowing(mut self, known_keys: KnownKeys<'t>) -> Self {
         self.read.known_keys = known_keys;
         self
-    }
-
-    /// Tells WATCH, after the commit, that a key of the client's database has changed.
-    pub fn touch(&self, key: &Bytes) {
-        self.signals.touch(ClientKey {
-            database: self.database,
-            key: key.clone(),
-        });
     }
 
     /// Publishes a message when the commit is done, and answers how many clients of this server

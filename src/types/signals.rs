@@ -70,22 +70,6 @@ pub trait Subscribers: Send + Sync {
     fn is_empty(&self) -> bool;
 }
 
-/// Nobody listens.
-#[derive(Debug, Default)]
-pub struct NoSubscribers;
-
-impl Subscribers for NoSubscribers {
-    fn count(&self, _kind: ChannelKind, _channel: &[u8]) -> usize {
-        0
-    }
-
-    fn deliver(&self, _message: &Message) {}
-
-    fn is_empty(&self) -> bool {
-        true
-    }
-}
-
 /// Which keys this server's clients watch.
 pub trait WatchedKeys: Send + Sync {
     /// Those of a database.

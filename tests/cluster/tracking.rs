@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quoin::executor::Call;
 use quoin::reply::Reply;
-use quoin::types::signals::NoSubscribers;
+use quoin::types::signals::{ChannelKind, Message, Subscribers};
 use quoin::types::tracking::{Change, Origin, Trackers};
 
 use crate::bench::{Bench, PATIENCE, Server, invocation};
@@ -78,6 +78,21 @@ impl Trackers for Tracker {
                 _ => {}
             }
         }
+    }
+}
+
+/// Nobody listens.
+struct NoSubscribers;
+
+impl Subscribers for NoSubscribers {
+    fn count(&self, _kind: ChannelKind, _channel: &[u8]) -> usize {
+        0
+    }
+
+    fn deliver(&self, _message: &Message) {}
+
+    fn is_empty(&self) -> bool {
+        true
     }
 }
 

@@ -105,7 +105,6 @@ impl EmbeddedStore {
         let store = Self {
             syncer: None,
             journal,
-            fsync: options.fsync,
             rows,
             environment,
             shared,

@@ -12,7 +12,6 @@ use super::identity::OpenFiles;
 use super::journal::Journal;
 use super::lock::FolderLock;
 use super::marker::StoreId;
-use super::options::FsyncPolicy;
 use super::shared::Shared;
 use super::sync::{SyncRequest, Syncer};
 use super::table::Rows;
@@ -23,7 +22,6 @@ pub struct EmbeddedStore {
     // folder unlocked.
     pub(super) syncer: Option<Syncer>,
     pub(super) journal: Arc<Journal>,
-    pub(super) fsync: FsyncPolicy,
     pub(super) rows: Rows,
     pub(super) environment: Env<WithoutTls>,
     pub(super) shared: Arc<Shared>,
@@ -102,12 +100,8 @@ impl EmbeddedStore {
     }
 
     /// Longest key that the store takes, in bytes.
-    pub fn key_bytes_max(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn key_bytes_max(&self) -> usize {
         self.environment.max_key_size()
-    }
-
-    /// When commits are synced.
-    pub fn fsync(&self) -> FsyncPolicy {
-        self.fsync
     }
 }

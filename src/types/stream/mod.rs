@@ -98,15 +98,6 @@ pub struct EntryPages<'c, 't> {
 }
 
 impl EntryPages<'_, '_> {
-    /// The same entries without taking part in conflict detection; the caller adds the conflicts
-    /// that it needs.
-    pub fn with_snapshot_reads(self) -> Self {
-        Self {
-            pages: self.pages.with_snapshot_reads(),
-            ..self
-        }
-    }
-
     /// The next entries, of about [`RANGE_PAGE_BYTES`]; `None` after the last. A page is never empty.
     ///
     /// # Errors
