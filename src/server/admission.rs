@@ -53,7 +53,15 @@ impl Admission {
 
     /// Makes a client of a connection, or refuses it with the reason. `None` if the connection is to
     /// be closed at once.
-    pub(super) fn admit(&self, socket: Socket, address: Endpoint) -> Option<Admitted> {
+    pub(super) fn admit(&mut self, socket: Socket, address: Endpoint) -> Option<Admitted> {
+        if !self.has_spare() {
+            // This connection has the last descriptor. As a client it would keep it, and nobody after
+            // it could be told anything.
+            self.say(&socket, TOO_MANY);
+            drop(socket);
+            self.spare = open_spare();
+            return None;
+        }
         let state = &self.state;
         // A client of TLS is told once it can read it.
         if !self.speaks_tls && exposure::is_denied(&state.config, &state.access.users, &address) {
@@ -107,11 +115,20 @@ impl Admission {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
+    /// Whether there is a spare descriptor. Another thread may have got it when it was last closed.
+    fn has_spare(&mut self) -> bool {
+        if self.spare.is_none() {
+            self.spare = open_spare();
+        }
+        self.spare.is_some()
+    }
+
     /// Accepts a connection with the spare descriptor, to say that there are too many. Whether that
     /// succeeded.
     fn refuse_next(&mut self, listener: &Listener) -> bool {
-        let had_spare = self.spare.take().is_some();
-        let accepted = match had_spare {
+        let has_spare = self.has_spare();
+        self.spare = None;
+        let accepted = match has_spare {
             true => listener.accept().now_or_never(),
             false => None,
         };
