@@ -50,7 +50,7 @@ pub(super) async fn serve(
         () = supervisor::keep_informed() => {}
         _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
-        () = state.shutdown.begun() => tracing::info!("SHUTDOWN: shutting down"),
+        () = state.shutdown.asked() => tracing::info!("SHUTDOWN: shutting down"),
     }
     supervisor::note_stopping();
     let limit = Duration::from_secs(state.config.live.shutdown_timeout_s().into());
@@ -106,7 +106,10 @@ impl Drop for Note {
 
 /// When the scripts that run now have ended.
 async fn end_of(scripts: &Scripts) {
-    let awaited = scripts.under_way();
+    let mut awaited = scripts.under_way();
+    // One that is being handed to a lane is under way at the second look.
+    tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
+    awaited.extend(scripts.under_way());
     let is_awaited = |run: &Arc<Run>| awaited.iter().any(|one| Arc::ptr_eq(one, run));
     while scripts.under_way().iter().any(is_awaited) {
         tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;

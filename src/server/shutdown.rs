@@ -4,30 +4,58 @@ use tokio::sync::watch;
 
 /// Whether the server shall stop. Once it shall, that stays so.
 #[derive(Debug, Default)]
-pub(super) struct Shutdown(watch::Sender<bool>);
+pub(super) struct Shutdown(watch::Sender<Stage>);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    #[default]
+    Serving,
+    /// It shall stop when the scripts that run have ended. Clients are served meanwhile.
+    Asked,
+    /// It stops.
+    Begun,
+}
 
 impl Shutdown {
+    /// Asks the server to stop when the scripts that run have ended.
+    pub(super) fn ask(&self) {
+        self.reach(Stage::Asked);
+    }
+
+    /// Waits for [`Self::ask`] or [`Self::begin`].
+    pub(super) async fn asked(&self) {
+        self.reached(Stage::Asked).await;
+    }
+
     /// Asks the server to stop: it takes no new connections, and each connection ends after its
     /// current command.
     pub(super) fn begin(&self) {
-        self.0.send_replace(true);
+        self.reach(Stage::Begun);
     }
 
     /// Whether [`Self::begin`] was called.
     pub(super) fn has_begun(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() == Stage::Begun
     }
 
     /// Waits for [`Self::begin`].
     pub(super) async fn begun(&self) {
+        self.reached(Stage::Begun).await;
+    }
+
+    fn reach(&self, stage: Stage) {
+        self.0.send_if_modified(|now| {
+            let is_later = stage > *now;
+            *now = stage.max(*now);
+            is_later
+        });
+    }
+
+    async fn reached(&self, stage: Stage) {
         // The value that is returned holds a lock and must not live on. There is no error: the
         // sender lives as long as this.
-        let _ = self
-            .0
-            .subscribe()
-            .wait_for(|is_set| *is_set)
-            .await
-            .map(|_| ());
+        let mut stages = self.0.subscribe();
+        let _ = stages.wait_for(|now| *now >= stage).await.map(|_| ());
     }
 }
 
@@ -45,5 +73,17 @@ mod tests {
         });
         assert!(shutdown.has_begun());
         shutdown.begun().await;
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_asked_to_stop_does_not_stop_yet() {
+        let shutdown = Shutdown::default();
+        shutdown.ask();
+        shutdown.asked().await;
+        assert!(!shutdown.has_begun());
+        shutdown.begin();
+        shutdown.ask();
+        assert!(shutdown.has_begun());
+        shutdown.asked().await;
     }
 }

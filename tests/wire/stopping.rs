@@ -258,6 +258,34 @@ fn a_signal_waits_for_scripts_while_clients_are_served() {
 }
 
 #[test]
+fn shutdown_waits_for_scripts_while_clients_are_served() {
+    for ending in ["SCRIPT KILL", "SHUTDOWN NOSAVE"] {
+        // It is never busy until it has been asked to stop.
+        let flags = ["--shutdown-timeout", "600", "--busy-reply-threshold", "0"];
+        let mut server = Server::start_with(&flags);
+        let mut running = server.connect();
+        // It has left the thread that serves clients when it says so.
+        let script = "for number = 1, 3e7 do end redis.log(redis.LOG_WARNING, 'still here') while true do end";
+        running.send(request(&["EVAL", script, "0"]));
+        wait_until("the script runs", || server.log().contains("still here"));
+        let mut probe = server.connect();
+        probe.send("SHUTDOWN\r\n");
+        assert_eq!(probe.rest(), "");
+        let mut late = server.connect();
+        assert_eq!(late.run("CONFIG SET busy-reply-threshold 1"), "+OK\r\n");
+        wait_until("the server is busy", || {
+            late.run("PING").starts_with("-BUSY")
+        });
+        assert!(server.ending().is_none());
+        late.send(format!("{ending}\r\n"));
+        if ending == "SCRIPT KILL" {
+            assert_eq!(late.reply(), "+OK\r\n");
+        }
+        assert!(server.wait().success(), "{}", server.log());
+    }
+}
+
+#[test]
 fn a_script_that_outlives_the_time_of_a_shutdown_is_ended() {
     for script in [WRITES_AND_SPINS, SPINS_IN_C] {
         let spinning = Spinning::start(script, &["--shutdown-timeout", "1"]);

@@ -12,7 +12,8 @@ use crate::server::state::ServerState;
 
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Everything that was acknowledged is in the
 /// store already, so the options make no difference, except that as in Redis only NOSAVE stops a server that
-/// a script keeps busy: it ends the script. A shutdown cannot be aborted: the connections close at once.
+/// a script keeps busy: it ends the script. Scripts that run for a shorter time may end, and clients are
+/// served until they do. A shutdown cannot be aborted.
 pub(super) fn shutdown(
     arguments: &[Bytes],
     session: &mut Session,
@@ -38,9 +39,10 @@ pub(super) fn shutdown(
             return Err(scripting::busy(run.caller.is_function()));
         }
         scripts.end_all();
+        state.shutdown.begin();
     }
     log_change(arguments, session);
-    state.shutdown.begin();
+    state.shutdown.ask();
     session.is_closing = true;
     Ok(Reply::Silence)
 }
