@@ -185,11 +185,11 @@ fn journal(inspection: &Inspection) -> Line {
     let text = match last {
         None => format!("empty, {}", size(bytes)),
         Some(last) => format!(
-            "{} up to number {last}, {} in {} files; what the data file \
-             lacks of them is applied when the store is opened",
+            "{} up to number {last}, {} in {}; what the data file lacks of them is applied when the \
+             store is opened",
             counted(records, "whole record", "whole records"),
             size(bytes),
-            inspection.journal.len()
+            counted(inspection.journal.len() as u64, "file", "files")
         ),
     };
     Line::ok("journal", text)

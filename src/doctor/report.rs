@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::size::counted;
+
 /// Things that are wrong which it names; the others are only counted.
 const EXAMPLES_MAX: usize = 3;
 /// Bytes of a name that it shows.
@@ -99,8 +101,8 @@ impl Finding {
         self.found == 0
     }
 
-    fn describe(&self, what: &str) -> String {
-        let mut text = format!("{} {what}", self.found);
+    fn describe(&self, [one, many]: [&str; 2]) -> String {
+        let mut text = counted(self.found, one, many);
         if !self.examples.is_empty() {
             let more = if self.found as usize > self.examples.len() {
                 ", …"
@@ -133,12 +135,13 @@ impl Outcome {
         }
     }
 
-    /// Adds what is wrong, unless nothing is; what was all repaired is not wrong any more.
+    /// Adds what is wrong, unless nothing is; what was all repaired is not wrong any more. `what` comes
+    /// after the number: after 1, and after another.
     pub(super) fn finding(
         &mut self,
         level: Level,
         finding: &Finding,
-        what: &str,
+        what: [&str; 2],
         advice: &str,
     ) -> &mut Self {
         if finding.is_empty() {
@@ -189,8 +192,18 @@ mod tests {
             finding.add(|| format!("k{number}"));
         }
         let mut outcome = Outcome::new("9 keys");
-        outcome.finding(Level::Fail, &finding, "are wrong", "call somebody");
-        outcome.finding(Level::Fail, &Finding::default(), "are worse", "run");
+        outcome.finding(
+            Level::Fail,
+            &finding,
+            ["is wrong", "are wrong"],
+            "call somebody",
+        );
+        outcome.finding(
+            Level::Fail,
+            &Finding::default(),
+            ["is worse", "are worse"],
+            "run",
+        );
         let line = outcome.line("keys");
         assert_eq!(line.level, Level::Fail);
         assert_eq!(
@@ -205,7 +218,12 @@ mod tests {
         finding.add(|| "a".to_owned());
         finding.count_repaired();
         let mut outcome = Outcome::new("1 key");
-        outcome.finding(Level::Fail, &finding, "is wrong", "call somebody");
+        outcome.finding(
+            Level::Fail,
+            &finding,
+            ["is wrong", "are wrong"],
+            "call somebody",
+        );
         let line = outcome.line("keys");
         assert_eq!(line.level, Level::Ok);
         assert_eq!(line.text, "1 key; 1 is wrong (a): repaired");

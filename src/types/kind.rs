@@ -273,8 +273,8 @@ pub type RecountFn = for<'c> fn(Entries<'c>, &'c dyn Transaction) -> Answer<'c, 
 /// What may be wrong with entries.
 #[derive(Debug)]
 pub struct EntryFault {
-    /// In words, after a number of them.
-    pub text: &'static str,
+    /// In words, after the number of them: after 1, and after another.
+    pub text: [&'static str; 2],
     /// What to do about it.
     pub advice: &'static str,
     /// Whether such entries can be removed. A check that counts again may write them again at once.

@@ -57,8 +57,8 @@ impl KeyCheck for Counters {
             outcome.note(
                 Level::Ok,
                 format!(
-                    "{} keys are too large to be counted at one moment, and were not",
-                    self.uncounted
+                    "{} too large to be counted at one moment, and not counted",
+                    counted(self.uncounted, "key is", "keys are")
                 ),
             );
         }
@@ -67,38 +67,38 @@ impl KeyCheck for Counters {
             .finding(
                 Level::Fail,
                 &self.lengths,
-                "keys whose length is not the number of their elements or bytes",
+                ["key whose length is not the number of its elements or bytes", "keys whose length is not the number of their elements or bytes"],
                 recount,
             )
             .finding(
                 Level::Fail,
                 &self.task_counters,
-                "task queues that count their leased, delayed or dead tasks wrong",
+                ["task queue that counts its leased, delayed or dead tasks wrong", "task queues that count their leased, delayed or dead tasks wrong"],
                 recount,
             )
             .finding(
                 Level::Fail,
                 &self.indexes,
-                "sorted sets or task queues with entries that one index has and another has not",
+                ["sorted set or task queue with entries that one index has and another has not", "sorted sets or task queues with entries that one index has and another has not"],
                 "see the line of indexes",
             )
             .finding(
                 Level::Fail,
                 &self.chunks,
-                "keys with parts of long values that belong to no value, or are missing",
+                ["key with parts of long values that belong to no value, or are missing", "keys with parts of long values that belong to no value, or are missing"],
                 "reading a value whose parts are missing answers an error; tell the authors of \
                  Quoin",
             )
             .finding(
                 Level::Warn,
                 &self.foreign_rows,
-                "keys with rows that their type does not have",
+                ["key with rows that its type does not have", "keys with rows that their type does not have"],
                 "they take room and nothing else: DEL of the key removes them too",
             )
             .finding(
                 Level::Fail,
                 &self.unreadable,
-                "keys with rows that cannot be read",
+                ["key with rows that cannot be read", "keys with rows that cannot be read"],
                 "commands that meet them answer an error; tell the authors of Quoin",
             )
             .line(self.name())

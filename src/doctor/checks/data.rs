@@ -67,9 +67,9 @@ pub(super) async fn check(
                 outcome.note(
                     Level::Warn,
                     format!(
-                        "{} values seem to belong to no key, but the metadata of some keys cannot be \
-                         read, whose they may be: nothing of them is removed",
-                        suspects.len()
+                        "{} to belong to no key, but the metadata of some keys cannot be read: nothing \
+                         is removed",
+                        counted(suspects.len() as u64, "value seems", "values seem")
                     ),
                 );
             }
@@ -81,10 +81,10 @@ pub(super) async fn check(
             outcome.note(
                 Level::Warn,
                 format!(
-                    "{} values seem to belong to no key, but there are too many keys to look at \
-                     all of them at one moment - with all servers stopped, --offline tells, and \
-                     --repair --offline removes them",
-                    suspects.len()
+                    "{} to belong to no key, but there are too many keys to look at all of them at \
+                     one moment - with all servers stopped, --offline tells, and --repair --offline \
+                     removes what belongs to none",
+                    counted(suspects.len() as u64, "value seems", "values seem")
                 ),
             );
             BTreeSet::new()
@@ -108,14 +108,22 @@ pub(super) async fn check(
             finding.count_repaired();
         }
     }
-    outcome.finding(Level::Warn, &finding, "that belong to no key", ADVICE);
+    outcome.finding(
+        Level::Warn,
+        &finding,
+        ["that belongs to no key", "that belong to no key"],
+        ADVICE,
+    );
     if there_are_more {
         outcome.note(Level::Warn, "and more: run it again");
     }
     if unreadable > 0 {
         outcome.note(
             Level::Warn,
-            format!("{unreadable} rows that cannot be read: something else wrote them"),
+            format!(
+                "{} that cannot be read: not written by Quoin",
+                counted(unreadable, "row", "rows")
+            ),
         );
     }
     Ok(outcome.line(name))

@@ -3,6 +3,7 @@
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{DoctorTarget, rows};
 use crate::layout::{Id, Space, TrashKind};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 pub(super) async fn check(
@@ -63,17 +64,23 @@ pub(super) async fn check(
             lost.count_repaired();
         }
     }
-    let mut outcome = Outcome::new(format!("{in_use} have keys"));
+    let mut outcome = Outcome::new(counted(in_use, "has keys", "have keys"));
     outcome.finding(
         Level::Fail,
         &twice,
-        "show the same keys as another",
+        [
+            "shows the same keys as another",
+            "show the same keys as another",
+        ],
         "empty one by FLUSHDB, after copying what is needed: the other loses its keys too",
     );
     outcome.finding(
         Level::Warn,
         &lost,
-        "namespaces with keys that no database shows",
+        [
+            "namespace with keys that no database shows",
+            "namespaces with keys that no database shows",
+        ],
         "--repair puts them into the trash",
     );
     Ok(outcome.line(name))

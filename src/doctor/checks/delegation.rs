@@ -9,6 +9,7 @@ use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
 use crate::error::CommandError;
 use crate::layout::{Grant, Id, KeyRange, successor};
+use crate::size::counted;
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
 use crate::types::delegation::{read_granted_elements, remove_request};
@@ -51,8 +52,9 @@ pub(super) async fn check(
         look_at(target, rows, range, &mut found).await?;
     }
     let mut outcome = Outcome::new(format!(
-        "{} requests of servers to pop for them, {} grants of what was popped",
-        found.requests, found.grants
+        "{} to pop for a server, {} of what was popped",
+        counted(found.requests, "request", "requests"),
+        counted(found.grants, "grant", "grants")
     ));
     // Where no server runs, the next has yet to do it.
     let overdue = if target.is_offline {
@@ -64,32 +66,47 @@ pub(super) async fn check(
         .finding(
             overdue,
             &found.expired,
-            "grants that expired more than a minute ago",
+            [
+                "grant that expired more than a minute ago",
+                "grants that expired more than a minute ago",
+            ],
             "no server runs, or its clock is far behind: the next that starts puts their elements \
              back into their queues, or --repair does",
         )
         .finding(
             overdue,
             &found.old_requests,
-            "requests that no server waits for any more",
+            [
+                "request that no server waits for any more",
+                "requests that no server waits for any more",
+            ],
             "no server runs: the next that starts removes them, or --repair does",
         )
         .finding(
             Level::Fail,
             &found.stray_pieces,
-            "elements that belong to no grant",
+            [
+                "element that belongs to no grant",
+                "elements that belong to no grant",
+            ],
             "no queue gets them back, and nothing removes them; tell the authors of Quoin",
         )
         .finding(
             Level::Fail,
             &found.without_elements,
-            "grants whose elements are not there",
+            [
+                "grant whose elements are not there",
+                "grants whose elements are not there",
+            ],
             "tell the authors of Quoin",
         )
         .finding(
             Level::Fail,
             &found.unreadable,
-            "rows that cannot be read, which keep servers from looking at others",
+            [
+                "row that cannot be read, which keeps servers from looking at others",
+                "rows that cannot be read, which keep servers from looking at others",
+            ],
             "tell the authors of Quoin, with these rows",
         );
     Ok(outcome.line(name))

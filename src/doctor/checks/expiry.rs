@@ -68,13 +68,19 @@ pub(super) async fn check(
     outcome.finding(
         Level::Warn,
         &found.leads_nowhere,
-        "rows of the index that lead to no key",
+        [
+            "row of the index that leads to no key",
+            "rows of the index that lead to no key",
+        ],
         "harmless; --repair removes them, and so do servers when their time comes",
     );
     outcome.finding(
         Level::Fail,
         &found.unreadable,
-        "rows that cannot be read, which keep servers from removing expired keys",
+        [
+            "row that cannot be read, which keeps servers from removing expired keys",
+            "rows that cannot be read, which keep servers from removing expired keys",
+        ],
         "tell the authors of Quoin, with these rows",
     );
     Ok(outcome.line(name))

@@ -55,10 +55,12 @@ impl KeyCheck for Keys {
     fn line(&self) -> Line {
         let mut summary = counted(self.count - self.retained, "key", "keys");
         if self.retained > 0 {
-            let retained = self.retained;
-            summary.push_str(&format!(
-                " and {retained} that are empty and wait for a push"
-            ));
+            let retained = counted(
+                self.retained,
+                "that is empty and waits",
+                "that are empty and wait",
+            );
+            summary.push_str(&format!(" and {retained} for a push"));
         }
         let mut outcome = Outcome::new(summary);
         if self.swept > 0 {
@@ -72,31 +74,43 @@ impl KeyCheck for Keys {
         outcome.finding(
             Level::Fail,
             &self.unreadable,
-            "rows that cannot be read",
+            ["row that cannot be read", "rows that cannot be read"],
             "commands on these keys answer an error; tell the authors of Quoin, with these rows",
         );
         outcome.finding(
             Level::Fail,
             &self.misnamed,
-            "keys that are not found by their names",
+            [
+                "key that is not found by its name",
+                "keys that are not found by their names",
+            ],
             "tell the authors of Quoin",
         );
         outcome.finding(
             Level::Warn,
             &self.stray_lengths,
-            "lengths of keys that are not there",
+            [
+                "length of a key that is not there",
+                "lengths of keys that are not there",
+            ],
             "harmless; --repair removes them",
         );
         outcome.finding(
             Level::Fail,
             &self.empty,
-            "keys that exist but count no elements",
+            [
+                "key that exists but counts no elements",
+                "keys that exist but count no elements",
+            ],
             "--repair counts their elements, and removes them where there are none",
         );
         outcome.finding(
             Level::Fail,
             &self.not_indexed,
-            "keys that no server would remove when they expire",
+            [
+                "key that no server would remove when it expires",
+                "keys that no server would remove when they expire",
+            ],
             "--repair puts them into the index of expiries",
         );
         outcome.line(self.name())

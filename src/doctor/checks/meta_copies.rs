@@ -7,6 +7,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{Meta, MetaCopy};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 #[derive(Default)]
@@ -44,11 +45,15 @@ impl KeyCheck for MetaCopies {
     }
 
     fn line(&self) -> Line {
-        let mut outcome = Outcome::new(format!("{} copies of metadata", self.count));
+        let mut outcome = Outcome::new(counted(
+            self.count,
+            "copy of metadata",
+            "copies of metadata",
+        ));
         outcome.finding(
             Level::Fail,
             &self.wrong,
-            "keys whose copies of metadata differ from the metadata",
+            ["key whose copies of metadata differ from the metadata", "keys whose copies of metadata differ from the metadata"],
             "commands may not find them; --repair removes what is wrong, which is read elsewhere then",
         );
         outcome.line(self.name())

@@ -3,6 +3,7 @@
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::DoctorTarget;
 use crate::layout::Space;
+use crate::size::counted;
 use crate::store::{StoreError, Transaction};
 
 /// Every start of a server on a cluster leaves as many as it had batches under way at once, and
@@ -32,7 +33,11 @@ pub(super) async fn check(
     if count == 0 {
         return Ok(Line::ok(name, "none"));
     }
-    let mut outcome = Outcome::new(format!("{count} small rows of {starts} server starts"));
+    let mut outcome = Outcome::new(format!(
+        "{} of {}",
+        counted(count, "small row", "small rows"),
+        counted(starts, "server start", "server starts")
+    ));
     if target.is_offline {
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
@@ -52,7 +57,7 @@ pub(super) async fn check(
     outcome.finding(
         Level::Warn,
         &unreadable,
-        "rows that cannot be read",
+        ["row that cannot be read", "rows that cannot be read"],
         "with all servers stopped, --repair --offline removes them",
     );
     Ok(outcome.line(name))

@@ -3,6 +3,7 @@
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{DoctorTarget, PAGE_ROWS, rows};
 use crate::layout::{Space, successor};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 pub(super) async fn check(
@@ -39,17 +40,26 @@ pub(super) async fn check(
         };
     }
     let scratch = scratch(target).await?;
-    let mut outcome = Outcome::new(format!("{known} kinds of rows are in use"));
+    let mut outcome = Outcome::new(format!(
+        "{} in use",
+        counted(known, "kind of row is", "kinds of rows are")
+    ));
     outcome.finding(
         Level::Warn,
         &unknown,
-        "kinds that this Quoin does not know",
+        [
+            "kind that this Quoin does not know",
+            "kinds that this Quoin does not know",
+        ],
         "a newer Quoin's, or something else's under the same root prefix: they are left alone",
     );
     outcome.finding(
         Level::Warn,
         &scratch,
-        "rows of a doctor that was stopped while it measured",
+        [
+            "row of a doctor that was stopped while it measured",
+            "rows of a doctor that was stopped while it measured",
+        ],
         "--repair removes them",
     );
     Ok(outcome.line(name))

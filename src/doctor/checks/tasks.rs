@@ -5,6 +5,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
 use crate::layout::{ValueType, successor};
+use crate::size::counted;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 use crate::types::task_queue::alarms::ALARM_STEP_MS;
 
@@ -35,7 +36,7 @@ impl KeyCheck for Tasks {
     }
 
     fn line(&self) -> Line {
-        let mut outcome = Outcome::new(format!("{} task queues", self.queues));
+        let mut outcome = Outcome::new(counted(self.queues, "task queue", "task queues"));
         if self.overdue > 0 {
             let level = if self.is_offline {
                 Level::Ok
@@ -45,9 +46,9 @@ impl KeyCheck for Tasks {
             outcome.note(
                 level,
                 format!(
-                    "{} with leases or delays that ended more than a minute ago: a running server \
-                     puts these tasks back",
-                    self.overdue
+                    "{} or delays that ended more than a minute ago: a running server puts these \
+                     tasks back",
+                    counted(self.overdue, "has leases", "have leases")
                 ),
             );
         }
@@ -55,7 +56,10 @@ impl KeyCheck for Tasks {
             .finding(
                 Level::Fail,
                 &self.without_alarm,
-                "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
+                [
+                    "of them without an alarm, so that only a TASK.TAKE puts its tasks back",
+                    "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
+                ],
                 "--repair sets the alarms",
             )
             .line(self.name())

@@ -2,6 +2,7 @@
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::DoctorTarget;
+use crate::size::counted;
 use crate::store::StoreError;
 
 pub(super) async fn check(
@@ -20,12 +21,22 @@ pub(super) async fn check(
         .await?;
     let mut outcome = Outcome::new(match count {
         0 => "nothing is left to be cleared".to_owned(),
-        _ => format!("{count} removed values or databases: a running server clears them"),
+        _ => format!(
+            "{}: a running server clears what is there",
+            counted(
+                count,
+                "removed value or database",
+                "removed values or databases"
+            )
+        ),
     });
     outcome.finding(
         Level::Fail,
         &unreadable,
-        "rows that cannot be read, which keep servers from clearing what is behind them",
+        [
+            "row that cannot be read, which keeps servers from clearing what is behind it",
+            "rows that cannot be read, which keep servers from clearing what is behind them",
+        ],
         "tell the authors of Quoin, with these rows",
     );
     Ok(outcome.line(name))

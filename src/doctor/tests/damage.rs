@@ -107,7 +107,7 @@ fn data_that_no_key_names() {
     assert_repaired(
         "data",
         Level::Warn,
-        "1 that belong to no key",
+        "1 that belongs to no key",
         |bench, layout| {
             let position = crate::layout::Position::pushed(0, 7, 0);
             let key = layout.element_key(FOREIGN, &position);
@@ -121,7 +121,7 @@ fn data_of_a_key_whose_metadata_cannot_be_read_stays() {
     assert_told(
         "data",
         Level::Warn,
-        "1 values seem to belong to no key, but the metadata of some keys cannot be read",
+        "1 value seems to belong to no key, but the metadata of some keys cannot be read",
         |bench, layout| {
             let key = meta_key(layout, "list");
             change(bench, |transaction, _| transaction.set(&key, b"?"));
@@ -186,7 +186,7 @@ fn an_expiry_that_the_index_lacks() {
     assert_repaired(
         "keys",
         Level::Fail,
-        "1 keys that no server would remove when they expire (\"pq\")",
+        "1 key that no server would remove when it expires (\"pq\")",
         |bench, layout| {
             let at_ms = meta(bench, layout, "pq").expire_at_ms.unwrap();
             change(bench, |transaction, _| {
@@ -222,7 +222,7 @@ fn a_length_without_a_key() {
     assert_repaired(
         "keys",
         Level::Warn,
-        "1 lengths of keys that are not there (\"nothing\")",
+        "1 length of a key that is not there (\"nothing\")",
         |bench, layout| {
             let key = length_key(bench, layout, "nothing");
             change(bench, |transaction, _| {
@@ -237,7 +237,7 @@ fn metadata_that_cannot_be_read() {
     assert_told(
         "keys",
         Level::Fail,
-        "1 rows that cannot be read",
+        "1 row that cannot be read",
         |bench, layout| {
             let key = meta_key(layout, "list");
             change(bench, |transaction, _| {
@@ -272,7 +272,7 @@ fn a_namespace_that_no_database_shows() {
     assert_repaired(
         "databases",
         Level::Warn,
-        "1 namespaces with keys that no database shows",
+        "1 namespace with keys that no database shows",
         |bench, layout| {
             change(bench, |transaction, _| {
                 let meta = Meta {
@@ -298,7 +298,7 @@ fn two_databases_that_show_the_same() {
     assert_told(
         "databases",
         Level::Fail,
-        "1 show the same keys as another (0 and 7)",
+        "1 shows the same keys as another (0 and 7)",
         |bench, layout| {
             change(bench, |transaction, _| {
                 let shown = crate::layout::encode_id(NAMESPACE);
@@ -313,7 +313,7 @@ fn rows_of_an_unknown_kind() {
     assert_told(
         "rows",
         Level::Warn,
-        "1 kinds that this Quoin does not know (space 40)",
+        "1 kind that this Quoin does not know (space 40)",
         |bench, layout| {
             let key = layout.space(40).begin;
             change(bench, |transaction, _| transaction.set(&key, b""));
@@ -339,7 +339,7 @@ fn trash_that_cannot_be_read() {
     assert_told(
         "trash",
         Level::Fail,
-        "1 rows that cannot be read",
+        "1 row that cannot be read",
         |bench, layout| {
             let mut key = layout.trash_key(TrashKind::Namespace, FOREIGN);
             let kind = layout.rows_of(Space::Trash).begin.len() + 1;
@@ -395,7 +395,7 @@ fn a_copy_of_metadata_that_says_what_is_not_so() {
     assert_repaired(
         "copies",
         Level::Fail,
-        "1 keys whose copies of metadata differ from the metadata (\"list\")",
+        "1 key whose copies of metadata differ from the metadata (\"list\")",
         |bench, layout| {
             let meta = meta(bench, layout, "list");
             let section = Section::Elements;
@@ -550,11 +550,11 @@ fn grants_and_requests_of_dead_servers_are_told_and_an_empty_key_with_a_grant_is
     let told = lines(&bench, LOOK);
     let found = line(&told, "delegation");
     assert_eq!(found.level, Level::Warn);
-    assert!(found.text.contains("1 grants that expired"), "{found}");
-    assert!(found.text.contains("1 requests that no server"), "{found}");
+    assert!(found.text.contains("1 grant that expired"), "{found}");
+    assert!(found.text.contains("1 request that no server"), "{found}");
     let told = lines(&bench, REPAIR);
     let found = line(&told, "delegation");
-    assert!(found.text.contains("1 grants that expired"), "{found}");
+    assert!(found.text.contains("1 grant that expired"), "{found}");
     assert!(found.text.contains("any more (900 1): repaired"), "{found}");
     assert!(get(&bench, &meta_key(&layout, "list")).is_some());
 }
@@ -564,7 +564,7 @@ fn parts_of_grants_without_each_other() {
     assert_told(
         "delegation",
         Level::Fail,
-        "1 elements that belong to no grant",
+        "1 element that belongs to no grant",
         |bench, layout| {
             let other = Id {
                 sequence: 2,
@@ -578,7 +578,7 @@ fn parts_of_grants_without_each_other() {
             let told = lines(bench, LOOK);
             let text = &line(&told, "delegation").text;
             assert!(
-                text.contains("1 grants whose elements are not there (\"lone\")"),
+                text.contains("1 grant whose elements are not there (\"lone\")"),
                 "{text}"
             );
         },

@@ -16,7 +16,7 @@ use crate::layout::{
 use crate::store::{Isolation, RangeQuery};
 
 /// What is said where there is nothing.
-const NOTHING: &str = "0 requests of servers to pop for them, 0 grants of what was popped";
+const NOTHING: &str = "0 requests to pop for a server, 0 grants of what was popped";
 /// Names the requests of these tests.
 const ASKED: Id = Id {
     instance: 901,
@@ -101,7 +101,7 @@ fn a_grant_that_no_server_has_put_back() {
     assert_repaired(
         "delegation",
         Level::Warn,
-        "1 grants that expired more than a minute ago (\"list\")",
+        "1 grant that expired more than a minute ago (\"list\")",
         |bench, layout| grant_last(bench, layout, "list", LONG_AGO_MS),
     );
 }
@@ -132,7 +132,7 @@ fn an_expired_grant_waits_for_the_next_server_where_none_runs() {
     };
     let told = lines(&bench, offline);
     assert_eq!(line(&told, "delegation").level, Level::Ok);
-    assert!(line(&told, "delegation").text.contains("1 grants that"));
+    assert!(line(&told, "delegation").text.contains("1 grant that"));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn an_empty_queue_whose_elements_are_granted_is_not_swept() {
     let text = delegation_text(&bench, REPAIR);
     assert_eq!(
         text,
-        "0 requests of servers to pop for them, 1 grants of what was popped"
+        "0 requests to pop for a server, 1 grant of what was popped"
     );
     bench.clock.advance_ms(OVERDUE_MS + 1);
     lines(&bench, REPAIR);
@@ -189,7 +189,7 @@ fn a_request_of_a_server_that_is_gone() {
     assert_repaired(
         "delegation",
         Level::Warn,
-        "1 requests that no server waits for any more",
+        "1 request that no server waits for any more",
         |bench, layout| {
             let data = meta(bench, layout, "list").data;
             change(bench, |transaction, _| {
@@ -220,7 +220,7 @@ fn more_requests_and_grants_under_way_than_fit_into_a_page_raise_no_alarm() {
             set_elements(transaction, layout, data, id(sequence), &value);
         }
     });
-    let expected = "600 requests of servers to pop for them, 600 grants of what was popped";
+    let expected = "600 requests to pop for a server, 600 grants of what was popped";
     assert_eq!(delegation_text(&bench, REPAIR), expected);
     assert_healthy(&bench);
     change(&bench, |transaction, layout| {
@@ -252,7 +252,7 @@ fn elements_without_a_grant_are_told_and_kept() {
 
 #[test]
 fn grants_and_requests_that_cannot_be_read_are_told_and_kept() {
-    let words = "1 rows that cannot be read";
+    let words = "1 row that cannot be read";
     assert_told("delegation", Level::Fail, words, |bench, layout| {
         let row = layout.grant_key(FOREIGN, ASKED);
         change(bench, |transaction, _| transaction.set(&row, b"\xffodd"));
@@ -279,7 +279,7 @@ fn an_expired_grant_whose_elements_cannot_be_read_is_told_and_others_are_put_bac
         let found = line(&told, "delegation");
         assert_eq!(found.level, Level::Fail, "{found}");
         assert!(found.text.contains("(\"list\"): repaired"), "{found}");
-        assert!(found.text.contains("1 rows that cannot be read"));
+        assert!(found.text.contains("1 row that cannot be read"));
         assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a", "b"]));
         assert!(get(bench, &piece).is_some());
     });

@@ -14,7 +14,7 @@ fn a_length_that_is_wrong() {
     assert_repaired(
         "counters",
         Level::Fail,
-        "1 keys whose length is not the number of their elements or bytes (\"list\")",
+        "1 key whose length is not the number of its elements or bytes (\"list\")",
         |bench, layout| {
             let key = length_key(bench, layout, "list");
             change(bench, |transaction, _| {
@@ -90,7 +90,7 @@ fn a_key_with_expiry_that_counts_no_elements() {
     assert_repaired(
         "keys",
         Level::Fail,
-        "1 keys that exist but count no elements (\"pq\")",
+        "1 key that exists but counts no elements (\"pq\")",
         |bench, layout| {
             let key = length_key(bench, layout, "pq");
             change(bench, |transaction, _| {
@@ -147,7 +147,7 @@ fn a_task_that_stands_nowhere() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 tasks that nobody would get (\"later\" of \"tasks\")",
+        "1 task that nobody would get (\"later\" of \"tasks\")",
         |bench, layout| {
             let data = meta(bench, layout, "tasks").data;
             let key = layout.task_key(data, b"later");
@@ -163,7 +163,7 @@ fn a_member_that_the_order_of_scores_lacks() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 members that the order of scores does not have (\"set\")",
+        "1 member that the order of scores does not have (\"set\")",
         |bench, layout| {
             let data = meta(bench, layout, "set").data;
             let key = layout.score_key(data, 2.0, b"b", None);
@@ -208,7 +208,7 @@ fn a_block_with_a_wrong_count() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 blocks with another number of elements than is counted (\"ranked\")",
+        "1 block with another number of elements than is counted (\"ranked\")",
         |bench, layout| {
             make_blocks(bench);
             let count = first_count(bench, layout);
@@ -222,7 +222,7 @@ fn a_mark_of_a_block_that_is_not_counted() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "1 ends of blocks that are not counted (\"ranked\")",
+        "1 end of a block that is not counted (\"ranked\")",
         |bench, layout| {
             make_blocks(bench);
             let data = meta(bench, layout, "ranked").data;
@@ -267,7 +267,7 @@ fn rows_that_a_type_does_not_have() {
     assert_told(
         "counters",
         Level::Warn,
-        "1 keys with rows that their type does not have (\"list\")",
+        "1 key with rows that its type does not have (\"list\")",
         |bench, layout| {
             let data = meta(bench, layout, "list").data;
             let key = layout.score_key(data, 2.0, b"stray", None);
@@ -311,7 +311,7 @@ fn an_entry_above_the_last_id_of_its_stream() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 entries of streams above the last id of their stream (\"2-0\" of \"stream\")",
+        "1 entry of a stream above the last id of its stream (\"2-0\" of \"stream\")",
         |bench, layout| {
             bench.run("XADD stream 1-0 f v");
             bench.run("XADD stream 2-0 f v");

@@ -23,7 +23,7 @@ fn a_pending_entry_that_its_consumer_does_not_have() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 pending entries of streams that their consumer does not have (\"1-0\" of \"groups\")",
+        "1 pending entry of a stream that its consumer does not have (\"1-0\" of \"groups\")",
         |bench, layout| {
             let (data, group, consumer) = ids(bench, layout);
             let row = layout.stream_consumer_pending_key(data, group, consumer, FIRST);
@@ -37,7 +37,7 @@ fn an_entry_of_a_consumer_that_another_has() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 pending entries of streams that their consumer does not have (\"1-0\" of \"groups\")",
+        "1 pending entry of a stream that its consumer does not have (\"1-0\" of \"groups\")",
         |bench, layout| {
             let (data, group, consumer) = ids(bench, layout);
             let row = layout.stream_pending_key(data, group, FIRST);
@@ -58,7 +58,7 @@ fn an_entry_of_a_consumer_that_is_not_pending() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "1 entries that a consumer of a stream has, but that are not pending (\"9-0\" of \"groups\")",
+        "1 entry that a consumer of a stream has, but that is not pending (\"9-0\" of \"groups\")",
         |bench, layout| {
             let (data, group, _) = ids(bench, layout);
             let stranger = Id {
@@ -77,7 +77,7 @@ fn an_entry_of_a_consumer_whose_pending_row_is_lost() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "1 entries that a consumer of a stream has, but that are not pending (\"1-0\" of \"groups\")",
+        "1 entry that a consumer of a stream has, but that is not pending (\"1-0\" of \"groups\")",
         |bench, layout| {
             let (data, group, consumer) = ids(bench, layout);
             let pending = layout.stream_pending_key(data, group, FIRST);
@@ -99,7 +99,7 @@ fn a_row_by_time_of_an_entry_that_is_not_pending() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "1 rows by time of entries of streams that are not pending since then (\"groups\")",
+        "1 row by time of an entry of a stream that is not pending since then (\"groups\")",
         |bench, layout| {
             let (data, group, _) = ids(bench, layout);
             let row = layout.stream_idle_key(data, group, 7, FIRST);
@@ -113,7 +113,7 @@ fn a_consumer_whose_group_is_gone() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "1 consumers of streams whose group is gone (\"groups\")",
+        "1 consumer of a stream whose group is gone (\"groups\")",
         |bench, layout| {
             let (data, group, _) = ids(bench, layout);
             let row = get(bench, &layout.stream_consumer_key(data, group, b"a")).unwrap();
@@ -133,7 +133,7 @@ fn a_counter_of_pending_entries_that_is_wrong() {
         assert_repaired(
             "indexes",
             Level::Fail,
-            "1 counters of pending entries of streams that are wrong (\"groups\")",
+            "1 counter of pending entries of a stream that is wrong (\"groups\")",
             |bench, layout| {
                 let (data, group, consumer) = ids(bench, layout);
                 let consumer = (!of_group).then_some(consumer);

@@ -22,14 +22,20 @@ pub const MARKS: EntryCheck = EntryCheck::new(&STRAY_MARK, |entries| {
 });
 
 static FAULT: EntryFault = EntryFault {
-    text: "blocks with another number of elements than is counted",
+    text: [
+        "block with another number of elements than is counted",
+        "blocks with another number of elements than is counted",
+    ],
     advice: "ranks and indexes in these keys are wrong; a COPY of the key is right, and RENAME puts it in its place",
     is_removable: false,
     entry_name: None,
 };
 
 static STRAY_MARK: EntryFault = EntryFault {
-    text: "ends of blocks that are not counted",
+    text: [
+        "end of a block that is not counted",
+        "ends of blocks that are not counted",
+    ],
     advice: "they do no harm; --repair removes them",
     is_removable: true,
     entry_name: None,

@@ -62,7 +62,10 @@ pub static KIND: ValueKind = ValueKind {
 };
 
 static LOST_SCORE: EntryFault = EntryFault {
-    text: "members that the order of scores does not have",
+    text: [
+        "member that the order of scores does not have",
+        "members that the order of scores does not have",
+    ],
     advice: "ZREM and ZADD of these members put them right",
     is_removable: false,
     entry_name: None,

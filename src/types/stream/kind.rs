@@ -45,7 +45,10 @@ pub static KIND: ValueKind = ValueKind {
 };
 
 static ABOVE_LAST: EntryFault = EntryFault {
-    text: "entries of streams above the last id of their stream",
+    text: [
+        "entry of a stream above the last id of its stream",
+        "entries of streams above the last id of their stream",
+    ],
     advice: "XADD may be refused there; XSETID with the id of the last entry puts it right",
     is_removable: false,
     entry_name: Some(|layout, data, key| {

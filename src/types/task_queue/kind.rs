@@ -79,14 +79,17 @@ pub static KIND: ValueKind = ValueKind {
 };
 
 static LOST_PLACE: EntryFault = EntryFault {
-    text: "tasks that nobody would get",
+    text: ["task that nobody would get", "tasks that nobody would get"],
     advice: "TASK.GET shows them; TASK.CANCEL and TASK.ADD put them right",
     is_removable: false,
     entry_name: Some(Layout::read_task_key),
 };
 
 static STRAY_PLACE: EntryFault = EntryFault {
-    text: "places of tasks that are not there",
+    text: [
+        "place of a task that is not there",
+        "places of tasks that are not there",
+    ],
     advice: "--deep --repair removes them",
     is_removable: true,
     entry_name: None,

@@ -40,7 +40,10 @@ pub(in crate::types::stream) const IDLE: EntryCheck =
     EntryCheck::new(&IDLE_FAULT, |entries| Box::pin(are_pending_since(entries)));
 
 static PENDING_FAULT: EntryFault = EntryFault {
-    text: "pending entries of streams that their consumer does not have",
+    text: [
+        "pending entry of a stream that its consumer does not have",
+        "pending entries of streams that their consumer does not have",
+    ],
     advice: "XCLAIM gives them to another consumer, which then has them",
     is_removable: false,
     entry_name: Some(|layout, data, key| {
@@ -50,7 +53,10 @@ static PENDING_FAULT: EntryFault = EntryFault {
 };
 
 static CONSUMER_PENDING_FAULT: EntryFault = EntryFault {
-    text: "entries that a consumer of a stream has, but that are not pending",
+    text: [
+        "entry that a consumer of a stream has, but that is not pending",
+        "entries that a consumer of a stream has, but that are not pending",
+    ],
     advice: "--repair removes them from those of the consumer, and counts again",
     is_removable: true,
     entry_name: Some(|layout, data, key| {
@@ -60,21 +66,30 @@ static CONSUMER_PENDING_FAULT: EntryFault = EntryFault {
 };
 
 static IDLE_FAULT: EntryFault = EntryFault {
-    text: "rows by time of entries of streams that are not pending since then",
+    text: [
+        "row by time of an entry of a stream that is not pending since then",
+        "rows by time of entries of streams that are not pending since then",
+    ],
     advice: "they do no harm; --repair removes them",
     is_removable: true,
     entry_name: None,
 };
 
 static CONSUMERS_FAULT: EntryFault = EntryFault {
-    text: "consumers of streams whose group is gone",
+    text: [
+        "consumer of a stream whose group is gone",
+        "consumers of streams whose group is gone",
+    ],
     advice: "--repair removes them",
     is_removable: true,
     entry_name: None,
 };
 
 static COUNTS_FAULT: EntryFault = EntryFault {
-    text: "counters of pending entries of streams that are wrong",
+    text: [
+        "counter of pending entries of a stream that is wrong",
+        "counters of pending entries of streams that are wrong",
+    ],
     advice: "XPENDING and XINFO show wrong numbers; --repair counts again",
     is_removable: true,
     entry_name: None,
