@@ -251,12 +251,8 @@ impl Copier<'_> {
                 counts.copied_elements += entries;
                 after_each(counts);
             })?;
-        match put {
-            Ok(count) => self
-                .target
-                .finish_large(&key.name, temporary, expire_at_ms, count),
-            Err(refusal) => Ok(Attempt::Refused(refusal)),
-        }
+        self.target
+            .finish_large(&key.name, temporary, expire_at_ms, put)
     }
 
     /// Copies a stream whose payload is not understood: what it is by XINFO and XPENDING, its entries by
@@ -302,15 +298,12 @@ impl Copier<'_> {
         if !self.source.is_unchanged()? || !is_unchanged {
             return Ok(Attempt::Refused(CHANGED.to_owned()));
         }
-        match put {
-            Ok(count) if i64::try_from(count) != Ok(count_watched) => {
-                Ok(Attempt::Refused(CHANGED.to_owned()))
-            }
-            Ok(count) => self
-                .target
-                .finish_large(&key.name, temporary, expire_at_ms, count),
-            Err(refusal) => Ok(Attempt::Refused(refusal)),
-        }
+        let put = put.and_then(|count| match i64::try_from(count) == Ok(count_watched) {
+            true => Ok(count),
+            false => Err(CHANGED.to_owned()),
+        });
+        self.target
+            .finish_large(&key.name, temporary, expire_at_ms, put)
     }
 
     fn try_copy_large(
@@ -362,6 +355,6 @@ impl Copier<'_> {
         }
         let count = count_watched.unsigned_abs();
         self.target
-            .finish_large(&key.name, temporary, expire_at_ms, count)
+            .finish_large(&key.name, temporary, expire_at_ms, Ok(count))
     }
 }

@@ -367,12 +367,9 @@ impl Copier<'_> {
             let put = self
                 .target
                 .put_dumped_stream(&key.payload, temporary, &mut |_| ())?;
-            return match put {
-                Ok(count) => self
-                    .target
-                    .finish_large(&key.name, temporary, expire_at_ms, count),
-                Err(refusal) => Ok(Attempt::Refused(refusal)),
-            };
+            return self
+                .target
+                .finish_large(&key.name, temporary, expire_at_ms, put);
         }
         let mut elements = match Elements::new(&key.payload) {
             Ok(elements) => elements,
@@ -391,7 +388,7 @@ impl Copier<'_> {
             }
         }
         self.target
-            .finish_large(&key.name, temporary, expire_at_ms, key.count)
+            .finish_large(&key.name, temporary, expire_at_ms, Ok(key.count))
     }
 
     fn show(&mut self) {

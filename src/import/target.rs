@@ -155,14 +155,19 @@ impl Target {
         Ok(Ok(()))
     }
 
-    /// Gives the temporary key its expiry and its name.
+    /// Gives the temporary key its expiry and its name, unless not all was put there. `put` is the
+    /// number of its elements, or why the target refused some.
     pub(super) fn finish_large(
         &mut self,
         name: &[u8],
         temporary: &[u8],
         expire_at_ms: Option<i64>,
-        count: u64,
+        put: Result<u64, String>,
     ) -> Result<Attempt, ClientError> {
+        let count = match put {
+            Ok(count) => count,
+            Err(refusal) => return Ok(Attempt::Refused(refusal)),
+        };
         let at_ms = expire_at_ms.unwrap_or_default().to_string();
         let expire: &[&[u8]] = match expire_at_ms {
             Some(_) => &[b"PEXPIREAT", temporary, at_ms.as_bytes()],
