@@ -1,6 +1,6 @@
 //! The folder of backups: their names, which of them are kept, and unfinished ones.
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::error::BackupError;
 use super::read::BackupFile;
-use crate::store::embedded::StoreId;
+use crate::store::embedded::{StoreId, is_locked, sync_folder};
 
 /// The folder of backups within a data folder.
 pub(super) const FOLDER: &str = "backups";
@@ -67,9 +67,7 @@ pub(super) fn create(folder: &Path) -> Result<(), BackupError> {
 
 /// Syncs a folder.
 pub(super) fn sync(folder: &Path) -> Result<(), BackupError> {
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(BackupError::io("sync the folder", folder))
+    sync_folder(folder).map_err(BackupError::io("sync the folder", folder))
 }
 
 /// The backups in a folder, the oldest first. None if there is no folder.
@@ -110,9 +108,7 @@ pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
             continue;
         }
         let path = folder.join(&name);
-        let is_being_made = File::open(&path)
-            .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)));
-        if !is_being_made {
+        if !is_locked(&path) {
             tracing::info!(file = %name, "removed a backup that was not finished");
             remove(&path)?;
         }

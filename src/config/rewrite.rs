@@ -1,6 +1,6 @@
 //! CONFIG REWRITE: the settings in effect into the settings file, whose comments and order stay.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use super::error::ConfigError;
 use super::load::{Entry, FileEntry, file_entries, read_file};
 use super::table::{SETTINGS, Settings};
 use super::users;
+use crate::store::embedded::sync_folder;
 
 /// Stands above the settings that the file did not have before.
 const HEADING: &str = "# Written by CONFIG REWRITE.";
@@ -123,7 +124,7 @@ fn write_then_rename(temporary: &Path, path: &Path, folder: &Path, text: &str) -
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(temporary, path)?;
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
 }
 
 #[cfg(test)]

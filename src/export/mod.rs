@@ -22,6 +22,7 @@ use bytes::Bytes;
 use rdb::RdbFile;
 
 use crate::redis_client::{Client, Databases, Progress, Transaction};
+use crate::store::embedded::sync_folder;
 use crate::wire::reply_reader::Value;
 
 /// Keys that are asked for at a time.
@@ -88,7 +89,7 @@ fn publish(partial: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::hard_link(partial, to)?;
     std::fs::remove_file(partial)?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    sync_folder(folder.unwrap_or(Path::new(".")))
 }
 
 fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Report, ExportError> {
@@ -120,6 +121,10 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
         while let Some(at) = cursor {
             let Page { next, names } = scan(client, &at, options.pattern.as_deref())?;
             cursor = next;
+            let names = match options.for_redis {
+                true => without_own(client, names, &mut report)?,
+                false => names,
+            };
             for name in &names {
                 client.queue_transaction(&[
                     &[b"TYPE", name],
@@ -153,6 +158,30 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
     progress.end();
     report.bytes = file.finish().map_err(file_error)?;
     Ok(report)
+}
+
+/// The keys of types that Redis has. The others are not dumped in vain: such a queue may be large.
+fn without_own(
+    client: &mut Client,
+    names: Vec<Vec<u8>>,
+    report: &mut Report,
+) -> Result<Vec<Vec<u8>>, ExportError> {
+    for name in &names {
+        client.queue(&[b"TYPE", name.as_slice()]);
+    }
+    client.send()?;
+    let mut others = Vec::new();
+    for name in names {
+        let reply = client.read()?;
+        let kind = reply.status().unwrap_or_default();
+        // What is gone, or cannot be told, is asked for again with the rest.
+        if kind.is_empty() || kind == b"none" || TYPES_OF_REDIS.contains(&kind) {
+            others.push(name);
+        } else {
+            report.skip(&name, String::from_utf8_lossy(kind).into_owned());
+        }
+    }
+    Ok(others)
 }
 
 /// What one call of SCAN brings.

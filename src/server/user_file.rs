@@ -2,7 +2,7 @@
 //! [`crate::acl::file`].
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 
 use crate::acl::{Defaults, Definition, file};
+use crate::store::embedded::sync_folder;
 
 /// Hashes of passwords are for nobody else.
 const FILE_MODE: u32 = 0o600;
@@ -61,7 +62,7 @@ fn write_and_rename(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    sync_folder(folder.unwrap_or(Path::new(".")))
 }
 
 /// As C's `strerror` says it.

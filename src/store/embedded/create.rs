@@ -50,9 +50,26 @@ pub(super) fn sync_parent(folder: &Path) -> io::Result<()> {
         Some(parent) => parent,
         None => return Ok(()),
     };
-    match File::open(parent).and_then(|parent| parent.sync_all()) {
+    match sync_folder(parent) {
         // A process that may not read the parent did not create the folder in it either.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Syncs a folder: the names in it.
+///
+/// # Errors
+/// Those of the operating system.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    sync_open_folder(&File::open(folder)?)
+}
+
+/// Syncs a folder that is open. Some file systems cannot (of networks and of user space), and keep
+/// names without. Redis ignores the same errors.
+pub(super) fn sync_open_folder(folder: &File) -> io::Result<()> {
+    match folder.sync_all() {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EBADF)) => Ok(()),
         synced => synced,
     }
 }
@@ -101,7 +118,7 @@ fn tighten_one(path: &Path) -> io::Result<()> {
 /// Those of the operating system.
 pub(super) fn install(folder: &Path) -> io::Result<()> {
     std::fs::rename(folder.join(NEW_DATA_FILE), folder.join(DATA_FILE))?;
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
 }
 
 /// Removes a file, if it exists.
@@ -117,5 +134,22 @@ pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_synced_does_no_harm() {
+        // The file system of processes syncs nothing.
+        let folder = Path::new("/proc/self");
+        let refused = File::open(folder).unwrap().sync_all().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+        sync_folder(folder).unwrap();
+        sync_parent(&folder.join("fd")).unwrap();
+        let missing = sync_folder(Path::new("/proc/none")).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -4,13 +4,13 @@
 //! store is open, a file in its folder says which files it has open: by the time of their creation,
 //! which a copy does not keep, or by their inodes, on file systems without that time.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::create::{private_file, remove};
+use super::create::{private_file, remove, sync_folder};
 use super::data_file::DATA_FILE;
 use super::error::may_pass;
 use super::folder::is_closed_cleanly;
@@ -115,7 +115,7 @@ pub(super) fn record(folder: &Path) -> io::Result<()> {
         written => written?,
     }
     std::fs::rename(&new, folder.join(OPEN_FILE))?;
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {

@@ -119,9 +119,32 @@ fn note_process(mut lock: &File) {
 
 /// Whether another process has the store in a folder open.
 pub fn is_in_use(folder: &Path) -> bool {
-    let is_locked = |path: &Path| {
-        let opened = File::open(path);
-        opened.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
-    };
     is_locked(folder) || is_locked(&folder.join(LOCK_FILE))
+}
+
+/// Whether somebody has a file locked. The shared lock that finds out needs no right to write, which an
+/// exclusive one needs on NFS, and does not get into the way of others that find out.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    let opened = File::open(path);
+    opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_in_use_while_it_is_locked_and_not_while_somebody_finds_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK_FILE);
+        let file = File::create(&path).unwrap();
+        for locked in [File::open(folder.path()).unwrap(), file] {
+            assert!(!is_in_use(folder.path()));
+            locked.lock_shared().unwrap();
+            assert!(!is_in_use(folder.path()));
+            locked.lock().unwrap();
+            assert!(is_in_use(folder.path()));
+            locked.unlock().unwrap();
+        }
+    }
 }

@@ -5,7 +5,6 @@
 //! name, and is removed last.
 
 use std::error::Error as StdError;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -188,9 +187,7 @@ impl Restoration {
         for name in [DATA_FILE, MARKER_FILE] {
             let from = unfinished.join(name);
             std::fs::rename(&from, folder.join(name)).map_err(RestoreError::io("move", &from))?;
-            File::open(folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(RestoreError::io("sync the folder", folder))?;
+            create::sync_folder(folder).map_err(RestoreError::io("sync the folder", folder))?;
         }
         std::fs::remove_dir_all(unfinished).map_err(RestoreError::io("remove", unfinished))?;
         Ok(id)

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::ArchiveError;
-use super::write::Archive;
+use super::write::{Archive, Pruning};
 use crate::log_throttle::LogThrottle;
 use crate::store::embedded::journal::{Journal, Part, Survey};
 use crate::store::embedded::marker::StoreId;
@@ -34,6 +34,7 @@ pub struct ArchiveStatus {
 #[derive(Debug)]
 pub(in super::super) struct Keeper {
     archive: Mutex<Archive>,
+    pruning: Pruning,
     /// The status for others, without waiting for a write to the archive.
     status: Mutex<ArchiveStatus>,
     log: LogThrottle,
@@ -107,6 +108,7 @@ impl Keeper {
             error: None,
         };
         Ok(Self {
+            pruning: archive.pruning(),
             archive: Mutex::new(archive),
             status: Mutex::new(status),
             log: LogThrottle::default(),
@@ -142,7 +144,7 @@ impl Keeper {
             }
     }
 
-    /// Removes old segments. See [`Archive::prune`].
+    /// Removes old segments. See [`Pruning::prune`].
     ///
     /// # Errors
     /// If a segment cannot be read or removed.
@@ -151,8 +153,8 @@ impl Keeper {
         in_backup: u64,
         until_ms: u64,
     ) -> Result<usize, ArchiveError> {
-        let archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
-        archive.prune(in_backup, until_ms)
+        // Without the lock: to remove many files may take long, and commits are archived meanwhile.
+        self.pruning.prune(in_backup, until_ms)
     }
 
     fn take(&self, part: &Part) -> bool {
@@ -239,5 +241,29 @@ impl Drop for Archiving {
 fn run(keeper: &Keeper, journal: &Journal, woken: &Receiver<()>) {
     while woken.recv_timeout(RETRY_INTERVAL) != Err(RecvTimeoutError::Disconnected) {
         keeper.take_closed(journal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pruning_does_not_wait_for_what_is_being_archived() {
+        let [archive, data] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let store = StoreId::from_bytes([1; 16]);
+        let keeper = Keeper::open(archive.path(), store, data.path(), 0).unwrap();
+        let writing = keeper.archive.lock().unwrap();
+        std::thread::scope(|scope| {
+            let pruning = scope.spawn(|| keeper.prune(1, 1));
+            let started = std::time::Instant::now();
+            while !pruning.is_finished() && started.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let is_finished = pruning.is_finished();
+            drop(writing);
+            assert!(is_finished);
+            assert_eq!(pruning.join().unwrap().unwrap(), 0);
+        });
     }
 }

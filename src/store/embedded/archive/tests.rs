@@ -213,17 +213,20 @@ fn old_segments_go_when_a_backup_has_their_commits() {
     let all = firsts();
     assert!(all.len() > 4);
     // Commits are made at ten times their numbers.
-    assert_eq!(archive.prune(20, all[1] * 10 - 1).unwrap(), 0);
-    assert_eq!(archive.prune(all[1] - 2, u64::MAX).unwrap(), 0);
-    assert_eq!(archive.prune(all[1] - 1, u64::MAX).unwrap(), 1);
-    assert_eq!(archive.prune(20, all[2] * 10).unwrap(), 1);
+    assert_eq!(archive.pruning().prune(20, all[1] * 10 - 1).unwrap(), 0);
+    assert_eq!(archive.pruning().prune(all[1] - 2, u64::MAX).unwrap(), 0);
+    assert_eq!(archive.pruning().prune(all[1] - 1, u64::MAX).unwrap(), 1);
+    assert_eq!(archive.pruning().prune(20, all[2] * 10).unwrap(), 1);
     assert_eq!(firsts(), all[2..]);
     assert_eq!(
         numbers(folder.path(), all[2] - 1, Limit::End).last(),
         Some(&20)
     );
     // The newest stays.
-    assert_eq!(archive.prune(20, u64::MAX).unwrap(), all.len() - 3);
+    assert_eq!(
+        archive.pruning().prune(20, u64::MAX).unwrap(),
+        all.len() - 3
+    );
     assert_eq!(firsts(), all[all.len() - 1..]);
     let error = read(folder.path(), 1, Limit::End).unwrap_err();
     assert!(

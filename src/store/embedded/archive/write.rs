@@ -9,7 +9,7 @@ use super::format::{Next, Segment, record_header, segment_header, segment_name};
 use super::read::segments;
 use super::{ArchiveError, SEGMENT_BYTES};
 use crate::store::embedded::StoreId;
-use crate::store::embedded::create::create_folder;
+use crate::store::embedded::create::{create_folder, sync_folder};
 
 const FILE_MODE: u32 = 0o600;
 
@@ -68,7 +68,7 @@ impl Archive {
                 // next.
                 File::open(&path)
                     .and_then(|file| file.sync_all())
-                    .and_then(|()| File::open(&self.folder)?.sync_all())
+                    .and_then(|()| sync_folder(&self.folder))
                     .map_err(ArchiveError::io("sync", &path))?;
                 return Ok(last);
             }
@@ -135,34 +135,12 @@ impl Archive {
         Ok(())
     }
 
-    /// Removes the oldest segments, as long as all commits of a segment were made before `until_ms` and
-    /// are in a backup whose last commit is `in_backup`. The newest segment stays. Returns how many
-    /// were removed.
-    ///
-    /// # Errors
-    /// If a segment cannot be read or removed.
-    pub(in super::super) fn prune(
-        &self,
-        in_backup: u64,
-        until_ms: u64,
-    ) -> Result<usize, ArchiveError> {
-        let all = segments(&self.folder)?;
-        let mut removed = 0;
-        for ((_, path), (next, next_path)) in all.iter().zip(all.iter().skip(1)) {
-            let failed = || ArchiveError::io("read", next_path);
-            let mut after = Segment::open(next_path, &self.store, *next).map_err(failed())?;
-            // What is before it is older.
-            let is_old = match after.next().map_err(failed())? {
-                Next::Record(found) => found.time_ms > 0 && found.time_ms <= until_ms,
-                _ => false,
-            };
-            if !is_old || *next > in_backup.saturating_add(1) {
-                break;
-            }
-            std::fs::remove_file(path).map_err(ArchiveError::io("remove", path))?;
-            removed += 1;
+    /// What removes old segments.
+    pub(super) fn pruning(&self) -> Pruning {
+        Pruning {
+            folder: self.folder.clone(),
+            store: self.store,
         }
-        Ok(removed)
     }
 
     /// Syncs what was appended. After an error all of it must be appended again.
@@ -196,6 +174,41 @@ impl Archive {
     }
 }
 
+/// Removes old segments of an archive, while it is appended to.
+#[derive(Debug)]
+pub(super) struct Pruning {
+    folder: PathBuf,
+    store: StoreId,
+}
+
+impl Pruning {
+    /// Removes the oldest segments, as long as all commits of a segment were made before `until_ms` and
+    /// are in a backup whose last commit is `in_backup`. The newest segment stays. Returns how many
+    /// were removed.
+    ///
+    /// # Errors
+    /// If a segment cannot be read or removed.
+    pub(super) fn prune(&self, in_backup: u64, until_ms: u64) -> Result<usize, ArchiveError> {
+        let all = segments(&self.folder)?;
+        let mut removed = 0;
+        for ((_, path), (next, next_path)) in all.iter().zip(all.iter().skip(1)) {
+            let failed = || ArchiveError::io("read", next_path);
+            let mut after = Segment::open(next_path, &self.store, *next).map_err(failed())?;
+            // What is before it is older.
+            let is_old = match after.next().map_err(failed())? {
+                Next::Record(found) => found.time_ms > 0 && found.time_ms <= until_ms,
+                _ => false,
+            };
+            if !is_old || *next > in_backup.saturating_add(1) {
+                break;
+            }
+            std::fs::remove_file(path).map_err(ArchiveError::io("remove", path))?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+}
+
 /// Begins a segment. An existing file of this name has no complete record from this commit on.
 fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
     let path = folder.join(segment_name(first));
@@ -209,9 +222,7 @@ fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveErro
         .map_err(failed())?;
     let header = segment_header(store, first);
     file.write_all_at(&header, 0).map_err(failed())?;
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(ArchiveError::io("sync the folder", folder))?;
+    sync_folder(folder).map_err(ArchiveError::io("sync the folder", folder))?;
     Ok(Open {
         file,
         path,

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::super::create::private_file;
+use super::super::create::{private_file, sync_open_folder};
 
 pub(in super::super) const CHECKPOINT_FILE: &str = "CHECKPOINT";
 /// The file that the next checkpoint is written to. Until then it has an older one.
@@ -40,7 +40,7 @@ impl Slots {
     pub(super) fn open(folder: &Path, data: File) -> io::Result<Self> {
         let opened = File::open(folder)?;
         // A process that was killed may have exchanged the names just before the sync.
-        opened.sync_all()?;
+        sync_open_folder(&opened)?;
         Ok(Self {
             folder: opened,
             path: folder.to_owned(),
@@ -90,7 +90,7 @@ impl Slots {
     }
 
     fn sync_folder(&mut self) -> io::Result<()> {
-        self.folder.sync_all()?;
+        sync_open_folder(&self.folder)?;
         self.is_folder_unsynced = false;
         Ok(())
     }

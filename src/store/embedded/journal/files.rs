@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::create::private_file;
+use super::super::create::{private_file, sync_folder};
 
 pub(super) const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
 
@@ -59,7 +59,7 @@ pub(in super::super) fn exists(folder: &Path) -> io::Result<bool> {
 pub(in super::super) fn make_file(folder: &Path) -> io::Result<()> {
     let [first, _] = paths(folder);
     private_file().create(true).append(true).open(first)?;
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
 }
 
 /// Removes the journal, after the data file has everything and is synced.
@@ -70,5 +70,5 @@ pub(in super::super) fn remove(folder: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
 }
