@@ -346,7 +346,7 @@ mod on_foundationdb {
         let (code, said) = doctor(folder.path(), &flags);
         assert_eq!(code, 1, "{said}");
         assert!(
-            line(&said, "data  ").contains("1 that belong to no key"),
+            line(&said, "data  ").contains("1 that belongs to no key"),
             "{said}"
         );
         let repair = [&deep[..], &["--repair", "--offline"]].concat();

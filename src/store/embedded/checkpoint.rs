@@ -29,6 +29,7 @@ use heed::{Env, RoTxn, WithoutTls};
 use sha2::{Digest, Sha256};
 
 use self::slots::{CHECKPOINT_NEW_FILE, Slots};
+use super::create::sync_folder;
 use super::data_file::DATA_FILE;
 use super::error::{lacks_room, no_room};
 
@@ -221,7 +222,7 @@ impl Checkpoints {
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()
+        sync_folder(&self.folder)
     }
 }
 
@@ -528,15 +529,20 @@ mod tests {
         std::fs::remove_file(after.path().join(CHECKPOINT_FILE)).unwrap();
         let path = after.path().join("JOURNAL.0");
         let bytes = std::fs::read(&path).unwrap();
-        let first = u64::from_le_bytes(bytes[32..40].try_into().unwrap()) as usize;
-        let mut cut = bytes[..32].to_vec();
-        cut.extend_from_slice(&bytes[32 + 48 + first..]);
-        std::fs::write(&path, cut).unwrap();
+        let first = u32::from_le_bytes(bytes[32..36].try_into().unwrap()) as usize;
+        let mut without = bytes[..32].to_vec();
+        without.extend_from_slice(&bytes[32 + 48 + first..]);
+        without.resize(bytes.len(), 0);
+        std::fs::write(&path, without).unwrap();
         let options = EmbeddedOptions {
             map_bytes: 64 << 20,
             ..EmbeddedOptions::default()
         };
-        assert!(EmbeddedStore::open(after.path(), options).is_err());
+        let error = EmbeddedStore::open(after.path(), options).err().unwrap();
+        assert!(
+            error.to_string().contains("commit 1 cannot be read"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -16,8 +16,8 @@
 //! those are not applied again.
 //!
 //! ```text
-//! file:   magic (16) | epoch (8) | checksum (8) | record …
-//! record: length of the body (8) | sequence (8) | synced (8) | time in ms (8)
+//! file:   magic (12) | reserved blocks (4) | epoch (8) | checksum (8) | record …
+//! record: length of the body (4) | reserved blocks (4) | sequence (8) | synced (8) | time in ms (8)
 //!         | checksum of the header (8) | checksum of the body (8) | body
 //! body:   write …
 //! write:  1 | key | value      set
@@ -30,6 +30,10 @@
 //! the disk when the record was appended. If one of those cannot be read, the journal is damaged.
 //! Otherwise it is an incomplete end ([`read`]). A store that is open always has both files. A row of
 //! the data file says so, so a file that is missing is damage too ([`damage`], [`in_use`]).
+//!
+//! Files grow by steps, ahead of their records. A step is on the disk before a record says that it is
+//! reserved, so a file that is shorter than its header or one of its records says was cut, which is
+//! damage. Before the store itself cuts a file, the file's header says so.
 //!
 //! [`APPLIED_KEY`]: super::table::APPLIED_KEY
 
@@ -49,8 +53,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::files::paths;
-use self::format::{FILE_HEADER_BYTES, file_header};
-use super::create::private_file;
+use self::format::{BLOCK_BYTES, FILE_HEADER_BYTES, file_header};
+use super::create::{private_file, sync_folder};
 use super::error::may_pass;
 use crate::clock::{Clock, SystemClock};
 use crate::counter::Durations;
@@ -61,13 +65,11 @@ pub(super) use self::damage::{JournalRefusal, Known, lost};
 pub(super) use self::files::{exists, make_file, remove, set_aside, sync_files};
 pub(super) use self::format::{RECORD_BYTES_MAX, Record, RecordHeader, Write, writes};
 pub(super) use self::part::Part;
-pub(super) use self::read::{Gap, Survey};
+pub(super) use self::read::Survey;
 
 /// Bytes by which a journal file grows.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A multiple of the blocks that file systems allocate.
-const BLOCK_BYTES: u64 = 4096;
 /// Bytes that are allocated at a time if there is no room for a whole step.
 const SMALL_PIECE_BYTES: usize = 64 * 1024;
 
@@ -90,7 +92,7 @@ pub(super) fn inspect(
     folder: &Path,
     known: Known,
 ) -> io::Result<(Vec<JournalFile>, Option<JournalDamage>)> {
-    let survey = Survey::of(folder)?;
+    let survey = Survey::after(folder, known.applied)?;
     let mut files = Vec::new();
     for path in paths(folder) {
         let bytes = match path.metadata() {
@@ -106,8 +108,8 @@ pub(super) fn inspect(
         });
     }
     let lost = lost(folder, known)?.map(JournalDamage::Files);
-    let gap = || survey.gap(None).filter(Gap::is_damage);
-    Ok((files, lost.or_else(|| gap().map(JournalDamage::Gap))))
+    let found = || survey.damage(None);
+    Ok((files, lost.or_else(found)))
 }
 
 /// The journal of an open store.
@@ -142,9 +144,11 @@ struct State {
     epoch: u64,
     /// The offset of the next record.
     offset: u64,
-    /// The length up to which each file has blocks of zeros. With these, most syncs need not change
-    /// the file's length.
+    /// The length up to which each file has blocks of zeros on the disk. With these, most syncs need not
+    /// change the file's length.
     allocated: [u64; 2],
+    /// The sync of a step has failed. The next one might report success for the same bytes.
+    has_failed: bool,
     /// Number of the next record.
     sequence: u64,
     /// Number of the last record that is on the disk, with all before it.
@@ -172,14 +176,14 @@ impl Journal {
         first_epoch: u64,
         syncs_appends: bool,
     ) -> io::Result<Self> {
+        let first_epoch = first_epoch / 2;
         let open = |path: &PathBuf| -> io::Result<(Arc<File>, u64)> {
             let file = make_file_at(path)?;
             let bytes = file.metadata()?.len();
-            let step = STEP_BYTES;
-            if bytes > step {
-                file.set_len(step)?;
+            if bytes > STEP_BYTES {
+                cut(&file, first_epoch)?;
             }
-            Ok((Arc::new(file), bytes.min(step)))
+            Ok((Arc::new(file), bytes.min(STEP_BYTES)))
         };
         let paths = paths(folder);
         let [first, second] = &paths;
@@ -188,30 +192,31 @@ impl Journal {
             paths,
             files: [first.0, second.0],
             turn: 0,
-            epoch: first_epoch / 2,
+            epoch: first_epoch,
             offset: 0,
             allocated: [first.1, second.1],
+            has_failed: false,
             sequence,
             synced: sequence.saturating_sub(1),
             step_bytes: STEP_BYTES,
             unsynced_since: None,
             closed: None,
         };
-        // The other file's records must not be taken for a part of this journal. A file without a
-        // header would be taken for a lost one.
-        let other_header = file_header(state.epoch);
-        state.file(1)?.write_all_at(&other_header, 0)?;
-        state.begin_file(0)?;
-        // If the disk is full, the blocks that the journal has are enough.
-        let header_bytes = FILE_HEADER_BYTES as u64;
+        // What the headers say is reserved must be on the disk before them. If the disk is full, the
+        // blocks that the journal has are enough.
         for turn in [0, 1] {
-            match state.grow(turn, header_bytes, header_bytes + 1, File::write_all_at) {
-                Err(error) if !may_pass(&error) => return Err(error),
-                _ => {}
-            }
+            state.reserve(turn)?;
             state.file(turn)?.sync_all()?;
         }
-        File::open(folder)?.sync_all()?;
+        // The other file's records must not be taken for a part of this journal. A file without a
+        // header would be taken for a lost one.
+        let other_header = file_header(state.epoch, state.allocated(1));
+        state.file(1)?.write_all_at(&other_header, 0)?;
+        state.begin_file(0)?;
+        for turn in [0, 1] {
+            state.file(turn)?.sync_all()?;
+        }
+        sync_folder(folder)?;
         Ok(Self {
             state: Mutex::new(state),
             syncs_appends,
@@ -261,9 +266,10 @@ impl Journal {
         let mut state = self.lock();
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
         let time_ms = u64::try_from(SystemClock.now_ms()).unwrap_or(0);
-        record.seal(state.epoch, sequence, state.synced, time_ms);
         let end = offset + record.len() as u64;
-        state.allocate(end).map_err(AppendError::NotApplied)?;
+        state.allocate(end).map_err(AppendError::of_allocation)?;
+        let (epoch, synced) = (state.epoch, state.synced);
+        record.seal(epoch, sequence, synced, time_ms, state.allocated(turn));
         let file = state.file(turn).map_err(AppendError::NotApplied)?;
         let mut at = offset;
         for part in record.parts() {
@@ -358,6 +364,7 @@ impl Journal {
         if is_short {
             state.shrink(turn)?;
         }
+        state.reserve(turn)?;
         let closed = state.part()?;
         state.begin_file(turn)?;
         state.closed = Some(closed);
@@ -399,11 +406,11 @@ fn make_again(path: &Path, epoch: u64) -> io::Result<File> {
         .truncate(true)
         .read(true)
         .open(&beside)?;
-    made.write_all_at(&file_header(epoch), 0)?;
+    made.write_all_at(&file_header(epoch, 0), 0)?;
     made.sync_all()?;
     std::fs::rename(&beside, path)?;
     if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
+        sync_folder(folder)?;
     }
     Ok(made)
 }
@@ -419,6 +426,13 @@ pub(super) enum JournalFailure {
     Write(io::Error),
     #[error("cannot sync the journal: {0}")]
     Sync(io::Error),
+}
+
+impl JournalFailure {
+    /// Whether an error is one of these.
+    pub(super) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
 }
 
 impl From<JournalFailure> for io::Error {
@@ -437,6 +451,14 @@ pub(super) enum AppendError {
 }
 
 impl AppendError {
+    /// Where the sync of a step has failed, that of records before may be lost with it.
+    fn of_allocation(error: io::Error) -> Self {
+        match JournalFailure::is(&error) {
+            true => Self::Unknown(error),
+            false => Self::NotApplied(error),
+        }
+    }
+
     /// A record that was written in part is not found, as its checksum does not match.
     fn of_write(error: io::Error) -> Self {
         if may_pass(&error) {
@@ -467,11 +489,22 @@ impl State {
         })
     }
 
+    /// The length up to which a file has blocks.
+    fn allocated(&self, turn: usize) -> u64 {
+        self.allocated.get(turn).copied().unwrap_or(0)
+    }
+
+    fn set_allocated(&mut self, turn: usize, bytes: u64) {
+        if let Some(allocated) = self.allocated.get_mut(turn) {
+            *allocated = bytes;
+        }
+    }
+
     /// Writes the header of a new epoch. The sync of its first record covers it.
     fn begin_file(&mut self, turn: usize) -> io::Result<()> {
         let epoch = self.epoch + 1;
         let file = self.file(turn)?;
-        file.write_all_at(&file_header(epoch), 0)?;
+        file.write_all_at(&file_header(epoch, self.allocated(turn)), 0)?;
         self.epoch = epoch;
         self.turn = turn;
         self.offset = FILE_HEADER_BYTES as u64;
@@ -501,9 +534,7 @@ impl State {
                     "a file of the journal was removed beneath the server, and is created again"
                 );
                 *file = Arc::new(made);
-                if let Some(allocated) = self.allocated.get_mut(turn) {
-                    *allocated = 0;
-                }
+                self.set_allocated(turn, 0);
             }
             Err(error) => tracing::error!(
                 file = %path,
@@ -516,15 +547,21 @@ impl State {
 
     /// Cuts a file that is not in use to its first length.
     fn shrink(&mut self, turn: usize) -> io::Result<()> {
-        let step = STEP_BYTES;
-        if self.allocated.get(turn).is_none_or(|bytes| *bytes <= step) {
+        if self.allocated(turn) <= STEP_BYTES {
             return Ok(());
         }
-        self.file(turn)?.set_len(step)?;
-        if let Some(allocated) = self.allocated.get_mut(turn) {
-            *allocated = step;
-        }
+        cut(self.file(turn)?, self.epoch + 1)?;
+        self.set_allocated(turn, STEP_BYTES);
         Ok(())
+    }
+
+    /// Gives a file that is not in use its first blocks, if it has none and there is room.
+    fn reserve(&mut self, turn: usize) -> io::Result<()> {
+        let header_bytes = FILE_HEADER_BYTES as u64;
+        match self.grow(turn, header_bytes, header_bytes + 1, File::write_all_at) {
+            Err(error) if !may_pass(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Makes sure that the current file has blocks up to `end`.
@@ -541,9 +578,11 @@ impl State {
         end: u64,
         write: impl Fn(&File, &[u8], u64) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some(allocated) = self.allocated.get(turn).copied() else {
-            return Ok(());
-        };
+        if self.has_failed {
+            let failed = io::Error::other("a sync of the journal has failed before");
+            return Err(JournalFailure::Sync(failed).into());
+        }
+        let allocated = self.allocated(turn);
         if end <= allocated {
             return Ok(());
         }
@@ -571,12 +610,23 @@ impl State {
             }
             Err(error) => return Err(error),
         };
-        if let Some(allocated) = self.allocated.get_mut(turn) {
-            *allocated = reached;
+        // The next record says that the file is as long.
+        if let Err(error) = file.sync_data() {
+            self.has_failed = true;
+            return Err(JournalFailure::Sync(error).into());
         }
+        self.set_allocated(turn, reached);
         self.step_bytes = step_bytes;
         Ok(())
     }
+}
+
+/// Cuts a file whose records are no longer needed to its first length. Its header says so before, on the
+/// disk: records of an earlier epoch do not count, so it is not taken for one that lost some.
+fn cut(file: &File, epoch: u64) -> io::Result<()> {
+    file.write_all_at(&file_header(epoch, STEP_BYTES), 0)?;
+    file.sync_data()?;
+    file.set_len(STEP_BYTES)
 }
 
 /// Opens a file of the journal, and creates it if it is missing.

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use crate::random::Random;
 
-use super::create::private_file;
+use super::create::{private_file, sync_folder};
 
 pub(super) const MARKER_FILE: &str = "QUOIN";
 const MARKER_NEW_FILE: &str = "QUOIN.new";
 /// The beginning of its first line.
 const TITLE: &str = "Quoin data folder";
 /// The format of the folder and its files.
-pub(super) const FOLDER_FORMAT: u32 = 2;
+pub(super) const FOLDER_FORMAT: u32 = 3;
 /// Bytes of the file that are read.
 const MARKER_BYTES_MAX: u64 = 4096;
 
@@ -121,7 +121,7 @@ impl Marker {
         file.write_all(self.text().as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, folder.join(MARKER_FILE))?;
-        File::open(folder)?.sync_all()
+        sync_folder(folder)
     }
 
     fn text(&self) -> String {
@@ -130,6 +130,17 @@ impl Marker {
              while its server runs.\nformat {}\nid {}\n",
             self.format, self.id
         )
+    }
+}
+
+/// Makes the marker of a folder of an older format say that it is of this one.
+pub(super) fn raise_format(folder: &Path) -> io::Result<()> {
+    match Marker::read(folder)? {
+        MarkerState::Present(marker) if marker.format < FOLDER_FORMAT => {
+            let format = FOLDER_FORMAT;
+            Marker { format, ..marker }.write(folder)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -161,19 +172,32 @@ mod tests {
     #[test]
     fn its_text_is_this() {
         let marker = Marker {
-            format: 2,
+            format: 3,
             id: StoreId([1, 0xabc]),
         };
         let text = marker.text();
         let (title, rest) = text.split_once('\n').unwrap();
         assert!(title.starts_with("Quoin data folder"));
-        assert_eq!(rest, "format 2\nid 00000000000000010000000000000abc\n");
+        assert_eq!(rest, "format 3\nid 00000000000000010000000000000abc\n");
     }
 
     #[test]
     fn a_newer_one_with_more_lines_is_understood() {
         let text = "Quoin data folder\nformat 7\nid 0123456789abcdef0123456789abcdef\nmore\n";
         assert_eq!(Marker::parse(text).unwrap().format, 7);
+    }
+
+    #[test]
+    fn an_older_format_is_raised_and_a_newer_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = StoreId([1, 2]);
+        for (format, raised) in [(2, FOLDER_FORMAT), (FOLDER_FORMAT, FOLDER_FORMAT), (9, 9)] {
+            Marker { format, id }.write(folder.path()).unwrap();
+            raise_format(folder.path()).unwrap();
+            let expected = Marker { format: raised, id };
+            let read = Marker::read(folder.path()).unwrap();
+            assert_eq!(read, MarkerState::Present(expected));
+        }
     }
 
     #[test]

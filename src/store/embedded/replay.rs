@@ -9,9 +9,7 @@ use super::checkpoint::{Checkpoint, Checkpoints};
 use super::drain;
 use super::error::{page_not_written, write_lacks_room};
 use super::in_use;
-use super::journal::{
-    self, Gap, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write,
-};
+use super::journal::{self, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write};
 use super::table::{APPLIED_KEY, Rows};
 use crate::size::counted;
 
@@ -95,18 +93,21 @@ pub(super) fn replay(
 ) -> Result<Replayed, heed::Error> {
     let first = last_applied(environment, rows)?;
     let survey = Survey::after(folder, first)?;
-    let gap = survey.gap(Some(first));
-    let is_damaged = gap.as_ref().is_some_and(Gap::is_damage);
-    match gap {
-        Some(gap) if is_damaged && on_damage == OnDamage::Refuse => {
-            return Err(refusal(JournalDamage::Gap(gap)));
+    let damage = survey.damage(Some(first));
+    let is_damaged = damage.is_some();
+    match (damage, on_damage) {
+        (Some(damage), OnDamage::Refuse) => return Err(refusal(damage)),
+        (Some(damage), OnDamage::GoOn) => {
+            tracing::error!(%damage, "going on without acknowledged commits");
         }
-        Some(gap) if is_damaged => tracing::error!(%gap, "going on without acknowledged commits"),
-        Some(gap) => tracing::warn!(
-            %gap,
-            "the system ended before these commits were synced: going on without them"
-        ),
-        None => {}
+        (None, _) => {
+            if let Some(gap) = survey.gap(Some(first)) {
+                tracing::warn!(
+                    %gap,
+                    "the system ended before these commits were synced: going on without them"
+                );
+            }
+        }
     }
     let mut replay = Replay {
         environment,

@@ -14,7 +14,7 @@ use super::options::{EmbeddedOptions, FsyncPolicy};
 use super::shared::Shared;
 use super::store::EmbeddedStore;
 use super::sync::{self, Syncer};
-use super::{in_use, rewrite, room};
+use super::{in_use, marker, rewrite, room};
 use crate::limits;
 use crate::random::{Random, SystemRandom};
 
@@ -74,6 +74,8 @@ impl EmbeddedStore {
             ..
         } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
+        // Before there is a journal that older programs would take for an empty one.
+        marker::raise_format(folder).map_err(|error| refused(error.into()))?;
         // Before the journal is overwritten.
         let keeper = archive
             .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))

@@ -345,12 +345,10 @@ impl Work {
 
     /// Breaks the store: acknowledged writes may be lost, and another sync would not report it.
     fn failed(&self, error: heed::Error) {
-        let is_of_journal = |error: &io::Error| {
-            let cause = error.get_ref();
-            cause.is_some_and(|cause| cause.is::<JournalFailure>())
-        };
         let error = match error {
-            heed::Error::Io(error) if is_of_journal(&error) => StoreError::Fatal(Arc::new(error)),
+            heed::Error::Io(error) if JournalFailure::is(&error) => {
+                StoreError::Fatal(Arc::new(error))
+            }
             error => StoreError::Fatal(Arc::new(DataFileFailure(error))),
         };
         self.shared.failed(error);

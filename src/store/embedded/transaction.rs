@@ -14,7 +14,7 @@ use heed::{MdbError, RoTxn, WithoutTls};
 use super::EmbeddedStore;
 use super::blob::Key;
 use super::error::store_error;
-use super::journal::{AppendError, Record, Write};
+use super::journal::{AppendError, JournalFailure, Record, Write};
 use super::layer::{Layer, Lookup};
 use super::merge::View;
 use super::scan::LastScan;
@@ -282,6 +282,9 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
         let has_failed = shared.checkpoints_without_room.load(Ordering::SeqCst) > 0;
         let has_waited = checkpoints().saturating_sub(begun_at) >= CHECKPOINTS_FOR_ROOM;
         match record {
+            Err(error) if JournalFailure::is(&error) => {
+                return Err(shared.failed(StoreError::Fatal(Arc::new(error))));
+            }
             // The journal's other file may have room.
             Err(error) if has_failed || has_waited => {
                 return Err(store_error(error.into()));

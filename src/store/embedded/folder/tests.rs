@@ -199,10 +199,10 @@ fn a_damaged_marker_and_one_of_a_newer_format_are_refused() {
     let folder = closed();
     let marker = folder.path().join("QUOIN");
     let text = std::fs::read_to_string(&marker).unwrap();
-    std::fs::write(&marker, text.replace("format 2", "format 3")).unwrap();
+    std::fs::write(&marker, text.replace("format 3", "format 4")).unwrap();
     let error = open(folder.path()).err().unwrap().to_string();
     assert!(
-        error.contains("format 3") && error.contains("newer Quoin"),
+        error.contains("format 4") && error.contains("newer Quoin"),
         "{error}"
     );
     std::fs::write(&marker, b"").unwrap();
@@ -215,6 +215,17 @@ fn a_damaged_marker_and_one_of_a_newer_format_are_refused() {
     std::fs::remove_file(&marker).unwrap();
     assert!(has(&open(folder.path()).unwrap(), b"key"));
     assert!(marker.exists());
+}
+
+#[test]
+fn a_store_of_an_older_format_is_of_this_one_from_its_start_on() {
+    let folder = closed();
+    let marker = folder.path().join("QUOIN");
+    let text = std::fs::read_to_string(&marker).unwrap();
+    std::fs::write(&marker, text.replace("format 3", "format 2")).unwrap();
+    assert!(has(&open(folder.path()).unwrap(), b"key"));
+    // Programs that know the older format only refuse it, before they change anything.
+    assert_eq!(std::fs::read_to_string(&marker).unwrap(), text);
 }
 
 #[test]

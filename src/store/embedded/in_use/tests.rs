@@ -122,6 +122,41 @@ fn a_store_without_a_file_of_its_journal_is_refused_and_opens_where_the_loss_is_
 }
 
 #[test]
+fn a_store_whose_journal_was_cut_is_refused_and_opens_where_the_loss_is_accepted() {
+    for bytes in [4096, 1 << 20, (4 << 20) - 1] {
+        for (store, active) in stores().iter().zip(["JOURNAL.0", "JOURNAL.1"]) {
+            let folder = store.path();
+            let file = std::fs::File::options()
+                .write(true)
+                .open(folder.join(active))
+                .unwrap();
+            file.set_len(bytes).unwrap();
+            let found = inspect(folder).unwrap().unwrap();
+            let damage = found.journal_damage.unwrap().to_string();
+            let expected = format!("{active} was cut");
+            assert!(damage.contains(&expected), "{damage}");
+            for _ in 0..2 {
+                let error = open(folder).err().expect("it must be refused");
+                assert!(error.contains("the journal is damaged"), "{error}");
+                assert!(error.contains(&expected), "{error}");
+            }
+            let accepting = EmbeddedOptions {
+                accepts_journal_loss: true,
+                ..options()
+            };
+            let opened = EmbeddedStore::open(folder, accepting).unwrap();
+            assert!(has(&opened, b"old") && has(&opened, b"new"));
+            set(&opened, b"later");
+            let again = killed(folder);
+            drop(opened);
+            for folder in [folder, again.path()] {
+                assert!(has(&open(folder).unwrap(), b"later"));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_start_that_ends_after_it_accepted_a_loss_is_not_asked_again() {
     let [_, store] = <[_; 2]>::try_from(stores()).unwrap();
     std::fs::remove_file(store.path().join("JOURNAL.1")).unwrap();

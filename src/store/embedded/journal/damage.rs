@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::files::{FILE_NAMES, paths};
 use super::format::FILE_HEADER_BYTES;
-use super::read::{Gap, Survey};
+use super::read::{CutFile, Gap, Survey};
 
 /// The journal lacks commits that were acknowledged, or may lack them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum JournalDamage {
     Gap(Gap),
     /// With whole files.
     Files(LostFiles),
+    /// At the end of a file.
+    Cut(CutFile),
 }
 
 impl fmt::Display for JournalDamage {
@@ -26,6 +28,7 @@ impl fmt::Display for JournalDamage {
         match self {
             Self::Gap(gap) => gap.fmt(formatter),
             Self::Files(lost) => lost.fmt(formatter),
+            Self::Cut(cut) => cut.fmt(formatter),
         }
     }
 }
@@ -55,7 +58,7 @@ pub(in super::super) struct Known {
 pub struct LostFiles {
     names: Vec<&'static str>,
     /// The last commit that is there.
-    last: u64,
+    last: Option<u64>,
 }
 
 impl fmt::Display for LostFiles {
@@ -63,10 +66,13 @@ impl fmt::Display for LostFiles {
         let is = if self.names.len() == 1 { "is" } else { "are" };
         write!(
             formatter,
-            "{} {is} missing or empty, and commits after number {} may have been there",
-            self.names.join(" and "),
-            self.last
-        )
+            "{} {is} missing or empty, and commits ",
+            self.names.join(" and ")
+        )?;
+        if let Some(last) = self.last {
+            write!(formatter, "after number {last} ")?;
+        }
+        write!(formatter, "may have been there")
     }
 }
 
@@ -106,7 +112,9 @@ pub(in super::super) fn lost(folder: &Path, known: Known) -> io::Result<Option<L
     }
     let lost = found.into_iter().filter(|(_, found)| is_lost(*found));
     let names: Vec<_> = lost.map(|(name, _)| name).collect();
-    let last = survey.last().unwrap_or(0).max(known.applied);
+    let last = survey
+        .last()
+        .max(Some(known.applied).filter(|applied| *applied > 0));
     Ok((!names.is_empty()).then_some(LostFiles { names, last }))
 }
 

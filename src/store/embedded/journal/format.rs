@@ -7,6 +7,11 @@ use siphasher::sip::SipHasher13;
 /// Largest record, in bytes: a transaction of the largest size, with its framing.
 pub(in super::super) const RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
 
+/// A multiple of the blocks that file systems allocate. What is reserved is counted in these.
+pub(super) const BLOCK_BYTES: u64 = 4096;
+/// The first word of a record's header is its length and, from this bit on, the reserved blocks.
+const BLOCKS_SHIFT: u32 = 32;
+
 /// Bytes before a file's records.
 pub(super) const FILE_HEADER_BYTES: usize = 32;
 /// Bytes before a record's writes.
@@ -20,8 +25,11 @@ const PART_BYTES: usize = 1024 * 1024;
 /// Memory that a record leaves to the next one, in bytes.
 const KEPT_BYTES_MAX: usize = 2 * PART_BYTES;
 
-const MAGIC: &[u8; 16] = b"quoin-journal-02";
-const OLD_MAGIC: &[u8; 16] = b"quoin-journal-01";
+/// Followed by the number of reserved blocks.
+const MAGIC: &[u8; 12] = b"quoin-wal-03";
+/// The magic of files that do not say what is reserved.
+const SECOND_MAGIC: &[u8; 16] = b"quoin-journal-02";
+const FIRST_MAGIC: &[u8; 16] = b"quoin-journal-01";
 
 const SET: u8 = 1;
 const CLEAR: u8 = 2;
@@ -55,7 +63,19 @@ pub(in super::super) struct RecordHeader {
     pub(in super::super) synced: u64,
     /// When it was appended, in milliseconds since the Unix epoch. 0 if that is not known.
     pub(in super::super) time_ms: u64,
+    /// The file was at least this long, on the disk, when the record was appended. 0 if that is not known.
+    pub(super) reserved_bytes: u64,
     body_checksum: u64,
+}
+
+/// The header of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct FileHeader {
+    pub(super) version: Version,
+    /// The epoch of its records.
+    pub(super) epoch: u64,
+    /// The file was at least this long, on the disk, when its turn began. 0 if that is not known.
+    pub(super) reserved_bytes: u64,
 }
 
 /// The format of a file's records.
@@ -63,7 +83,7 @@ pub(in super::super) struct RecordHeader {
 pub(in super::super) enum Version {
     /// Length, sequence, checksum.
     First,
-    /// [`RecordHeader`].
+    /// [`RecordHeader`]. In files of the second magic nothing is said of what is reserved.
     Second,
 }
 
@@ -162,10 +182,18 @@ impl Record {
         self.parts.iter().map(Vec::as_slice)
     }
 
-    /// Fills in the header.
-    pub(super) fn seal(&mut self, epoch: u64, sequence: u64, synced: u64, time_ms: u64) {
+    /// Fills in the header. The file has `reserved_bytes` on the disk.
+    pub(super) fn seal(
+        &mut self,
+        epoch: u64,
+        sequence: u64,
+        synced: u64,
+        time_ms: u64,
+        reserved_bytes: u64,
+    ) {
         let length = self.bytes.saturating_sub(RECORD_HEADER_BYTES) as u64;
-        let known = [length, sequence, synced, time_ms];
+        let sizes = length | u64::from(blocks(reserved_bytes)) << BLOCKS_SHIFT;
+        let known = [sizes, sequence, synced, time_ms];
         let header_checksum = checksum(epoch, &known, []);
         let mut body = self.parts();
         let first = body.next().and_then(|part| part.get(RECORD_HEADER_BYTES..));
@@ -199,27 +227,29 @@ impl Version {
                     // These files do not say. With `always` it was so.
                     synced: sequence.checked_sub(1)?,
                     time_ms: 0,
+                    reserved_bytes: 0,
                     body_checksum,
                 }
             }
             Self::Second => {
                 let [
-                    length,
+                    sizes,
                     sequence,
                     synced,
                     time_ms,
                     header_checksum,
                     body_checksum,
                 ] = words(bytes)?;
-                let known = [length, sequence, synced, time_ms];
+                let known = [sizes, sequence, synced, time_ms];
                 if header_checksum != checksum(epoch, &known, []) {
                     return None;
                 }
                 RecordHeader {
-                    length,
+                    length: sizes & ((1 << BLOCKS_SHIFT) - 1),
                     sequence,
                     synced,
                     time_ms,
+                    reserved_bytes: (sizes >> BLOCKS_SHIFT) * BLOCK_BYTES,
                     body_checksum,
                 }
             }
@@ -234,7 +264,8 @@ impl Version {
         let made_for = match self {
             Self::First => checksum(epoch, &[sequence, length], [body]),
             Self::Second => {
-                let known = [length, sequence, header.synced, header.time_ms];
+                let sizes = length | u64::from(blocks(header.reserved_bytes)) << BLOCKS_SHIFT;
+                let known = [sizes, sequence, header.synced, header.time_ms];
                 checksum(epoch, &[checksum(epoch, &known, [])], [body])
             }
         };
@@ -254,28 +285,34 @@ fn checksum<'b>(epoch: u64, fields: &[u64], body: impl IntoIterator<Item = &'b [
     hasher.finish()
 }
 
-/// The header of a file whose records have this epoch.
-pub(in super::super) fn file_header(epoch: u64) -> Vec<u8> {
-    let checksum = file_checksum(MAGIC, epoch);
-    [
-        MAGIC.as_slice(),
-        &epoch.to_le_bytes(),
-        &checksum.to_le_bytes(),
-    ]
-    .concat()
+/// The header of a file whose records have this epoch, and which has `reserved_bytes` on the disk.
+pub(in super::super) fn file_header(epoch: u64, reserved_bytes: u64) -> Vec<u8> {
+    let blocks = blocks(reserved_bytes).to_le_bytes();
+    let begin = [MAGIC.as_slice(), &blocks].concat();
+    let checksum = file_checksum(&begin, epoch).to_le_bytes();
+    [begin.as_slice(), &epoch.to_le_bytes(), &checksum].concat()
 }
 
-/// Reads the header of a file: the version and epoch of its records. `None` if the file was never
-/// used, or its header is damaged.
-pub(in super::super) fn read_file_header(bytes: &[u8]) -> Option<(Version, u64)> {
-    let (magic, fields) = bytes.split_first_chunk::<16>()?;
-    let version = match magic {
-        MAGIC => Version::Second,
-        OLD_MAGIC => Version::First,
+/// Reads the header of a file. `None` if the file was never used, or its header is damaged.
+pub(in super::super) fn read_file_header(bytes: &[u8]) -> Option<FileHeader> {
+    let (begin, fields) = bytes.split_first_chunk::<16>()?;
+    let (version, reserved_blocks) = match (begin, begin.strip_prefix(MAGIC)) {
+        (FIRST_MAGIC, _) => (Version::First, 0),
+        (SECOND_MAGIC, _) => (Version::Second, 0),
+        (_, Some(blocks)) => (Version::Second, u32::from_le_bytes(blocks.try_into().ok()?)),
         _ => return None,
     };
     let [epoch, checksum] = words(fields)?;
-    (checksum == file_checksum(magic, epoch)).then_some((version, epoch))
+    (checksum == file_checksum(begin, epoch)).then_some(FileHeader {
+        version,
+        epoch,
+        reserved_bytes: u64::from(reserved_blocks) * BLOCK_BYTES,
+    })
+}
+
+/// The whole blocks among these bytes.
+fn blocks(bytes: u64) -> u32 {
+    u32::try_from(bytes / BLOCK_BYTES).unwrap_or(u32::MAX)
 }
 
 /// The epoch that a damaged header may have had.
@@ -284,9 +321,9 @@ pub(super) fn claimed_epoch(bytes: &[u8]) -> Option<u64> {
     Some(epoch)
 }
 
-fn file_checksum(magic: &[u8; 16], epoch: u64) -> u64 {
+fn file_checksum(begin: &[u8], epoch: u64) -> u64 {
     let mut hasher = SipHasher13::new();
-    hasher.write(magic);
+    hasher.write(begin);
     hasher.write_u64(epoch);
     hasher.finish()
 }

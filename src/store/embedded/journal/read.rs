@@ -10,8 +10,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::damage::JournalDamage;
 use super::files::paths;
-use super::format::{FILE_HEADER_BYTES, RecordHeader, Version, claimed_epoch, read_file_header};
+use super::format::{
+    FILE_HEADER_BYTES, FileHeader, RecordHeader, Version, claimed_epoch, read_file_header,
+};
+use crate::size::counted;
 
 /// Bytes that are read at a time.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -33,6 +37,8 @@ pub(in super::super) struct Run {
     last: u64,
     /// All records up to this one were on the disk when the last record was appended.
     synced: u64,
+    /// The file was at least this long when the last record was appended.
+    reserved_bytes: u64,
 }
 
 /// What the files of a journal contain.
@@ -40,6 +46,35 @@ pub(in super::super) struct Run {
 pub(in super::super) struct Survey {
     /// In the order of their records.
     runs: Vec<Run>,
+    cut: Option<CutFile>,
+}
+
+/// A file that is shorter than it was when it was in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutFile {
+    path: PathBuf,
+    bytes: u64,
+    reserved_bytes: u64,
+    /// Number of the last complete record of the journal.
+    last: Option<u64>,
+}
+
+impl fmt::Display for CutFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            path,
+            bytes,
+            reserved_bytes,
+            last,
+        } = self;
+        write!(
+            formatter,
+            "{} was cut from at least {reserved_bytes} bytes to {bytes}, and commits {}may have been cut off",
+            path.display(),
+            last.map(|last| format!("after number {last} "))
+                .unwrap_or_default()
+        )
+    }
 }
 
 /// A gap in the journal, with complete records after it.
@@ -83,7 +118,9 @@ impl fmt::Display for Gap {
         }
         write!(
             formatter,
-            ", and {after} commits up to number {last} come after it"
+            ", and {} up to number {last} {} after it",
+            counted(*after, "commit", "commits"),
+            if *after == 1 { "comes" } else { "come" }
         )
     }
 }
@@ -112,15 +149,55 @@ impl Survey {
             let header = file.bytes(0, FILE_HEADER_BYTES as u64)?;
             headers.push(header.map(<[u8]>::to_vec).unwrap_or_default());
         }
+        let known: Vec<_> = headers
+            .iter()
+            .map(|header| read_file_header(header))
+            .collect();
         let mut runs = Vec::new();
         for (file, header) in files.iter_mut().zip(&headers) {
-            let others = headers.iter().filter_map(|other| read_file_header(other));
-            for (version, epoch) in epochs(header, others) {
+            for (version, epoch) in epochs(header, known.iter().flatten()) {
                 file.survey(version, epoch, applied + 1, &mut runs)?;
             }
         }
         runs.sort_by_key(|run| (run.first, run.last));
-        Ok(Self { runs })
+        let mut survey = Self { runs, cut: None };
+        for (file, header) in files.iter().zip(known) {
+            if survey.cut.is_none() {
+                survey.cut = survey.cut_of(file, header)?;
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Whether a file was cut, and with it records that may be missing.
+    fn cut_of(&self, file: &Window, header: Option<FileHeader>) -> io::Result<Option<CutFile>> {
+        let runs = || self.runs.iter().filter(|run| run.path == file.path);
+        let of_records = runs().map(|run| run.reserved_bytes).max();
+        let of_header = header.map(|header| header.reserved_bytes);
+        let reserved_bytes = of_records.max(of_header).unwrap_or(0);
+        // A server may have let it grow while its records were read.
+        let bytes = file.file.metadata()?.len();
+        let epoch = header
+            .map(|header| header.epoch)
+            .or_else(|| runs().map(|run| run.epoch).max());
+        // If the next turn has records, a gap before them shows what is missing.
+        let next_turn = epoch.map(|epoch| epoch.wrapping_add(1));
+        let is_followed = self.runs.iter().any(|run| Some(run.epoch) == next_turn);
+        let is_cut = bytes < reserved_bytes && !is_followed;
+        Ok(is_cut.then(|| CutFile {
+            path: file.path.clone(),
+            bytes,
+            reserved_bytes,
+            last: self.last(),
+        }))
+    }
+
+    /// The damage because of which acknowledged commits are missing, or may be. `applied` is as in
+    /// [`Self::gap`].
+    pub(in super::super) fn damage(&self, applied: Option<u64>) -> Option<JournalDamage> {
+        let gap = self.gap(applied).filter(Gap::is_damage);
+        let cut = || self.cut.clone().map(JournalDamage::Cut);
+        gap.map(JournalDamage::Gap).or_else(cut)
     }
 
     /// Number of the first record.
@@ -226,17 +303,17 @@ fn changed() -> io::Error {
 
 /// The epochs that a file's records may have. If its header is damaged, these are the epoch that it
 /// seems to have, and those before and after the other file's.
-fn epochs(header: &[u8], others: impl Iterator<Item = (Version, u64)>) -> Vec<(Version, u64)> {
+fn epochs<'h>(header: &[u8], others: impl Iterator<Item = &'h FileHeader>) -> Vec<(Version, u64)> {
     if let Some(known) = read_file_header(header) {
-        return vec![known];
+        return vec![(known.version, known.epoch)];
     }
     let is_unused = header.iter().all(|byte| *byte == 0);
     if is_unused {
         return Vec::new();
     }
     let mut found: Vec<(Version, u64)> = others
-        .flat_map(|(version, epoch)| {
-            [epoch.wrapping_sub(1), epoch.wrapping_add(1)].map(|near| (version, near))
+        .flat_map(|FileHeader { version, epoch, .. }| {
+            [epoch.wrapping_sub(1), epoch.wrapping_add(1)].map(|near| (*version, near))
         })
         .chain(claimed_epoch(header).map(|epoch| (Version::Second, epoch)))
         .collect();
@@ -344,6 +421,7 @@ impl Window {
                 Some(run) if follows(run) => {
                     run.last = header.sequence;
                     run.synced = run.synced.max(header.synced);
+                    run.reserved_bytes = run.reserved_bytes.max(header.reserved_bytes);
                     run.end = end;
                 }
                 _ => runs.extend(run.replace(Run {
@@ -355,6 +433,7 @@ impl Window {
                     first: header.sequence,
                     last: header.sequence,
                     synced: header.synced,
+                    reserved_bytes: header.reserved_bytes,
                 })),
             }
             next = header.sequence + 1;

@@ -17,9 +17,9 @@ fn bytes_of(record: &Record) -> Vec<u8> {
 /// Makes the first write of a file's record number `place` one that is none, with the checksums
 /// that fit.
 pub(in super::super) fn make_senseless(path: &Path, place: usize) {
-    use format::{RECORD_HEADER_BYTES, Version, read_file_header};
+    use format::{FileHeader, RECORD_HEADER_BYTES, Version, read_file_header};
     let mut bytes = std::fs::read(path).unwrap();
-    let (_, epoch) = read_file_header(&bytes).unwrap();
+    let FileHeader { epoch, .. } = read_file_header(&bytes).unwrap();
     let mut at = FILE_HEADER_BYTES;
     for _ in 0..place {
         let header = Version::Second.record_header(epoch, &bytes[at..]).unwrap();
@@ -29,7 +29,14 @@ pub(in super::super) fn make_senseless(path: &Path, place: usize) {
     let end = at + RECORD_HEADER_BYTES + header.length as usize;
     let mut record = Record::of(bytes[at..end].to_vec());
     record.spoil();
-    record.seal(epoch, header.sequence, header.synced, header.time_ms);
+    let RecordHeader {
+        sequence,
+        synced,
+        time_ms,
+        reserved_bytes,
+        ..
+    } = header;
+    record.seal(epoch, sequence, synced, time_ms, reserved_bytes);
     bytes[at..end].copy_from_slice(&bytes_of(&record));
     std::fs::write(path, bytes).unwrap();
 }
@@ -248,7 +255,7 @@ proptest! {
         prop_assert_eq!(record.len(), lengths[kept]);
         prop_assert!(bytes_of(&record) == bytes_of(&again));
         prop_assert!(record.parts().all(|part| part.len() < 2 * 1024 * 1024));
-        record.seal(1, 2, 3, 4);
+        record.seal(1, 2, 3, 4, 5 * BLOCK_BYTES);
         let sealed = bytes_of(&record);
         let header = format::Version::Second.record_header(1, &sealed);
         if let Some(header) = header {
@@ -269,7 +276,7 @@ proptest! {
         first in any::<Vec<u8>>(), second in any::<Vec<u8>>(), is_named in any::<bool>()
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let header = if is_named { file_header(7) } else { Vec::new() };
+        let header = if is_named { file_header(7, 0) } else { Vec::new() };
         for (name, bytes) in FILE_NAMES.iter().zip([first, second]) {
             std::fs::write(folder.path().join(name), [header.clone(), bytes].concat()).unwrap();
         }
@@ -338,7 +345,10 @@ fn damage_at_the_end_of_the_file_before_is_found_by_the_next() {
     let (text, is_damage) = gap(folder.path()).unwrap();
     assert!(is_damage);
     assert!(text.contains("commit 5 cannot be read"), "{text}");
-    assert!(text.contains("1 commits up to number 6"), "{text}");
+    assert!(
+        text.contains("1 commit up to number 6 comes after it"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -392,7 +402,7 @@ fn a_value_that_looks_like_records_is_not_taken_for_some() {
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
     let mut planted = record(&[Write::Clear(b"planted")]);
     // Its writer knows everything but the epoch.
-    planted.seal(99, 2, 1, 0);
+    planted.seal(99, 2, 1, 0, 0);
     let value = bytes_of(&planted).repeat(50);
     journal
         .append(&mut record(&[Write::Set(b"k", &value)]))
@@ -400,6 +410,151 @@ fn a_value_that_looks_like_records_is_not_taken_for_some() {
     flip(&folder.path().join(FILE_NAMES[0]), 32 + 48 + 3);
     assert_eq!(numbers(folder.path()), Vec::<u64>::new());
     assert_eq!(gap(folder.path()), None);
+}
+
+/// What a journal lacks.
+fn damage(folder: &Path) -> Option<String> {
+    let damage = Survey::of(folder).unwrap().damage(None)?;
+    Some(damage.to_string())
+}
+
+fn cut_to(path: &Path, bytes: u64) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_len(bytes).unwrap();
+}
+
+#[test]
+fn a_file_in_use_that_was_cut_anywhere_is_damage() {
+    for syncs_appends in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, offsets) = with_records(folder.path(), 10, syncs_appends);
+        let path = folder.path().join(FILE_NAMES[0]);
+        assert_eq!(damage(folder.path()), None);
+        let at = offsets[5] as u64;
+        let end = journal.bytes();
+        for bytes in [STEP_BYTES - 1, end, end - 1, at + 50, at, at - 1, 40, 32] {
+            cut_to(&path, bytes);
+            let text = damage(folder.path()).unwrap();
+            let found = format!("JOURNAL.0 was cut from at least {STEP_BYTES} bytes to {bytes}");
+            assert!(text.contains(&found), "{text}");
+        }
+        assert!(!damage(folder.path()).unwrap().contains("number"));
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_after_the_record_for_which_it_grew_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _) = with_records(folder.path(), 3, true);
+    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * STEP_BYTES as usize])]);
+    journal.append(&mut large).unwrap();
+    let end = journal.bytes();
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    assert_eq!(damage(folder.path()), None);
+    cut_to(&folder.path().join(FILE_NAMES[0]), end);
+    assert_eq!(numbers(folder.path()), [1, 2, 3, 4]);
+    let text = damage(folder.path()).unwrap();
+    assert!(text.contains("commits after number 4 may"), "{text}");
+}
+
+#[test]
+fn what_was_cut_off_the_file_before_is_missing_unless_the_data_file_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, offsets) = with_records(folder.path(), 5, true);
+    journal.switch(false).unwrap();
+    cut_to(&folder.path().join(FILE_NAMES[0]), offsets[2] as u64);
+    let text = damage(folder.path()).unwrap();
+    assert!(text.contains("JOURNAL.0 was cut"), "{text}");
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    let text = damage(folder.path()).unwrap();
+    assert!(text.contains("commit 3 cannot be read"), "{text}");
+    let survey = Survey::of(folder.path()).unwrap();
+    assert_eq!(survey.damage(Some(5)), None);
+}
+
+#[test]
+fn a_file_that_the_journal_cuts_itself_is_never_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |turn: usize| folder.path().join(FILE_NAMES[turn]);
+    let (journal, _) = with_records(folder.path(), 3, true);
+    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * STEP_BYTES as usize])]);
+    journal.append(&mut large).unwrap();
+    journal.switch(false).unwrap();
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    let grown = std::fs::read(path(0)).unwrap();
+    journal.switch(true).unwrap();
+    assert_eq!(path(0).metadata().unwrap().len(), STEP_BYTES);
+    assert_eq!(damage(folder.path()), None);
+    // A power failure before the new length is on the disk.
+    let cut = std::fs::read(path(0)).unwrap();
+    let header = &cut[..FILE_HEADER_BYTES];
+    std::fs::write(path(0), [header, &grown[FILE_HEADER_BYTES..]].concat()).unwrap();
+    assert_eq!(damage(folder.path()), None);
+    std::fs::write(path(0), &grown).unwrap();
+    assert_eq!(damage(folder.path()), None);
+    // The next start.
+    drop(journal);
+    let journal = Journal::create(folder.path(), 6, 777, true).unwrap();
+    assert_eq!(path(0).metadata().unwrap().len(), STEP_BYTES);
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    assert_eq!(damage(folder.path()), None);
+}
+
+#[test]
+fn a_file_of_the_second_version_is_read_and_does_not_say_what_is_reserved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE_NAMES[0]);
+    let magic = b"quoin-journal-02";
+    let epoch = 5_u64;
+    let header_of = |checksum: u64| {
+        [
+            magic.as_slice(),
+            &epoch.to_le_bytes(),
+            &checksum.to_le_bytes(),
+        ]
+        .concat()
+    };
+    let checksum = {
+        use siphasher::sip::SipHasher13;
+        use std::hash::Hasher;
+        let mut hasher = SipHasher13::new();
+        hasher.write(magic);
+        hasher.write_u64(epoch);
+        hasher.finish()
+    };
+    let mut bytes = header_of(checksum);
+    for sequence in 1..=3 {
+        let mut record = record(&[Write::Set(b"key", b"value")]);
+        record.seal(epoch, sequence, sequence - 1, 0, 0);
+        bytes.extend(bytes_of(&record));
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(numbers(folder.path()), [1, 2, 3]);
+    assert_eq!(damage(folder.path()), None);
+    flip(&path, 32 + 60);
+    assert!(damage(folder.path()).is_some());
+}
+
+#[test]
+fn after_a_step_that_could_not_be_synced_nothing_is_appended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _) = with_records(folder.path(), 3, false);
+    // It can be written, and not be synced.
+    let (reader, writer) = std::io::pipe().unwrap();
+    let drained = std::thread::spawn(move || std::io::copy(&mut { reader }, &mut std::io::sink()));
+    let pipe = File::from(std::os::fd::OwnedFd::from(writer));
+    let write = |mut file: &File, data: &[u8], _: u64| io::Write::write_all(&mut file, data);
+    let mut state = journal.lock();
+    let file = std::mem::replace(&mut state.files[0], Arc::new(pipe));
+    let end = 2 * STEP_BYTES;
+    let error = state.grow(0, 0, end, write).unwrap_err();
+    assert!(JournalFailure::is(&error), "{error}");
+    state.files[0] = file;
+    drop(state);
+    drained.join().unwrap().unwrap();
+    let appended = journal.append(&mut record(&[Write::Clear(b"a")]));
+    assert!(matches!(appended, Err(AppendError::Unknown(_))));
+    assert!(JournalFailure::is(&journal.make_room(1).unwrap_err()));
 }
 
 /// A file as the first version of the format has it.

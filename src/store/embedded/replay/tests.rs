@@ -232,7 +232,7 @@ fn flip(path: &Path, at: usize) {
 fn offset_of(path: &Path, place: usize) -> usize {
     let bytes = std::fs::read(path).unwrap();
     (0..place).fold(32, |at, _| {
-        at + 48 + u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+        at + 48 + u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
     })
 }
 
