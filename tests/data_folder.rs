@@ -101,7 +101,7 @@ fn the_start_line_tells_a_new_store_from_one_that_was_there() {
     for word in [
         "folder=",
         "id=",
-        "format=2",
+        "format=3",
         "layout=",
         "rows=",
         "data_bytes=",

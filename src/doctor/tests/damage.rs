@@ -252,7 +252,7 @@ fn a_key_under_a_wrong_name() {
     assert_told(
         "keys",
         Level::Fail,
-        "are not found by their names",
+        "is not found by its name",
         |bench, layout| {
             let full = meta(bench, layout, &"n".repeat(1_000));
             let renamed = Meta {

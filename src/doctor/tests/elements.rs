@@ -106,7 +106,7 @@ fn task_counters_that_are_wrong() {
         assert_repaired(
             "counters",
             Level::Fail,
-            "count their leased, delayed or dead tasks wrong (\"tasks\")",
+            "counts its leased, delayed or dead tasks wrong (\"tasks\")",
             |bench, layout| {
                 let data = meta(bench, layout, "tasks").data;
                 let key = layout.task_counter_key(data, counter);

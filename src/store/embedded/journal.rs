@@ -108,7 +108,7 @@ pub(super) fn inspect(
         });
     }
     let lost = lost(folder, known)?.map(JournalDamage::Files);
-    let found = || survey.damage(None);
+    let found = || JournalDamage::within(&survey, None);
     Ok((files, lost.or_else(found)))
 }
 

@@ -93,7 +93,7 @@ pub(super) fn replay(
 ) -> Result<Replayed, heed::Error> {
     let first = last_applied(environment, rows)?;
     let survey = Survey::after(folder, first)?;
-    let damage = survey.damage(Some(first));
+    let damage = JournalDamage::within(&survey, Some(first));
     let is_damaged = damage.is_some();
     match (damage, on_damage) {
         (Some(damage), OnDamage::Refuse) => return Err(refusal(damage)),

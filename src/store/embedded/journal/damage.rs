@@ -23,6 +23,15 @@ pub enum JournalDamage {
     Cut(CutFile),
 }
 
+impl JournalDamage {
+    /// What acknowledged commits the files lack, or may lack. `applied` is as in [`Survey::gap`].
+    pub(in super::super) fn within(survey: &Survey, applied: Option<u64>) -> Option<Self> {
+        let gap = survey.gap(applied).filter(Gap::is_damage);
+        let cut = || survey.cut().cloned().map(Self::Cut);
+        gap.map(Self::Gap).or_else(cut)
+    }
+}
+
 impl fmt::Display for JournalDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -10,7 +10,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::damage::JournalDamage;
 use super::files::paths;
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, RecordHeader, Version, claimed_epoch, read_file_header,
@@ -192,12 +191,9 @@ impl Survey {
         }))
     }
 
-    /// The damage because of which acknowledged commits are missing, or may be. `applied` is as in
-    /// [`Self::gap`].
-    pub(in super::super) fn damage(&self, applied: Option<u64>) -> Option<JournalDamage> {
-        let gap = self.gap(applied).filter(Gap::is_damage);
-        let cut = || self.cut.clone().map(JournalDamage::Cut);
-        gap.map(JournalDamage::Gap).or_else(cut)
+    /// A file that was cut, and with it records that may be missing.
+    pub(super) fn cut(&self) -> Option<&CutFile> {
+        self.cut.as_ref()
     }
 
     /// Number of the first record.

@@ -414,7 +414,7 @@ fn a_value_that_looks_like_records_is_not_taken_for_some() {
 
 /// What a journal lacks.
 fn damage(folder: &Path) -> Option<String> {
-    let damage = Survey::of(folder).unwrap().damage(None)?;
+    let damage = JournalDamage::within(&Survey::of(folder).unwrap(), None)?;
     Some(damage.to_string())
 }
 
@@ -469,7 +469,7 @@ fn what_was_cut_off_the_file_before_is_missing_unless_the_data_file_has_it() {
     let text = damage(folder.path()).unwrap();
     assert!(text.contains("commit 3 cannot be read"), "{text}");
     let survey = Survey::of(folder.path()).unwrap();
-    assert_eq!(survey.damage(Some(5)), None);
+    assert_eq!(JournalDamage::within(&survey, Some(5)), None);
 }
 
 #[test]
