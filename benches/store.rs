@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, Command, value_parser};
 use futures_util::FutureExt;
-use quoin::random::{Random, SeededRandom};
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore};
-use quoin::store::{Isolation, KeyValue, RangeQuery, Store, StoreFuture, Transaction};
+use quoin_base::random::{Random, SeededRandom};
+use quoin_store::{Isolation, KeyValue, RangeQuery, Store, StoreFuture, Transaction};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 
 const BATCHES: [u64; 4] = [1, 16, 256, 4096];
 const VALUE: [u8; 100] = [b'v'; 100];

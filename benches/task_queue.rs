@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, value_parser};
-use quoin::random::{Random, SeededRandom, SystemRandom};
+use quoin_base::random::{Random, SeededRandom, SystemRandom};
 
 use resp::{Connection, Value, Words};
 use server::Server;

@@ -1,20 +1,30 @@
 //! The `quoin` program.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
 
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-use quoin::backup;
-use quoin::cli::{self, Invocation};
-use quoin::compact;
-use quoin::config::{ConfigError, LoadedSettings};
-use quoin::doctor;
-use quoin::export;
-use quoin::import;
-use quoin::logging::Log;
-use quoin::random::SystemRandom;
-use quoin::redis_client::Beside;
-use quoin::server;
+mod cli;
+
+use crate::cli::Invocation;
+use quoin_base::random::SystemRandom;
+use quoin_client::Beside;
+use quoin_config::logging::Log;
+use quoin_config::{ConfigError, LoadedSettings};
+use quoin_tools::backup;
+use quoin_tools::compact;
+use quoin_tools::doctor;
+use quoin_tools::export;
+use quoin_tools::import;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os(), std::env::vars_os()) {
@@ -55,7 +65,7 @@ fn serve(loaded: LoadedSettings) -> ExitCode {
         Ok(log) => log,
         Err(error) => return failed(&error),
     };
-    match server::run(loaded, &log) {
+    match quoin_server::run(loaded, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Where the log is a file, who looks there shall find it too.
@@ -88,7 +98,7 @@ fn import(options: &import::Options) -> ExitCode {
 /// Runs a server that `quoin import` needs, until it is told to stop.
 fn run_server(loaded: LoadedSettings) -> Result<(), String> {
     let log = Log::start(&loaded.settings).map_err(|error| error.to_string())?;
-    server::run(loaded, &log).map_err(|error| error.to_string())
+    quoin_server::run(loaded, &log).map_err(|error| error.to_string())
 }
 
 /// Runs `quoin export` and prints its result.

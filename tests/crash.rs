@@ -354,5 +354,5 @@ fn check(
 }
 
 fn show(payload: &[u8]) -> String {
-    quoin::wire::reply_reader::show_bytes(payload)
+    quoin_resp::wire::reply_reader::show_bytes(payload)
 }

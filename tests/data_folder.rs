@@ -22,9 +22,9 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use quoin::random::{Random, SeededRandom};
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore, make_store};
-use quoin::store::{Isolation, RangeQuery, Store, StoreError};
+use quoin_base::random::{Random, SeededRandom};
+use quoin_store::{Isolation, RangeQuery, Store, StoreError};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore, make_store};
 use server::Server;
 
 const MAP_BYTES: usize = 64 << 20;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use authority::Authority;
-use quoin::layout::LAYOUT_VERSION;
+use quoin_layout::LAYOUT_VERSION;
 use server::Server;
 
 /// Exit code, and what it said.
@@ -271,10 +271,10 @@ fn a_wrong_command_line_is_told() {
 #[cfg(feature = "fdb")]
 mod on_foundationdb {
     use super::*;
-    use quoin::layout::{Id, Layout, Position};
-    use quoin::random::{Random, SystemRandom};
-    use quoin::store::Store;
-    use quoin::store::fdb::{FdbOptions, FdbStore};
+    use quoin_base::random::{Random, SystemRandom};
+    use quoin_layout::{Id, Layout, Position};
+    use quoin_store::Store;
+    use quoin_store_fdb::{FdbOptions, FdbStore};
 
     #[test]
     fn a_cluster_whose_servers_were_killed_is_healthy_and_a_damaged_one_is_repaired() {

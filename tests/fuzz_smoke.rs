@@ -6,13 +6,12 @@
 mod dump_decoding;
 #[path = "../fuzz/bodies/layout_decoding.rs"]
 mod layout_decoding;
-#[path = "support/payloads.rs"]
-mod payloads;
 #[path = "../fuzz/bodies/request_parser.rs"]
 mod request_parser;
 #[path = "../fuzz/bodies/scripts.rs"]
 mod scripts;
 
+use quoin_rdb::testing as payloads;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -152,7 +151,7 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
         if random.random_range(0..4) == 0 {
             let written = elements
                 .iter()
-                .fold(quoin::dump::ListWriter::new(), |mut list, one| {
+                .fold(quoin_rdb::ListWriter::new(), |mut list, one| {
                     list.push(one);
                     list
                 });
@@ -179,7 +178,7 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
 
 /// A priority queue or a task queue with these values.
 fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
-    use quoin::dump::{
+    use quoin_rdb::{
         DumpedPriority, DumpedState, DumpedTask, PriorityQueueWriter, TaskQueueWriter,
     };
     if random.random() {

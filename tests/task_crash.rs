@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use quoin::random::{Random, SeededRandom};
+use quoin_base::random::{Random, SeededRandom};
 
 use resp::{Connection, Value, Words};
 use server::{Server, wait_until};

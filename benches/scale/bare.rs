@@ -12,7 +12,7 @@ use foundationdb::options::{MutationType, StreamingMode};
 use foundationdb::{Database, FdbResult, RangeOption, Transaction};
 use futures_util::future::try_join_all;
 
-use quoin::layout::{
+use quoin_layout::{
     Id, KeyName, KeyRange, Layout, Member, MemberEntry, Position, StoredValue, StreamId,
     length_delta,
 };
@@ -244,7 +244,7 @@ impl Writer {
         let read_on = deliveries.iter().map(|part| {
             let prefix = layout.elements_prefix(part.queue.data);
             let range = KeyRange::children(&prefix);
-            let after = quoin::layout::successor(&part.queue.read_to.borrow());
+            let after = quoin_layout::successor(&part.queue.read_to.borrow());
             let option = RangeOption {
                 limit: Some(part.count),
                 mode: StreamingMode::Exact,

@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use foundationdb::Database;
-use quoin::random::{Random, SystemRandom};
+use quoin_base::random::{Random, SystemRandom};
 
 use bare::{BareCase, Mix};
 use report::Row;

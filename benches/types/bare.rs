@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use foundationdb::api::NetworkAutoStop;
 use foundationdb::{Database, FdbResult, RangeOption, Transaction};
 use futures_util::future::try_join_all;
-use quoin::random::{Random, SystemRandom};
+use quoin_base::random::{Random, SystemRandom};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 

@@ -2,7 +2,7 @@
 //! reads as a string or a list, DUMP writes so that it is read as the same.
 
 use bytes::Bytes;
-use quoin::dump::{
+use quoin_rdb::{
     Chunks, DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
     read_string, reads_string, string_payload,
 };

@@ -2,7 +2,7 @@
 //! and what it understands it writes back as it was.
 
 use bytes::Bytes;
-use quoin::layout::{
+use quoin_layout::{
     ElementsValue, FieldRow, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue,
     TaskRegistry, TaskRow, TrashKind, decode_counter, decode_id, encode_id,
 };

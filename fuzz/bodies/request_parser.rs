@@ -2,9 +2,9 @@
 //! makes the parser return or reserve more than it should.
 
 use bytes::{Bytes, BytesMut};
-use quoin::limits::REQUEST_RESERVE_BYTES_MAX;
-use quoin::wire::ProtocolError;
-use quoin::wire::request::{RequestLimits, RequestParser};
+use quoin_base::limits::REQUEST_RESERVE_BYTES_MAX;
+use quoin_resp::wire::ProtocolError;
+use quoin_resp::wire::request::{RequestLimits, RequestParser};
 
 /// Bytes at the front of the data that choose the chunks; the rest is what the client sends.
 const CONTROL_BYTES: usize = 8;

@@ -7,10 +7,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use quoin::reply::Reply;
-use quoin::scripting::{
-    Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts, TimeLimit,
-};
+use quoin_lua::{Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts, TimeLimit};
+use quoin_resp::reply::Reply;
 
 /// A script that never ends is ended after so long.
 const LONGEST: Duration = Duration::from_millis(200);

@@ -7,12 +7,12 @@ use clap_mangen::Man;
 
 use super::grammar::{
     BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DOCTOR, EXPORT, FILE_FLAG, IMPORT, MAN, PAGE,
-    RESTORE, SHELL, VERSION, command, version,
+    RESTORE, SHELL, VERSION, command,
 };
-use crate::backup;
-use crate::config::ConfigError;
-use crate::export;
-use crate::import;
+use quoin_config::ConfigError;
+use quoin_tools::backup;
+use quoin_tools::export;
+use quoin_tools::import;
 
 const PROGRAM: &str = "quoin";
 /// Commands whose grammar is among those of the settings.
@@ -93,7 +93,7 @@ fn described() -> Command {
     let own = whole.get_arguments();
     let own = own.map(|argument| argument.clone().global(false));
     Command::new(PROGRAM)
-        .version(version())
+        .version(quoin_server::version::DESCRIPTION)
         .disable_version_flag(true)
         .about(text(whole.get_about()))
         .after_help(text(whole.get_after_help()))
@@ -108,7 +108,7 @@ fn text(text: Option<&StyledStr>) -> StyledStr {
 #[cfg(test)]
 mod tests {
     use crate::cli::tests::printed;
-    use crate::config::table::SETTINGS;
+    use quoin_config::table::SETTINGS;
 
     #[test]
     fn completions_know_commands_and_their_own_options() {

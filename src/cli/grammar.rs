@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::config::load::FILE_VARIABLE;
-use crate::config::table::{SETTINGS, SettingRow};
-use crate::redis_client::Beside;
+use quoin_client::Beside;
+use quoin_config::load::FILE_VARIABLE;
+use quoin_config::table::{SETTINGS, SettingRow};
 
 pub(super) const CHECK_CONFIG: &str = "check-config";
 pub(super) const RESTORE: &str = "restore";
@@ -28,29 +28,10 @@ pub(super) const FILE_FLAG: &str = "config";
 pub(super) const HELP: &str = "help";
 pub(super) const VERSION: &str = "version";
 
-/// The version, the commit, and which stores this build has.
-pub fn version() -> &'static str {
-    if cfg!(feature = "fdb") {
-        concat!(
-            env!("CARGO_PKG_VERSION"),
-            " (commit ",
-            env!("BUILD_SHORT_COMMIT"),
-            ", with FoundationDB)"
-        )
-    } else {
-        concat!(
-            env!("CARGO_PKG_VERSION"),
-            " (commit ",
-            env!("BUILD_SHORT_COMMIT"),
-            ", without FoundationDB)"
-        )
-    }
-}
-
 /// The whole grammar as it is parsed: settings may stand anywhere.
 pub(super) fn command() -> Command {
     Command::new("quoin")
-        .version(version())
+        .version(quoin_server::version::DESCRIPTION)
         .about(
             "A server that speaks the Redis protocol and keeps queues durably: lists, sorted sets, \
              priority queues (PQ.*) and task queues (TASK.*).",

@@ -6,21 +6,20 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Command};
 
-use crate::backup;
-use crate::config::error::suggest;
-use crate::config::hints;
-use crate::config::load::load;
-use crate::config::table::{SETTINGS, SettingRow};
-use crate::config::{ConfigError, LoadedSettings};
-use crate::doctor;
-use crate::export;
-use crate::import;
-use crate::redis_client::Beside;
+use quoin_client::Beside;
+use quoin_config::error::suggest;
+use quoin_config::hints;
+use quoin_config::load::load;
+use quoin_config::table::{SETTINGS, SettingRow};
+use quoin_config::{ConfigError, LoadedSettings};
+use quoin_tools::backup;
+use quoin_tools::doctor;
+use quoin_tools::export;
+use quoin_tools::import;
 
 mod documents;
 mod grammar;
 
-pub use grammar::version;
 use grammar::{
     BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DEEP_FLAG, DOCTOR, EXPORT, FILE_FLAG, HELP, IMPORT,
     KEEP_FLAG, MAN, OFFLINE_FLAG, REPAIR_FLAG, RESTORE, TO_FLAG, VERSION, command,
@@ -42,7 +41,7 @@ const NAMES_OF_THE_SERVER: [&str; 5] = ["daemon", "run", "serve", "server", "sta
 
 /// What the program is asked to do.
 #[derive(Debug)]
-pub enum Invocation {
+pub(crate) enum Invocation {
     /// Run the server.
     Run(LoadedSettings),
     /// Show the settings in effect and where each came from.
@@ -67,7 +66,7 @@ pub enum Invocation {
 
 /// Reads the command line (`arguments`, the program's name first) and loads the settings from
 /// it, the environment (`variables`) and the file that either names.
-pub fn parse(
+pub(crate) fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Invocation, ConfigError> {
@@ -117,7 +116,10 @@ pub fn parse(
     };
     refuse_settings(&matches)?;
     if matches.subcommand_name() == Some(VERSION) {
-        return Ok(Invocation::Print(format!("quoin {}\n", version())));
+        return Ok(Invocation::Print(format!(
+            "quoin {}\n",
+            quoin_server::version::DESCRIPTION
+        )));
     }
     match matches.subcommand() {
         Some((COMPLETIONS, own)) => return Ok(Invocation::Print(documents::completions(own))),

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::process::{Command, Output};
 use std::task::{Context, Poll, Waker};
 
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore};
-use quoin::store::{Isolation, RangeQuery, Store};
+use quoin_store::{Isolation, RangeQuery, Store};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 
 use crate::server::{Server, Socket};
 

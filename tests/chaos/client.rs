@@ -233,7 +233,7 @@ impl<'run> Client<'run> {
             let words: Vec<String> = commands
                 .iter()
                 .flatten()
-                .map(|w| quoin::wire::reply_reader::show_bytes(w))
+                .map(|w| quoin_resp::wire::reply_reader::show_bytes(w))
                 .collect();
             self.report(format!(
                 "no reply within {HANG:?} once all was well: {words:?}"

@@ -5,18 +5,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quoin::clock::{Clock, SystemClock};
-use quoin::commands::Invocation;
-use quoin::executor::watchers::Touched;
-use quoin::executor::{
+use quoin_base::clock::{Clock, SystemClock};
+use quoin_base::random::{Random, SystemRandom};
+use quoin_data::commands::Invocation;
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::startup;
+use quoin_engine::watchers::Touched;
+use quoin_engine::{
     Bundle, Call, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter, WatchedKey,
 };
-use quoin::layout::Layout;
-use quoin::random::{Random, SystemRandom};
-use quoin::reply::Reply;
-use quoin::store::Store;
-use quoin::types::key::ClientKey;
-use quoin::types::startup;
+use quoin_layout::Layout;
+use quoin_resp::reply::Reply;
+use quoin_store::Store;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

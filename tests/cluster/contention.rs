@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use quoin::reply::Reply;
+use quoin_resp::reply::Reply;
 
 use crate::bench::Bench;
 
@@ -64,7 +64,7 @@ pub fn additions_of_tasks_do_not_conflict(bench: &Bench) {
 mod processes {
     use std::sync::Barrier;
 
-    use quoin::random::{Random, SystemRandom};
+    use quoin_base::random::{Random, SystemRandom};
 
     use crate::server::Server;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use quoin::random::{Random, SystemRandom};
-use quoin::reply::Reply;
+use quoin_base::random::{Random, SystemRandom};
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, Server, bulks, texts};
 

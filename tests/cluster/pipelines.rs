@@ -1,7 +1,7 @@
 //! Commands that are sent at once through each of the servers.
 
 use futures_util::future::join_all;
-use quoin::reply::Reply;
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, Server, texts};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use quoin::reply::Reply;
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, Server, texts};
 

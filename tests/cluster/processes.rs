@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quoin::random::{Random, SystemRandom};
+use quoin_base::random::{Random, SystemRandom};
 
 use crate::server::{Server, Socket, wait_until};
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{join, join_all};
-use quoin::layout::{Id, KeyName, Meta};
-use quoin::random::{Random, SeededRandom};
-use quoin::reply::Reply;
-use quoin::store::Isolation;
-use quoin::types::key::ClientKey;
+use quoin_base::random::{Random, SeededRandom};
+use quoin_data::types::key::ClientKey;
+use quoin_layout::{Id, KeyName, Meta};
+use quoin_resp::reply::Reply;
+use quoin_store::Isolation;
 
 use crate::bench::{Bench, Server, bulk, texts};
 

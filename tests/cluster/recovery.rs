@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use quoin::reply::Reply;
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Server, bulks};
 use crate::server::foundationdb::{self, OwnCluster};

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use quoin::layout::{LAYOUT_VERSION, Layout, encode_counter};
-use quoin::random::{Random, SystemRandom};
-use quoin::store::fdb::{FdbOptions, FdbStore};
-use quoin::store::{Isolation, Store};
+use quoin_base::random::{Random, SystemRandom};
+use quoin_layout::{LAYOUT_VERSION, Layout, encode_counter};
+use quoin_store::{Isolation, Store};
+use quoin_store_fdb::{FdbOptions, FdbStore};
 
 use crate::server::Server;
 use crate::server::foundationdb::{self, OwnCluster};

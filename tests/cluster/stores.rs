@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use quoin::random::SeededRandom;
-use quoin::store::Store;
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
-use quoin::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use quoin_base::random::SeededRandom;
+use quoin_store::Store;
+use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 use tempfile::TempDir;
 
 use crate::bench::Bench;
@@ -59,8 +59,8 @@ pub fn fdb() -> Option<Bench> {
 /// A FoundationDB cluster, of which each server has its own client.
 #[cfg(feature = "fdb")]
 pub fn on_cluster(cluster_file: &std::path::Path) -> Bench {
-    use quoin::random::{Random, SystemRandom};
-    use quoin::store::fdb::{FdbOptions, FdbStore};
+    use quoin_base::random::{Random, SystemRandom};
+    use quoin_store_fdb::{FdbOptions, FdbStore};
 
     let open = || -> Arc<dyn Store> {
         let options = FdbOptions {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quoin::reply::Reply;
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, bulk, bulks, texts};
 

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quoin::executor::Call;
-use quoin::reply::Reply;
-use quoin::types::signals::{ChannelKind, Message, Subscribers};
-use quoin::types::tracking::{Change, Origin, Trackers};
+use quoin_data::types::signals::{ChannelKind, Message, Subscribers};
+use quoin_data::types::tracking::{Change, Origin, Trackers};
+use quoin_engine::Call;
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, PATIENCE, Server, invocation};
 

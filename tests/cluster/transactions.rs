@@ -1,7 +1,7 @@
 //! EXEC on both servers.
 
-use quoin::random::{Random, SystemRandom};
-use quoin::reply::Reply;
+use quoin_base::random::{Random, SystemRandom};
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, Server, texts};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quoin::reply::Reply;
+use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, bulk, bulks};
 

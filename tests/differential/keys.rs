@@ -1,8 +1,8 @@
 //! Random commands on keys of any type and on databases.
 
-use crate::payloads::{hashes, number_sets, old_lists, old_sets, sealed, sets, strings};
 use crate::resp::Words;
 use crate::words::Dice;
+use quoin_rdb::testing::{hashes, number_sets, old_lists, old_sets, sealed, sets, strings};
 
 type Arguments = Vec<Vec<u8>>;
 

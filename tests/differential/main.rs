@@ -29,8 +29,6 @@ mod keys;
 mod lists;
 mod maxmemory;
 mod numbers;
-#[path = "../support/payloads.rs"]
-mod payloads;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod reports;

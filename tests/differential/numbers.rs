@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use quoin::number::LongDouble;
+use quoin_base::number::LongDouble;
 
 use crate::redis_server::Redis;
 use crate::resp::{Connection, Value, Words};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quoin::wire::reply_reader::show_bytes;
+use quoin_resp::wire::reply_reader::show_bytes;
 
 use crate::differences::{agree, plain_score, sorted, upper};
 use crate::keys::Step;

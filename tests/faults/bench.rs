@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quoin::clock::{Clock, SystemClock};
-use quoin::commands::Invocation;
-use quoin::executor::{Call, Executor, ExecutorOptions};
-use quoin::layout::Layout;
-use quoin::random::SeededRandom;
-use quoin::reply::Reply;
-use quoin::store::Store;
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore};
-use quoin::store::faults::{FaultRates, FaultyStore, OptimisticStore};
-use quoin::types::startup;
+use quoin_base::clock::{Clock, SystemClock};
+use quoin_base::random::SeededRandom;
+use quoin_data::commands::Invocation;
+use quoin_data::types::startup;
+use quoin_engine::{Call, Executor, ExecutorOptions};
+use quoin_layout::Layout;
+use quoin_resp::reply::Reply;
+use quoin_store::Store;
+use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 use tempfile::TempDir;
 
 /// The words of a command.

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use quoin::executor::Executor;
-use quoin::reply::Reply;
-use quoin::store::Store;
-use quoin::store::faults::FaultRates;
+use quoin_engine::Executor;
+use quoin_resp::reply::Reply;
+use quoin_store::Store;
+use quoin_store::faults::FaultRates;
 
 use crate::bench::{Bench, Words, bulks, cluster, embedded, error, submit};
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use quoin::limits::COMMIT_RETRY_MAX_MS;
-use quoin::reply::Reply;
-use quoin::store::Store;
-use quoin::store::faults::FaultRates;
+use quoin_base::limits::COMMIT_RETRY_MAX_MS;
+use quoin_resp::reply::Reply;
+use quoin_store::Store;
+use quoin_store::faults::FaultRates;
 
 use crate::bench::{Bench, cluster, embedded, error, submit, words};
 

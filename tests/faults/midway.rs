@@ -2,14 +2,14 @@
 //! mates nothing.
 
 use bytes::Bytes;
-use quoin::commands::{self, Handler, Invocation, Row};
-use quoin::error::CommandError;
-use quoin::executor::Call;
-use quoin::reply::Reply;
-use quoin::store::Store;
-use quoin::store::faults::FaultRates;
-use quoin::types::WriteContext;
-use quoin::write_handler;
+use quoin_data::commands::{self, Handler, Invocation, Row};
+use quoin_data::error::CommandError;
+use quoin_data::types::WriteContext;
+use quoin_data::write_handler;
+use quoin_engine::Call;
+use quoin_resp::reply::Reply;
+use quoin_store::Store;
+use quoin_store::faults::FaultRates;
 
 use crate::bench::{Bench, call, cluster, embedded, error, invocation, submit_calls, words};
 

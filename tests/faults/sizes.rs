@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use quoin::reply::Reply;
-use quoin::store::embedded::EmbeddedStore;
-use quoin::store::faults::OptimisticStore;
+use quoin_resp::reply::Reply;
+use quoin_store::faults::OptimisticStore;
+use quoin_store_embedded::EmbeddedStore;
 
 use crate::bench::{Bench, Words, error, submit, words};
 

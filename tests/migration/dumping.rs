@@ -1,10 +1,10 @@
 //! DUMP and RESTORE both ways.
 
-use crate::payloads::{hashes, number_sets, old_lists, old_sets, sealed, sets, strings};
 use crate::resp::{Connection, Value};
 use crate::server::Server;
 use crate::start_redis;
 use crate::values::{Held, Values};
+use quoin_rdb::testing::{hashes, number_sets, old_lists, old_sets, sealed, sets, strings};
 
 const VALUES: usize = 80;
 const SEED: u64 = 1;

@@ -22,8 +22,6 @@ mod interference;
 mod later;
 mod leaving;
 mod own_types;
-#[path = "../support/payloads.rs"]
-mod payloads;
 #[path = "../support/redis.rs"]
 mod redis_server;
 #[path = "../support/resp.rs"]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::steps::{Own, Payload, Step};
-use quoin::wire::reply_reader::show_bytes;
+use quoin_resp::wire::reply_reader::show_bytes;
 
 /// What a server holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

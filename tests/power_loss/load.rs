@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quoin::wire::reply_reader::show_bytes;
+use quoin_resp::wire::reply_reader::show_bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

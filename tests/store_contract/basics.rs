@@ -1,6 +1,6 @@
 //! Single keys, visibility, atomicity.
 
-use quoin::store::{Isolation, StoreError};
+use quoin_store::{Isolation, StoreError};
 
 use crate::subject::{Subject, wait};
 
@@ -117,7 +117,7 @@ pub fn keys_of_any_bytes_are_kept(subject: &Subject) {
     writer.commit().unwrap();
     let reader = subject.read();
     let (begin, end) = (subject.key(""), subject.end());
-    let query = quoin::store::RangeQuery {
+    let query = quoin_store::RangeQuery {
         begin: &begin,
         end: &end,
         limit: 100,

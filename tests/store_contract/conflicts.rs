@@ -1,7 +1,7 @@
 //! What conflicts and what does not. On a store with one writer nothing can; there two
 //! transactions run one after the other, and the cases check that it calls itself so.
 
-use quoin::store::{Isolation, RangeQuery, StoreError};
+use quoin_store::{Isolation, RangeQuery, StoreError};
 
 use crate::subject::{Subject, Writer, wait};
 

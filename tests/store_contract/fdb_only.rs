@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use quoin::store::StoreError;
+use quoin_store::StoreError;
 
 use crate::stores;
 

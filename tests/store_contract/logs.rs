@@ -7,12 +7,12 @@ use crate::subject::Subject;
 /// The values of the log in the order of its keys, and its keys without the prefix.
 fn log(subject: &Subject) -> (Vec<String>, Vec<Vec<u8>>) {
     let (begin, end) = (subject.key("log/"), subject.key("log0"));
-    let query = quoin::store::RangeQuery {
+    let query = quoin_store::RangeQuery {
         begin: &begin,
         end: &end,
         limit: 100,
         reverse: false,
-        isolation: quoin::store::Isolation::Snapshot,
+        isolation: quoin_store::Isolation::Snapshot,
     };
     let rows = crate::subject::wait(subject.read().inner.get_range(query)).unwrap();
     let values = rows.iter().map(|row| &row.value);

@@ -60,8 +60,8 @@ pub fn concurrent_minima_never_conflict(subject: &Subject) {
         return;
     }
     let (first, second) = (subject.write(), subject.write());
-    first.get_as("other", quoin::store::Isolation::Snapshot);
-    second.get_as("other", quoin::store::Isolation::Snapshot);
+    first.get_as("other", quoin_store::Isolation::Snapshot);
+    second.get_as("other", quoin_store::Isolation::Snapshot);
     first.min("least", 20);
     second.min("least", 30);
     first.commit().unwrap();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use quoin::random::{Random, SeededRandom};
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
-use quoin::store::{Isolation, RangeQuery, ReadTransaction, StoreError, Transaction};
+use quoin_base::random::{Random, SeededRandom};
+use quoin_store::{Isolation, RangeQuery, ReadTransaction, StoreError, Transaction};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
 use crate::stores;
 use crate::subject::{Subject, wait};

@@ -1,8 +1,8 @@
 //! Savepoints: what is undone, and what stays.
 
 use bytes::Bytes;
-use quoin::random::{Random, SeededRandom};
-use quoin::store::{Savepoint, StoreError, Transaction};
+use quoin_base::random::{Random, SeededRandom};
+use quoin_store::{Savepoint, StoreError, Transaction};
 
 use crate::model::{self, Map, Step};
 use crate::subject::{Subject, Writer, fires, is_quiet};

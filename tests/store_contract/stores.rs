@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use quoin::random::{Random, SeededRandom, SystemRandom};
-use quoin::store::Store;
-use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
-use quoin::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use quoin_base::random::{Random, SeededRandom, SystemRandom};
+use quoin_store::Store;
+use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
 use crate::subject::Subject;
 
@@ -96,12 +96,12 @@ pub fn failing(case: &str, seed: u64, is_optimistic: bool) -> Subject {
 
 #[cfg(feature = "fdb")]
 pub fn fdb(case: &str) -> Option<Subject> {
-    fdb_with_timeout(case, quoin::limits::FDB_TRANSACTION_TIMEOUT_MS)
+    fdb_with_timeout(case, quoin_base::limits::FDB_TRANSACTION_TIMEOUT_MS)
 }
 
 #[cfg(feature = "fdb")]
 pub fn fdb_with_timeout(case: &str, transaction_timeout_ms: i32) -> Option<Subject> {
-    use quoin::store::fdb::{FdbOptions, FdbStore};
+    use quoin_store_fdb::{FdbOptions, FdbStore};
 
     let options = FdbOptions {
         cluster_file: Some(crate::foundationdb::cluster_file()?.to_owned()),

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quoin::store::{
+use quoin_store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction, Watch,
 };
 

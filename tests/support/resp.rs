@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use quoin::wire::reply_reader::read_reply;
-pub use quoin::wire::reply_reader::{Value, encode_request as encode};
+use quoin_resp::wire::reply_reader::read_reply;
+pub use quoin_resp::wire::reply_reader::{Value, encode_request as encode};
 
 /// A request: its arguments, the command's name first.
 pub type Words = Vec<Vec<u8>>;

@@ -1,14 +1,14 @@
-//! The modules of the library, and what each imports from which.
+//! The modules of a crate, and what each imports from which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::tokens::{self, Token};
 
-/// A path of names from the root of the library.
+/// A path of names from the root of the crate.
 type Names = Vec<String>;
 
-/// The library.
+/// A crate.
 pub(crate) struct Modules {
     /// By path (`types/list`), what each file imports: other files, itself excepted.
     imports: BTreeMap<String, BTreeSet<String>>,
@@ -28,13 +28,14 @@ pub(crate) fn room(file: &str) -> &str {
 }
 
 impl Modules {
-    /// Reads the sources of a library.
+    /// Reads the sources of a crate, from its lib.rs.
     pub(crate) fn read(source: &Path) -> Self {
         let mut files = BTreeMap::new();
         let root = read_file(Vec::new(), &source.join("lib.rs"));
         for child in &root.children {
             read_module(source, vec![child.clone()], &mut files);
         }
+        files.insert(Vec::new(), root);
         let imports = files.values().map(|file| {
             let imported = file
                 .paths()
@@ -49,11 +50,6 @@ impl Modules {
         Self {
             imports: imports.collect(),
         }
-    }
-
-    /// All files.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
-        self.imports.keys().map(String::as_str)
     }
 
     /// Which file imports from which.
@@ -135,8 +131,10 @@ impl File {
             if self.passes_on(at) {
                 let (found, after) = read_tree(&self.tokens, at + 1);
                 let absolute = found.iter().filter_map(|(path, _)| self.absolute(path));
-                // What it passes on of another room it knows.
-                paths.extend(absolute.filter(|path| path.first() != self.module.first()));
+                // What it passes on of another room it knows. The root passes on what the crate publishes.
+                let is_of_another = |path: &Names| path.first() != self.module.first();
+                paths
+                    .extend(absolute.filter(|path| !self.module.is_empty() && is_of_another(path)));
                 at = after;
                 continue;
             }
@@ -233,7 +231,7 @@ fn read_tree(tokens: &[Token], at: usize) -> (Vec<(Names, String)>, usize) {
 /// The file in which what a path names stands: that of the longest beginning of it which is a module,
 /// or where that module only passes it on, that from which it does.
 fn resolve(path: &[String], files: &BTreeMap<Names, File>, depth: usize) -> Option<Names> {
-    let length = (1..=path.len())
+    let length = (0..=path.len())
         .rev()
         .find(|length| files.contains_key(&path[..*length]))?;
     let file = &files[&path[..length]];

@@ -4,14 +4,14 @@ use std::path::Path;
 
 /// Files whose errors end a start.
 const START_ERRORS: [&str; 5] = [
-    "config/error.rs",
-    "server/error.rs",
-    "store/embedded/error.rs",
-    "store/fdb/error.rs",
-    "types/startup.rs",
+    "config/src/error.rs",
+    "server/src/error.rs",
+    "store-embedded/src/error.rs",
+    "store-fdb/src/error.rs",
+    "data/src/types/startup.rs",
 ];
 /// What is no message of the server: what scripts log themselves.
-const EXCEPTIONS: [&str; 1] = ["quoin::script"];
+const EXCEPTIONS: [&str; 1] = ["crate::script"];
 /// Characters of a message that must stand in the document, as whole words.
 const LENGTH_MIN: usize = 18;
 /// Pieces of messages between details that are shorter say nothing.
@@ -112,7 +112,7 @@ fn what_the_server_says_stands_in_troubleshooting() {
     let document = document.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut missing = Vec::new();
     let mut count = 0;
-    for (name, source) in sources(&root.join("src")) {
+    for (name, source) in sources(&root.join("crates")) {
         let source = source
             .split("#[cfg(test)]\nmod tests")
             .next()

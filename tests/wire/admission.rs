@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use quoin::limits::{DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_FDB};
+use quoin_base::limits::{DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_FDB};
 
 use crate::server::{PATIENCE, Server, Socket, is_on_foundationdb, wait_until};
 

@@ -109,7 +109,7 @@ fn evalsha_finds_a_script_after_a_restart() {
     let mut socket = server.connect();
     let loaded = loaded.lines().nth(1).unwrap();
     assert_eq!(socket.command(&["EVALSHA", loaded, "0"]), ":8\r\n");
-    let sha = quoin::scripting::sha1_hex(b"return 7");
+    let sha = quoin_lua::sha1_hex(b"return 7");
     assert_eq!(socket.command(&["EVALSHA", &sha, "0"]), ":7\r\n");
 }
 

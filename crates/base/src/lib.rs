@@ -1,0 +1,32 @@
+//! What every other crate uses: clocks, randomness, numbers as text, glob patterns, sizes, limits, threads,
+//! the allocator, and how the log is throttled.
+//!
+//! It knows nothing of Redis's protocol, of stores or of commands. Every limit that a user can meet is in
+//! [`limits`]. Time and randomness are traits; the feature `testing` has a clock that stands still, random
+//! numbers from a seed, and threads that cannot be started.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+pub mod allocator;
+pub mod clock;
+pub mod counter;
+pub mod decode_error;
+pub mod events;
+pub mod fatal_panic;
+pub mod glob;
+pub mod key_after;
+pub mod limits;
+pub mod log_throttle;
+pub mod number;
+pub mod random;
+pub mod size;
+pub mod sparse;
+pub mod stopwatch;
+pub mod threads;

@@ -1,0 +1,230 @@
+//! A small client of Redis servers, for the program's tools: commands are queued, sent together,
+//! and their replies read one by one.
+//!
+//! It knows the protocol and TLS. It knows neither what the commands mean nor what a tool makes of a reply.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod access;
+mod address;
+mod arguments;
+mod beside;
+mod databases;
+mod progress;
+mod stream;
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Write};
+use std::time::Duration;
+
+use quoin_resp::wire::reply_reader::{Value, encode_request, read_reply};
+
+pub use access::Access;
+pub use access::{ADDRESS_HELP, End, Flags, login_hint, tls_flags};
+pub use address::Address;
+pub use arguments::{databases_argument, match_argument};
+pub use beside::Beside;
+pub use beside::{BesideError, Places, connect_beside};
+pub use databases::Databases;
+use stream::{REPLY_TIMEOUT, Stream};
+
+pub use progress::Progress;
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Why there is no going on with a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// It cannot be reached.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke, or brought what is not the Redis protocol.
+    #[error("{address}: {source}")]
+    Lost {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// It refused what it was asked.
+    #[error("{address} answers: {reply}{}", login_hint(reply))]
+    Refused {
+        /// The server.
+        address: Address,
+        /// Its error.
+        reply: String,
+    },
+}
+
+/// What came of the commands between MULTI and EXEC.
+#[derive(Debug)]
+pub enum Transaction {
+    /// They ran; a reply each, of which some may be errors.
+    Done(Vec<Value>),
+    /// None of them ran: a watched key had changed.
+    Changed,
+    /// None of them ran; the server's error.
+    Refused(Value),
+}
+
+/// A connection.
+pub struct Client {
+    address: Address,
+    reader: BufReader<Stream>,
+    queued: Vec<u8>,
+}
+
+impl Client {
+    /// Connects and logs in.
+    pub fn connect(address: &Address) -> Result<Self, ClientError> {
+        Self::connect_within(address, REPLY_TIMEOUT)
+    }
+
+    /// Connects to a server that must answer everything within this time, and logs in.
+    pub fn connect_within(address: &Address, reply_timeout: Duration) -> Result<Self, ClientError> {
+        let stream =
+            Stream::open(address, reply_timeout).map_err(|source| ClientError::Connect {
+                address: address.clone(),
+                source,
+            })?;
+        let mut client = Self {
+            address: address.clone(),
+            reader: BufReader::with_capacity(BUFFER_BYTES, stream),
+            queued: Vec::new(),
+        };
+        if address.user.is_some() || address.password.is_some() {
+            let user = address.user.as_ref().map(String::as_bytes);
+            // A user may need no password.
+            let password = address.password.as_deref().unwrap_or_default();
+            let words: Vec<&[u8]> = std::iter::once(&b"AUTH"[..])
+                .chain(user)
+                .chain([password.as_bytes()])
+                .collect();
+            client.call_ok(&words)?;
+        }
+        Ok(client)
+    }
+
+    /// Puts a command behind those that are sent next.
+    pub fn queue<W: AsRef<[u8]>>(&mut self, words: &[W]) {
+        self.queued.extend(encode_request(words));
+    }
+
+    /// Bytes that are queued.
+    pub fn queued_bytes(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Sends what is queued.
+    pub fn send(&mut self) -> Result<(), ClientError> {
+        let sent = self.reader.get_mut().write_all(&self.queued);
+        self.queued.clear();
+        self.queued.shrink_to(BUFFER_BYTES);
+        sent.map_err(|source| self.lost(source))
+    }
+
+    /// The next reply.
+    pub fn read(&mut self) -> Result<Value, ClientError> {
+        read_reply(&mut self.reader).map_err(|source| self.lost(source))
+    }
+
+    /// Sends a command and reads its reply.
+    pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, ClientError> {
+        self.queue(words);
+        self.send()?;
+        self.read()
+    }
+
+    /// Sends a command that must be answered with OK.
+    pub fn call_ok<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), ClientError> {
+        let reply = self.call(words)?;
+        if reply.is_ok() {
+            return Ok(());
+        }
+        Err(self.unexpected(&reply))
+    }
+
+    /// Puts commands between MULTI and EXEC behind those that are sent next.
+    pub fn queue_transaction(&mut self, commands: &[&[&[u8]]]) {
+        self.queue(&["MULTI"]);
+        for words in commands {
+            self.queue(words);
+        }
+        self.queue(&["EXEC"]);
+    }
+
+    /// What came of so many commands between MULTI and EXEC.
+    pub fn read_transaction(&mut self, commands: usize) -> Result<Transaction, ClientError> {
+        let mut refusal = None;
+        for _ in 0..=commands {
+            let reply = self.read()?;
+            // OK, and then QUEUED. A server without MULTI runs the commands at once.
+            if reply.status().is_none() {
+                refusal.get_or_insert(reply);
+            }
+        }
+        Ok(match (self.read()?, refusal) {
+            (_, Some(refusal)) => Transaction::Refused(refusal),
+            (Value::Aggregate(_, Some(replies)), None) if replies.len() == commands => {
+                Transaction::Done(replies)
+            }
+            (reply, None) if reply.is_null() => Transaction::Changed,
+            (other, None) => Transaction::Refused(other),
+        })
+    }
+
+    /// A section of INFO.
+    pub fn info(&mut self, section: &str) -> Result<String, ClientError> {
+        let reply = self.call(&["INFO", section])?;
+        match reply.bytes() {
+            Some(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+            None => Err(self.unexpected(&reply)),
+        }
+    }
+
+    /// The fields of a section of INFO.
+    pub fn info_fields(&mut self, section: &str) -> Result<HashMap<String, String>, ClientError> {
+        let text = self.info(section)?;
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        Ok(fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect())
+    }
+
+    /// The error for a reply that makes no sense here.
+    pub fn unexpected(&self, reply: &Value) -> ClientError {
+        self.refused(match reply.error_text() {
+            Some(line) => line.into_owned(),
+            None => "a reply of another kind than expected".to_owned(),
+        })
+    }
+
+    /// The error for an answer that makes no sense here.
+    pub fn refused(&self, reply: String) -> ClientError {
+        ClientError::Refused {
+            address: self.address.clone(),
+            reply,
+        }
+    }
+
+    fn lost(&self, source: io::Error) -> ClientError {
+        ClientError::Lost {
+            address: self.address.clone(),
+            source,
+        }
+    }
+}

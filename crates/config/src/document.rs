@@ -1,0 +1,149 @@
+//! The settings as documents: config/quoin.toml and docs/operate/configuration.md.
+
+use super::table::{SETTINGS, SettingRow};
+
+/// Columns of a comment in the settings file.
+const COMMENT_WIDTH: usize = 90;
+
+/// The text of config/quoin.toml: every setting with its default.
+fn settings_file() -> String {
+    let mut text = String::from(
+        "# Settings of Quoin, each with its default.\n\
+         #\n\
+         # quoin --config config/quoin.toml\n\
+         #\n\
+         # Environment variables (QUOIN_PORT for port) win over this file, flags (--port) over\n\
+         # both. `quoin check-config` shows what comes out. This file is written from the table\n\
+         # in crates/config/src/table.rs, which a test checks.\n",
+    );
+    for row in SETTINGS {
+        text.push('\n');
+        for line in wrap(&format!("{}.", row.help)) {
+            text.push_str(&format!("# {line}\n"));
+        }
+        for line in wrap(&format!("Accepted: {}.", row.kind.accepted())) {
+            text.push_str(&format!("# {line}\n"));
+        }
+        text.push_str(&format!(
+            "{} = {}\n",
+            row.name,
+            row.kind.to_toml(row.default)
+        ));
+    }
+    text.push_str(
+        "\n# Users, with rules as in ACL SETUSER (docs/operate/security.md). Not with aclfile, nor on\n\
+         # FoundationDB.\n\
+         # user = [\"worker on >secret ~jobs:* +@list\"]\n",
+    );
+    text
+}
+
+/// The text of docs/operate/configuration.md.
+fn reference() -> String {
+    let mut text = String::from(
+        "# Configuration\n\n\
+         This page is generated from the table in `crates/config/src/table.rs`; a test compares them.\n\n\
+         You can give a setting in a settings file (TOML, `--config PATH` or `QUOIN_CONFIG`), in an\n\
+         environment variable, or in a flag. Flags override variables, variables override the file,\n\
+         and the file overrides defaults. Names are Redis's if Redis has the setting: with hyphens in\n\
+         the file (`tcp-keepalive`) and in flags (`--tcp-keepalive`), with underscores in variables\n\
+         (`QUOIN_TCP_KEEPALIVE`). A `redis.conf` is not read:\n\
+         `quoin check-config --config redis.conf > quoin.toml` translates it.\n\n\
+         `quoin check-config` takes the same options. It shows the settings in effect and the source\n\
+         of each, and exits with 0. If anything is wrong, it lists all of it and exits with 1, or with\n\
+         2 for a wrong command line. Unknown keys and unknown `QUOIN_*` variables are errors. An empty\n\
+         variable counts as not set. A number may be quoted.\n\n\
+         Variables that Kubernetes creates for a service called `quoin` (`QUOIN_SERVICE_HOST`,\n\
+         `QUOIN_PORT=tcp://…`) are no settings: the server names them in a warning and ignores them.\n\
+         Those that begin with `QUOIN_CLIENT_`, `QUOIN_IMPORT_` or `QUOIN_EXPORT_` are for the tools\n\
+         (docs/operate/security.md), `QUOIN_TEST_` and `QUOIN_BENCH_` for tests and benchmarks.\n\n\
+         `CONFIG SET` changes the settings marked *yes* in a running server. `CONFIG REWRITE` writes\n\
+         them to the settings file, and users. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
+         `CONFIG SET` accepts one of them, it is remembered until the server stops, without effect.\n\n\
+         Users stand in the settings file only: `user = [\"NAME RULE …\", …]` (docs/operate/security.md).\n\n\
+         | setting | default | accepted | CONFIG SET | meaning |\n\
+         |---|---|---|---|---|\n",
+    );
+    for row in SETTINGS {
+        text.push_str(&reference_row(row));
+    }
+    text
+}
+
+fn reference_row(row: &SettingRow) -> String {
+    let default = match row.default {
+        "" => "none".to_owned(),
+        default => format!("`{default}`"),
+    };
+    let changes = match row.is_runtime_changeable {
+        true => "yes",
+        false => "no",
+    };
+    format!(
+        "| `{}` | {default} | {} | {changes} | {} |\n",
+        row.name,
+        row.kind.accepted(),
+        row.help
+    )
+}
+
+/// Breaks a text into lines at spaces.
+fn wrap(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.len() + 1 + word.len() > COMMENT_WIDTH {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::load::load;
+    use crate::table::Settings;
+
+    /// Compares a document with its file; with QUOIN_TEST_WRITE_DOCUMENTS set, writes it first.
+    #[track_caller]
+    fn check(file: &str, text: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(file);
+        if std::env::var_os("QUOIN_TEST_WRITE_DOCUMENTS").is_some() {
+            std::fs::write(&path, text).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == text,
+            "{file} differs from the table: QUOIN_TEST_WRITE_DOCUMENTS=1 cargo test --lib document"
+        );
+    }
+
+    #[test]
+    fn the_settings_file_is_that_of_the_table() {
+        check("config/quoin.toml", &settings_file());
+    }
+
+    #[test]
+    fn the_reference_is_that_of_the_table() {
+        check("docs/operate/configuration.md", &reference());
+    }
+
+    #[test]
+    fn the_settings_file_holds_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quoin.toml");
+        std::fs::write(&path, settings_file()).unwrap();
+        let loaded = load(Some(path), [], []).unwrap();
+        assert_eq!(loaded.settings, Settings::default());
+    }
+}

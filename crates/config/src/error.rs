@@ -1,0 +1,181 @@
+//! What can be wrong with settings, in words that let a person put it right.
+
+use std::path::PathBuf;
+
+use super::origin::Origin;
+
+/// Why the settings or the command line are not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A value does not fit its setting. A password is never repeated.
+    #[error("{setting} ({origin}): wrong value{given}{reason}; accepted: {accepted}")]
+    Value {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Where the value stands.
+        origin: Origin,
+        /// The value in quotes behind a space, or nothing for a password.
+        given: String,
+        /// Why it does not fit, behind a colon, where what is accepted does not tell.
+        reason: String,
+        /// What fits.
+        accepted: String,
+    },
+    /// A key of the file or a `QUOIN_*` variable that is no setting.
+    #[error("{origin}: no such setting{given}{hint}")]
+    Unknown {
+        /// The name in quotes behind a colon, or nothing where `origin` tells it.
+        given: String,
+        /// Where it stands.
+        origin: Origin,
+        /// What was probably meant, in words, or nothing.
+        hint: String,
+    },
+    /// A file that cannot be read.
+    #[error("settings file {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file that is larger than a settings file can be.
+    #[error("settings file {}: larger than {max} bytes", path.display())]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        max: u64,
+    },
+    /// Users of the settings file that cannot hold. Passwords are never repeated.
+    #[error("{origin}: {reason}")]
+    Users {
+        /// Where they stand.
+        origin: Origin,
+        /// Why they cannot hold.
+        reason: String,
+    },
+    /// A settings file of Redis.
+    #[error(
+        "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
+         config/quoin.toml shows every setting; `quoin check-config --config FILE > quoin.toml` \
+         translates it"
+    )]
+    RedisConf {
+        /// The first line that says so.
+        origin: Origin,
+        /// Its settings that Quoin has too, as a settings file.
+        toml: String,
+    },
+    /// A file that is not TOML.
+    #[error("{origin}: not TOML: {message}")]
+    Toml {
+        /// Where it stops being TOML.
+        origin: Origin,
+        /// What the parser says.
+        message: String,
+    },
+    /// The store that was asked for is not part of this build.
+    #[error(
+        "store fdb ({0}): this quoin was built without FoundationDB. Build it with \
+         `cargo build --release --features fdb`, which needs libclang (Debian: libclang-dev) and \
+         FoundationDB's client library libfdb_c 7.3 (the foundationdb-clients package), or use \
+         --store embedded"
+    )]
+    StoreNotBuilt(Origin),
+    /// The command line does not follow the usage: the whole text to show.
+    #[error("{0}")]
+    Usage(String),
+    /// Several things are wrong.
+    #[error("{} things are wrong with the settings:{}", .0.len(), lines(.0))]
+    Several(Vec<ConfigError>),
+}
+
+/// Each error on a line of its own.
+fn lines(errors: &[ConfigError]) -> String {
+    errors.iter().map(|error| format!("\n  {error}")).collect()
+}
+
+impl ConfigError {
+    /// All of the errors as one; `Ok` where there are none.
+    pub(super) fn all(mut errors: Vec<ConfigError>) -> Result<(), ConfigError> {
+        match errors.pop() {
+            None => Ok(()),
+            Some(error) if errors.is_empty() => Err(error),
+            Some(error) => {
+                errors.push(error);
+                Err(ConfigError::Several(errors))
+            }
+        }
+    }
+
+    /// The exit code of the program: 2 for a wrong command line, 1 for all else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ConfigError::Usage(_) => 2,
+            ConfigError::Several(errors) => {
+                errors.iter().map(ConfigError::exit_code).max().unwrap_or(1)
+            }
+            ConfigError::Value { origin, .. } | ConfigError::StoreNotBuilt(origin) => {
+                match origin {
+                    Origin::Flag(_) => 2,
+                    _ => 1,
+                }
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// `; did you mean 'name'?` with the known name nearest to `given`, or nothing when none is near.
+pub fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let given = given.to_ascii_lowercase();
+    known
+        .map(|name| (distance(&given, &name.to_ascii_lowercase()), name))
+        .min()
+        .filter(|&(distance, name)| distance <= name.len().div_ceil(3))
+        .map(|(_, name)| format!("; did you mean '{name}'?"))
+        .unwrap_or_default()
+}
+
+/// Letters to insert, remove or change to get from one text to the other (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut next = vec![i + 1];
+        let mut left = i + 1;
+        for (b, window) in to.bytes().zip(row.windows(2)) {
+            let &[diagonal, above] = window else { break };
+            left = (diagonal + usize::from(a != b))
+                .min(above + 1)
+                .min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(from.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_levenshtein() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", ""), 3);
+        assert_eq!(distance("same", "same"), 0);
+    }
+
+    #[test]
+    fn only_a_near_name_is_suggested() {
+        let known = || ["port", "maxclients"].into_iter();
+        assert_eq!(suggest("prot", known()), "; did you mean 'port'?");
+        assert_eq!(
+            suggest("MAXCLIENT", known()),
+            "; did you mean 'maxclients'?"
+        );
+        assert_eq!(suggest("qqqqqqqqqqqqqqqq", known()), "");
+    }
+}

@@ -1,0 +1,531 @@
+//! The one declaration of each setting. From it come its field in [`Settings`], its row in
+//! [`SETTINGS`] and, for what a running server reads at each command, its cell in [`LiveSettings`];
+//! from the rows the keys of the file, the `QUOIN_*` variables, the flags, `--help`,
+//! config/quoin.toml, docs/operate/configuration.md and what CONFIG GET, SET and REWRITE know of
+//! Quoin's own settings.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::atomic::Live;
+use super::settings::{
+    ChannelsDefault, EvictionPolicy, FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit,
+    OutputLimits, Permissions, StoreKind,
+};
+use super::special;
+use super::value::Kind::{
+    self, Bytes, BytesOrPercent, Integer, OneOf, Path, Secret, Special, Text, YesNo,
+};
+use super::value::Value;
+use quoin_base::events::EventClasses;
+use quoin_base::limits::DATABASES_MAX;
+use quoin_tls::{AuthClients, ServerOptions};
+
+const U16_MAX: i128 = u16::MAX as i128;
+const U32_MAX: i128 = u32::MAX as i128;
+const I32_MAX: i128 = i32::MAX as i128;
+const I64_MAX: i128 = i64::MAX as i128;
+const U64_MAX: i128 = u64::MAX as i128;
+
+/// CONFIG SET changes it in a running server.
+const RUNTIME: bool = true;
+/// Only a restart changes it.
+const START: bool = false;
+
+/// The cell of a setting that only the settings' own accessor reads.
+type Own<T> = <T as Live>::Cell;
+/// The cell of a setting that other parts of the server hold too.
+type Shared<T> = Arc<Own<T>>;
+
+/// One setting.
+#[derive(Debug)]
+pub struct SettingRow {
+    /// Key in the file and in CONFIG, and the flag behind `--`: as Redis calls it where Redis
+    /// has it.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// The default, written as in a variable or flag; empty is none.
+    pub default: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// Whether CONFIG SET changes it in a running server.
+    pub is_runtime_changeable: bool,
+    /// Puts a value, in the usual form that `kind` gives, into the settings; `None` when it is
+    /// not one.
+    pub apply: fn(&mut Settings, &str) -> Option<()>,
+    /// The value in its usual form.
+    pub render: fn(&Settings) -> String,
+}
+
+impl SettingRow {
+    /// Name of the environment variable.
+    pub fn environment(&self) -> String {
+        let name = self.name.replace('-', "_").to_ascii_uppercase();
+        format!("QUOIN_{name}")
+    }
+
+    /// Reads `given` into `settings`. The error says why it does not fit.
+    pub fn set(&self, settings: &mut Settings, given: &str) -> Result<(), String> {
+        let value = self.kind.normalise(given, &(self.render)(settings))?;
+        (self.apply)(settings, &value)
+            .ok_or_else(|| format!("argument must be {}", self.kind.accepted()))
+    }
+
+    /// Whether the value must not be shown.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.kind, Kind::Secret)
+    }
+}
+
+/// The setting of that name, in any case.
+pub fn find(name: &str) -> Option<&'static SettingRow> {
+    SETTINGS
+        .iter()
+        .find(|row| row.name.eq_ignore_ascii_case(name))
+}
+
+/// What reads a cell of [`LiveSettings`].
+macro_rules! accessor {
+    (Own $field:ident $type:ty) => {
+        #[doc = concat!("The present value of [`Settings::", stringify!($field), "`].")]
+        pub fn $field(&self) -> $type {
+            Live::load(&self.$field)
+        }
+    };
+    (Shared $field:ident $type:ty) => {
+        #[doc = concat!("The present value of [`Settings::", stringify!($field), "`]. CONFIG SET changes it.")]
+        pub fn $field(&self) -> &Shared<$type> {
+            &self.$field
+        }
+    };
+}
+
+/// Declares settings. A field has a type, `as Own` or `as Shared` where a running server reads it at
+/// each command, and a row for each name: `"name" = "default", kind, RUNTIME or START, "meaning";`. A row
+/// may set a part of the field: `"name".part`.
+macro_rules! settings {
+    ($(
+        $field:ident: $type:ty $(as $cell:ident)? {
+            $($name:literal $(. $part:ident)* = $default:literal, $kind:expr, $change:expr, $help:literal;)+
+        }
+    )*) => {
+        /// Everything that a person may set.
+        #[derive(Clone, PartialEq, Eq)]
+        pub struct Settings {
+            $($(#[doc = $help])+ pub $field: $type,)*
+        }
+
+        /// Every setting, in the order of the documents.
+        pub static SETTINGS: &[SettingRow] = &[$($(SettingRow {
+            name: $name,
+            kind: $kind,
+            default: $default,
+            help: $help,
+            is_runtime_changeable: $change,
+            apply: |settings, text| {
+                settings.$field $(.$part)* = Value::parse(text)?;
+                Some(())
+            },
+            render: |settings| settings.$field $(.$part)*.render(),
+        },)+)*];
+
+        impl Default for Settings {
+            fn default() -> Self {
+                let mut settings = Settings { $($field: Default::default(),)* };
+                for row in SETTINGS {
+                    // A test checks that each default fits.
+                    let _ = (row.apply)(&mut settings, row.default);
+                }
+                settings
+            }
+        }
+
+        /// Settings that a running server reads at each command: single atomic numbers, so that asking
+        /// costs nothing.
+        #[derive(Default)]
+        pub struct LiveSettings {
+            $($($field: $cell<$type>,)?)*
+        }
+
+        impl LiveSettings {
+            $($(accessor!($cell $field $type);)?)*
+
+            /// Takes over the values of these settings.
+            pub(super) fn publish(&self, settings: &Settings) {
+                $($(
+                    let cell: &$cell<$type> = &self.$field;
+                    <$type as Live>::store(settings.$field, cell);
+                )?)*
+            }
+        }
+    };
+}
+
+settings! {
+    bind: Vec<IpAddr> {
+        "bind" = "127.0.0.1", Special(special::ADDRESSES), START,
+            "Addresses to listen on. Beyond loopback, set requirepass too: without it, protected-mode refuses clients of other machines";
+    }
+    port: u16 {
+        "port" = "6379", Integer(0, 65_535), START,
+            "TCP port. 0 is none where there is tls-port or unixsocket; otherwise it takes any free one, which is printed at the start";
+    }
+    tls_port: u16 {
+        "tls-port" = "0", Integer(0, 65_535), START,
+            "TCP port for clients that speak TLS; 0 is none. Needs tls-cert-file and tls-key-file (docs/operate/security.md)";
+    }
+    tls: ServerOptions {
+        "tls-cert-file".certificate_file = "", Path, RUNTIME,
+            "Certificate (PEM) that the server shows to clients of tls-port, with its chain. CONFIG SET of any tls- setting, and SIGHUP, read all of these files again; connections keep what they began with";
+        "tls-key-file".key_file = "", Path, RUNTIME,
+            "Key (PEM) that belongs to it";
+        "tls-key-file-pass".key_password = "", Secret, RUNTIME,
+            "Password of the key where it is encrypted (PKCS#8). Other users of the machine can see flags, so prefer the file or the variable";
+        "tls-ca-cert-file".ca_file = "", Path, RUNTIME,
+            "Certificates by which those of clients are judged (PEM)";
+        "tls-ca-cert-dir".ca_dir = "", Path, RUNTIME,
+            "Folder with files of such certificates";
+        "tls-auth-clients".auth_clients = "yes", OneOf(AuthClients::NAMES), RUNTIME,
+            "Whether clients of tls-port must have a certificate that tls-ca-cert-file or tls-ca-cert-dir accepts: yes, no (they are not asked), or optional (they may have none, but not a wrong one)";
+        "tls-protocols".versions = "", Special(special::TLS_PROTOCOLS), RUNTIME,
+            "Versions of TLS that are spoken; empty is both. Older ones are not there, and the ciphers are those of rustls, all of which are safe";
+    }
+    unixsocket: Option<PathBuf> {
+        "unixsocket" = "", Path, START,
+            "Path of a Unix socket for clients of this machine. It is removed when the server stops; one that a dead server has left there is replaced";
+    }
+    unixsocketperm: Permissions {
+        "unixsocketperm" = "0", Special(special::PERMISSIONS), START,
+            "Permissions of the Unix socket: 700 is for the server's user alone, 770 for its group too. 0 leaves what the process's mask (umask) gives";
+    }
+    metrics_address: Option<SocketAddr> {
+        "metrics-address" = "", Special(special::SOCKET_ADDRESS), START,
+            "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start";
+    }
+    metrics_keys: Vec<KeysPattern> {
+        "metrics-keys" = "", Special(special::KEYS_PATTERNS), RUNTIME,
+            "Keys whose lengths are among the metrics: names, or patterns as in KEYS, with a number and a slash in front for a database other than 0 (jobs:* 3/mail). At most 256 keys are shown; they are looked up every five seconds, by names alone";
+    }
+    metrics_tls: bool {
+        "metrics-tls" = "no", YesNo, START,
+            "Whether metrics are read over HTTPS, with tls-cert-file and tls-key-file. Their readers are not asked for certificates";
+    }
+    store: StoreKind {
+        "store" = "embedded", OneOf(StoreKind::NAMES), START,
+            "Store that holds the data: embedded (a folder of this machine) or fdb (a FoundationDB cluster; needs a build with the feature fdb)";
+    }
+    data_dir: PathBuf {
+        "data-dir" = "./quoin-data", Special(special::FOLDER), START,
+            "Folder of the embedded store, which is made when it does not exist. Only one server can use it at a time";
+    }
+    accept_copied_data_dir: bool {
+        "accept-copied-data-dir" = "no", YesNo, START,
+            "Whether to open a copy of a data folder whose server was not stopped in order. Only for a folder that was copied as a whole after its server had ended: what was copied from a running server has pieces of different moments";
+    }
+    fsync: Fsync {
+        "fsync" = "always", OneOf(Fsync::NAMES), START,
+            "When the embedded store makes writes durable: always (before the reply) or everysec (once a second: a crash of the machine or of its power may lose acknowledged writes of the last second). FoundationDB is always durable";
+    }
+    backups_keep: u32 {
+        "backups-keep" = "7", Integer(0, U32_MAX), RUNTIME,
+            "Backups of this store that are kept in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all";
+    }
+    journal_archive_dir: Option<PathBuf> {
+        "journal-archive-dir" = "", Path, START,
+            "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/operate/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept";
+    }
+    journal_archive_days: u16 {
+        "journal-archive-days" = "0", Integer(0, U16_MAX), RUNTIME,
+            "Days that archived commits are kept at least. When a backup is complete, files of journal-archive-dir are removed whose commits are all older, and in that backup. 0 keeps all";
+    }
+    accepts_journal_loss: bool {
+        "accept-journal-loss" = "no", YesNo, START,
+            "Whether the embedded store opens where its journal is damaged, without the acknowledged commits from the damage on; the journal's files are kept under other names. For one start, and never in a file";
+    }
+    cluster_file: Option<PathBuf> {
+        "cluster-file" = "", Path, START,
+            "FoundationDB's cluster file. Without it, FoundationDB looks where it always does: FDB_CLUSTER_FILE, ./fdb.cluster, /etc/foundationdb/fdb.cluster";
+    }
+    fdb_tls: FdbTls {
+        "fdb-tls-certificate-file".certificate_file = "", Path, START,
+            "Certificate, with its chain, by which this server connects to a FoundationDB cluster whose addresses end with :tls. Without it, FoundationDB's FDB_TLS_CERTIFICATE_FILE holds";
+        "fdb-tls-key-file".key_file = "", Path, START,
+            "Key that belongs to it. Without it, FDB_TLS_KEY_FILE holds";
+        "fdb-tls-ca-file".ca_file = "", Path, START,
+            "Certificates by which those of the cluster are judged. Without it, FDB_TLS_CA_FILE holds";
+        "fdb-tls-verify-peers".verify_peers = "", Text, START,
+            "What the cluster's certificates must fulfil, in FoundationDB's notation, such as Check.Valid=1,S.O=Example. Without it, FDB_TLS_VERIFY_PEERS holds";
+        "fdb-tls-password".password = "", Secret, START,
+            "Password of the key file where it is encrypted. Other users of the machine can see flags, so prefer the file or the variable. Without it, FDB_TLS_PASSWORD holds";
+    }
+    root_prefix: String {
+        "root-prefix" = "quoin", Special(special::ROOT_PREFIX), START,
+            "Prefix under which the store holds everything. Servers with the same prefix on one cluster share their data; with another prefix they do not see each other";
+    }
+    delegated_pops: bool as Shared {
+        "delegated-pops" = "yes", YesNo, RUNTIME,
+            "Whether this server and others on its cluster pop for each other from queues on which their pops conflict (docs/understand/decisions/012-delegated-pops.md). Without it, they retry until they do not conflict. What others have popped for this server is given to its clients all the same. The embedded store has no other servers";
+    }
+    requirepass: Option<String> {
+        "requirepass" = "", Secret, RUNTIME,
+            "Password that clients must give with AUTH or HELLO. Other users of the machine can see flags, so prefer the file or the variable";
+    }
+    aclfile: Option<PathBuf> {
+        "aclfile" = "", Path, START,
+            "File of users (docs/operate/security.md), which ACL SAVE writes and ACL LOAD reads. The embedded store reads it at the start; it must be there then. Without it, users that ACL SETUSER makes live until the restart. With a FoundationDB cluster users are in the store, and the file is only for ACL LOAD and SAVE";
+    }
+    acl_pubsub_default: ChannelsDefault {
+        "acl-pubsub-default" = "resetchannels", OneOf(ChannelsDefault::NAMES), RUNTIME,
+            "Whether a new user may use all channels (allchannels) or none (resetchannels) until a rule says otherwise";
+    }
+    acllog_max_len: u64 as Own {
+        "acllog-max-len" = "128", Integer(0, I64_MAX), RUNTIME,
+            "Entries that ACL LOG keeps of what users were refused";
+    }
+    protected_mode: bool as Own {
+        "protected-mode" = "yes", YesNo, RUNTIME,
+            "Whether only clients of this machine (127.0.0.1, ::1) are answered as long as there is no requirepass";
+    }
+    databases: u32 {
+        "databases" = "16", Integer(1, DATABASES_MAX as i128), START,
+            "Databases, numbered from 0, that SELECT reaches. Where it is lowered, keys of the databases above stay in the store and are out of reach. The same on all servers of a cluster";
+    }
+    maxclients: u32 as Own {
+        "maxclients" = "10000", Integer(1, U32_MAX), RUNTIME,
+            "Clients that may be connected at once; more are refused. Where the operating system allows too few open files (ulimit -n), it is lowered at the start";
+    }
+    timeout_s: u32 as Own {
+        "timeout" = "0", Integer(0, I32_MAX), RUNTIME,
+            "Seconds after which an idle client is disconnected. 0 is never";
+    }
+    tcp_keepalive_s: u32 as Own {
+        "tcp-keepalive" = "300", Integer(0, I32_MAX), RUNTIME,
+            "Seconds between TCP keepalive probes to clients. 0 is none. A change holds for new connections";
+    }
+    io_threads: usize {
+        "io-threads" = "1", Integer(1, 128), START,
+            "Threads that read requests and write replies; on the embedded store they run most commands too, and one is fastest";
+    }
+    log_level: LogLevel {
+        "loglevel" = "notice", OneOf(LogLevel::NAMES), RUNTIME,
+            "What is written to the log: debug (everything), verbose (connections, checkpoints and the like too), notice, warning (only what is wrong) or nothing. At the start info and warn, as the lines of the log say, mean notice and warning";
+    }
+    log_format: LogFormat {
+        "log-format" = "text", OneOf(LogFormat::NAMES), START,
+            "Form of the log's lines: text for people, or json (an object each, with timestamp, level and message)";
+    }
+    logfile: Option<PathBuf> {
+        "logfile" = "", Path, START,
+            "File to which the log is appended; empty is the standard error. SIGHUP opens it again, after a tool has moved it away";
+    }
+    slowlog_log_slower_than_us: i64 as Own {
+        "slowlog-log-slower-than" = "10000", Integer(-1, I64_MAX), RUNTIME,
+            "Microseconds beyond which a command enters the slow log. 0 logs every command, -1 none";
+    }
+    slowlog_max_len: u64 as Own {
+        "slowlog-max-len" = "128", Integer(0, I64_MAX), RUNTIME,
+            "Entries that the slow log keeps";
+    }
+    enable_scripts: bool {
+        "enable-scripts" = "yes", YesNo, START,
+            "Whether EVAL, EVALSHA and SCRIPT LOAD run scripts";
+    }
+    busy_reply_threshold_ms: u64 as Own {
+        "busy-reply-threshold" = "5000", Integer(0, I64_MAX), RUNTIME,
+            "Milliseconds after which a running script has the commands of all clients refused with BUSY, except SCRIPT KILL and the like. 0 never";
+        "lua-time-limit" = "5000", Integer(0, I64_MAX), RUNTIME,
+            "The older name of busy-reply-threshold";
+    }
+    latency_monitor_threshold_ms: u64 as Own {
+        "latency-monitor-threshold" = "0", Integer(0, I64_MAX), RUNTIME,
+            "Milliseconds beyond which an event enters the latency monitor. 0 turns it off";
+    }
+    shutdown_timeout_s: u32 as Own {
+        "shutdown-timeout" = "10", Integer(0, I32_MAX), RUNTIME,
+            "Seconds that a shutdown waits for commands in flight";
+    }
+    output_limits: OutputLimits as Own {
+        "client-output-buffer-limit" = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Special(special::OUTPUT_LIMITS), RUNTIME,
+            "Bytes that may wait for a client, by class: a hard limit, and a soft one with the seconds for which it may be exceeded; 0 is none. A client beyond is disconnected. The class pubsub are clients that are subscribed, normal all others; slave has no effect. Of a pipeline not more than about 256 KiB of replies wait at a time, so that only single replies can be larger";
+    }
+    query_buffer_limit_bytes: u64 as Own {
+        "client-query-buffer-limit" = "1073741824", Bytes(1_048_576, I64_MAX), RUNTIME,
+            "Bytes of requests that may wait of one client which sends but does not read, or waits in a blocking command. A client beyond is disconnected. Of one that has not authenticated it is 1 MiB";
+    }
+    maxmemory_bytes: u64 as Shared {
+        "maxmemory" = "0", Bytes(0, U64_MAX), RUNTIME,
+            "Bytes of data in the store; 0 is no bound. Beyond it commands that add data are refused, as by Redis (docs/operate/limits.md#maxmemory). Embedded store only";
+    }
+    maxmemory_policy: EvictionPolicy {
+        "maxmemory-policy" = "noeviction", Special(special::EVICTION_POLICY), RUNTIME,
+            "What happens beyond maxmemory: as queues must not lose elements, nothing is evicted";
+    }
+    maxmemory_clients: MemoryLimit as Own {
+        "maxmemory-clients" = "25%", BytesOrPercent, RUNTIME,
+            "Memory that all clients may take together (requests, replies, messages, what MULTI has queued, names of subscriptions and of watched keys, and what else is kept for a client): bytes, or a percentage of the machine's or container's memory. With many clients, each gets fewer replies at a time. Beyond it, clients are disconnected, those that have not authenticated first and then the largest; those with CLIENT NO-EVICT are spared. 0 is no limit";
+    }
+    keyspace_events: EventClasses as Shared {
+        "notify-keyspace-events" = "", Special(special::KEYSPACE_EVENTS), RUNTIME,
+            "Changes of keys that are published: K (channels named after keys) or E (named after events) or both, with g (generic), l (lists), z (sorted sets), d (what Redis has not, such as priority queues), x (expired), n (new keys), or A for all but n. Empty is none";
+    }
+    hll_sparse_max_bytes: u64 as Shared {
+        "hll-sparse-max-bytes" = "3000", Bytes(0, I64_MAX), RUNTIME,
+            "Most bytes of a HyperLogLog in the sparse encoding; beyond them it becomes dense (12,304 bytes)";
+    }
+    tracking_table_max_keys: u64 as Own {
+        "tracking-table-max-keys" = "1000000", Integer(0, I64_MAX), RUNTIME,
+            "Keys that are remembered for clients that cache them (CLIENT TRACKING); beyond it, random ones are forgotten, as if they had changed. 0 is no limit";
+    }
+    stream_node_max_entries: u64 as Shared {
+        "stream-node-max-entries" = "100", Integer(0, I64_MAX), RUNTIME,
+            "Most entries of a stream that are trimmed together where it is trimmed approximately (MAXLEN ~, MINID ~); 0 is no limit";
+    }
+    stream_node_max_bytes: u64 as Shared {
+        "stream-node-max-bytes" = "4096", Bytes(0, I64_MAX), RUNTIME,
+            "Bytes of the same, counted as in Redis, unless one entry has more; 0 is no limit";
+    }
+}
+
+impl Settings {
+    /// The TCP port without TLS, where 0 takes any free one; `None` if there is none.
+    pub fn tcp_port(&self) -> Option<u16> {
+        let has_others = self.tls_port != 0 || self.unixsocket.is_some();
+        (self.port != 0 || !has_others).then_some(self.port)
+    }
+
+    /// Why `maxmemory` cannot be what it is, if it cannot.
+    pub(super) fn refusal_of_maxmemory(&self) -> Option<&'static str> {
+        let is_refused = self.store == StoreKind::Fdb && self.maxmemory_bytes > 0;
+        is_refused.then_some(
+            "the size of a FoundationDB cluster's data is not known at once: only 0 is possible",
+        )
+    }
+}
+
+impl fmt::Debug for Settings {
+    /// By the table, so that passwords stay out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for row in SETTINGS {
+            let value = match row.is_secret() {
+                true => "(not shown)".to_owned(),
+                false => (row.render)(self),
+            };
+            map.entry(&row.name, &value);
+        }
+        map.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quoin_base::limits::{
+        DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX,
+    };
+
+    #[test]
+    fn every_default_is_in_its_usual_form_and_fits() {
+        let mut settings = Settings::default();
+        for row in SETTINGS {
+            assert_eq!((row.render)(&settings), row.default, "{}", row.name);
+            row.set(&mut settings, row.default).unwrap();
+        }
+        assert_eq!(settings, Settings::default());
+    }
+
+    #[test]
+    fn defaults_are_those_that_hold_without_settings() {
+        let settings = Settings::default();
+        assert_eq!(settings.databases, DATABASES);
+        assert_eq!(settings.hll_sparse_max_bytes, HLL_SPARSE_BYTES_MAX);
+        assert_eq!(settings.stream_node_max_entries, STREAM_NODE_ENTRIES_MAX);
+        assert_eq!(settings.stream_node_max_bytes, STREAM_NODE_BYTES_MAX);
+    }
+
+    #[test]
+    fn every_setting_keeps_another_value() {
+        let others = [
+            ("bind", "0.0.0.0 ::1"),
+            ("port", "0"),
+            ("tls-port", "6380"),
+            ("tls-cert-file", "/etc/x.pem"),
+            ("tls-key-file", "/etc/key.pem"),
+            ("tls-key-file-pass", "secret"),
+            ("tls-ca-cert-file", "/etc/ca.pem"),
+            ("tls-ca-cert-dir", "/etc/ssl/certs"),
+            ("tls-auth-clients", "optional"),
+            ("tls-protocols", "TLSv1.3"),
+            ("unixsocket", "/run/quoin.sock"),
+            ("unixsocketperm", "770"),
+            ("metrics-address", "127.0.0.1:9121"),
+            ("metrics-tls", "yes"),
+            ("store", "fdb"),
+            ("data-dir", "/var/lib/quoin"),
+            ("accept-copied-data-dir", "yes"),
+            ("fsync", "everysec"),
+            ("backups-keep", "0"),
+            ("journal-archive-dir", "/mnt/archive"),
+            ("journal-archive-days", "30"),
+            ("accept-journal-loss", "yes"),
+            ("cluster-file", "/etc/x.cluster"),
+            ("fdb-tls-certificate-file", "/etc/x.pem"),
+            ("fdb-tls-key-file", "/etc/key.pem"),
+            ("fdb-tls-ca-file", "/etc/ca.pem"),
+            ("fdb-tls-verify-peers", "Check.Valid=1"),
+            ("fdb-tls-password", "secret"),
+            ("root-prefix", "other"),
+            ("requirepass", "secret"),
+            ("aclfile", "/etc/quoin/users.acl"),
+            ("metrics-keys", "jobs:*"),
+            ("acl-pubsub-default", "allchannels"),
+            ("acllog-max-len", "9223372036854775807"),
+            ("protected-mode", "no"),
+            ("delegated-pops", "no"),
+            ("databases", "1024"),
+            ("maxclients", "4294967295"),
+            ("timeout", "2147483647"),
+            ("tcp-keepalive", "2147483647"),
+            ("io-threads", "128"),
+            ("loglevel", "nothing"),
+            ("log-format", "json"),
+            ("logfile", "/var/log/quoin.log"),
+            ("slowlog-log-slower-than", "-1"),
+            ("slowlog-max-len", "9223372036854775807"),
+            ("enable-scripts", "no"),
+            ("busy-reply-threshold", "9223372036854775807"),
+            ("lua-time-limit", "9223372036854775807"),
+            ("latency-monitor-threshold", "9223372036854775807"),
+            ("shutdown-timeout", "2147483647"),
+            (
+                "client-output-buffer-limit",
+                "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
+            ),
+            ("client-query-buffer-limit", "9223372036854775807"),
+            ("maxmemory", "18446744073709551615"),
+            ("maxmemory-clients", "1048576"),
+            ("notify-keyspace-events", "glKE"),
+            ("hll-sparse-max-bytes", "0"),
+            ("tracking-table-max-keys", "9223372036854775807"),
+            ("stream-node-max-entries", "1"),
+            ("stream-node-max-bytes", "1"),
+        ];
+        // `maxmemory-policy` takes one value.
+        assert_eq!(others.len() + 1, SETTINGS.len());
+        for (name, other) in others {
+            let row = find(name).unwrap();
+            let mut settings = Settings::default();
+            row.set(&mut settings, other).unwrap();
+            assert_ne!(settings, Settings::default(), "{name}");
+            assert_eq!((row.render)(&settings), other, "{name}");
+        }
+    }
+
+    #[test]
+    fn variables_are_named_after_the_settings() {
+        assert_eq!(find("Data-Dir").unwrap().environment(), "QUOIN_DATA_DIR");
+    }
+}

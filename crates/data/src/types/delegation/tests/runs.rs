@@ -1,0 +1,177 @@
+//! Elements of runs that are popped for other servers: none is lost or doubled, and what returns
+//! stands in front of the rest.
+
+use super::*;
+use quoin_base::random::{Random, SeededRandom};
+use quoin_engine::testing::ranks::{TINY, check_blocks, tend};
+use quoin_engine::testing::{call, words_of};
+
+const STEPS: usize = 300;
+
+fn below(random: &SeededRandom, end: usize) -> usize {
+    (random.next_u64() % end as u64) as usize
+}
+
+/// A number that tells when an element was pushed, at all lengths that are stored differently.
+fn element(number: usize, random: &SeededRandom) -> String {
+    let length = [8, 30, 300, 885, 2_000][below(random, 5)];
+    format!("{number:0length$}")
+}
+
+fn numbers(elements: Vec<String>) -> Vec<usize> {
+    let elements = elements.into_iter();
+    elements.map(|text| text.parse().unwrap()).collect()
+}
+
+/// The elements of a reply, without their priorities.
+fn elements(reply: Reply) -> Vec<usize> {
+    let elements = match reply {
+        Reply::Array(elements) => elements,
+        Reply::Pairs(pairs) => pairs.into_iter().map(|(element, _)| element).collect(),
+        // LPOP with a count finds nothing.
+        _ => Vec::new(),
+    };
+    let elements = elements.into_iter().map(|element| match element {
+        Reply::Bulk(text) => String::from_utf8(text.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    });
+    numbers(elements.collect())
+}
+
+/// How a queue is pushed at one end and popped at the other.
+#[derive(Clone, Copy)]
+struct Queue {
+    value_type: ValueType,
+    from_end: bool,
+    push: &'static [&'static str],
+    pop: &'static str,
+    /// All elements, the next to be popped first or, where the queue is popped `from_end` and its
+    /// type a list, last.
+    range: &'static str,
+    length: &'static str,
+}
+
+const HEAD: Queue = Queue {
+    value_type: ValueType::List,
+    from_end: false,
+    push: &["RPUSH q"],
+    pop: "LPOP",
+    range: "LRANGE q 0 -1",
+    length: "LLEN q",
+};
+
+const TAIL: Queue = Queue {
+    from_end: true,
+    push: &["LPUSH q"],
+    pop: "RPOP",
+    ..HEAD
+};
+
+/// Elements of one priority, which some clients give as a double.
+const LOWEST: Queue = Queue {
+    value_type: ValueType::PriorityQueue,
+    from_end: false,
+    push: &["PQ.PUSH q 1", "PQ.PUSH q 1", "PQ.PUSH q 1.0"],
+    pop: "PQ.POPMIN",
+    range: "PQ.RANGE q 0 -1",
+    length: "PQ.LEN q",
+};
+
+const HIGHEST: Queue = Queue {
+    from_end: true,
+    pop: "PQ.POPMAX",
+    ..LOWEST
+};
+
+/// A queue of which its clients and other servers pop. Where it has blocks, their counts stay right.
+fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
+    let bench = Bench::cluster_like();
+    let random = SeededRandom::new(seed);
+    let asker = Asker::new(&bench);
+    let (mut pushed, mut popped) = (0, HashSet::new());
+    let mut outstanding: Vec<(MadeRequest, Demand)> = Vec::new();
+    let mut first = true;
+    let mut blocks_max = 0;
+    for _ in 0..STEPS {
+        let choice = if first { 0 } else { below(&random, 10) };
+        first = false;
+        match choice {
+            0..3 => {
+                let count = 1 + below(&random, 30);
+                let elements: Vec<String> = (0..count)
+                    .map(|number| element(pushed + number, &random))
+                    .collect();
+                let push = queue.push.iter().cycle().skip(pushed);
+                let calls = elements
+                    .iter()
+                    .zip(push)
+                    .map(|(element, push)| call(0, &words_of(&format!("{push} {element}"))));
+                let finished = bench.executor.submit(calls.collect());
+                bench.block_on(finished).unwrap();
+                pushed += count;
+            }
+            3..5 => {
+                let count = 1 + below(&random, 12);
+                for number in elements(bench.run(&format!("{} q {count}", queue.pop))) {
+                    assert!(popped.insert(number), "{number} twice");
+                }
+            }
+            5..8 if bench.run("EXISTS q") == Reply::Integer(1) => {
+                let demand = demand(queue.value_type, queue.from_end, 1 + below(&random, 12));
+                let request = asker.ask(demand);
+                assert_eq!(granted(&bench, demand), 1);
+                outstanding.push((request, demand));
+            }
+            8 if !outstanding.is_empty() => {
+                let (request, demand) = outstanding.swap_remove(below(&random, outstanding.len()));
+                // Of an emptied queue the key must be found by its grant.
+                for number in numbers(asker.fetched(&request, demand, demand.count)) {
+                    assert!(popped.insert(number), "{number} twice");
+                }
+            }
+            9 => {
+                bench.clock.advance_ms(GRANT_EXPIRY_MS);
+                pass(&bench);
+                outstanding.clear();
+                let mut left = elements(bench.run(queue.range));
+                assert_eq!(bench.run(queue.length), Reply::Integer(left.len() as i64));
+                if queue.from_end && queue.value_type == ValueType::List {
+                    left.reverse();
+                }
+                let rest: Vec<usize> = (0..pushed).filter(|one| !popped.contains(one)).collect();
+                assert_eq!(left, rest);
+                if has_blocks {
+                    tend(&bench, "q", &TINY);
+                }
+            }
+            _ => {}
+        }
+        let blocks = check_blocks(&bench, "q");
+        blocks_max = blocks_max.max(blocks.first().copied().unwrap_or(0));
+    }
+    assert_eq!(blocks_max > 10, has_blocks, "{blocks_max}");
+}
+
+#[test]
+fn a_queue_popped_at_its_head_for_others_stays_in_order() {
+    stays_in_order(1, HEAD, false);
+    stays_in_order(2, HEAD, true);
+}
+
+#[test]
+fn a_queue_popped_at_its_tail_for_others_stays_in_order() {
+    stays_in_order(3, TAIL, false);
+    stays_in_order(4, TAIL, true);
+}
+
+#[test]
+fn a_queue_popped_at_its_lowest_priority_for_others_stays_in_order() {
+    stays_in_order(5, LOWEST, false);
+    stays_in_order(6, LOWEST, true);
+}
+
+#[test]
+fn a_queue_popped_at_its_highest_priority_for_others_stays_in_order() {
+    stays_in_order(7, HIGHEST, false);
+    stays_in_order(8, HIGHEST, true);
+}

@@ -1,0 +1,35 @@
+//! Ids that are unique in the store without coordination.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quoin_layout::Id;
+
+/// Hands out ids of one server start.
+#[derive(Debug)]
+pub struct IdAllocator {
+    instance: u64,
+    next: AtomicU64,
+}
+
+impl IdAllocator {
+    /// An allocator for the server start with this number, which no other start may have.
+    pub fn new(instance: u64) -> Self {
+        Self {
+            instance,
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of this server start.
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// An id that was never handed out before.
+    pub fn allocate(&self) -> Id {
+        Id {
+            instance: self.instance,
+            sequence: self.next.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Elements that came and went in a unit of work, and are not in the counts of their blocks yet.
+//!
+//! They are counted together at the end of the unit: once for each block, and on a cluster with round
+//! trips that overlap.
+
+use std::cell::{Cell, RefCell};
+
+use quoin_layout::Id;
+
+/// Elements of a row that came (positive) or went (negative).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RankChange {
+    pub(super) data: Id,
+    pub(super) place: Vec<u8>,
+    pub(super) levels: u8,
+    pub(super) delta: i64,
+}
+
+/// The changes of a unit of work.
+#[derive(Debug, Default)]
+pub struct RankChanges {
+    all: RefCell<Vec<RankChange>>,
+    /// How many of them are in the counts.
+    counted: Cell<usize>,
+}
+
+/// A state to which the changes can go back.
+#[derive(Debug, Clone, Copy)]
+pub struct RankChangesSavepoint {
+    changes: usize,
+    counted: usize,
+}
+
+impl RankChanges {
+    /// Notes the state.
+    pub fn savepoint(&self) -> RankChangesSavepoint {
+        RankChangesSavepoint {
+            changes: self.all.borrow().len(),
+            counted: self.counted.get(),
+        }
+    }
+
+    /// Forgets what came after the savepoint.
+    pub fn rollback(&self, savepoint: RankChangesSavepoint) {
+        self.all.borrow_mut().truncate(savepoint.changes);
+        self.counted.set(savepoint.counted);
+    }
+
+    /// How many are not in the counts.
+    pub fn uncounted(&self) -> usize {
+        self.all.borrow().len() - self.counted.get()
+    }
+
+    pub(super) fn add(&self, change: RankChange) {
+        self.all.borrow_mut().push(change);
+    }
+
+    /// Those that are not in the counts, by data and place. They count as being there from now on.
+    pub(super) fn take_uncounted(&self) -> Vec<RankChange> {
+        let all = self.all.borrow();
+        let mut taken = all.get(self.counted.get()..).unwrap_or_default().to_vec();
+        self.counted.set(all.len());
+        taken.sort_unstable();
+        taken
+    }
+
+    /// Those of one value that are not in the counts, by place.
+    pub(super) fn uncounted_of(&self, data: Id) -> Vec<(Vec<u8>, i64)> {
+        let all = self.all.borrow();
+        let uncounted = all.get(self.counted.get()..).unwrap_or_default();
+        let of_value = uncounted.iter().filter(|change| change.data == data);
+        let mut found: Vec<_> = of_value
+            .map(|change| (change.place.clone(), change.delta))
+            .collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: Id = Id {
+        instance: 1,
+        sequence: 2,
+    };
+
+    fn change(place: &[u8]) -> RankChange {
+        RankChange {
+            data: DATA,
+            place: place.to_vec(),
+            levels: 1,
+            delta: 1,
+        }
+    }
+
+    #[test]
+    fn what_was_counted_is_counted_again_after_a_rollback() {
+        let changes = RankChanges::default();
+        changes.add(change(b"b"));
+        let savepoint = changes.savepoint();
+        changes.add(change(b"a"));
+        assert_eq!(changes.take_uncounted(), [change(b"a"), change(b"b")]);
+        assert_eq!(changes.uncounted(), 0);
+        changes.rollback(savepoint);
+        assert_eq!(changes.uncounted_of(DATA), [(b"b".to_vec(), 1)]);
+        assert_eq!(changes.take_uncounted(), [change(b"b")]);
+    }
+}

@@ -1,0 +1,237 @@
+//! One batch: many clients' commands in one store transaction.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quoin_base::stopwatch::BusyLimit;
+use quoin_data::commands::KeyLocks;
+use quoin_data::error::CommandError;
+use quoin_data::types::Environment;
+use quoin_data::types::changed_bodies::ChangedBodies;
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::read_window::ReadWindow;
+use quoin_data::types::signals::{Ready, Signals};
+use quoin_resp::reply::Reply;
+use quoin_store::{Store, StoreError};
+
+use super::call::Submission;
+use super::delegation::BatchDelegation;
+use super::shared::Shared;
+use super::statistics::ExecutorStatistics;
+use super::timed::Timed;
+use super::waiters::{Cursor, Waiter};
+
+mod attempts;
+mod fence;
+mod looks;
+mod running;
+mod series;
+mod waking;
+
+pub(super) use series::bring_together;
+
+/// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
+const BACKOFF_FIRST_MS: u64 = 1;
+const BACKOFF_MAX_MS: u64 = 100;
+
+/// Clients that one batch may wake. Later batches wake the rest.
+pub(super) const WAITERS_WOKEN_PER_BATCH_MAX: usize = 1024;
+/// Waiters of one key whose commands a batch runs and that find nothing. The next batch continues
+/// after them.
+pub(super) const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
+
+/// One of the transactions that may be in flight at once. Its number names the row by which a batch
+/// whose commit result is unknown recognises whether it was applied.
+pub(super) struct Slot {
+    number: u64,
+    /// Attempts made in this slot. The value that an attempt writes to the row.
+    batches: u64,
+}
+
+impl Slot {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, batches: 0 }
+    }
+}
+
+/// What a finished batch hands back to its lane or round.
+pub(super) struct BatchResult {
+    pub(super) slot: Slot,
+    pub(super) locks: Vec<KeyLocks>,
+    /// Submissions of which no command was run, for the next batch.
+    pub(super) not_run: Vec<Submission>,
+    /// How many clients were answered, including woken clients.
+    pub(super) answered: usize,
+    /// How many commands were answered, without those of woken clients.
+    pub(super) commands: usize,
+    /// Other servers were asked to pop for it.
+    pub(super) is_delegated: bool,
+    /// How long the batch took.
+    pub(super) duration: Duration,
+    /// How long its commit took, if it had anything to commit.
+    pub(super) commit_duration: Option<Duration>,
+    /// A script that was not run because it takes too long.
+    pub(super) late: Option<Timed>,
+}
+
+impl BatchResult {
+    /// How long its commands ran.
+    pub(super) fn run_duration(&self) -> Duration {
+        let commit = self.commit_duration.unwrap_or_default();
+        self.duration.saturating_sub(commit)
+    }
+}
+
+pub(super) struct Batch<'s> {
+    store: &'s dyn Store,
+    environment: &'s Arc<Environment>,
+    statistics: &'s ExecutorStatistics,
+    shared: &'s Arc<Shared>,
+    slot: Slot,
+    submissions: Rc<Vec<Submission>>,
+    /// Replies of the latest attempt: of each submission, those of its first commands.
+    replies: Vec<Vec<Reply>>,
+    /// Commands that get this error instead of being run, because the store refused a transaction
+    /// on their account.
+    refused: HashMap<CommandId, CommandError>,
+    /// Number of commands that this batch may run. The rest waits for the next batch.
+    commands_max: usize,
+    /// The command that was too slow for a transaction although nothing else was run in it.
+    slow: Option<CommandId>,
+    /// What the latest attempt tells others after the commit.
+    signals: Signals,
+    /// Small values that the latest attempt has changed, if it conflicted.
+    changed_bodies: ChangedBodies,
+    /// Blocking commands of the batch that found nothing, by submission.
+    parked: HashMap<usize, Arc<Waiter>>,
+    /// Woken clients with their replies. They are in service until the commit.
+    woken: Vec<(Arc<Waiter>, Reply)>,
+    /// Waiters whose commands the latest attempt was running when it ended.
+    in_service: Vec<Arc<Waiter>>,
+    /// Number of waiters that the batch may wake. It falls when the batch conflicts or does not fit
+    /// because of them. Later batches then wake the rest.
+    woken_max: usize,
+    /// How often it has conflicted.
+    conflicts: u32,
+    /// The latest attempt has run a read after a write of its client.
+    has_read_after_write: bool,
+    /// Each submission ends before a read that follows a write. Its rest is submitted again.
+    ends_before_reads: bool,
+    /// Keys with more waiters to wake than this batch could, and where a later batch continues.
+    deferred: HashMap<ClientKey, Cursor>,
+    /// What became ready in the latest attempt, if other batches may be running concurrently. Read
+    /// after the commit, for clients that began to wait in those batches.
+    made_ready: Vec<Ready>,
+    /// Keys that clients wait for, or do from time to time, and that the latest attempt has changed;
+    /// and whether it leaves them empty.
+    changes: HashMap<ClientKey, bool>,
+    /// The latest position of a waiter when the latest attempt began.
+    last_position: u64,
+    /// How many alarms there had been then ([`Waiters::settle`](super::waiters::Waiters)).
+    alarms: u64,
+    /// Why the batch was last run again. Its clients get this error when it is given up.
+    last_error: Option<StoreError>,
+    delegation: BatchDelegation<'s>,
+    /// How long the commit took, if there was anything to commit.
+    commit_duration: Option<Duration>,
+    /// Keeps which keys change while the latest attempt reads, if clients track keys.
+    read_window: Option<ReadWindow>,
+    /// Clients of other servers track keys.
+    is_tracked: bool,
+    /// How long a script may take. One that takes longer is not run.
+    script_limit: Option<BusyLimit>,
+    /// The script that has taken longer in the latest attempt. No further scripts are run then.
+    late: Option<Timed>,
+}
+
+/// A command that the batch runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum CommandId {
+    /// A command of one of its submissions.
+    Submitted { submission: usize, call: usize },
+    /// The command of a waiter, by the waiter's position. `u64::MAX` is no particular waiter.
+    Waiter(u64),
+}
+
+impl CommandId {
+    const FIRST: CommandId = CommandId::Submitted {
+        submission: 0,
+        call: 0,
+    };
+}
+
+impl From<(usize, usize)> for CommandId {
+    fn from((submission, call): (usize, usize)) -> Self {
+        Self::Submitted { submission, call }
+    }
+}
+
+/// The series that a batch is in.
+#[derive(Default)]
+pub(super) struct InSeries {
+    /// Replies of the next commands, which have run already.
+    replies: VecDeque<Reply>,
+    /// How many of the next commands are to run one by one, as their series has failed.
+    alone: usize,
+}
+
+/// How one attempt ended.
+enum AttemptEnd {
+    /// Everything in `replies` is durable.
+    Committed,
+    /// Nothing was applied. Run the batch again: at once if the batch was changed so that the cause
+    /// is gone, else after a pause.
+    Again { after_pause: bool },
+    /// The store failed, for every command of the batch.
+    Failed(StoreError),
+}
+
+impl<'s> Batch<'s> {
+    pub(super) fn new(
+        store: &'s dyn Store,
+        environment: &'s Arc<Environment>,
+        statistics: &'s ExecutorStatistics,
+        shared: &'s Arc<Shared>,
+        slot: Slot,
+        submissions: Vec<Submission>,
+    ) -> Self {
+        Self {
+            store,
+            environment,
+            statistics,
+            shared,
+            slot,
+            replies: Vec::new(),
+            refused: HashMap::new(),
+            commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
+            slow: None,
+            signals: Signals::default(),
+            changed_bodies: ChangedBodies::default(),
+            parked: HashMap::new(),
+            woken: Vec::new(),
+            in_service: Vec::new(),
+            woken_max: WAITERS_WOKEN_PER_BATCH_MAX,
+            conflicts: 0,
+            has_read_after_write: false,
+            ends_before_reads: false,
+            deferred: HashMap::new(),
+            made_ready: Vec::new(),
+            changes: HashMap::new(),
+            last_position: 0,
+            alarms: 0,
+            last_error: None,
+            delegation: BatchDelegation::new(store, environment, statistics, shared),
+            commit_duration: None,
+            read_window: None,
+            is_tracked: false,
+            script_limit: None,
+            late: None,
+            submissions: Rc::new(submissions),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

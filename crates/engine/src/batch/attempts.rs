@@ -1,0 +1,585 @@
+//! Attempts at a batch, until it is durable or given up.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+
+use super::running::Attempt;
+use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
+use crate::call::{Call, Submission, SubmissionResult, Work};
+use crate::shared::Shared;
+use crate::waiters::Cursor;
+use quoin_base::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
+use quoin_base::stopwatch::BusyLimit;
+use quoin_data::error::CommandError;
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::latest_known::Known;
+use quoin_data::types::relay::write_messages;
+use quoin_data::types::signals::{Ready, Signals};
+use quoin_data::types::tracker_marks::has_other_trackers;
+use quoin_data::types::tracking::Change;
+use quoin_layout::ValueType;
+use quoin_resp::reply::Reply;
+use quoin_store::{StoreError, Transaction};
+
+/// After this many conflicts a batch wakes no clients any more, and leaves that to a later batch.
+const WOKEN_CONFLICTS_MAX: u32 = 2;
+/// After this many conflicts a batch with EXECs is made smaller with each further one. EXECs of a
+/// pipeline may have nothing in common, and of their keys only one may be contended.
+const WHOLE_CONFLICTS_MAX: u32 = 6;
+/// Time after which a commit of unknown result has been applied or never will be: FoundationDB applies
+/// none five seconds after its transaction began.
+const COMMIT_LANDS_MAX: Duration = Duration::from_secs(10);
+/// When wake-ups are scheduled again after the store failed.
+const WAKE_UP_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+impl Batch<'_> {
+    /// Runs the batch until it is durable or given up, and answers its clients.
+    pub(crate) async fn run(mut self) -> BatchResult {
+        let started = Instant::now();
+        let mut pauses = 0_u32;
+        let mut backoff_ms = BACKOFF_FIRST_MS;
+        self.delegation.plan(&self.submissions, self.commands_max);
+        self.delegation.delegate_granted_lately().await;
+        let failure = loop {
+            match self.attempt().await {
+                AttemptEnd::Committed => break None,
+                AttemptEnd::Failed(error) => break Some(error),
+                AttemptEnd::Again { after_pause: false } => {}
+                AttemptEnd::Again { after_pause: true } => {
+                    pauses += 1;
+                    let elapsed_ms = started.elapsed().as_millis() as u64;
+                    if pauses >= COMMIT_ATTEMPTS_MAX || elapsed_ms >= COMMIT_RETRY_MAX_MS {
+                        if !self.give_first_up() {
+                            break Some(self.last_error.take().unwrap_or(StoreError::Conflict));
+                        }
+                        continue;
+                    }
+                    self.leave_waiters_out_after_conflicts();
+                    if self.leave_reads_out_after_conflict() {
+                        self.statistics.retries.add(1);
+                        continue;
+                    }
+                    self.leave_transactions_out_after_conflicts();
+                    if self.delegate_contended().await {
+                        self.statistics.retries.add(1);
+                        continue;
+                    }
+                    // Full jitter, so that servers that conflicted once do not conflict again.
+                    let pause_ms = self.environment.random.below(backoff_ms + 1);
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                    backoff_ms = (backoff_ms * 2).min(BACKOFF_MAX_MS);
+                }
+            }
+            self.statistics.retries.add(1);
+        };
+        self.finish(failure, started.elapsed())
+    }
+
+    /// Runs the batch, if one attempt is enough and has to wait for nothing, and answers its clients.
+    /// Else returns its submissions: nothing was done. Scripts that reach `script_limit` are
+    /// not run.
+    pub(crate) fn run_at_once(
+        mut self,
+        script_limit: BusyLimit,
+    ) -> Result<BatchResult, Vec<Submission>> {
+        self.script_limit = Some(script_limit);
+        let started = Instant::now();
+        match self.attempt().now_or_never() {
+            Some(AttemptEnd::Committed) => Ok(self.finish(None, started.elapsed())),
+            Some(AttemptEnd::Failed(error)) => Ok(self.finish(Some(error), started.elapsed())),
+            Some(AttemptEnd::Again { .. }) | None => {
+                self.release_waiters();
+                Err(take_submissions(self.submissions))
+            }
+        }
+    }
+
+    /// What a batch pops for the clients that it wakes may conflict with pops of other servers. The
+    /// batch's own commands need not run again for that, so after some conflicts it wakes no clients
+    /// any more. Their wake-up is deferred to a transaction of its own.
+    fn leave_waiters_out_after_conflicts(&mut self) {
+        if !matches!(self.last_error, Some(StoreError::Conflict)) {
+            return;
+        }
+        self.conflicts += 1;
+        if self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
+            self.woken_max = 0;
+        }
+    }
+
+    /// Leaves half of the commands to a later batch, if the batch has EXECs and conflicts again and
+    /// again.
+    fn leave_transactions_out_after_conflicts(&mut self) {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || self.conflicts < WHOLE_CONFLICTS_MAX || self.delegation.has_requests() {
+            return;
+        }
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        if calls.any(|call| matches!(call.work, Work::Transaction(_))) && self.halve() {
+            // The rest returns what was popped for it.
+            self.delegation.plan(&self.submissions, self.commands_max);
+        }
+    }
+
+    /// A read that follows a write of its client conflicts with changes of what it has read. The other
+    /// commands of the batch need not run again for that: from now on each submission ends before
+    /// such a read. The client's next submission begins with the read, which then conflicts with
+    /// nothing. Returns whether there was such a read.
+    fn leave_reads_out_after_conflict(&mut self) -> bool {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || !self.has_read_after_write {
+            return false;
+        }
+        self.ends_before_reads = true;
+        true
+    }
+
+    /// Delegates pops that have conflicted too often. Returns whether there were any.
+    ///
+    /// Which of its queues a batch has conflicted on is not known. One with many is made smaller
+    /// first, which finds out, and lets commands go on that had nothing to do with it.
+    async fn delegate_contended(&mut self) -> bool {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || self.delegation.has_requests() {
+            return false;
+        }
+        let is_halved = self.delegation.has_many_queues() && self.halve();
+        // The batch may have become smaller. What is popped for commands that it does not run returns to
+        // the queue, to come after elements that other servers' clients already have.
+        self.delegation.plan(&self.submissions, self.commands_max);
+        !is_halved && self.delegation.delegate_contended().await
+    }
+
+    /// Fails only the command that is too slow for a transaction, rather than the whole batch. It may
+    /// be a waiter's command. Returns false if no such command is known.
+    fn give_first_up(&mut self) -> bool {
+        let Some(slow) = self.slow.take() else {
+            return false;
+        };
+        if matches!(slow, CommandId::Waiter(_)) {
+            // The waiter gets its error in this batch. Waiters after it may be as slow, so a later
+            // batch wakes them.
+            self.woken_max = 1;
+        }
+        let error = CommandError::Store(StoreError::TooOld);
+        self.refused.insert(slow, error).is_none()
+    }
+
+    async fn attempt(&mut self) -> AttemptEnd {
+        self.start_over();
+        // Before the transaction begins, so that it keeps every change that its reads do not show.
+        self.read_window = self.environment.open_read_window();
+        let transaction = match self.store.begin_write() {
+            Ok(transaction) => transaction,
+            Err(error) => return self.after_error(error),
+        };
+        if self.environment.capabilities.has_unknown_results {
+            self.slot.batches += 1;
+            self.mark_operation(&*transaction);
+        }
+        let own_mutations = transaction.mutation_count();
+        let mut attempt = Attempt::new(&*transaction, self.environment);
+        attempt.unit.limit_scripts(self.script_limit);
+        attempt.unit.signals.changed_bodies = std::mem::take(&mut self.changed_bodies);
+        let ended = self.run_all(&mut attempt).await;
+        if ended.is_ok() {
+            self.look_at_changes(&attempt).await;
+        }
+        self.statistics
+            .commands_rolled_back
+            .add(attempt.unit.rollbacks());
+        let known = attempt.unit.take_known();
+        self.signals = attempt.unit.signals;
+        if let Err(ended) = ended {
+            return ended;
+        }
+        self.shared.waiters.note_changes(&self.changes);
+        self.write_messages(&*transaction);
+        if transaction.mutation_count() == own_mutations {
+            self.note_known(known);
+            return AttemptEnd::Committed;
+        }
+        // A waiter that gives up after this check still gets its reply after the commit.
+        if self.has_woken_cancelled_waiter() {
+            return AttemptEnd::Again { after_pause: false };
+        }
+        if known.is_some() {
+            self.environment.latest_known.forget();
+        }
+        let begun = Instant::now();
+        match transaction.commit().await {
+            Ok(()) => {
+                self.note_known(known);
+                let duration = begun.elapsed();
+                self.commit_duration = Some(duration);
+                self.statistics.commits.add(1);
+                self.statistics.commit_durations.record(duration);
+                AttemptEnd::Committed
+            }
+            Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
+            Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
+            // One of the commands adds to a damaged row. The others are done without it.
+            Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
+            Err(error) => self.after_error(error),
+        }
+    }
+
+    fn note_known(&self, known: Option<Known>) {
+        if let Some(known) = known {
+            self.environment.latest_known.set(known);
+        }
+    }
+
+    /// Runs the commands. Their pops begin with what other servers have popped for them. Then pops for
+    /// other servers.
+    async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
+        let fetch = self.delegation.fetch(&attempt.unit);
+        let look = self.look_for_trackers(attempt);
+        let (fetched, is_tracked, ()) = futures_util::join!(fetch, look, self.prefetch(attempt));
+        match (fetched, is_tracked) {
+            (Ok(are_granted), Ok(is_tracked)) => {
+                self.delegation.note_fetched(&are_granted);
+                self.is_tracked = is_tracked;
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(self.after_error(error)),
+        }
+        self.run_commands(attempt).await?;
+        match self.delegation.return_rest(&attempt.unit).await {
+            Ok(()) => {}
+            Err(StoreError::TooLarge) => {
+                return Err(self.leave_out(attempt, CommandError::TooLarge));
+            }
+            Err(error) => return Err(self.after_error(error)),
+        }
+        let has_room = || !attempt.is_full();
+        match self.delegation.grant(&attempt.unit, has_room).await {
+            Ok(()) => {}
+            Err(StoreError::TooLarge) => return Err(AttemptEnd::Again { after_pause: false }),
+            Err(error) => return Err(self.after_error(error)),
+        }
+        let counted = attempt.unit.write_context(0).count_rank_changes().await;
+        counted.map_err(|error| match error.is_about_rows() {
+            // One of the commands is about a key whose counts are damaged. The others are done without.
+            true => self.make_smaller(error.into()),
+            false => self.after_error(error),
+        })
+    }
+
+    /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be
+    /// read is not.
+    async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
+        let keys = {
+            let changes = attempt.unit.signals.changes();
+            self.shared.waiters.concerned(&changes)
+        };
+        let looks = keys.into_iter().map(async |key| {
+            let context = attempt.unit.write_context(key.database);
+            let is_empty = context.is_empty(&key.key).await.unwrap_or(false);
+            (key, is_empty)
+        });
+        self.changes = join_all(looks).await.into_iter().collect();
+    }
+
+    /// Whether clients of other servers track keys. If that begins before the batch commits, the batch
+    /// conflicts.
+    async fn look_for_trackers(&self, attempt: &Attempt<'_>) -> Result<bool, StoreError> {
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        let only_reads = calls.all(|call| call.work.only_reads());
+        if self.environment.capabilities.single_writer || only_reads {
+            return Ok(false);
+        }
+        let (layout, ids) = (&self.environment.layout, &self.environment.ids);
+        has_other_trackers(attempt.unit.transaction, layout, ids.instance()).await
+    }
+
+    /// Writes published messages, and which keys were changed, for the other servers into the
+    /// transaction.
+    fn write_messages(&self, transaction: &dyn Transaction) {
+        if self.environment.capabilities.single_writer {
+            return;
+        }
+        let messages = self.signals.messages();
+        let changes = self.signals.changes();
+        let changes = self.is_tracked.then_some(changes.as_slice());
+        let changes = changes.unwrap_or_default();
+        if write_messages(transaction, self.environment, &messages, changes) {
+            self.shared.relay.note_news();
+        }
+    }
+
+    /// Forgets the effects of the previous attempt, which was not committed.
+    fn start_over(&mut self) {
+        self.replies.clear();
+        self.has_read_after_write = false;
+        self.signals = Signals::default();
+        self.made_ready.clear();
+        self.deferred.clear();
+        self.changes.clear();
+        self.release_waiters();
+        self.last_position = self.shared.waiters.last_position();
+        self.alarms = self.shared.waiters.alarms();
+    }
+
+    /// Removes the waiters that the attempt parked, and ends the service of all others.
+    fn release_waiters(&mut self) {
+        for (_, waiter) in self.parked.drain() {
+            self.shared.waiters.unpark(&waiter);
+        }
+        let woken = self.woken.drain(..).map(|(waiter, _)| waiter);
+        for waiter in woken.chain(self.in_service.drain(..)) {
+            self.shared.waiters.release(&waiter);
+        }
+    }
+
+    /// Whether something was popped for a client that has given up meanwhile. Then the batch is run
+    /// again without that client, so that nothing is lost.
+    fn has_woken_cancelled_waiter(&self) -> bool {
+        let mut woken = self.woken.iter();
+        woken.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
+    }
+
+    pub(super) fn after_error(&mut self, error: StoreError) -> AttemptEnd {
+        self.statistics.count_failure(&error);
+        if matches!(error, StoreError::Conflict) {
+            let changed = std::mem::take(&mut self.signals.changed_bodies);
+            self.changed_bodies = changed.after_conflict();
+        }
+        if error.is_retryable() {
+            tracing::trace!(%error, "a batch of commands is run again");
+            self.last_error = Some(error);
+            AttemptEnd::Again { after_pause: true }
+        } else {
+            AttemptEnd::Failed(error)
+        }
+    }
+
+    /// Tells watching, subscribed and waiting clients what was committed.
+    fn publish_effects(&mut self) {
+        let task_ends = self.signals.task_ends();
+        self.statistics.task_retries.add(task_ends.retries);
+        self.statistics.task_deaths.add(task_ends.deaths);
+        let waiters = &self.shared.waiters;
+        if !self.shared.watchers.is_empty() {
+            let changes = self.signals.changes();
+            let touched = changes.iter().filter_map(Change::watched_key);
+            self.shared.watchers.touch(touched);
+            for exchanged in self.signals.take_exchanged() {
+                self.shared.watchers.touch_later(&exchanged);
+            }
+        }
+        if let Some(subscribers) = self.environment.subscribers.get() {
+            for message in self.signals.take_messages() {
+                subscribers.deliver(&message);
+                // Once more: the relay may have read the log before this message was in it.
+                self.shared.relay.note_news();
+            }
+        }
+        if let Some(counter) = self.environment.script_calls.get() {
+            for call in self.signals.script_calls.take() {
+                counter.tell(&call);
+            }
+        }
+        // Before the replies: a client may wait next for what this batch has left in a key.
+        waiters.note_committed(&self.changes);
+        for (waiter, reply) in self.woken.drain(..) {
+            let carried = self.shared.in_flight.carry(reply.size_hint());
+            waiters.answer(&waiter, reply, carried);
+        }
+        // After these replies: a client hears of its own changes after the reply to its command.
+        self.note_changes();
+        for waiter in self.parked.values() {
+            waiters.settle(waiter, self.alarms);
+        }
+        for (key, cursor) in self.deferred.drain() {
+            waiters.schedule_wake_up(key, cursor);
+        }
+        // A client that began to wait in another batch may have run its command on a snapshot from
+        // before this commit.
+        let has_nothing = |key: &ClientKey, value_type: ValueType| {
+            let is_empty = self.changes.get(key) == Some(&true);
+            is_empty && !waiters.types_needed(key).contains(&value_type)
+        };
+        for ready in self.made_ready.drain(..) {
+            match ready {
+                Ready::Key(key, value_type)
+                    if !has_nothing(&key, value_type)
+                        && waiters.is_awaited_since(&key, value_type, self.last_position) =>
+                {
+                    waiters.schedule_wake_up(key, Cursor::START);
+                }
+                Ready::Gone(key, value_type)
+                    if waiters.is_awaited_since(&key, value_type, self.last_position) =>
+                {
+                    waiters.schedule_wake_up(key, Cursor::START);
+                }
+                // `note_ready` records items as their keys.
+                Ready::Key(..) | Ready::Gone(..) | Ready::Items { .. } => {}
+                Ready::Database(database) => {
+                    waiters.note_new_namespace(database);
+                    for key in waiters.keys_of(database) {
+                        waiters.schedule_wake_up(key, Cursor::START);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the clients of this server that track keys what was read and changed.
+    fn note_changes(&self) {
+        let changes = self.signals.changes();
+        let window = self.read_window.as_ref();
+        self.environment.note_changes(window, &changes);
+        if self.is_tracked && !changes.is_empty() {
+            // Once more: the relay may have read the log before this batch was in it.
+            self.shared.relay.note_news();
+        }
+    }
+
+    /// [`Self::note_changes`] of a batch that may have been committed, or may be soon.
+    fn note_possible_changes(&self) {
+        self.note_changes();
+        if self.environment.has_trackers() {
+            let mut changes = self.signals.changes().clone();
+            changes.retain(|change| !matches!(change, Change::Read { .. }));
+            let environment = Arc::clone(self.environment);
+            tokio::spawn(async move {
+                tokio::time::sleep(COMMIT_LANDS_MAX).await;
+                environment.note_changes(None, &changes);
+            });
+        }
+    }
+
+    /// Ends the service of all waiters. If the batch may have been committed, woken clients get the
+    /// error, as the batch's other clients do: to wait on would hide that something may have been
+    /// popped for them.
+    fn release_after_failure(&mut self, error: &StoreError) {
+        if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
+            self.note_possible_changes();
+            let line = CommandError::Store(error.clone()).to_line();
+            for (waiter, _) in self.woken.drain(..) {
+                let reply = Reply::Error(line.clone());
+                let carried = self.shared.in_flight.carry(reply.size_hint());
+                self.shared.waiters.answer(&waiter, reply, carried);
+            }
+        }
+        self.release_waiters();
+    }
+
+    fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> BatchResult {
+        let served = match &failure {
+            None => self.woken.len(),
+            Some(_) => 0,
+        };
+        // Before the replies: a client that has its reply may rely on others being told.
+        match &failure {
+            None => {
+                self.delegation.note_outcome();
+                self.publish_effects();
+            }
+            Some(error) => {
+                self.statistics.store_errors.add(1);
+                self.release_after_failure(error);
+            }
+        }
+        let is_delegated = self.delegation.has_requests();
+        let mut answered = served;
+        let mut commands = 0;
+        let mut not_run = Vec::new();
+        let mut locks = Vec::new();
+        let uses_locks = self.environment.capabilities.parallel_batches > 1;
+        self.statistics.batches.add(1);
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        self.statistics.batches_duration_us.add(duration_us);
+        let has_run_some = self.replies.iter().any(|replies| !replies.is_empty());
+        let mut replies_of_each = self.replies.into_iter();
+        for (number, mut submission) in take_submissions(self.submissions).into_iter().enumerate() {
+            if uses_locks {
+                let its_locks = submission
+                    .calls
+                    .iter()
+                    .map(|call| call.access.locks.clone());
+                locks.extend(its_locks);
+            }
+            let run = replies_of_each.next().unwrap_or_default();
+            let mut replies = match &failure {
+                Some(error) => {
+                    let line = CommandError::Store(error.clone()).to_line();
+                    let told = match error {
+                        // Commands that were not in the transaction were certainly not applied. They
+                        // are run later.
+                        StoreError::UnknownResult => run.len(),
+                        // Nor is known that they would conflict.
+                        StoreError::Conflict if has_run_some => run.len(),
+                        _ => submission.calls.len(),
+                    };
+                    vec![Reply::Error(line); told]
+                }
+                None => run,
+            };
+            if replies.is_empty() && !submission.calls.is_empty() {
+                not_run.push(submission);
+                continue;
+            }
+            let Some(respond) = submission.respond else {
+                if failure.is_some() {
+                    wake_up_again(self.shared, submission.calls);
+                }
+                continue;
+            };
+            self.statistics.batched_commands.add(replies.len() as u64);
+            commands += replies.len();
+            let rest = submission.calls.split_off(replies.len());
+            let done = submission.calls;
+            let is_parked = self.parked.contains_key(&number);
+            if is_parked {
+                replies.pop();
+            }
+            // A client that waits now does not submit again soon.
+            answered += usize::from(!is_parked);
+            let reply_bytes = replies.iter().map(Reply::size_hint).sum();
+            // Fails if the client is gone. Its commands were run all the same.
+            let _ = respond.send(SubmissionResult {
+                replies,
+                done,
+                failure: failure.clone(),
+                rest,
+                is_parked,
+                carried: self.shared.in_flight.carry(reply_bytes),
+            });
+        }
+        tracing::trace!(commands, served, duration_us, "ran a batch of commands");
+        BatchResult {
+            slot: self.slot,
+            locks,
+            not_run,
+            answered,
+            commands,
+            is_delegated,
+            duration,
+            commit_duration: self.commit_duration,
+            late: self.late,
+        }
+    }
+}
+
+/// The submissions of a batch that no attempt works on.
+fn take_submissions(submissions: Rc<Vec<Submission>>) -> Vec<Submission> {
+    Rc::try_unwrap(submissions).unwrap_or_default()
+}
+
+/// Schedules wake-ups again whose batch failed, when the store may have recovered.
+fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>) {
+    let waiters = Arc::clone(&shared.waiters);
+    tokio::spawn(async move {
+        tokio::time::sleep(WAKE_UP_AFTER_FAILURE).await;
+        for call in calls {
+            if let Work::WakeUp(key, cursor) = call.work {
+                waiters.schedule_wake_up(key, cursor);
+            }
+        }
+    });
+}

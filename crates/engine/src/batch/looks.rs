@@ -1,0 +1,132 @@
+//! At which of its keys a command looks that may wait: when it runs for the first time, and when its
+//! client is woken ([decision 024](../../../docs/understand/decisions/024-quiet-keys.md)).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Batch;
+use crate::call::{Call, Work};
+use crate::waiters::Waiter;
+use quoin_data::commands::Access;
+use quoin_data::types::Unit;
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::known_keys::KnownKeys;
+use quoin_data::types::prefetch::PrefetchPlan;
+use quoin_data::types::tracking::Change;
+
+/// At which of its keys a waiter's command that takes from the first with something looks.
+#[derive(Clone, Copy)]
+pub(super) enum Look<'k> {
+    /// At all of them.
+    All,
+    /// At those that have become ready by one command or EXEC of the batch, and at others of which
+    /// this server does not know that they are empty, or that other servers may have filled. Redis's
+    /// client has been served from any other key before.
+    Ready(&'k HashSet<ClientKey>),
+    /// At this key and those before it, and at others that are not quiet.
+    Key(&'k ClientKey),
+}
+
+/// What is known of a waiter's keys.
+pub(super) enum KeysByLook {
+    All,
+    Only(HashSet<Bytes>),
+    WereEmpty(HashSet<Bytes>),
+}
+
+impl KeysByLook {
+    pub(super) fn known(&self) -> KnownKeys<'_> {
+        match self {
+            KeysByLook::All => KnownKeys::Nothing,
+            KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
+            KeysByLook::WereEmpty(keys) => KnownKeys::WereEmpty(keys),
+        }
+    }
+}
+
+/// A command that looks at its quiet keys only if it finds something in another.
+pub(super) struct PostponedLook {
+    waiter: Arc<Waiter>,
+    quiet: HashSet<Bytes>,
+}
+
+impl PostponedLook {
+    /// Adds its other keys: those that are not quiet now, when the batch begins. Some may have been quiet
+    /// when the client came.
+    pub(super) fn plan(&self, plan: &mut PrefetchPlan) {
+        let command = &self.waiter.invocation;
+        let mut access = Access::of(command.row, command.database, &command.arguments);
+        access.leave_out(&self.quiet);
+        plan.add_all(&access.prefetch);
+    }
+
+    /// Reads the lengths of the quiet keys before one that has something.
+    pub(super) async fn prefetch(&self, unit: &Unit<'_>) {
+        if self.quiet.is_empty() {
+            return;
+        }
+        let context = unit.read_context(self.waiter.invocation.database);
+        let keys = &self.waiter.spec.keys;
+        if let Err(error) = context.prefetch_passed_over(keys, &self.quiet).await {
+            tracing::trace!(%error, "nothing was prefetched");
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// What is known of the keys of a command that may wait, when it runs for the first time.
+    pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
+        KeysByLook::WereEmpty(self.still_quiet(waiter, unit))
+    }
+
+    /// The quiet keys of a waiter that the batch has not changed.
+    fn still_quiet(&self, waiter: &Waiter, unit: &Unit<'_>) -> HashSet<Bytes> {
+        let mut quiet = self.shared.waiters.quiet_keys(waiter);
+        if !quiet.is_empty() {
+            let changes = unit.signals.changes();
+            for key in changes.iter().filter_map(Change::watched_key) {
+                quiet.remove(&key.key);
+            }
+        }
+        quiet
+    }
+
+    /// What the command of a client reads that comes to wait, if some of its keys are quiet, or that is
+    /// woken.
+    pub(super) fn postponed_look(&self, call: &Call) -> Option<PostponedLook> {
+        let waiters = &self.shared.waiters;
+        if let Work::WakeUp(key, _) = &call.work {
+            let waiter = waiters.first_command(key)?;
+            let mut quiet = waiters.quiet_keys(&waiter);
+            quiet.remove(&key.key);
+            return Some(PostponedLook { waiter, quiet });
+        }
+        let waiter = Arc::clone(call.waiter.as_ref()?);
+        let quiet = waiters.quiet_keys(&waiter);
+        (!quiet.is_empty()).then_some(PostponedLook { waiter, quiet })
+    }
+
+    /// What is known of a waiter's keys when it is woken.
+    pub(super) fn keys_by_look(
+        &self,
+        waiter: &Waiter,
+        look: Look<'_>,
+        unit: &Unit<'_>,
+    ) -> KeysByLook {
+        if !waiter.spec.takes_first || waiter.spec.keys.len() < 2 {
+            return KeysByLook::All;
+        }
+        let waiters = &self.shared.waiters;
+        match look {
+            Look::All => KeysByLook::All,
+            Look::Ready(ready) => KeysByLook::Only(waiters.keys_to_try(waiter, ready)),
+            Look::Key(key) => {
+                let mut quiet = self.still_quiet(waiter, unit);
+                quiet.remove(&key.key);
+                KeysByLook::WereEmpty(quiet)
+            }
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! Running a batch's commands in its transaction.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use super::looks::{KeysByLook, Look};
+use super::{AttemptEnd, Batch, CommandId, InSeries};
+use crate::call::{Bundle, Call, Submission, Work};
+use crate::waiters::Waiter;
+use quoin_base::limits::{
+    BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, BATCH_REPLY_BYTES_MAX,
+    TRANSACTION_REPLY_BYTES_MAX,
+};
+use quoin_data::commands::call::{self, CallError, Invocation, Mode};
+use quoin_data::commands::flags::Flags;
+use quoin_data::commands::scripting::declared_flags;
+use quoin_data::error::CommandError;
+use quoin_data::types::prefetch::PrefetchPlan;
+use quoin_data::types::tracking::Origin;
+use quoin_data::types::unit::AnyUnit;
+use quoin_data::types::{Environment, Unit};
+use quoin_lua::ScriptFlags;
+use quoin_resp::reply::Reply;
+use quoin_store::{Growth, StoreError, Transaction};
+
+/// One attempt at running the batch's commands.
+pub(super) struct Attempt<'p> {
+    pub(super) unit: Unit<'p>,
+    started: Instant,
+    /// When its last command began.
+    command_began: Instant,
+    /// Number of commands that were begun.
+    pub(super) commands_run: usize,
+    /// Bytes of the replies of its clients and of woken ones.
+    reply_bytes: Cell<usize>,
+    /// It has no room or time for a further command. Another attempt may have.
+    has_ended: bool,
+    /// The call that runs is a wake-up.
+    pub(super) only_wakes: bool,
+}
+
+/// The result of a command.
+enum Ran {
+    Reply(Reply),
+    /// It does not fit in this transaction, and has left nothing in it.
+    NoRoom,
+    /// It is a script that has taken too long for this batch, and has left nothing in it.
+    OutOfTime,
+}
+
+impl<'p> Attempt<'p> {
+    pub(super) fn new(transaction: &'p dyn Transaction, environment: &'p Environment) -> Self {
+        let now = Instant::now();
+        Self {
+            unit: Unit::new(transaction, environment),
+            started: now,
+            command_began: now,
+            commands_run: 0,
+            reply_bytes: Cell::new(0),
+            has_ended: false,
+            only_wakes: false,
+        }
+    }
+
+    /// Whether the transaction has reached the size or the age at which it should be committed, or
+    /// what is to be told after the commit is large, now that the next command begins.
+    pub(super) fn is_full(&self) -> bool {
+        if self.reply_bytes.get() >= BATCH_REPLY_BYTES_MAX
+            || self.unit.signals.message_bytes() >= BATCH_MESSAGE_BYTES_SOFT_MAX
+        {
+            return true;
+        }
+        self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
+            || self.command_began - self.started >= Duration::from_millis(BATCH_AGE_MAX_MS)
+    }
+
+    /// Counts a reply, and returns its bytes.
+    pub(super) fn note_reply(&self, reply: &Reply) -> usize {
+        let bytes = reply.size_hint();
+        self.reply_bytes.set(self.reply_bytes.get() + bytes);
+        bytes
+    }
+
+    /// When the command began that runs, or the series.
+    pub(super) fn command_began(&self) -> Instant {
+        self.command_began
+    }
+
+    /// Whether no other command is in the transaction.
+    pub(super) fn is_alone(&self) -> bool {
+        self.commands_run == 1
+    }
+}
+
+impl Batch<'_> {
+    /// On a store whose reads are round trips, makes the expected reads of all commands at once.
+    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) {
+        if self.environment.capabilities.single_writer {
+            return;
+        }
+        let mut plan = PrefetchPlan::default();
+        let mut looks = Vec::new();
+        let calls = self.submissions.iter().flat_map(|one| &one.calls);
+        for call in calls.take(self.commands_max) {
+            let Some(look) = self.postponed_look(call) else {
+                plan.add_all(&call.access.prefetch);
+                continue;
+            };
+            look.plan(&mut plan);
+            looks.push(look);
+        }
+        self.delegation.plan_prefetch(&mut plan);
+        let context = attempt.unit.read_context(0);
+        context.prefetch(&plan, &self.shared.locations).await;
+        // Of all clients at once: one after the other, each would wait for a round trip.
+        let looks = looks.iter().map(|look| look.prefetch(&attempt.unit));
+        join_all(looks).await;
+    }
+
+    /// Runs the batch's commands in order. An error ends the attempt.
+    pub(super) async fn run_commands(
+        &mut self,
+        attempt: &mut Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let submissions = Rc::clone(&self.submissions);
+        self.run_submissions(&submissions, attempt).await
+    }
+
+    async fn run_submissions(
+        &mut self,
+        submissions: &[Submission],
+        attempt: &mut Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let mut series = InSeries::default();
+        for (number, submission) in submissions.iter().enumerate() {
+            let mut replies = Vec::with_capacity(submission.calls.len());
+            let mut reply_bytes = 0_usize;
+            for (at, call) in submission.calls.iter().enumerate() {
+                if let Some(reply) = series.replies.pop_front() {
+                    attempt.commands_run += 1;
+                    reply_bytes += attempt.note_reply(&reply);
+                    replies.push(reply);
+                    continue;
+                }
+                if attempt.has_ended || attempt.commands_run >= self.commands_max {
+                    break;
+                }
+                attempt.command_began = Instant::now();
+                if attempt.unit.grants.is_empty() {
+                    if reply_bytes >= submission.reply_bytes_max {
+                        break;
+                    }
+                    if attempt.commands_run > 0 && attempt.is_full() {
+                        attempt.has_ended = true;
+                        break;
+                    }
+                } else {
+                    let has_room = attempt.commands_run == 0 || !attempt.is_full();
+                    let delegation = &self.delegation;
+                    if delegation.must_wait(call, &attempt.unit, has_room).await {
+                        // Only this client's commands wait. What a grant holds for others must be
+                        // popped now: later pops of other servers have already come after it.
+                        break;
+                    }
+                }
+                if self.reads_strictly(call) && !replies.is_empty() {
+                    if self.ends_before_reads {
+                        break;
+                    }
+                    self.has_read_after_write = true;
+                }
+                if self.late.is_some() && call.work.script().is_some() {
+                    // One was waited for. The others run in the lane or in another round.
+                    break;
+                }
+                attempt.commands_run += 1;
+                let first = (number, at);
+                if let Some(reply) = self
+                    .run_series(&mut series, submissions, first, attempt)
+                    .await?
+                {
+                    reply_bytes += attempt.note_reply(&reply);
+                    replies.push(reply);
+                    continue;
+                }
+                let reply = match self.run_call(first.into(), call, attempt).await? {
+                    Ran::Reply(reply) => reply,
+                    Ran::OutOfTime => {
+                        // Only this client's commands wait for the lane.
+                        attempt.commands_run -= 1;
+                        break;
+                    }
+                    Ran::NoRoom if attempt.is_alone() => {
+                        Reply::Error(CommandError::TooLarge.to_line())
+                    }
+                    Ran::NoRoom => {
+                        // The next batch begins with it.
+                        attempt.commands_run -= 1;
+                        if attempt.unit.is_too_large() {
+                            // What it has read stays in the transaction: again without it.
+                            self.commands_max = attempt.commands_run;
+                            return Err(AttemptEnd::Again { after_pause: false });
+                        }
+                        attempt.has_ended = attempt.unit.grants.is_empty();
+                        break;
+                    }
+                };
+                if let (Some(waiter), true) = (&call.waiter, reply.is_nothing()) {
+                    self.pin(first.into(), waiter, attempt).await?;
+                    self.shared.waiters.park(waiter, self.slot.number);
+                    self.parked.insert(number, std::sync::Arc::clone(waiter));
+                }
+                if attempt.unit.signals.has_ready() {
+                    if self.wakes_nobody() {
+                        attempt.unit.signals.forget_ready();
+                    } else {
+                        self.wake_ready_keys(attempt).await?;
+                    }
+                }
+                reply_bytes += attempt.note_reply(&reply);
+                replies.push(reply);
+            }
+            self.replies.push(replies);
+        }
+        Ok(())
+    }
+
+    /// Fixes the arguments of a command that is about to wait, where later they would mean something
+    /// else.
+    async fn pin(
+        &mut self,
+        id: CommandId,
+        waiter: &Waiter,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let invocation = &waiter.invocation;
+        let Some(pins) = invocation.row.pins else {
+            return Ok(());
+        };
+        let context = attempt.unit.read_context(invocation.database);
+        match call::check(pins(&context, &invocation.arguments).await) {
+            Ok(Ok(Some(arguments))) => waiter.pin(arguments),
+            // Its run has just read the same rows.
+            Ok(Ok(None) | Err(_))
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {}
+            Err(CallError::Store(error)) => {
+                let started = attempt.command_began;
+                return Err(self.store_failed(id, error, attempt, started));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a command is a read whose result must still hold at the commit, because others may
+    /// write between the transaction's snapshot and its commit. It follows a write of its client, or
+    /// it may wait. [`Executor::submit`](crate::Executor::submit) sends all other reads to
+    /// a read lane.
+    fn reads_strictly(&self, call: &Call) -> bool {
+        call.work.only_reads() && !self.environment.capabilities.single_writer
+    }
+
+    /// Runs one call, whole or not at all: a command, the commands of an EXEC, a job or a wake-up.
+    async fn run_call(
+        &mut self,
+        id: CommandId,
+        call: &Call,
+        attempt: &mut Attempt<'_>,
+    ) -> Result<Ran, AttemptEnd> {
+        if let Some(error) = self.refused.get(&id) {
+            return Ok(Ran::Reply(Reply::Error(error.to_line())));
+        }
+        let started = attempt.command_began;
+        let unit = &attempt.unit;
+        unit.signals.begin_call();
+        let result = match &call.work {
+            Work::Command(invocation) => {
+                let keys = match &call.waiter {
+                    Some(waiter) => self.keys_of_new(waiter, unit),
+                    None => KeysByLook::All,
+                };
+                let mode = Mode {
+                    is_strict: self.reads_strictly(call),
+                    pops_grants: call.access.pops.is_some(),
+                    known_keys: keys.known(),
+                    ..Mode::default()
+                };
+                call::call(unit, invocation, mode).await
+            }
+            Work::Transaction(bundle) => {
+                call::with_returns(unit, async || exec(unit, bundle).await).await
+            }
+            Work::WriteJob { database, run } => {
+                unit.signals.set_origin(Origin::SERVER);
+                let run = async || {
+                    let savepoint = unit.savepoint();
+                    let result = run(&unit.write_context(*database)).await;
+                    call::end(unit, savepoint, result).map(call::to_reply)
+                };
+                call::with_returns(unit, run).await
+            }
+            Work::ReadJob { database, run } => {
+                let result = run(&unit.read_context(*database)).await;
+                call::check(result).map(call::to_reply)
+            }
+            Work::WakeUp(key, cursor) => {
+                attempt.only_wakes = true;
+                let woken = self.wake_key(key, *cursor, Look::Key(key), attempt).await;
+                attempt.only_wakes = false;
+                return woken.map(|()| Ran::Reply(Reply::OK));
+            }
+        };
+        match result {
+            Ok(reply) => Ok(Ran::Reply(reply)),
+            Err(CallError::TooLarge | CallError::MustReturn) => Ok(Ran::NoRoom),
+            Err(CallError::OutOfTime) => {
+                self.late = call.work.script();
+                Ok(Ran::OutOfTime)
+            }
+            Err(CallError::Store(error)) => Err(self.store_failed(id, error, attempt, started)),
+        }
+    }
+
+    /// The store failed in a command that began at `started`: the attempt is over.
+    pub(super) fn store_failed(
+        &mut self,
+        id: CommandId,
+        error: StoreError,
+        attempt: &Attempt<'_>,
+        started: Instant,
+    ) -> AttemptEnd {
+        let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
+        if is_slow && matches!(error, StoreError::TooOld) {
+            if matches!(id, CommandId::Waiter(_)) && !attempt.only_wakes {
+                // A waiter's command is too slow. The batch's own commands go on without waking
+                // clients: a later batch does that.
+                self.woken_max = 0;
+            } else {
+                // The commands before it go on without it. The next batch begins with it.
+                self.commands_max = (attempt.commands_run - 1).max(1);
+                self.slow = attempt.is_alone().then_some(id);
+            }
+        }
+        self.after_error(error)
+    }
+
+    /// Leaves the last of the commands that were run to the next batch. If it is the only one, refuses
+    /// it.
+    pub(super) fn leave_out(&mut self, attempt: &Attempt<'_>, error: CommandError) -> AttemptEnd {
+        if attempt.commands_run > 1 {
+            self.commands_max = attempt.commands_run - 1;
+        } else {
+            self.refused.insert(CommandId::FIRST, error);
+        }
+        AttemptEnd::Again { after_pause: false }
+    }
+
+    /// Whether the batch's first call is a wake-up.
+    pub(super) fn only_wakes(&self) -> bool {
+        let first = self.submissions.first().and_then(|one| one.calls.first());
+        first.is_some_and(|call| matches!(call.work, Work::WakeUp(..)))
+    }
+
+    /// Has the next attempt run half as many commands. Returns false if this one ran only one.
+    pub(super) fn halve(&mut self) -> bool {
+        let commands_run: usize = self.replies.iter().map(Vec::len).sum();
+        if commands_run > 1 {
+            self.commands_max = commands_run / 2;
+        }
+        commands_run > 1
+    }
+
+    /// The commit refused a write of the batch, and it is not known of which command. Halves the
+    /// number of commands with each attempt, until the command is alone and gets this error.
+    pub(super) fn make_smaller(&mut self, error: CommandError) -> AttemptEnd {
+        if self.halve() {
+            return AttemptEnd::Again { after_pause: false };
+        }
+        if let Some((waiter, _)) = self.woken.first() {
+            // A single command, so halve the woken clients instead. A client that is woken alone is
+            // left to a batch of its own. If this is already such a batch, it gets the error.
+            let is_alone = self.woken.len() == 1 && self.only_wakes();
+            if is_alone {
+                let id = CommandId::Waiter(waiter.position());
+                self.refused.insert(id, error);
+            } else {
+                self.woken_max = self.woken.len() / 2;
+            }
+        } else {
+            self.refused.insert(CommandId::FIRST, error);
+        }
+        AttemptEnd::Again { after_pause: false }
+    }
+}
+
+/// Runs the commands of an EXEC: all of them, unless a watched key has changed. A command that fails
+/// is undone alone, as in Redis.
+async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
+    if !watch_holds(unit, bundle).await? {
+        return Ok(Reply::NullArray);
+    }
+    if let Some(refusal) = refusal_of_exec(unit, &bundle.invocations).await? {
+        return Ok(call::to_reply(Err(refusal)));
+    }
+    unit.transaction.conflict_on_own_rows();
+    let only_removes = |one: &Invocation| one.row.only_removes();
+    let is_bounded = !bundle.invocations.iter().all(only_removes);
+    let savepoint = unit.savepoint().bounding_growth(is_bounded);
+    let result = match exec_all(unit, &bundle.invocations).await {
+        Ok(result) => call::end(unit, savepoint, result)?,
+        Err(error) => return Err(call::undo(unit, savepoint, error)),
+    };
+    let result = result.map_err(|error| match error {
+        CommandError::NoRoomToGrow => CommandError::abort_of_exec(&error.to_line()),
+        error => error,
+    });
+    Ok(call::to_reply(result))
+}
+
+/// The error of an EXEC whose commands add data, where the store does not take more.
+async fn refusal_of_exec(
+    unit: &Unit<'_>,
+    invocations: &[Invocation],
+) -> Result<Option<CommandError>, CallError> {
+    let growth = unit.transaction.growth();
+    let Some(refusal) = CommandError::of_growth(growth) else {
+        return Ok(None);
+    };
+    for invocation in invocations {
+        let is_refused = match growth {
+            _ if invocation.row.flags.contains(Flags::DENYOOM) => true,
+            // On a full disk, what they add is counted.
+            Growth::AtBound => {
+                let context = unit.read_context(invocation.database);
+                let flags = declared_flags(&context, invocation.row, &invocation.arguments).await;
+                let flags = call::check(flags)?.ok().flatten();
+                flags.is_some_and(ScriptFlags::need_room)
+            }
+            _ => false,
+        };
+        if is_refused {
+            let line = refusal.to_line();
+            return Ok(Some(CommandError::abort_of_exec(&line)));
+        }
+    }
+    Ok(None)
+}
+
+async fn exec_all(
+    unit: &Unit<'_>,
+    invocations: &[Invocation],
+) -> Result<Result<Reply, CommandError>, CallError> {
+    let mode = Mode {
+        is_strict: true,
+        is_in_exec: true,
+        ..Mode::default()
+    };
+    let mut replies = Vec::with_capacity(invocations.len());
+    let mut reply_bytes: usize = 0;
+    for invocation in invocations {
+        let reply = call::call_once(AnyUnit::Write(unit), invocation, mode).await?;
+        reply_bytes = reply_bytes.saturating_add(reply.size_hint());
+        replies.push(reply);
+        if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {
+            return Ok(Err(CommandError::RepliesTooLarge));
+        }
+    }
+    Ok(Ok(Reply::Array(replies)))
+}
+
+/// Whether none of the client's watched keys has changed.
+async fn watch_holds(unit: &Unit<'_>, bundle: &Bundle) -> Result<bool, CallError> {
+    let watched = bundle.watched.iter().map(|watched| &watched.key);
+    if bundle.is_touched() || unit.signals.has_touched(watched) {
+        return Ok(false);
+    }
+    for watched in &bundle.watched {
+        let context = unit.read_context(watched.key.database).strict();
+        let fingerprint = context.fingerprint(&watched.key.key).await;
+        match call::check(fingerprint.map_err(CommandError::from))? {
+            Ok(fingerprint) if fingerprint == watched.fingerprint => {}
+            // Rows that cannot be read count as changed.
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}

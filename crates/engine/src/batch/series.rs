@@ -1,0 +1,147 @@
+//! Series: commands of one kind on one key that follow each other in a batch, whatever clients sent
+//! them. They run as one operation, which finds the key and its ends once.
+//!
+//! Only where nothing can come between two of them: no client waits to be woken by the first, nobody
+//! is told of each, and no other server pops for them. A series that fails is undone, and its commands
+//! run one by one.
+
+use bytes::Bytes;
+
+use super::running::Attempt;
+use super::{AttemptEnd, Batch, CommandId, InSeries};
+use crate::call::{Call, Submission, Work};
+use quoin_base::events::EventClasses;
+use quoin_data::commands::call::{self, CallError, Invocation};
+use quoin_data::commands::row::Series;
+use quoin_data::types::tracking::Origin;
+use quoin_resp::reply::Reply;
+use quoin_store::Growth;
+
+mod order;
+
+pub(crate) use order::bring_together;
+
+/// Commands of a series.
+const SERIES_COMMANDS_MAX: usize = 256;
+/// Bytes of arguments after which a series takes no more commands.
+const SERIES_BYTES_MAX: usize = 64 * 1024;
+
+impl Batch<'_> {
+    /// Runs the series that begins with the call at `first`, or as much of it as may be. Returns the
+    /// call's reply. The others' are in `state`. `None` if there is no series.
+    pub(super) async fn run_series(
+        &mut self,
+        state: &mut InSeries,
+        submissions: &[Submission],
+        first: (usize, usize),
+        attempt: &Attempt<'_>,
+    ) -> Result<Option<Reply>, AttemptEnd> {
+        if state.alone > 0 {
+            state.alone -= 1;
+            return Ok(None);
+        }
+        // What the store does not take is refused command by command.
+        if !self.takes_series() || attempt.unit.transaction.growth() != Growth::Free {
+            return Ok(None);
+        }
+        // The first one counts already.
+        let room = self.commands_max.saturating_sub(attempt.commands_run) + 1;
+        let Some(found) = find_series(submissions, first, room) else {
+            return Ok(None);
+        };
+        let unit = &attempt.unit;
+        unit.signals.set_origin(found.origin);
+        let savepoint = unit.savepoint();
+        let context = unit.write_context(found.database);
+        let result = (found.series.run)(&context, &found.arguments).await;
+        match call::end(unit, savepoint, result) {
+            Ok(Ok(replies)) => {
+                unit.signals.forget_ready();
+                state.replies = replies.into();
+                Ok(state.replies.pop_front())
+            }
+            Ok(Err(_))
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+                state.alone = found.arguments.len() - 1;
+                Ok(None)
+            }
+            Err(CallError::Store(error)) => {
+                let id = CommandId::from(first);
+                Err(self.store_failed(id, error, attempt, attempt.command_began()))
+            }
+        }
+    }
+
+    /// Whether commands of this attempt may run in series.
+    fn takes_series(&self) -> bool {
+        self.wakes_nobody()
+            && self.refused.is_empty()
+            && self.environment.events() == EventClasses::NONE
+    }
+}
+
+/// Calls that form a series.
+struct Found<'s> {
+    series: Series,
+    database: u32,
+    /// On whose behalf they run. Changes of several clients are those of none, so that each hears of the
+    /// others'.
+    origin: Origin,
+    /// Those of each call.
+    arguments: Vec<&'s [Bytes]>,
+}
+
+/// The calls that form a series from `first` on, at most `room` of them.
+fn find_series(
+    submissions: &[Submission],
+    first: (usize, usize),
+    room: usize,
+) -> Option<Found<'_>> {
+    let (number, at) = first;
+    let (submission, rest) = submissions.get(number..)?.split_first()?;
+    let calls = submission.calls.get(at..)?.iter();
+    let calls = calls.chain(rest.iter().flat_map(|one| &one.calls));
+    let mut calls = calls.take(room.min(SERIES_COMMANDS_MAX));
+    let invocation = invocation_of(calls.next()?)?;
+    let series = invocation.row.series?;
+    if !(series.accepts)(&invocation.arguments) {
+        return None;
+    }
+    let mut bytes = bytes_of(&invocation.arguments);
+    let mut found = Found {
+        series,
+        database: invocation.database,
+        origin: invocation.origin,
+        arguments: vec![&invocation.arguments],
+    };
+    for other in calls.map_while(invocation_of) {
+        bytes += bytes_of(&other.arguments);
+        let belongs = std::ptr::eq(other.row, invocation.row)
+            && other.database == invocation.database
+            && (series.accepts)(&other.arguments)
+            && (series.are_alike)(&invocation.arguments, &other.arguments)
+            && bytes <= SERIES_BYTES_MAX;
+        if !belongs {
+            break;
+        }
+        if other.origin != found.origin {
+            found.origin = Origin::SERVER;
+        }
+        found.arguments.push(&other.arguments);
+    }
+    (found.arguments.len() > 1).then_some(found)
+}
+
+fn invocation_of(call: &Call) -> Option<&Invocation> {
+    match &call.work {
+        Work::Command(invocation) if call.waiter.is_none() => Some(invocation),
+        _ => None,
+    }
+}
+
+fn bytes_of(arguments: &[Bytes]) -> usize {
+    arguments.iter().map(Bytes::len).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,404 @@
+//! Waking the clients for which a batch's commands have produced data.
+//!
+//! To wake a client is to run its waiting command. A command that finds nothing keeps waiting.
+//!
+//! - [`wake_ready_keys`](Batch::wake_ready_keys) runs after each command of the batch, and wakes the
+//!   waiters of all keys that have become ready.
+//! - [`wake_key_of_type`](Batch::wake_key_of_type) wakes the waiters of a key that a command has just
+//!   written, provided that it still has the type that was written.
+//! - [`wake_key`](Batch::wake_key) wakes the waiters of a key, of the type that it has now. Wake-ups
+//!   that were scheduled come here ([`Work::WakeUp`](crate::Work::WakeUp)).
+//! - [`wake_waiters`](Batch::wake_waiters), common to both, goes through the waiters of a key.
+//! - [`run_waiter`](Batch::run_waiter) runs the command of one waiter.
+//!
+//! Woken clients are still in service until the commit. Then they get their replies
+//! ([`Batch::run`]). If the batch is run again they are released, and woken again or not. A scheduled
+//! wake-up is part of its batch, so it survives conflicts like any command of the batch. If the
+//! batch fails, the wake-up is scheduled again a little later.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::looks::Look;
+use super::running::Attempt;
+use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
+use crate::call::only_reads;
+use crate::waiters::{Cursor, Waiter};
+use quoin_data::commands::call::{self, CallError, Mode};
+use quoin_data::commands::{Invocation, Wake};
+use quoin_data::error::CommandError;
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::signals::Ready;
+use quoin_data::types::wants::{Offer, Wants};
+use quoin_layout::ValueType;
+use quoin_resp::reply::Reply;
+
+/// Items that became ready in a key and suit the same clients.
+struct ReadyItems {
+    offer: Arc<dyn Offer>,
+    /// The location of each ([`Signals::item_ready`](quoin_data::types::signals::Signals::item_ready)).
+    locations: Vec<Bytes>,
+}
+
+/// Why waiters of a key are woken.
+#[derive(Clone, Copy)]
+enum WokenBy<'i> {
+    /// There may be something for them: these items, if it is known what.
+    Data(Option<&'i ReadyItems>),
+    /// The key is gone or of another type: only those are woken that need it.
+    Loss,
+}
+
+/// The result of running a waiter's command.
+enum Woken {
+    /// The command has a reply. The waiter stays in service until the commit.
+    Replied,
+    /// The command found nothing.
+    Nothing,
+    /// The command does not fit in this transaction.
+    NoRoom,
+}
+
+/// Adds the keys of what has become ready.
+fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
+    keys.extend(ready.iter().filter_map(|one| match one {
+        Ready::Key(key, _) | Ready::Gone(key, _) | Ready::Items { key, .. } => Some(key.clone()),
+        Ready::Database(_) => None,
+    }));
+}
+
+impl Batch<'_> {
+    /// Whether what becomes ready concerns nobody: no client waits, and none can begin to in another
+    /// batch that runs now.
+    pub(super) fn wakes_nobody(&self) -> bool {
+        self.environment.capabilities.single_writer && self.shared.waiters.is_empty()
+    }
+
+    /// Wakes the waiters of keys that have become ready, as Redis does after each command: keys in the
+    /// order in which they became ready, and for each key the oldest waiter first. A waiter's command
+    /// may make further keys ready (BLMOVE).
+    pub(super) async fn wake_ready_keys(
+        &mut self,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let mut ready = self.note_ready(attempt);
+        let mut ready_keys = HashSet::new();
+        note_keys(&mut ready_keys, &ready);
+        while let Some(next) = ready.pop_front() {
+            let look = Look::Ready(&ready_keys);
+            if self.shared.waiters.is_empty() {
+                continue;
+            }
+            match next {
+                Ready::Key(key, value_type) => {
+                    self.wake_key_of_type(&key, value_type, None, look, attempt)
+                        .await?;
+                }
+                Ready::Gone(key, value_type) => {
+                    if self.shared.waiters.is_awaited_as(&key, value_type) {
+                        self.wake_key(&key, Cursor::START, look, attempt).await?;
+                    }
+                }
+                Ready::Items {
+                    key,
+                    value_type,
+                    offer,
+                    locations,
+                } => {
+                    let items = ReadyItems { offer, locations };
+                    self.wake_key_of_type(&key, value_type, Some(&items), look, attempt)
+                        .await?;
+                }
+                Ready::Database(database) => {
+                    for key in self.shared.waiters.keys_of(database) {
+                        self.wake_key(&key, Cursor::START, Look::All, attempt)
+                            .await?;
+                    }
+                }
+            }
+            let more = self.note_ready(attempt);
+            note_keys(&mut ready_keys, &more);
+            ready.extend(more);
+        }
+        attempt.unit.signals.forget_items();
+        Ok(())
+    }
+
+    /// Takes what has become ready since the last call. If other batches may be running concurrently,
+    /// also records it in `made_ready`, which is read after the commit: clients that began to wait in
+    /// those batches have not seen it, so wake-ups are scheduled for them
+    /// ([`Batch::publish_effects`]).
+    fn note_ready(&mut self, attempt: &Attempt<'_>) -> VecDeque<Ready> {
+        let ready = attempt.unit.signals.take_ready();
+        if !self.environment.capabilities.single_writer {
+            for one in &ready {
+                // A scheduled wake-up covers all data of the key, so the items do not matter.
+                let key = match one {
+                    Ready::Items {
+                        key, value_type, ..
+                    } => Ready::Key(key.clone(), *value_type),
+                    other => other.clone(),
+                };
+                if self.made_ready.last() != Some(&key) {
+                    self.made_ready.push(key);
+                }
+            }
+        }
+        ready.into()
+    }
+
+    /// Wakes the waiters of a key into which a command has put data of a type.
+    async fn wake_key_of_type(
+        &mut self,
+        key: &ClientKey,
+        value_type: ValueType,
+        items: Option<&ReadyItems>,
+        look: Look<'_>,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        // The key may have been replaced by another type later in the same EXEC. That must not
+        // produce WRONGTYPE for these clients.
+        if self.shared.waiters.is_awaited_as(key, value_type)
+            && self.type_of(key, attempt).await? == Some(value_type)
+        {
+            let by = WokenBy::Data(items);
+            self.wake_waiters(key, value_type, Cursor::START, by, look, attempt)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on, and those
+    /// that need a key of another type than that.
+    pub(super) async fn wake_key(
+        &mut self,
+        key: &ClientKey,
+        cursor: Cursor,
+        look: Look<'_>,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let current = self.type_of(key, attempt).await?;
+        for value_type in self.shared.waiters.types_needed(key) {
+            if current != Some(value_type) {
+                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, look, attempt)
+                    .await?;
+            }
+        }
+        match current {
+            Some(value_type) => {
+                let by = WokenBy::Data(None);
+                self.wake_waiters(key, value_type, cursor, by, look, attempt)
+                    .await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The type of a key. `None` if there is no key, or if its metadata (or its length, where that
+    /// decides whether the key exists) cannot be read: such a key wakes no client.
+    async fn type_of(
+        &mut self,
+        key: &ClientKey,
+        attempt: &Attempt<'_>,
+    ) -> Result<Option<ValueType>, AttemptEnd> {
+        let started = Instant::now();
+        let context = attempt.unit.read_context(key.database);
+        let found = context.find_any(&key.key).await;
+        match call::check(found.map_err(CommandError::from)) {
+            Ok(Ok(found)) => Ok(found.map(|found| found.meta.value_type)),
+            Ok(Err(_))
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => Ok(None),
+            Err(CallError::Store(error)) => {
+                // No particular waiter.
+                let id = CommandId::Waiter(u64::MAX);
+                Err(self.store_failed(id, error, attempt, started))
+            }
+        }
+    }
+
+    /// Runs the commands of the waiters of a key, from a cursor on. With `items`, runs only those
+    /// that can use the items, and stops when the items are taken.
+    ///
+    /// A waiter with [`Wake::One`] takes what it finds. If it finds nothing although it could use
+    /// what there is, nothing is left for other such waiters. A waiter with [`Wake::All`] leaves what it
+    /// finds to the others, so all of these are run.
+    ///
+    /// [`Wants`] says what a waiter can use, if that is not everything. Of the waiters whose wants are
+    /// the same only one is tried in vain.
+    async fn wake_waiters(
+        &mut self,
+        key: &ClientKey,
+        value_type: ValueType,
+        cursor: Cursor,
+        by: WokenBy<'_>,
+        look: Look<'_>,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let (items, is_lost) = match by {
+            WokenBy::Data(items) => (items, false),
+            WokenBy::Loss => (None, true),
+        };
+        let mut from = cursor.from;
+        let mut locations = items.map(|items| items.locations.as_slice());
+        let mut unmet_wants: Vec<Arc<dyn Wants>> = Vec::new();
+        let mut found_nothing = 0;
+        let mut nothing_left = false;
+        loop {
+            // A woken client may take an earlier item than the one announced, so items already taken
+            // are skipped. Looking for a missing item would add needless read conflicts.
+            while let Some([location, rest @ ..]) = locations
+                && !attempt.unit.signals.is_item_there(location)
+            {
+                locations = Some(rest);
+            }
+            if locations.is_some_and(<[Bytes]>::is_empty) {
+                break;
+            }
+            if self.should_stop(attempt) || found_nothing >= WAITERS_TRIED_PER_KEY_MAX {
+                self.defer(key, cursor.at(from));
+                return Ok(());
+            }
+            let waiters = &self.shared.waiters;
+            let next = waiters.begin_service(key, value_type, self.slot.number, from, |spec| {
+                (spec.needs_key || !is_lost)
+                    && (spec.wake == Wake::All || !nothing_left)
+                    && spec.wants.as_ref().is_none_or(|wants| {
+                        items.is_none_or(|items| wants.accepts(&*items.offer))
+                            && !unmet_wants.contains(wants)
+                    })
+            });
+            let Some(waiter) = next else {
+                break;
+            };
+            match self.run_waiter(&waiter, look, attempt).await? {
+                Woken::Replied => {}
+                Woken::Nothing => {
+                    found_nothing += 1;
+                    let spec = &waiter.spec;
+                    let takes_any = spec.wants.is_none() || items.is_some();
+                    if spec.wake == Wake::One && takes_any {
+                        nothing_left = true;
+                        if !self.shared.waiters.wakes_all(key, value_type) {
+                            break;
+                        }
+                    }
+                    unmet_wants.extend(spec.wants.clone());
+                }
+                Woken::NoRoom => {
+                    self.defer(key, cursor.at(waiter.position()));
+                    return Ok(());
+                }
+            }
+            from = waiter.position().saturating_add(1);
+        }
+        // More data has arrived since this wake-up began, and waiters before the cursor have not seen
+        // it: another batch begins again at the oldest.
+        if cursor.restarts {
+            self.defer(key, Cursor::START);
+        }
+        Ok(())
+    }
+
+    /// Leaves the waiters of a key to a later batch, from a cursor on. After the commit a wake-up is
+    /// scheduled for them ([`Batch::publish_effects`]).
+    fn defer(&mut self, key: &ClientKey, cursor: Cursor) {
+        let deferred = self.deferred.entry(key.clone()).or_insert(cursor);
+        // A wake-up continues to the end, so one that begins at the earlier position covers both.
+        deferred.from = deferred.from.min(cursor.from);
+        deferred.restarts |= cursor.restarts;
+    }
+
+    /// Whether the batch should stop waking clients. A batch that only wakes clients wakes at least
+    /// one, however full it is.
+    fn should_stop(&self, attempt: &Attempt<'_>) -> bool {
+        self.woken.len() >= self.woken_max
+            || (attempt.is_full() && !(attempt.only_wakes && self.woken.is_empty()))
+    }
+
+    /// Runs the command of a waiter in service. With a reply, the waiter stays in service as part of
+    /// `woken`. Otherwise it is released.
+    async fn run_waiter(
+        &mut self,
+        waiter: &Arc<Waiter>,
+        look: Look<'_>,
+        attempt: &Attempt<'_>,
+    ) -> Result<Woken, AttemptEnd> {
+        let id = CommandId::Waiter(waiter.position());
+        self.in_service.push(Arc::clone(waiter));
+        let pinned = waiter.pinned();
+        let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
+        let refused = self.refused.get(&id).map(CommandError::to_line);
+        // Its client may not run it any more.
+        let refused = refused.or_else(|| self.refusal_of(invocation));
+        let ran = match refused {
+            Some(line) => Ok(Reply::Error(line)),
+            None => {
+                let started = Instant::now();
+                // What it publishes is not its waker's.
+                attempt.unit.signals.begin_call();
+                let keys = self.keys_by_look(waiter, look, &attempt.unit);
+                let mode = Mode {
+                    known_keys: keys.known(),
+                    // Its reads must still hold at the commit.
+                    is_strict: only_reads(invocation)
+                        && !self.environment.capabilities.single_writer,
+                    ..Mode::default()
+                };
+                let called = call::call(&attempt.unit, invocation, mode).await;
+                waiter.note_run(started.elapsed());
+                match called {
+                    Ok(reply) => Ok(reply),
+                    Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+                        Err(CommandError::TooLarge)
+                    }
+                    Err(CallError::Store(error)) => {
+                        return Err(self.store_failed(id, error, attempt, started));
+                    }
+                }
+            }
+        };
+        self.in_service.pop();
+        let is_only_one = attempt.only_wakes && attempt.is_alone() && self.woken.is_empty();
+        let reply = match ran {
+            Ok(reply) => reply,
+            Err(error) if is_only_one => Reply::Error(error.to_line()),
+            Err(_) => {
+                // It gets a transaction of its own: this batch wakes no more clients than it has so
+                // far, neither in this attempt nor when it is run again.
+                self.shared.waiters.release(waiter);
+                if attempt.only_wakes && !attempt.is_alone() {
+                    // The next batch begins with this wake-up.
+                    self.commands_max = attempt.commands_run - 1;
+                    return Err(AttemptEnd::Again { after_pause: false });
+                }
+                self.woken_max = self.woken.len();
+                if attempt.unit.is_too_large() {
+                    // What it has read stays in the transaction: again without it.
+                    return Err(AttemptEnd::Again { after_pause: false });
+                }
+                return Ok(Woken::NoRoom);
+            }
+        };
+        if reply.is_nothing() {
+            self.shared.waiters.release(waiter);
+            return Ok(Woken::Nothing);
+        }
+        attempt.note_reply(&reply);
+        self.woken.push((Arc::clone(waiter), reply));
+        Ok(Woken::Replied)
+    }
+
+    /// The error line where a client may not run a command that has waited, as the rights of its user
+    /// have changed.
+    fn refusal_of(&self, invocation: &Invocation) -> Option<String> {
+        let rights = self.environment.rights.get()?;
+        let rights = rights.of(invocation.origin.client)?;
+        let refused = rights
+            .check(invocation.row.id, &invocation.arguments)
+            .err()?;
+        Some(format!("NOPERM {}", refused.message))
+    }
+}

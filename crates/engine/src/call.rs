@@ -1,0 +1,228 @@
+//! Submissions to the executor, and their results.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::in_flight::Carried;
+use super::timed::Timed;
+use super::waiters::{Cursor, Waiter};
+use super::watchers;
+use quoin_data::commands::flags::Flags;
+use quoin_data::commands::row::HandlerFuture;
+use quoin_data::commands::scripting;
+use quoin_data::commands::{Access, Handler, Invocation, KeyLocks};
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::{ReadContext, WriteContext};
+use quoin_resp::reply::Reply;
+use quoin_store::StoreError;
+
+/// Work of the server itself on a snapshot, see [`Executor::read`](super::Executor::read).
+pub type ReadJob = Box<dyn for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send>;
+
+/// Work of the server itself in a transaction, see [`Executor::transact`](super::Executor::transact).
+pub type WriteJob = Box<dyn for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send>;
+
+/// Something to run.
+pub enum Work {
+    /// A command.
+    Command(Invocation),
+    /// EXEC: several commands in one store transaction, with no other client's command between them.
+    /// The reply is an array of their replies, or a null array if a watched key has changed.
+    Transaction(Box<Bundle>),
+    /// A wake-up: runs the commands of clients that wait for a key, from a cursor on.
+    WakeUp(ClientKey, Cursor),
+    /// Work of the server itself that reads.
+    ReadJob {
+        /// The database that it works in.
+        database: u32,
+        /// Its code, which may run more than once.
+        run: ReadJob,
+    },
+    /// Work of the server itself that writes.
+    WriteJob {
+        /// The database that it works in.
+        database: u32,
+        /// Its code, which may run more than once.
+        run: WriteJob,
+    },
+}
+
+impl Work {
+    /// Whether keys that it reads are to be remembered.
+    pub(super) fn tracks(&self) -> bool {
+        match self {
+            Work::Command(invocation) => invocation.origin.tracks,
+            _ => false,
+        }
+    }
+
+    /// The script that it runs, if it is a command that runs one.
+    pub(super) fn script(&self) -> Option<Timed> {
+        match self {
+            Work::Command(invocation) if scripting::runs_script(invocation.row) => {
+                Some(Timed::of(invocation))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it writes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        match self {
+            Work::Command(invocation) => only_reads(invocation),
+            Work::ReadJob { .. } => true,
+            Work::Transaction(_) | Work::WakeUp(..) | Work::WriteJob { .. } => false,
+        }
+    }
+}
+
+/// Whether a command writes nothing.
+pub(super) fn only_reads(invocation: &Invocation) -> bool {
+    match invocation.row.handler {
+        Handler::Write(_) => false,
+        Handler::Script(_) => {
+            invocation.row.flags.contains(Flags::ON_SNAPSHOT) || scripting::only_reads(invocation)
+        }
+        _ => true,
+    }
+}
+
+/// The commands and conditions of one EXEC.
+pub struct Bundle {
+    /// The commands.
+    pub invocations: Vec<Invocation>,
+    /// The watched keys. If one has changed, no command is run.
+    pub watched: Vec<WatchedKey>,
+    /// Set when a batch of this server has changed a watched key.
+    pub touched: watchers::Touched,
+}
+
+impl Bundle {
+    pub(super) fn is_touched(&self) -> bool {
+        self.touched.load(Ordering::SeqCst)
+    }
+}
+
+/// A key as WATCH found it.
+#[derive(Debug, Clone)]
+pub struct WatchedKey {
+    /// The key.
+    pub key: ClientKey,
+    /// The result of [`ReadContext::fingerprint`] at that time.
+    pub fingerprint: Option<Bytes>,
+}
+
+/// One piece of work, ready to be run.
+pub struct Call {
+    /// The work.
+    pub work: Work,
+    /// What it will do to its keys, if the executor wants to know ([`Executor::plans`](super::Executor::plans)).
+    pub access: Access,
+    /// The waiter to park if the command finds nothing. Only for a blocking command, which must be the
+    /// last of its submission.
+    pub waiter: Option<Arc<Waiter>>,
+}
+
+impl Call {
+    /// A command. If the executor `plans`, it learns what the command will do to its keys.
+    pub fn command(invocation: Invocation, plans: bool) -> Self {
+        let access = if plans {
+            Access::of(invocation.row, invocation.database, &invocation.arguments)
+        } else {
+            Access::UNKNOWN
+        };
+        Self {
+            work: Work::Command(invocation),
+            access,
+            waiter: None,
+        }
+    }
+
+    /// EXEC. If the executor `plans`, it learns what the commands will do to their keys.
+    pub fn transaction(bundle: Bundle, plans: bool) -> Self {
+        let access = if plans {
+            Access::of_all(&bundle.invocations)
+        } else {
+            Access::UNKNOWN
+        };
+        Self {
+            work: Work::Transaction(Box::new(bundle)),
+            access,
+            waiter: None,
+        }
+    }
+
+    /// The arguments, if this is a command.
+    pub fn arguments(&self) -> Option<&[Bytes]> {
+        match &self.work {
+            Work::Command(invocation) => Some(&invocation.arguments),
+            _ => None,
+        }
+    }
+
+    /// Work of the server itself that reads in `database`.
+    pub fn read_job(
+        database: u32,
+        run: impl for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send + 'static,
+    ) -> Self {
+        let run = Box::new(run);
+        Self::job(Work::ReadJob { database, run }, KeyLocks::Nothing)
+    }
+
+    /// Work of the server itself that writes in `database`.
+    pub fn write_job(
+        database: u32,
+        locks: KeyLocks,
+        run: impl for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send + 'static,
+    ) -> Self {
+        let run = Box::new(run);
+        Self::job(Work::WriteJob { database, run }, locks)
+    }
+
+    pub(super) fn job(work: Work, locks: KeyLocks) -> Self {
+        Self {
+            work,
+            access: Access::locking(locks),
+            waiter: None,
+        }
+    }
+}
+
+/// The result of a submission.
+pub struct SubmissionResult {
+    /// Replies of the first commands, in order. At least one, unless the submission was empty or its
+    /// only answered command was parked.
+    pub replies: Vec<Reply>,
+    /// The commands that those replies answer. If there are fewer, the replies are the store's error.
+    pub done: Vec<Call>,
+    /// The store's error, if it failed. The replies say the same.
+    pub failure: Option<StoreError>,
+    /// Commands that were not run yet, because the replies or the batch had grown too large or because
+    /// they belong in another transaction. The client's connection submits them again after it has
+    /// sent the replies.
+    pub rest: Vec<Call>,
+    /// The last command of `done` waits and has no reply yet. The receiver from [`Waiter::new`] gets
+    /// its outcome.
+    pub is_parked: bool,
+    /// Counts the replies until the connection takes them over.
+    pub carried: Carried,
+}
+
+/// A run of commands of one connection.
+pub(super) struct Submission {
+    pub(super) calls: Vec<Call>,
+    /// Once the replies have so many bytes, the rest of the commands is not run.
+    pub(super) reply_bytes_max: usize,
+    /// Receives the result. `None` for a wake-up, which the lane itself submits.
+    pub(super) respond: Option<oneshot::Sender<SubmissionResult>>,
+}
+
+/// The executor has stopped.
+pub(super) fn stopped() -> StoreError {
+    StoreError::Unavailable(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(
+        "the server is shutting down",
+    )))
+}

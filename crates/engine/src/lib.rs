@@ -1,0 +1,387 @@
+//! The executor: commands from many connections share store transactions.
+//!
+//! A connection hands over a run of commands of its pipeline and waits for the replies, so each
+//! client has at most one submission here, and its commands stay in order. Runs that only read
+//! go to a read lane and share a snapshot, and so do on a cluster the reads of a run before its
+//! first write. All others go to the write lane, where what has arrived while the last batch was
+//! under way forms the next one: an idle server commits at once, a busy one makes larger batches. On a
+//! store with a single writer, most commands run on the connections' thread instead ([`rounds`]).
+//! Replies leave after the commit.
+//!
+//! It knows the command table and the transaction trait. It knows neither connections nor which store
+//! there is. The feature `testing` has a bench on which tests run commands.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+#[cfg(feature = "testing")]
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+pub mod testing;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+
+use quoin_base::fatal_panic::Vital;
+use quoin_base::limits::{LANE_QUEUE_MAX, SUBMISSION_REPLY_BYTES_MAX, WAKE_WATCHES_MAX};
+use quoin_base::threads;
+use quoin_data::commands::KeyLocks;
+use quoin_data::error::CommandError;
+use quoin_data::types::tracker_marks::set_mark;
+use quoin_data::types::{Environment, WriteContext};
+use quoin_store::{Store, StoreError};
+
+mod batch;
+mod call;
+mod delegation;
+mod in_flight;
+mod jobs;
+mod lane;
+mod lock_set;
+mod read_lane;
+pub mod reaper;
+pub mod relay;
+mod relay_state;
+mod rounds;
+mod rounds_state;
+mod shared;
+pub mod statistics;
+mod timed;
+pub mod waiters;
+mod wake_watches;
+pub mod watchers;
+
+#[cfg(test)]
+mod panic_tests;
+
+pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
+use call::{Submission, stopped};
+pub use in_flight::Carried;
+pub use jobs::{JobError, JobFuture};
+pub use reaper::{Reaper, ReaperHandle, Standstill};
+pub use shared::Shared;
+pub use statistics::ExecutorStatistics;
+pub use waiters::{Cursor, Outcome, Wait, Waiter, Waiters};
+pub use watchers::Watchers;
+
+/// Settings of the executor.
+#[derive(Debug, Clone)]
+pub struct ExecutorOptions {
+    /// Threads that serve runs of commands which only read.
+    pub read_lanes: usize,
+    /// Keys that are watched at once for clients that wait, if other servers write too. Keys above
+    /// this limit are polled.
+    pub wake_watches_max: usize,
+    /// Whether this server has others pop for it from contended queues, and pops for others. May
+    /// change at any time. Grants that exist are honoured and returned all the same.
+    pub delegates_pops: Arc<AtomicBool>,
+}
+
+impl Default for ExecutorOptions {
+    fn default() -> Self {
+        Self {
+            read_lanes: 1,
+            wake_watches_max: WAKE_WATCHES_MAX,
+            delegates_pops: Arc::new(AtomicBool::new(true)),
+        }
+    }
+}
+
+/// Runs commands on a store.
+pub struct Executor {
+    store: Arc<dyn Store>,
+    write_lane: mpsc::Sender<Submission>,
+    read_lanes: Vec<mpsc::Sender<Submission>>,
+    next_read_lane: AtomicUsize,
+    environment: Arc<Environment>,
+    statistics: Arc<ExecutorStatistics>,
+    shared: Arc<Shared>,
+    /// Ends the wake watches when it is dropped.
+    wake_watches: Option<oneshot::Sender<()>>,
+    /// Ends the relay when it is dropped.
+    relay: Option<oneshot::Sender<()>>,
+    threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+impl Executor {
+    /// Starts the lanes' threads.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(
+        store: Arc<dyn Store>,
+        environment: Arc<Environment>,
+        options: ExecutorOptions,
+    ) -> std::io::Result<Self> {
+        let statistics = Arc::new(ExecutorStatistics::default());
+        let has_wake_watches = !environment.capabilities.single_writer;
+        let shared = Arc::new(Shared {
+            waiters: Arc::new(Waiters::new(has_wake_watches)),
+            delegates_pops: options.delegates_pops,
+            ..Shared::default()
+        });
+        let watched_keys = Arc::clone(&shared.watchers);
+        // Set already where a test starts two executors with one environment.
+        let _ = environment.watched_keys.set(watched_keys);
+        let mut threads = Vec::new();
+        let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
+        let lane = lane::WriteLane::new(
+            Arc::clone(&store),
+            Arc::clone(&environment),
+            Arc::clone(&statistics),
+            Arc::clone(&shared),
+        );
+        threads.push(spawn_lane("quoin-write", move || lane.run(receiver))?);
+        let mut read_lanes = Vec::new();
+        for number in 0..options.read_lanes.max(1) {
+            let (sender, receiver) = mpsc::channel(LANE_QUEUE_MAX);
+            let lane = read_lane::ReadLane::new(
+                Arc::clone(&store),
+                Arc::clone(&environment),
+                Arc::clone(&statistics),
+                Arc::clone(&shared),
+            );
+            let name = format!("quoin-read-{number}");
+            threads.push(spawn_lane(&name, move || lane.run(receiver))?);
+            read_lanes.push(sender);
+        }
+        let mut wake_watches = None;
+        let mut relay = None;
+        if has_wake_watches {
+            let (sender, stop) = oneshot::channel();
+            wake_watches = Some(sender);
+            let watching = wake_watches::WakeWatches::new(
+                Arc::clone(&store),
+                Arc::clone(&environment),
+                Arc::clone(&shared),
+                options.wake_watches_max,
+            );
+            threads.push(spawn_lane("quoin-watches", move || watching.run(stop))?);
+            let (sender, stop) = oneshot::channel();
+            relay = Some(sender);
+            let (store, environment) = (Arc::clone(&store), Arc::clone(&environment));
+            let relaying = relay::Relay::new(store, environment, Arc::clone(&shared));
+            threads.push(spawn_lane("quoin-relay", move || relaying.run(stop))?);
+        }
+        Ok(Self {
+            store,
+            write_lane,
+            read_lanes,
+            next_read_lane: AtomicUsize::new(0),
+            environment,
+            statistics,
+            shared,
+            wake_watches,
+            relay,
+            threads: std::sync::Mutex::new(threads),
+        })
+    }
+
+    /// Whether [`Call::access`] is used: not on a store with a single writer.
+    pub fn plans(&self) -> bool {
+        self.environment.capabilities.parallel_batches > 1
+    }
+
+    /// What commands work with.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    /// Clients that wait for something in a key.
+    pub fn waiters(&self) -> &Arc<Waiters> {
+        &self.shared.waiters
+    }
+
+    /// Clients that watch keys.
+    pub fn watchers(&self) -> &Watchers {
+        &self.shared.watchers
+    }
+
+    /// To be called after a client has subscribed: returns when the client will hear messages that
+    /// other servers publish from now on.
+    pub async fn listen(&self) {
+        if !self.environment.capabilities.single_writer {
+            // Where the store does not answer, messages may be missed, as the log says.
+            self.shared.relay.listen().await;
+        }
+    }
+
+    /// To be called after a client has begun to track keys: returns when it will hear of all changes
+    /// that other servers commit from now on.
+    ///
+    /// # Errors
+    /// Where the store does not answer.
+    pub async fn begin_tracking(&self) -> Result<(), JobError> {
+        if self.environment.capabilities.single_writer {
+            return Ok(());
+        }
+        if !self.shared.relay.listen().await {
+            return Err(CommandError::text(
+                "ERR the store does not answer: changes of keys cannot be tracked at present",
+            )
+            .into());
+        }
+        let mut is_marked = self.shared.relay.is_marked.lock().await;
+        if !*is_marked {
+            let mark = |context: &WriteContext<'_>| {
+                let instance = context.environment.ids.instance();
+                set_mark(context.transaction, context.layout(), instance);
+            };
+            self.transact(0, KeyLocks::Nothing, move |context| {
+                mark(context);
+                Box::pin(async { Ok(()) })
+            })
+            .await?;
+            *is_marked = true;
+        }
+        Ok(())
+    }
+
+    /// How many rows of the store are watched for clients that wait.
+    pub fn open_watches(&self) -> usize {
+        self.shared.open_watches.load(Ordering::SeqCst)
+    }
+
+    /// Counters for INFO.
+    pub fn statistics(&self) -> &ExecutorStatistics {
+        &self.statistics
+    }
+
+    /// [`Self::submit_within`] the most reply bytes.
+    ///
+    /// # Errors
+    /// `Unavailable` where the executor has stopped.
+    pub async fn submit(&self, calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
+        self.submit_within(calls, SUBMISSION_REPLY_BYTES_MAX).await
+    }
+
+    /// Runs commands in order and answers when all that were run are durable. Waits in line
+    /// where too many do already. Once the replies have `reply_bytes_max` bytes, the rest of the
+    /// commands is not run ([`SubmissionResult::rest`]).
+    ///
+    /// Dropping the future does not undo what was submitted.
+    ///
+    /// # Errors
+    /// `Unavailable` where the executor has stopped.
+    pub async fn submit_within(
+        &self,
+        mut calls: Vec<Call>,
+        reply_bytes_max: usize,
+    ) -> Result<SubmissionResult, StoreError> {
+        if let [call] = calls.as_slice()
+            && let Some(waiter) = &call.waiter
+            && self.shared.waiters.park_quietly(waiter)
+        {
+            return Ok(SubmissionResult {
+                replies: Vec::new(),
+                done: calls,
+                failure: None,
+                rest: Vec::new(),
+                is_parked: true,
+                carried: Carried::default(),
+            });
+        }
+        let single_writer = self.environment.capabilities.single_writer;
+        // A round cannot wait to find out whether its commit was applied.
+        if single_writer && !self.environment.capabilities.has_unknown_results {
+            match self.join_round(calls, reply_bytes_max) {
+                Ok(response) => return response.await.map_err(|_| stopped()),
+                Err(not_joined) => calls = not_joined,
+            }
+        }
+        // One that may wait is parked by a batch.
+        let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
+        let reads = calls.iter().take_while(is_read).count();
+        if reads == calls.len() {
+            let lane = self.pick_read_lane();
+            return self.submit_to(lane, calls, reply_bytes_max).await;
+        }
+        // Where others write meanwhile, a read in a batch has to conflict with them.
+        if reads == 0 || single_writer {
+            return self
+                .submit_to(&self.write_lane, calls, reply_bytes_max)
+                .await;
+        }
+        let from_first_write = calls.split_off(reads);
+        let lane = self.pick_read_lane();
+        let mut finished = self.submit_to(lane, calls, reply_bytes_max).await?;
+        finished.rest.extend(from_first_write);
+        Ok(finished)
+    }
+
+    async fn submit_to(
+        &self,
+        lane: &mpsc::Sender<Submission>,
+        calls: Vec<Call>,
+        reply_bytes_max: usize,
+    ) -> Result<SubmissionResult, StoreError> {
+        let (respond, response) = oneshot::channel();
+        let submission = Submission {
+            calls,
+            reply_bytes_max,
+            respond: Some(respond),
+        };
+        lane.send(submission).await.map_err(|_| stopped())?;
+        response.await.map_err(|_| stopped())
+    }
+
+    fn pick_read_lane(&self) -> &mpsc::Sender<Submission> {
+        let turn = self.next_read_lane.fetch_add(1, Ordering::Relaxed);
+        self.read_lanes
+            .get(turn % self.read_lanes.len().max(1))
+            .unwrap_or(&self.write_lane)
+    }
+
+    /// Stops the lanes when everything submitted has been answered. Blocks.
+    pub fn stop(self) {
+        let Self {
+            write_lane,
+            read_lanes,
+            wake_watches,
+            relay,
+            threads,
+            ..
+        } = self;
+        drop(wake_watches);
+        drop(relay);
+        drop(write_lane);
+        drop(read_lanes);
+        let threads = threads
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a lane of the executor had panicked");
+            }
+        }
+    }
+}
+
+/// Starts a thread with a single-threaded runtime: store transactions stay on it, so neither
+/// they nor the commands' futures need locks. A panic in there ends the process.
+fn spawn_lane<L, F>(name: &str, lane: L) -> std::io::Result<std::thread::JoinHandle<()>>
+where
+    L: FnOnce() -> F + Send + 'static,
+    F: Future<Output = ()>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    threads::spawn(name, move || {
+        // Clients wait for what it does.
+        let _vital = Vital::enter("a thread of the executor");
+        runtime.block_on(lane());
+    })
+}

@@ -1,0 +1,331 @@
+//! A read lane: a thread that answers submissions that only read. Several of them share a snapshot.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::mpsc;
+
+use quoin_base::limits::{
+    BATCH_AGE_MAX_MS, BATCH_REPLY_BYTES_MAX, COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS,
+    READ_BATCH_COMMANDS_MAX, READ_BATCHES_MAX,
+};
+use quoin_base::stopwatch::BusyLimit;
+use quoin_data::commands::call::{self, CallError};
+use quoin_data::error::CommandError;
+use quoin_data::types::prefetch::{Prefetch, PrefetchPlan};
+use quoin_data::types::unit::AnyUnit;
+use quoin_data::types::{Environment, ReadUnit};
+use quoin_resp::reply::Reply;
+use quoin_store::{Store, StoreError};
+
+use super::call::{Call, Submission, SubmissionResult, Work};
+use super::shared::Shared;
+use super::statistics::ExecutorStatistics;
+use super::timed::Timed;
+
+/// Commands of a submission whose keys' metadata is prefetched together. Those behind them follow once these
+/// have run: their replies may be so large that the submission ends before.
+const PREFETCHED_COMMANDS: usize = 128;
+/// Keys whose metadata is prefetched together. With small values in it, it fits into the cache of a
+/// snapshot. A command with more keys reads them side by side itself.
+const PREFETCHED_KEYS_MAX: usize = 1_024;
+
+pub(super) struct ReadLane {
+    store: Arc<dyn Store>,
+    environment: Arc<Environment>,
+    statistics: Arc<ExecutorStatistics>,
+    shared: Arc<Shared>,
+}
+
+impl ReadLane {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        environment: Arc<Environment>,
+        statistics: Arc<ExecutorStatistics>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            store,
+            environment,
+            statistics,
+            shared,
+        }
+    }
+
+    /// Runs until every sender is gone and everything has been answered.
+    pub(super) async fn run(self, mut receiver: mpsc::Receiver<Submission>) {
+        // Reads of the embedded store never wait, so there is nothing to overlap.
+        let parallel = if self.environment.capabilities.single_writer {
+            1
+        } else {
+            READ_BATCHES_MAX
+        };
+        let mut under_way = FuturesUnordered::new();
+        let mut is_open = true;
+        while is_open || !under_way.is_empty() {
+            tokio::select! {
+                biased;
+                Some(()) = under_way.next() => {}
+                arrived = receiver.recv(), if is_open && under_way.len() < parallel => {
+                    let Some(first) = arrived else {
+                        is_open = false;
+                        continue;
+                    };
+                    let mut submissions = vec![first];
+                    while submissions.len() < READ_BATCH_COMMANDS_MAX {
+                        match receiver.try_recv() {
+                            Ok(submission) => submissions.push(submission),
+                            Err(_) => break,
+                        }
+                    }
+                    under_way.push(self.serve(submissions));
+                }
+                else => {}
+            }
+        }
+    }
+
+    /// Answers submissions if nothing has to be waited for. Returns those that are left, and the script
+    /// that reached `script_limit`, if one did.
+    pub(super) fn serve_at_once(
+        &self,
+        mut submissions: Vec<Submission>,
+        script_limit: BusyLimit,
+    ) -> (Vec<Submission>, Option<Timed>) {
+        let limit = Some(script_limit);
+        let served = self.serve_on_one_snapshot(&mut submissions, limit);
+        // What fails is tried again where it can be waited for.
+        let late = served.now_or_never().and_then(|served| served.late);
+        (submissions, late)
+    }
+
+    async fn serve(&self, mut submissions: Vec<Submission>) {
+        // Consecutive failures of the first submission.
+        let mut failures = 0_u32;
+        let mut tried_since = Instant::now();
+        while !submissions.is_empty() {
+            let waited = Instant::now();
+            self.shared.in_flight.wait_for_room().await;
+            tried_since += waited.elapsed();
+            let waiting = submissions.len();
+            let served = self.serve_on_one_snapshot(&mut submissions, None).await;
+            if submissions.len() < waiting {
+                failures = 0;
+                tried_since = Instant::now();
+            }
+            if let Some(error) = served.failure {
+                self.statistics.count_failure(&error);
+                failures += 1;
+                let is_given_up = failures >= COMMIT_ATTEMPTS_MAX
+                    || tried_since.elapsed() >= Duration::from_millis(COMMIT_RETRY_MAX_MS);
+                // A submission that needs longer than a snapshot lives must not hold up the others or
+                // fail them.
+                let failed = if !error.is_retryable() {
+                    submissions.len()
+                } else if is_given_up {
+                    1
+                } else {
+                    0
+                };
+                if failed == 0 {
+                    self.statistics.retries.add(1);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    continue;
+                }
+                failures = 0;
+                tried_since = Instant::now();
+                self.statistics.store_errors.add(1);
+                let line = CommandError::Store(error.clone()).to_line();
+                for submission in submissions.drain(..failed) {
+                    let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
+                    self.answer(submission, replies, 0, Some(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Prefetches for the first commands of some of the next submissions, at least one. Returns of how many.
+    async fn prefetch_first(&self, submissions: &[Submission], unit: &ReadUnit<'_>) -> usize {
+        fn first(submission: &Submission) -> impl Iterator<Item = &Call> {
+            submission.calls.iter().take(PREFETCHED_COMMANDS)
+        }
+        let mut keys = 0;
+        let has_room = |submission: &&Submission| {
+            keys += first(submission)
+                .map(|call| call.access.prefetch.len())
+                .sum::<usize>();
+            keys <= PREFETCHED_KEYS_MAX
+        };
+        let count = submissions.iter().take_while(has_room).count().max(1);
+        let calls = submissions.iter().take(count).flat_map(first);
+        self.prefetch(calls, unit).await;
+        count
+    }
+
+    /// On a store whose reads are round trips, reads the metadata of the keys of the next commands at once.
+    /// Of values only what lies there: the commands may not come to run on this snapshot.
+    async fn prefetch<'c>(&self, calls: impl Iterator<Item = &'c Call>, unit: &ReadUnit<'_>) {
+        let mut plan = PrefetchPlan::default();
+        let mut keys = 0;
+        for call in calls {
+            let of_call = &call.access.prefetch;
+            if of_call.len() <= PREFETCHED_KEYS_MAX {
+                keys += of_call.len();
+                if keys > PREFETCHED_KEYS_MAX {
+                    break;
+                }
+                for (key, _) in of_call {
+                    plan.add(key, &Prefetch::Meta);
+                }
+            }
+        }
+        let context = unit.context(0);
+        context.prefetch(&plan, &self.shared.locations).await;
+    }
+
+    /// Answers submissions in order, until all are answered, their replies are large, or the snapshot
+    /// is too old: an open snapshot keeps freed pages from being reused. Those that are left stay in `submissions`, also
+    /// those that begin with a script which reaches `script_limit`.
+    async fn serve_on_one_snapshot(
+        &self,
+        submissions: &mut Vec<Submission>,
+        script_limit: Option<BusyLimit>,
+    ) -> Served {
+        let mut served = Served::default();
+        let mut calls = submissions.iter().flat_map(|one| &one.calls);
+        // Before the snapshot is opened, so that it keeps every change that this does not show.
+        let window = match calls.any(|call| call.work.tracks()) {
+            true => self.environment.open_read_window(),
+            false => None,
+        };
+        let known = self.environment.latest_known.get();
+        let transaction = match self.store.begin_read() {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                served.failure = Some(error);
+                return served;
+            }
+        };
+        let unit = ReadUnit::new(&*transaction, &self.environment, known);
+        unit.limit_scripts(script_limit);
+        let prefetches = !self.environment.capabilities.single_writer;
+        let mut prefetched = 0;
+        if prefetches {
+            prefetched = self.prefetch_first(submissions, &unit).await;
+        }
+        let started = Instant::now();
+        let mut finished = Vec::new();
+        let mut batch_reply_bytes = 0_usize;
+        for (number, submission) in submissions.iter().enumerate() {
+            if prefetches && number == prefetched {
+                let rest = submissions.get(number..).unwrap_or_default();
+                prefetched += self.prefetch_first(rest, &unit).await;
+            }
+            let mut replies = Vec::with_capacity(submission.calls.len());
+            let mut reply_bytes = 0_usize;
+            for (at, call) in submission.calls.iter().enumerate() {
+                if reply_bytes >= submission.reply_bytes_max {
+                    break;
+                }
+                if prefetches && at > 0 && at % PREFETCHED_COMMANDS == 0 {
+                    let next = submission.calls.iter().skip(at).take(PREFETCHED_COMMANDS);
+                    self.prefetch(next, &unit).await;
+                }
+                if served.late.is_some() && call.work.script().is_some() {
+                    // One was waited for. The others run in the lane or in another round.
+                    break;
+                }
+                let result = match &call.work {
+                    Work::Command(invocation) => {
+                        let unit = AnyUnit::Read(&unit);
+                        call::call_once(unit, invocation, call::Mode::default()).await
+                    }
+                    Work::ReadJob { database, run } => {
+                        let result = run(&unit.context(*database)).await;
+                        call::check(result).map(call::to_reply)
+                    }
+                    Work::Transaction(_) | Work::WakeUp(..) | Work::WriteJob { .. } => break,
+                };
+                let reply = match result {
+                    Ok(reply) => reply,
+                    // Commands that read replace no queue.
+                    Err(CallError::TooLarge | CallError::MustReturn) => {
+                        Reply::Error(CommandError::TooLarge.to_line())
+                    }
+                    Err(CallError::OutOfTime) => {
+                        served.late = call.work.script();
+                        break;
+                    }
+                    Err(CallError::Store(error)) => {
+                        served.failure = Some(error);
+                        break;
+                    }
+                };
+                reply_bytes += reply.size_hint();
+                replies.push(reply);
+            }
+            if served.failure.is_some() {
+                break;
+            }
+            finished.push((replies, reply_bytes));
+            batch_reply_bytes += reply_bytes;
+            if batch_reply_bytes >= BATCH_REPLY_BYTES_MAX
+                || started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
+            {
+                break;
+            }
+        }
+        let reads = unit.take_reads();
+        drop(transaction);
+        // Before the replies: what changes after them is told.
+        self.environment.note_changes(window.as_ref(), &reads);
+        let not_reached = submissions.split_off(finished.len());
+        for (submission, (replies, reply_bytes)) in
+            std::mem::take(submissions).into_iter().zip(finished)
+        {
+            if replies.is_empty() && !submission.calls.is_empty() {
+                submissions.push(submission);
+            } else {
+                self.answer(submission, replies, reply_bytes, None);
+            }
+        }
+        submissions.extend(not_reached);
+        served
+    }
+
+    fn answer(
+        &self,
+        mut submission: Submission,
+        replies: Vec<Reply>,
+        reply_bytes: usize,
+        failure: Option<StoreError>,
+    ) {
+        let rest = submission.calls.split_off(replies.len());
+        let result = SubmissionResult {
+            replies,
+            done: submission.calls,
+            failure,
+            rest,
+            is_parked: false,
+            carried: self.shared.in_flight.carry(reply_bytes),
+        };
+        // Fails if the client is gone.
+        if let Some(respond) = submission.respond {
+            let _ = respond.send(result);
+        }
+    }
+}
+
+/// How serving submissions has ended.
+#[derive(Default)]
+struct Served {
+    /// The store's error in the first submission that is left.
+    failure: Option<StoreError>,
+    /// The script that took too long.
+    late: Option<Timed>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! The blocks of elements by which commands find ranks.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Executor;
+use crate::jobs::JobError;
+use quoin_data::commands::KeyLocks;
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::ranks::{RankShape, RankTending};
+
+/// Transactions of one pass. Clients' commands run between them.
+const TRANSACTIONS_PER_PASS: usize = 8;
+/// How long a key is left alone with which the work has failed: other servers may change it too often.
+const REST_MS: u64 = 60_000;
+/// Keys that are left alone. With more, all are tried again.
+const RESTING_MAX: usize = 1_000;
+
+/// The keys whose blocks are being worked on.
+#[derive(Debug, Default)]
+pub(super) struct Ranks {
+    /// Each with how far the work has come.
+    begun: VecDeque<(ClientKey, RankTending)>,
+    /// Those that are left alone, and until when.
+    resting: HashMap<ClientKey, Instant>,
+}
+
+impl Ranks {
+    /// Makes a pass: does some of what commands have wanted. Returns whether there is more to do.
+    pub(super) async fn pass(&mut self, executor: &Executor) -> Result<bool, JobError> {
+        let now = Instant::now();
+        self.resting.retain(|_, until| *until > now);
+        for key in executor.environment().rank_wants.take() {
+            if !self.resting.contains_key(&key) && self.begun.iter().all(|(begun, _)| *begun != key)
+            {
+                self.begun.push_back((key, RankTending::default()));
+            }
+        }
+        for _ in 0..TRANSACTIONS_PER_PASS {
+            let Some((key, from)) = self.begun.pop_front() else {
+                return Ok(false);
+            };
+            match tend(executor, &key, from).await {
+                Ok(Some(next)) => self.begun.push_back((key, next)),
+                Ok(None) => {}
+                Err(error) => {
+                    if self.resting.len() >= RESTING_MAX {
+                        self.resting.clear();
+                    }
+                    let rest = Duration::from_millis(REST_MS);
+                    self.resting.insert(key, Instant::now() + rest);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(!self.begun.is_empty())
+    }
+}
+
+/// On a cluster the key is locked, so that commands of this server's clients wait and do not conflict.
+async fn tend(
+    executor: &Executor,
+    key: &ClientKey,
+    from: RankTending,
+) -> Result<Option<RankTending>, JobError> {
+    let (locks, shape) = match executor.plans() {
+        true => {
+            let lock = KeyLocks::hash_key(key.database, &key.key);
+            (KeyLocks::Alone(vec![lock]), &RankShape::CLUSTER)
+        }
+        false => (KeyLocks::Nothing, &RankShape::DEFAULT),
+    };
+    let (name, from) = (key.key.clone(), Arc::new(from));
+    executor
+        .transact(key.database, locks, move |context| {
+            let (name, from) = (name.clone(), Arc::clone(&from));
+            Box::pin(async move { Ok(context.tend_ranks(&name, &from, shape).await?) })
+        })
+        .await
+}

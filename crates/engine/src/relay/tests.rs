@@ -1,0 +1,450 @@
+//! Two servers on one store.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::*;
+use crate::{Call, Executor, ExecutorOptions};
+use quoin_base::clock::ManualClock;
+use quoin_base::limits::TRACKED_NAMES_BYTES_MAX;
+use quoin_base::random::SeededRandom;
+use quoin_data::commands::{Invocation, KeyLocks};
+use quoin_data::types::signals::{ChannelKind, Message};
+use quoin_data::types::startup;
+use quoin_data::types::tracking::Trackers;
+use quoin_layout::Layout;
+use quoin_resp::reply::Reply;
+use quoin_store::faults::OptimisticStore;
+use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
+
+/// Somebody who notes what is published.
+#[derive(Default)]
+struct Listener {
+    is_away: AtomicBool,
+    heard: Mutex<Vec<String>>,
+    /// Where it looks whether there is news before it hears any.
+    news: std::sync::OnceLock<Arc<Shared>>,
+}
+
+impl Subscribers for Listener {
+    fn count(&self, _kind: ChannelKind, _channel: &[u8]) -> usize {
+        1
+    }
+
+    fn deliver(&self, message: &Message) {
+        let text = format!(
+            "{:?} {}",
+            message.kind,
+            String::from_utf8_lossy(&message.payload)
+        );
+        self.heard.lock().unwrap().push(text);
+        if let Some(shared) = self.news.get() {
+            shared.relay.has_news.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_away.load(Ordering::SeqCst)
+    }
+}
+
+impl Listener {
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    async fn wait_for(&self, count: usize) -> Vec<String> {
+        for _ in 0..1000 {
+            if self.heard().len() >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.heard()
+    }
+}
+
+struct Server {
+    executor: Executor,
+    listener: Arc<Listener>,
+}
+
+impl Server {
+    async fn start(store: &Arc<dyn Store>) -> Self {
+        let clock = Arc::new(ManualClock::at(0));
+        let random = Arc::new(SeededRandom::new(1));
+        let environment = startup::prepare(&**store, Layout::new("test"), clock, random);
+        let environment = environment.await.unwrap();
+        let listener = Arc::new(Listener::default());
+        let subscribers = Arc::clone(&listener) as Arc<dyn Subscribers>;
+        assert!(environment.subscribers.set(subscribers).is_ok());
+        let options = ExecutorOptions::default();
+        let executor = Executor::start(Arc::clone(store), Arc::new(environment), options);
+        Self {
+            executor: executor.unwrap(),
+            listener,
+        }
+    }
+
+    async fn set(&self, keys: &[&str]) {
+        let pairs = keys
+            .iter()
+            .flat_map(|key| [key.to_string(), "1".to_owned()]);
+        let words = std::iter::once("MSET".to_owned()).chain(pairs);
+        let Ok(invocation) = Invocation::resolve(0, words.map(Bytes::from).collect()) else {
+            panic!("MSET is no command");
+        };
+        let call = Call::command(invocation, true);
+        let finished = self.executor.submit(vec![call]).await.unwrap();
+        assert_eq!(finished.replies, [Reply::OK]);
+    }
+
+    async fn publish(&self, command: &str, payload: impl Into<Bytes>) {
+        let arguments = vec![
+            Bytes::from(command.to_owned()),
+            Bytes::from("c"),
+            payload.into(),
+        ];
+        let Ok(invocation) = Invocation::resolve(0, arguments) else {
+            panic!("{command} is no command");
+        };
+        let call = Call::command(invocation, true);
+        assert_eq!(call.access.locks, KeyLocks::Nothing);
+        let finished = self.executor.submit(vec![call]).await.unwrap();
+        let reply = finished.replies.into_iter().next().unwrap();
+        assert_eq!(reply, Reply::Integer(1));
+    }
+}
+
+fn on_a_cluster<F: Future<Output = ()>>(test: impl FnOnce(Arc<dyn Store>) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+    let store: Arc<dyn Store> = Arc::new(OptimisticStore::new(store));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test(store));
+}
+
+#[test]
+fn a_message_reaches_subscribers_of_all_servers_once_and_in_order() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let two = Server::start(&store).await;
+        two.publish("publish", "before").await;
+        one.executor.listen().await;
+        two.executor.listen().await;
+        one.publish("publish", "a").await;
+        one.publish("spublish", "b").await;
+        one.publish("publish", "c").await;
+        let expected = ["Global a", "Shard b", "Global c"];
+        assert_eq!(one.listener.heard(), expected);
+        let heard = two.listener.wait_for(4).await;
+        assert_eq!(heard[0], "Global before");
+        assert_eq!(heard[1..], expected);
+        two.publish("publish", "d").await;
+        assert_eq!(one.listener.wait_for(4).await[3], "Global d");
+        assert_eq!(two.listener.heard().len(), 5);
+    });
+}
+
+#[test]
+fn a_message_of_several_rows_arrives_whole() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let two = Server::start(&store).await;
+        two.executor.listen().await;
+        let payload = "x".repeat(8_000_000);
+        one.publish("publish", payload.clone()).await;
+        one.publish("publish", "end").await;
+        let heard = two.listener.wait_for(2).await;
+        assert_eq!(heard[0].len(), "Global ".len() + payload.len());
+        assert_eq!(heard[1], "Global end");
+    });
+}
+
+#[test]
+fn a_server_whose_subscribers_have_left_stops_listening_and_begins_anew() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let two = Server::start(&store).await;
+        two.executor.listen().await;
+        two.listener.is_away.store(true, Ordering::SeqCst);
+        one.publish("publish", "a").await;
+        let listening = &two.executor.shared.relay.is_listening;
+        let mut changed = listening.subscribe();
+        let stopped = changed.wait_for(|listens| !listens);
+        tokio::time::timeout(Duration::from_secs(30), stopped)
+            .await
+            .unwrap()
+            .unwrap();
+        one.publish("publish", "missed").await;
+        let before = two.listener.heard().len();
+        two.listener.is_away.store(false, Ordering::SeqCst);
+        two.executor.listen().await;
+        one.publish("publish", "b").await;
+        let heard = two.listener.wait_for(before + 1).await;
+        assert_eq!(heard[before..], ["Global b"]);
+    });
+}
+
+async fn rows(store: &dyn Store) -> usize {
+    let range = Layout::new("test").messages();
+    let query = quoin_store::RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: 1000,
+        reverse: false,
+        isolation: quoin_store::Isolation::Snapshot,
+    };
+    let transaction = store.begin_read().unwrap();
+    transaction.get_range(query).await.unwrap().len()
+}
+
+#[test]
+fn a_server_that_starts_clears_what_one_that_was_killed_has_left() {
+    on_a_cluster(|store| async move {
+        let killed = Server::start(&store).await;
+        killed.publish("publish", "a").await;
+        let started = Server::start(&store).await;
+        let mut relay = Relay::new(
+            Arc::clone(&store),
+            Arc::clone(started.executor.environment()),
+            Arc::clone(&started.executor.shared),
+        );
+        for expected in [1, 0] {
+            relay.clearing.next = Instant::now();
+            relay.tend_when_due().await;
+            assert_eq!(rows(&*store).await, expected);
+        }
+    });
+}
+
+#[test]
+fn the_log_is_cleared_up_to_where_it_was_an_interval_ago() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let (environment, shared) = (one.executor.environment(), &one.executor.shared);
+        let mut relay = Relay::new(
+            Arc::clone(&store),
+            Arc::clone(environment),
+            Arc::clone(shared),
+        );
+        for expected in [1, 1, 0] {
+            if expected == 1 {
+                one.publish("publish", "a").await;
+            }
+            relay.clear().await.unwrap();
+            assert_eq!(rows(&*store).await, expected);
+        }
+        assert_eq!(relay.clearing.last_seen, None);
+        assert!(shared.relay.has_news.load(Ordering::Relaxed));
+    });
+}
+
+#[test]
+fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        one.publish("publish", "a").await;
+        let mut relay = Relay::new(
+            Arc::clone(&store),
+            Arc::clone(one.executor.environment()),
+            Arc::clone(&one.executor.shared),
+        );
+        relay.clearing.next = Instant::now();
+        let mut clearing = Box::pin(relay.tend_when_due());
+        // On a store like this the first read does not answer at once.
+        assert!(futures_util::poll!(&mut clearing).is_pending());
+        std::thread::sleep(Duration::from_millis(20));
+        let resumed = Instant::now();
+        clearing.await;
+        assert!(relay.clearing.last_seen.is_some());
+        assert!(relay.clearing.next >= resumed + RELAY_CLEAR_INTERVAL);
+    });
+}
+
+/// Clients that track keys: notes what they are told.
+#[derive(Default)]
+struct Tracker {
+    is_away: AtomicBool,
+    told: Mutex<Vec<Change>>,
+}
+
+impl Trackers for Tracker {
+    fn is_any(&self) -> bool {
+        !self.is_away.load(Ordering::SeqCst)
+    }
+
+    fn open_window(&self) -> u64 {
+        0
+    }
+
+    fn close_window(&self, _: u64) {}
+
+    fn note(&self, changes: &[Change], _: Option<u64>) {
+        self.told.lock().unwrap().extend_from_slice(changes);
+    }
+}
+
+impl Tracker {
+    async fn begin(server: &Server) -> Arc<Self> {
+        let tracker = Arc::<Self>::default();
+        let trackers = Arc::clone(&tracker) as Arc<dyn Trackers>;
+        let environment = server.executor.environment();
+        assert!(environment.trackers.set(trackers).is_ok());
+        server.executor.begin_tracking().await.unwrap();
+        tracker
+    }
+
+    fn told(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+}
+
+async fn marks(store: &dyn Store) -> Vec<u64> {
+    let transaction = store.begin_read().unwrap();
+    let layout = Layout::new("test");
+    let marks = tracker_marks::other_marks(&*transaction, &layout, u64::MAX);
+    let marks = marks.await.unwrap().into_iter();
+    marks.map(|mark| mark.instance).collect()
+}
+
+fn relay_of(server: &Server, store: &Arc<dyn Store>) -> Relay {
+    let environment = Arc::clone(server.executor.environment());
+    Relay::new(
+        Arc::clone(store),
+        environment,
+        Arc::clone(&server.executor.shared),
+    )
+}
+
+#[test]
+fn a_server_is_marked_while_its_clients_track_keys() {
+    on_a_cluster(|store| async move {
+        let server = Server::start(&store).await;
+        server.listener.is_away.store(true, Ordering::SeqCst);
+        let instance = server.executor.environment().ids.instance();
+        assert!(marks(&*store).await.is_empty());
+        let tracker = Tracker::begin(&server).await;
+        assert_eq!(marks(&*store).await, [instance]);
+        let mut relay = relay_of(&server, &store);
+        relay.tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        assert_eq!(tracker.told(), []);
+        tracker.is_away.store(true, Ordering::SeqCst);
+        relay.tend_own_mark().await.unwrap();
+        assert!(marks(&*store).await.is_empty());
+        tracker.is_away.store(false, Ordering::SeqCst);
+        server.executor.begin_tracking().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+    });
+}
+
+#[test]
+fn a_mark_without_signs_of_life_is_removed_and_its_server_forgets_everything() {
+    on_a_cluster(|store| async move {
+        let silent = Server::start(&store).await;
+        let other = Server::start(&store).await;
+        let instance = silent.executor.environment().ids.instance();
+        let tracker = Tracker::begin(&silent).await;
+        let mut relay = relay_of(&other, &store);
+        let long_ago = Instant::now().checked_sub(TRACKER_DEAD_AFTER).unwrap();
+        let age = |relay: &mut Relay| {
+            relay.silent_marks.get_mut(&instance).unwrap().1 = long_ago;
+        };
+        relay.clear_dead_marks().await.unwrap();
+        age(&mut relay);
+        // It gives one just in time.
+        relay_of(&silent, &store).tend_own_mark().await.unwrap();
+        relay.clear_dead_marks().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        age(&mut relay);
+        relay.clear_dead_marks().await.unwrap();
+        assert!(marks(&*store).await.is_empty());
+        assert_eq!(tracker.told(), []);
+        relay_of(&silent, &store).tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        assert_eq!(tracker.told(), [Change::AllKeys]);
+    });
+}
+
+#[test]
+fn keys_that_a_server_changes_are_in_the_log_while_others_track_keys() {
+    on_a_cluster(|store| async move {
+        let [one, two] = [Server::start(&store).await, Server::start(&store).await];
+        one.set(&["before"]).await;
+        assert_eq!(rows(&*store).await, 0);
+        let own = Tracker::begin(&one).await;
+        one.set(&["own"]).await;
+        assert_eq!(rows(&*store).await, 0);
+        let tracker = Tracker::begin(&two).await;
+        own.told();
+        one.set(&["a", "b"]).await;
+        let long: Vec<String> = (0..8).map(|key| key.to_string().repeat(40_000)).collect();
+        assert!(long.concat().len() > TRACKED_NAMES_BYTES_MAX);
+        one.set(&long.iter().map(String::as_str).collect::<Vec<_>>())
+            .await;
+        let told = async {
+            while tracker.told.lock().unwrap().len() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tracker.told()
+        };
+        let told = tokio::time::timeout(Duration::from_secs(30), told).await;
+        let names = ["a", "b"].map(|name| Change::Unwatched(name.into()));
+        let expected = [&names[..], &[Change::AllKeys]].concat();
+        assert_eq!(told.unwrap(), expected);
+        assert_eq!(own.told().len(), 2 + long.len());
+    });
+}
+
+#[test]
+fn a_reader_learns_that_the_log_was_cleared_before_it_has_read_all() {
+    on_a_cluster(|store| async move {
+        let [one, two] = [Server::start(&store).await, Server::start(&store).await];
+        let environment = two.executor.environment();
+        let layout = &environment.layout;
+        let start = async || {
+            let transaction = store.begin_read().unwrap();
+            LogReader::start(&*transaction, environment).await.unwrap()
+        };
+        let read = async |reader: &mut LogReader| {
+            let transaction = store.begin_read().unwrap();
+            let news = reader.read(&*transaction, layout, 100).await.unwrap();
+            (news.messages.len(), news.changes)
+        };
+        let clear = async || {
+            let transaction = store.begin_write().unwrap();
+            let last = last_message_key(&*transaction, layout).await.unwrap();
+            clear_messages(&*transaction, layout, &last.unwrap());
+            transaction.commit().await.unwrap();
+        };
+        let (mut quick, mut slow) = (start().await, start().await);
+        one.publish("publish", "a").await;
+        assert_eq!(read(&mut quick).await, (1, vec![]));
+        clear().await;
+        one.publish("publish", "b").await;
+        assert_eq!(read(&mut quick).await, (1, vec![]));
+        assert_eq!(read(&mut slow).await, (1, vec![Change::AllKeys]));
+        assert_eq!(read(&mut slow).await, (0, vec![]));
+        clear().await;
+        let mut late = start().await;
+        assert_eq!(read(&mut late).await, (0, vec![]));
+        assert_eq!(read(&mut quick).await, (0, vec![]));
+    });
+}
+
+#[test]
+fn a_log_that_was_looked_at_just_before_a_commit_is_cleared_all_the_same() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let shared = Arc::clone(&one.executor.shared);
+        assert!(one.listener.news.set(Arc::clone(&shared)).is_ok());
+        one.publish("publish", "a").await;
+        assert_eq!(one.listener.heard(), ["Global a"]);
+        assert!(shared.relay.has_news.load(Ordering::Relaxed));
+    });
+}

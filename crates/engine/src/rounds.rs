@@ -1,0 +1,210 @@
+//! Rounds: commands that run on the thread that serves the connections.
+//!
+//! To hand a command to a lane's thread and its reply back costs two wake-ups of a thread, as much as
+//! most commands. So on a store with a single writer, the thread that serves the connections does what
+//! Redis's does: it reads the requests that have arrived, runs them as one batch with one sync, and sends
+//! the replies. While it runs commands it serves nobody, so what takes long goes to the lanes. See
+//! docs/understand/decisions/034-rounds.md.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::Executor;
+use super::batch::{Batch, Slot, bring_together};
+use super::call::{Call, Submission, SubmissionResult, Work};
+use super::read_lane::ReadLane;
+use super::rounds_state::{Kind, Rounds, SCRIPT_RUN_MAX};
+use super::shared::Shared;
+use super::statistics::ExecutorStatistics;
+use super::timed::Timed;
+use quoin_base::fatal_panic::Vital;
+use quoin_base::stopwatch::{BusyLimit, Stopwatch};
+use quoin_data::commands::scripting::runs_script;
+use quoin_data::commands::{Handler, Invocation};
+use quoin_data::types::Environment;
+use quoin_store::Store;
+
+/// Commands of a submission that run in a round. A longer pipeline goes to a lane, which runs it while
+/// the next requests are read.
+const COMMANDS_MAX: usize = 16;
+
+/// The commands that a call runs. `None` if they do not run in rounds: work of the server itself, what
+/// loads scripts, and scripts within EXEC, which cannot leave a round alone.
+fn commands(call: &Call) -> Option<&[Invocation]> {
+    let is_alone = matches!(call.work, Work::Command(_));
+    let invocations = match &call.work {
+        Work::Command(invocation) => std::slice::from_ref(invocation),
+        Work::Transaction(bundle) => bundle.invocations.as_slice(),
+        Work::WakeUp(..) | Work::ReadJob { .. } | Work::WriteJob { .. } => return None,
+    };
+    let runs_here = |invocation: &Invocation| match invocation.row.handler {
+        Handler::Read(_) | Handler::Write(_) => true,
+        _ => is_alone && runs_script(invocation.row),
+    };
+    invocations.iter().all(runs_here).then_some(invocations)
+}
+
+impl Executor {
+    /// Adds commands to the next round. Gives them back if they belong in a lane.
+    pub(super) fn join_round(
+        &self,
+        calls: Vec<Call>,
+        reply_bytes_max: usize,
+    ) -> Result<oneshot::Receiver<SubmissionResult>, Vec<Call>> {
+        let rounds = &self.shared.rounds;
+        let mut count = 0;
+        let mut is_quick = |call: &Call| {
+            commands(call).is_some_and(|commands| {
+                count += commands.len();
+                count <= COMMANDS_MAX && !commands.iter().any(|one| rounds.slow.contains(one))
+            })
+        };
+        if !calls.iter().all(&mut is_quick) {
+            return Err(calls);
+        }
+        let only_reads = |call: &Call| call.work.only_reads() && call.waiter.is_none();
+        let (kind, lane) = match calls.iter().all(only_reads) {
+            true => (Kind::Reads, self.pick_read_lane()),
+            false if rounds.load.is_long(count) => return Err(calls),
+            false => (Kind::Writes, &self.write_lane),
+        };
+        let (respond, response) = oneshot::channel();
+        let submission = Submission {
+            calls,
+            reply_bytes_max,
+            respond: Some(respond),
+        };
+        if rounds.gathered(kind).add(submission) {
+            let round = Round {
+                store: Arc::clone(&self.store),
+                environment: Arc::clone(&self.environment),
+                statistics: Arc::clone(&self.statistics),
+                shared: Arc::clone(&self.shared),
+                lane: lane.clone(),
+            };
+            tokio::spawn(round.run(kind));
+        }
+        Ok(response)
+    }
+}
+
+/// One round.
+struct Round {
+    store: Arc<dyn Store>,
+    environment: Arc<Environment>,
+    statistics: Arc<ExecutorStatistics>,
+    shared: Arc<Shared>,
+    /// The lane of what this round does not finish.
+    lane: mpsc::Sender<Submission>,
+}
+
+impl Round {
+    async fn run(self, kind: Kind) {
+        let rounds = &self.shared.rounds;
+        let gathered = rounds.gathered(kind);
+        if gathered.is_shared() {
+            // After the requests that are on their way.
+            tokio::task::yield_now().await;
+        }
+        let not_run = match kind {
+            // The lane waits until there is room for their replies.
+            _ if !self.shared.in_flight.has_room() => gathered.take(),
+            Kind::Reads => self.read(gathered.take()),
+            Kind::Writes => {
+                let _turn = rounds.turn.lock().await;
+                self.write(gathered.take())
+            }
+        };
+        for submission in not_run {
+            // Fails if the executor has stopped, which its client is told.
+            let _ = self.lane.send(submission).await;
+        }
+    }
+
+    fn read(&self, submissions: Vec<Submission>) -> Vec<Submission> {
+        let _vital = Vital::enter("a round of commands that read");
+        let commands = timed(&submissions);
+        let stopwatch = Stopwatch::start();
+        let lane = ReadLane::new(
+            Arc::clone(&self.store),
+            Arc::clone(&self.environment),
+            Arc::clone(&self.statistics),
+            Arc::clone(&self.shared),
+        );
+        let (not_run, late) = lane.serve_at_once(submissions, script_limit(stopwatch));
+        self.note_run(&commands, late, stopwatch.elapsed(), &stopwatch);
+        not_run
+    }
+
+    fn write(&self, mut submissions: Vec<Submission>) -> Vec<Submission> {
+        // Clients that are to be woken have waited longer than those that have just come. The lane
+        // serves them first.
+        if !self.store.is_ready() || self.shared.waiters.has_wake_ups() {
+            return submissions;
+        }
+        let _vital = Vital::enter("a round of commands");
+        let commands = timed(&submissions);
+        let stopwatch = Stopwatch::start();
+        bring_together(&mut submissions);
+        let batch = Batch::new(
+            &*self.store,
+            &self.environment,
+            &self.statistics,
+            &self.shared,
+            Slot::new(0),
+            submissions,
+        );
+        let Rounds { slow, load, .. } = &self.shared.rounds;
+        match batch.run_at_once(script_limit(stopwatch)) {
+            Ok(done) => {
+                let run = done.run_duration();
+                if done.late.is_none() {
+                    load.note(done.answered, done.commands, run);
+                }
+                self.note_run(&commands, done.late, run, &stopwatch);
+                if let Some(commit) = done.commit_duration {
+                    slow.note_commit(commit);
+                }
+                done.not_run
+            }
+            Err(submissions) => {
+                self.note_run(&commands, None, stopwatch.elapsed(), &stopwatch);
+                submissions
+            }
+        }
+    }
+
+    /// Notes how long commands ran; if a script was given up, it is why that was long.
+    fn note_run(
+        &self,
+        commands: &[Timed],
+        late: Option<Timed>,
+        run: Duration,
+        stopwatch: &Stopwatch,
+    ) {
+        let slow = &self.shared.rounds.slow;
+        match late {
+            Some(script) => slow.note_late(&script, run),
+            None => slow.note_run(commands, run, stopwatch),
+        }
+    }
+}
+
+/// How long each script of a round may take.
+fn script_limit(stopwatch: Stopwatch) -> BusyLimit {
+    BusyLimit {
+        stopwatch,
+        max: SCRIPT_RUN_MAX,
+    }
+}
+
+fn timed(submissions: &[Submission]) -> Vec<Timed> {
+    let calls = submissions.iter().flat_map(|submission| &submission.calls);
+    let commands = calls.filter_map(commands).flatten();
+    commands.map(Timed::of).collect()
+}
+
+#[cfg(test)]
+mod tests;

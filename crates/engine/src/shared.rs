@@ -1,0 +1,35 @@
+//! What the executor's threads and the server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use super::delegation::contention::Contention;
+use super::in_flight::InFlight;
+use super::relay_state::RelayState;
+use super::rounds_state::Rounds;
+use super::waiters::Waiters;
+use super::watchers::Watchers;
+use quoin_data::types::prefetch::LocationCache;
+
+/// What the lanes and the server share about clients that wait or watch.
+#[derive(Default)]
+pub struct Shared {
+    /// Clients that wait for something in a key.
+    pub waiters: Arc<Waiters>,
+    /// Clients that watch keys.
+    pub watchers: Arc<Watchers>,
+    /// Messages from and to other servers.
+    pub relay: RelayState,
+    /// Whether this server has others pop for it, and pops for others.
+    pub(super) delegates_pops: Arc<AtomicBool>,
+    /// Queues that several servers pop from.
+    pub(super) contention: Contention,
+    /// Where the data of keys lies.
+    pub(super) locations: LocationCache,
+    /// Commands that run on the connections' thread.
+    pub(super) rounds: Rounds,
+    /// Replies that connections have not taken over yet.
+    pub(super) in_flight: Arc<InFlight>,
+    /// Watches that are open in the store.
+    pub(super) open_watches: AtomicUsize,
+}

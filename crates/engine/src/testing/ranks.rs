@@ -1,0 +1,137 @@
+//! Blocks for tests, and the check of their counts.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::testing::Bench;
+use crate::{Executor, Reaper};
+use quoin_data::commands::KeyLocks;
+use quoin_data::types::TypeKind;
+use quoin_data::types::ranks::{RankShape, RankTending};
+use quoin_layout::{Id, KeyRange, Layout, Meta, decode_counter};
+use quoin_store::{Isolation, KeyValue, RangeQuery};
+
+/// So that a few elements have several levels of blocks.
+pub const TINY: RankShape = RankShape {
+    block_elements: 3,
+    block_elements_max: 6,
+    fan: 2,
+    fan_max: 3,
+    top_blocks_max: 4,
+    parts_per_pass: 16,
+};
+
+/// So that a few thousand elements have them.
+pub const SMALL: RankShape = RankShape {
+    block_elements: 24,
+    block_elements_max: 48,
+    fan: 3,
+    fan_max: 4,
+    top_blocks_max: 8,
+    parts_per_pass: 512,
+};
+
+/// One pass over a key's blocks; returns where the next one begins, if there is one.
+pub async fn tend_piece(
+    executor: &Executor,
+    name: &str,
+    from: RankTending,
+    shape: &RankShape,
+) -> Option<RankTending> {
+    let (name, shape) = (Bytes::copy_from_slice(name.as_bytes()), shape.clone());
+    let from = Arc::new(from);
+    let tended = executor.transact(0, KeyLocks::Nothing, move |context| {
+        let (name, from, shape) = (name.clone(), Arc::clone(&from), shape.clone());
+        Box::pin(async move { Ok(context.tend_ranks(&name, &from, &shape).await?) })
+    });
+    tended.await.unwrap()
+}
+
+/// As many passes as it takes.
+pub async fn tend_all(executor: &Executor, name: &str, shape: &RankShape) {
+    let mut from = Some(RankTending::default());
+    while let Some(place) = from {
+        from = tend_piece(executor, name, place, shape).await;
+    }
+}
+
+/// [`tend_all`] on a bench.
+pub fn tend(bench: &Bench, name: &str, shape: &RankShape) {
+    bench.block_on(tend_all(&bench.executor, name, shape));
+}
+
+/// Has background work make the blocks that commands have wanted.
+pub fn tend_wanted(bench: &Bench) {
+    let mut reaper = Reaper::new(&bench.executor);
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+}
+
+fn rows(bench: &Bench, range: &KeyRange) -> Vec<KeyValue> {
+    let snapshot = bench.store.begin_read().unwrap();
+    let query = RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: usize::MAX,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    };
+    bench.block_on(snapshot.get_range(query)).unwrap()
+}
+
+/// A key's metadata in database 0.
+pub fn meta(bench: &Bench, name: &str) -> Option<Meta> {
+    let layout = &bench.executor.environment().layout;
+    let namespace = Id {
+        instance: 0,
+        sequence: 0,
+    };
+    let name = quoin_layout::KeyName::new(&Bytes::copy_from_slice(name.as_bytes()));
+    let snapshot = bench.store.begin_read().unwrap();
+    let row = snapshot.get(&layout.meta_key(namespace, &name), Isolation::Snapshot);
+    bench
+        .block_on(row)
+        .unwrap()
+        .map(|row| Meta::decode(&row).unwrap())
+}
+
+/// Checks all counts of a key against its elements, and answers how many blocks each level has.
+pub fn check_blocks(bench: &Bench, name: &str) -> Vec<usize> {
+    let Some(meta) = meta(bench, name) else {
+        return Vec::new();
+    };
+    let layout: &Layout = &bench.executor.environment().layout;
+    let data = meta.data;
+    let kind = meta.value_type.kind();
+    let section = kind.ranked_section().unwrap();
+    let prefix = layout.section_prefix(data, section);
+    let elements: Vec<KeyValue> = rows(bench, &KeyRange::children(&prefix))
+        .into_iter()
+        .filter(|row| !layout.is_meta_copy(&row.key))
+        .collect();
+    let mut blocks = Vec::new();
+    let mut below: Option<Vec<Bytes>> = None;
+    for level in 1..=meta.rank_levels {
+        let mut before = 0;
+        let mut ends = Vec::new();
+        for row in rows(bench, &layout.rank_counts(data, level)) {
+            let (_, end) = layout.read_rank_count_key(data, &row.key).unwrap();
+            let until = { elements.iter() }.filter(|row| row.key[prefix.len()..] < end[..]);
+            let until: usize = until.map(|row| kind.elements_in(section, row)).sum();
+            let count = decode_counter(Some(&row.value)).unwrap();
+            assert_eq!(count, (until - before) as i64, "level {level}, end {end:?}");
+            before = until;
+            let ends_below = below.as_ref().is_none_or(|below| below.contains(&end));
+            assert!(ends_below, "a block of level {level} ends within one below");
+            ends.push(end);
+        }
+        let marks = rows(bench, &layout.rank_marks(data, level));
+        assert_eq!(marks.len(), ends.len());
+        for (mark, end) in marks.iter().zip(&ends) {
+            assert_eq!(mark.key, layout.rank_mark_key(data, level, end));
+        }
+        blocks.push(ends.len());
+        below = Some(ends);
+    }
+    blocks
+}

@@ -1,0 +1,77 @@
+//! What a server notes the time of.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+
+use quoin_data::commands::scripting::runs_script;
+use quoin_data::commands::{Invocation, Row};
+
+/// Bytes at the beginning and the end of a script's text, or of its name, by which it is told from others.
+const SAMPLE_BYTES: usize = 128;
+
+/// A command; of commands that run scripts, those that run the same one.
+#[derive(Clone)]
+pub(super) struct Timed {
+    pub(super) row: &'static Row,
+    /// The script's text or name, if one is run.
+    script: Option<Bytes>,
+}
+
+impl Timed {
+    pub(super) fn of(invocation: &Invocation) -> Self {
+        let row = invocation.row;
+        let script = match runs_script(row) {
+            true => invocation.arguments.get(1).cloned(),
+            false => None,
+        };
+        Self { row, script }
+    }
+
+    /// Equal for what is timed together. Scripts that differ have different numbers, nearly always.
+    pub(super) fn id(&self) -> (usize, u64) {
+        (self.row.id, self.script.as_ref().map_or(0, number_of))
+    }
+
+    /// That of the command, whatever script it runs.
+    pub(super) fn id_without_script(&self) -> (usize, u64) {
+        (self.row.id, 0)
+    }
+}
+
+fn number_of(script: &Bytes) -> u64 {
+    let first = script.get(..SAMPLE_BYTES).unwrap_or(script);
+    let last = script.len().saturating_sub(SAMPLE_BYTES);
+    let last = script.get(last..).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    (first, last, script.len()).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{invocation, words_of};
+
+    fn id(line: &str) -> (usize, u64) {
+        Timed::of(&invocation(0, &words_of(line))).id()
+    }
+
+    #[test]
+    fn scripts_are_told_apart() {
+        assert_eq!(id("EVAL one 1 key"), id("EVAL one 1 other"));
+        assert_ne!(id("EVAL one 1 key"), id("EVAL two 1 key"));
+        let long = "x".repeat(SAMPLE_BYTES);
+        assert_ne!(
+            id(&format!("EVAL {long}a 0")),
+            id(&format!("EVAL {long}b 0"))
+        );
+    }
+
+    #[test]
+    fn arguments_of_other_commands_do_not_matter() {
+        assert_eq!(id("SCRIPT LOAD one"), id("SCRIPT LOAD two"));
+        assert_eq!(id("GET one"), id("GET two"));
+        assert_ne!(id("GET one"), id("SET one two"));
+    }
+}

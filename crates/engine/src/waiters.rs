@@ -1,0 +1,437 @@
+//! Clients that wait for data in a key.
+//!
+//! A blocking command whose first run found nothing is *parked* here by the batch that ran it. A
+//! batch that puts data into a key runs the commands of the key's waiters in its own transaction,
+//! right after the command that did it. So a push and the pop that it feeds are one commit. The
+//! oldest waiter comes first, and no later client can get in between. Only waiters that another
+//! batch holds are passed over (see below). Where other servers write too,
+//! [wake watches](super::wake_watches) *schedule a wake-up* of keys that may have become ready: the
+//! write lane then submits work that runs the commands of their waiters. Rounds leave their commands
+//! to the lane until such work has ended. A *slot* is the number of one of its in-flight transactions.
+//!
+//! | Stage | Who may run its command | Next stage |
+//! | --- | --- | --- |
+//! | away: in no queue | nobody | parked by [`park`](Waiters::park), when its command found nothing |
+//! | parked | the batch that parked it, if a later command of that batch puts data into a key | waiting by [`settle`](Waiters::settle), when that batch is durable |
+//! | | | in service by [`begin_service`](Waiters::begin_service) of that batch |
+//! | | | away by [`unpark`](Waiters::unpark), when that batch is run again |
+//! | | | away by [`cancel`](Waiters::cancel) |
+//! | waiting | any batch | in service by [`begin_service`](Waiters::begin_service) |
+//! | | | away by [`cancel`](Waiters::cancel) |
+//! | in service | the batch that took it into service | away by [`answer`](Waiters::answer): that batch is durable, or whether it is stays unknown |
+//! | | | parked or waiting as before, at the same position, by [`release`](Waiters::release): its command found nothing, or the batch is run again or failed |
+//! | | | away by [`release`](Waiters::release), if its client has given up meanwhile |
+//! | | | away by [`unpark`](Waiters::unpark), if the batch also parked it and is run again |
+//!
+//! No other batch may run the command of a parked waiter, because the batch that parked it may be
+//! run again and its command may then find data at once.
+//!
+//! A batch *passes over* a waiter that is parked or in service with another batch, and marks it. It
+//! does so before anybody knows whether there is data for it. When the other batch returns the
+//! waiter to the stage *waiting*, a wake-up of all its keys is scheduled.
+//!
+//! A waiter in service stays in service until its batch's commit. If the commit's result is unknown,
+//! the batch first finds out whether it was applied. If even that fails, waiters that had a reply get
+//! the error: to wait on would hide data that was perhaps popped for them.
+
+mod cursor;
+mod known;
+mod queues;
+mod quiet;
+mod wait;
+mod waiter;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::in_flight::Carried;
+use quoin_base::sparse::Sparse;
+use quoin_data::commands::WaitSpec;
+use quoin_data::types::key::ClientKey;
+use quoin_layout::ValueType;
+use quoin_resp::reply::Reply;
+
+pub use cursor::Cursor;
+use queues::{Queue, Queues};
+pub use wait::Wait;
+pub use waiter::{Outcome, Waiter};
+use waiter::{Stage, State};
+
+/// All waiters of a server, by the keys that they wait for.
+#[derive(Default)]
+pub struct Waiters {
+    queues: Mutex<Queues>,
+    /// Number of waiters. Read without the lock.
+    count: AtomicUsize,
+    /// Notified when a wake-up is scheduled.
+    scheduled: Notify,
+    /// Wake-ups that the lane has taken and that have not ended.
+    wake_ups: AtomicUsize,
+    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of
+    /// the queues.
+    has_wake_watches: bool,
+    /// Notified when there are such keys.
+    keys_unfollowed: Notify,
+    /// See [`Self::parked_quietly`].
+    parked_quietly: AtomicU64,
+}
+
+impl Waiters {
+    /// Creates an empty registry. `has_wake_watches`: whether wake watches follow which keys are
+    /// awaited, because other servers write too.
+    pub(super) fn new(has_wake_watches: bool) -> Self {
+        Self {
+            has_wake_watches,
+            ..Self::default()
+        }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no client waits for anything.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// How many keys clients wait for.
+    pub fn key_count(&self) -> usize {
+        self.queues().by_key.len()
+    }
+
+    /// How many of those keys clients need to be there, to wait on
+    /// ([`WaitSpec::needs_key`](quoin_data::commands::WaitSpec::needs_key)).
+    pub fn needed_key_count(&self) -> usize {
+        let queues = self.queues();
+        let keys = queues.by_key.values();
+        keys.filter(|of_key| of_key.queues.iter().any(Queue::needs_key))
+            .count()
+    }
+
+    /// Puts a waiter into the queues of its keys: after all others, or back at its position. Until it
+    /// is [settled](Self::settle), only the batch in this slot may run its command. Does nothing if
+    /// the client has given up.
+    pub(super) fn park(&self, waiter: &Arc<Waiter>, slot: u64) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if state.stage != Stage::Away || state.is_given_up {
+            return;
+        }
+        let position = *state.position.get_or_insert_with(|| {
+            queues.last_position += 1;
+            queues.last_position
+        });
+        state.stage = Stage::Parked {
+            slot,
+            was_passed_over: false,
+        };
+        self.put_in(&mut queues, waiter, position);
+    }
+
+    fn put_in(&self, queues: &mut Queues, waiter: &Arc<Waiter>, position: u64) {
+        queues.insert(waiter, position);
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if self.has_wake_watches {
+            for key in waiter.client_keys() {
+                if !queues.quiet.note_awaited(&key) {
+                    queues.unfollowed_keys.insert(key);
+                    self.keys_unfollowed.notify_one();
+                }
+            }
+        }
+    }
+
+    /// Removes a waiter because the batch that parked it is being rerun.
+    pub(super) fn unpark(&self, waiter: &Waiter) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        self.take_out(&mut queues, waiter, &state);
+        state.stage = Stage::Away;
+    }
+
+    /// The batch that parked a waiter is durable: now any batch may run its command. `alarms`: how
+    /// many there had been when that batch began. A key that had one since may have something that
+    /// the batch has not seen.
+    pub(super) fn settle(&self, waiter: &Waiter, alarms: u64) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if let Stage::Parked {
+            was_passed_over, ..
+        } = state.stage
+        {
+            state.stage = Stage::Waiting;
+            self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
+            if self.has_wake_watches && queues.quiet.alarms() > alarms {
+                for key in waiter.client_keys() {
+                    if queues.quiet.has_alarm_since(&key, alarms) {
+                        queues.schedule(key, Cursor::START);
+                        self.scheduled.notify_one();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Schedules a wake-up of all keys of a waiter that another batch has passed over.
+    fn wake_if_passed_over(&self, queues: &mut Queues, waiter: &Waiter, was_passed_over: bool) {
+        if was_passed_over {
+            for key in waiter.client_keys() {
+                queues.schedule(key, Cursor::START);
+            }
+            self.scheduled.notify_one();
+        }
+    }
+
+    fn take_out(&self, queues: &mut Queues, waiter: &Waiter, state: &State) {
+        if let (Some(position), true) = (state.position, state.stage != Stage::Away) {
+            queues.remove(waiter, position);
+            self.count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Takes into service, for the batch in `slot`, the oldest waiter at or after the position `from`
+    /// that waits for this key and type and satisfies `may_wake`. Waiters that another batch holds
+    /// are passed over and marked.
+    pub(super) fn begin_service(
+        &self,
+        key: &ClientKey,
+        value_type: ValueType,
+        slot: u64,
+        from: u64,
+        may_wake: impl Fn(&WaitSpec) -> bool,
+    ) -> Option<Arc<Waiter>> {
+        let queues = self.queues();
+        let queue = queues.queue(key, value_type)?;
+        for (_, waiter) in queue.waiters.range(from..) {
+            if !may_wake(&waiter.spec) {
+                continue;
+            }
+            let mut state = waiter.state();
+            let (parked_by, was_passed_over) = match &mut state.stage {
+                Stage::Waiting => (None, false),
+                Stage::Parked {
+                    slot: own,
+                    was_passed_over,
+                } if *own == slot => (Some(slot), *was_passed_over),
+                Stage::Parked {
+                    was_passed_over, ..
+                }
+                | Stage::InService {
+                    was_passed_over, ..
+                } => {
+                    *was_passed_over = true;
+                    continue;
+                }
+                Stage::Away => continue,
+            };
+            state.stage = Stage::InService {
+                parked_by,
+                was_passed_over,
+            };
+            return Some(Arc::clone(waiter));
+        }
+        None
+    }
+
+    /// Ends the service of a waiter without a reply: back to its stage before, at the same position.
+    /// If its client has given up, ends the wait with [`Outcome::Cancelled`].
+    pub(super) fn release(&self, waiter: &Waiter) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        let Stage::InService {
+            parked_by,
+            was_passed_over,
+        } = state.stage
+        else {
+            return;
+        };
+        if state.is_given_up {
+            self.take_out(&mut queues, waiter, &state);
+            state.end(Outcome::Cancelled);
+            return;
+        }
+        if let Some(slot) = parked_by {
+            state.stage = Stage::Parked {
+                slot,
+                was_passed_over,
+            };
+            return;
+        }
+        state.stage = Stage::Waiting;
+        self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
+    }
+
+    /// Whether the client of a waiter in service has given up. A batch asks this just before its
+    /// commit ([`Batch::run`](super::batch::Batch::run)), and is run again without that waiter.
+    pub(super) fn is_cancelled(&self, waiter: &Waiter) -> bool {
+        waiter.state().is_given_up
+    }
+
+    /// Ends the wait of a waiter in service with a reply: its batch is durable, or the reply is the
+    /// error that the batch's result is unknown. `carried` counts it until the connection takes it over.
+    pub(super) fn answer(&self, waiter: &Waiter, reply: Reply, carried: Carried) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        self.take_out(&mut queues, waiter, &state);
+        waiter.note_answer(&mut state, carried);
+        state.end(Outcome::Replied(reply));
+    }
+
+    /// Ends a wait without a reply. True if the waiter was parked or waiting: no outcome is sent.
+    ///
+    /// False if it is in service: its outcome arrives soon and must be received, because something
+    /// may have been popped for it. False also if it is away. Then its outcome was sent and must be
+    /// received, unless it was never parked, was just unparked or was cancelled before: then none is
+    /// sent.
+    pub fn cancel(&self, waiter: &Waiter) -> bool {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        state.is_given_up = true;
+        if matches!(state.stage, Stage::InService { .. }) {
+            return false;
+        }
+        let was_there = state.stage != Stage::Away;
+        self.take_out(&mut queues, waiter, &state);
+        state.stage = Stage::Away;
+        was_there
+    }
+
+    /// Whether a wait has ended or never began, so that no outcome is to come.
+    pub fn is_ended(&self, waiter: &Waiter) -> bool {
+        waiter.state().stage == Stage::Away
+    }
+
+    /// The awaited keys of a database.
+    pub(super) fn keys_of(&self, database: u32) -> Vec<ClientKey> {
+        let queues = self.queues();
+        let keys = queues.by_key.keys();
+        keys.filter(|key| key.database == database)
+            .cloned()
+            .collect()
+    }
+
+    /// Whether a client waits for a key.
+    pub(super) fn is_awaited(&self, key: &ClientKey) -> bool {
+        self.queues().by_key.contains_key(key)
+    }
+
+    /// Whether a client waits for a key of this type.
+    pub(super) fn is_awaited_as(&self, key: &ClientKey, value_type: ValueType) -> bool {
+        self.queues().queue(key, value_type).is_some()
+    }
+
+    /// The types that clients need a key to be of, to wait on ([`WaitSpec::needs_key`]).
+    pub(super) fn types_needed(&self, key: &ClientKey) -> Vec<ValueType> {
+        let queues = self.queues();
+        let of_key = queues.by_key.get(key).into_iter();
+        let needed = of_key.flat_map(|of_key| &of_key.queues);
+        let needed = needed.filter(|queue| queue.needs_key());
+        needed.map(Queue::value_type).collect()
+    }
+
+    /// Whether a client that came after the waiter at `position` waits for a key of this type.
+    pub(super) fn is_awaited_since(
+        &self,
+        key: &ClientKey,
+        value_type: ValueType,
+        position: u64,
+    ) -> bool {
+        let queues = self.queues();
+        let queue = queues.queue(key, value_type);
+        let last = queue.and_then(|queue| queue.waiters.last_key_value());
+        last.is_some_and(|(last, _)| *last > position)
+    }
+
+    /// Whether any client that waits for a key of this type is woken even if the others find nothing
+    /// ([`Wake::All`](quoin_data::commands::Wake::All)).
+    pub(super) fn wakes_all(&self, key: &ClientKey, value_type: ValueType) -> bool {
+        let queues = self.queues();
+        queues.queue(key, value_type).is_some_and(Queue::wakes_all)
+    }
+
+    /// The latest position that was given to a waiter.
+    pub(super) fn last_position(&self) -> u64 {
+        self.queues().last_position
+    }
+
+    /// Has the write lane wake the waiters of a key. Does nothing if the key has none.
+    pub(super) fn schedule_wake_up(&self, key: ClientKey, cursor: Cursor) {
+        let mut queues = self.queues();
+        if queues.by_key.contains_key(&key) {
+            queues.schedule(key, cursor);
+            self.scheduled.notify_one();
+        }
+    }
+
+    /// Waits until a wake-up is scheduled.
+    pub(super) async fn wait_scheduled(&self) {
+        self.scheduled.notified().await;
+    }
+
+    /// Whether wake-ups are scheduled or have not ended.
+    pub(super) fn has_wake_ups(&self) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let queues = self.queues();
+        !queues.scheduled.is_empty() || self.wake_ups.load(Ordering::SeqCst) > 0
+    }
+
+    /// To be called when so many wake-ups that were taken have ended.
+    pub(super) fn end_wake_ups(&self, count: usize) {
+        let ended = |wake_ups: usize| Some(wake_ups.saturating_sub(count));
+        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        // There is always a value.
+        let _ = self.wake_ups.fetch_update(success, failure, ended);
+    }
+
+    /// Takes up to `keys_max` scheduled wake-ups: the keys, and where in their queues to begin.
+    pub(super) fn take_scheduled(&self, keys_max: usize) -> Vec<(ClientKey, Cursor)> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut queues = self.queues();
+        let keys: Vec<ClientKey> = queues.scheduled.keys().take(keys_max).cloned().collect();
+        let taken: Vec<_> = keys
+            .into_iter()
+            .filter_map(|key| queues.scheduled.remove_entry(&key))
+            .collect();
+        self.wake_ups.fetch_add(taken.len(), Ordering::SeqCst);
+        queues.scheduled.shrink_if_sparse();
+        if !queues.scheduled.is_empty() {
+            self.scheduled.notify_one();
+        }
+        taken
+    }
+
+    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for and that may have
+    /// something. A wake-up locks them too: while it runs, no other batch may wake younger waiters of
+    /// these keys first.
+    pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
+        let queues = self.queues();
+        let of_key = queues.by_key.get(key);
+        let waiters = of_key.into_iter().flat_map(|of_key| &of_key.queues);
+        let waiters = waiters.flat_map(|queue| queue.waiters.values().take(keys_max));
+        let keys = waiters.flat_map(|waiter| waiter.client_keys());
+        keys.filter(|other| other != key && !queues.quiet.is_quiet(other))
+            .take(keys_max)
+            .collect()
+    }
+
+    /// Waits for awaited keys that no wake watch follows yet, and returns them.
+    pub(super) async fn wait_keys_unfollowed(&self) -> Vec<ClientKey> {
+        loop {
+            let keys = std::mem::take(&mut self.queues().unfollowed_keys);
+            if !keys.is_empty() {
+                return keys.into_iter().collect();
+            }
+            self.keys_unfollowed.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! What is known of awaited keys without a look: for clients that come, for batches that wake them, and
+//! for the wake watches that learn it ([`super::quiet`]).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::waiter::Stage;
+use super::{Waiter, Waiters};
+use quoin_data::types::key::ClientKey;
+use quoin_data::types::tracking::Change;
+
+impl Waiters {
+    /// Has a client wait without a look at its keys, if all of them are quiet.
+    pub(crate) fn park_quietly(&self, waiter: &Arc<Waiter>) -> bool {
+        if !self.has_wake_watches || !waiter.spec.takes_first {
+            return false;
+        }
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if state.stage != Stage::Away || state.is_given_up || state.position.is_some() {
+            return false;
+        }
+        if !waiter.client_keys().all(|key| queues.quiet.is_quiet(&key)) {
+            return false;
+        }
+        queues.last_position += 1;
+        let position = queues.last_position;
+        state.position = Some(position);
+        state.stage = Stage::Waiting;
+        waiter.note_unseen();
+        self.put_in(&mut queues, waiter, position);
+        self.parked_quietly.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
+    /// How many clients have begun to wait without a batch so far.
+    pub(crate) fn parked_quietly(&self) -> u64 {
+        self.parked_quietly.load(Ordering::SeqCst)
+    }
+
+    /// The keys of a waiter that need no look to know that they have nothing.
+    pub(crate) fn quiet_keys(&self, waiter: &Waiter) -> HashSet<Bytes> {
+        if !self.has_wake_watches || !waiter.spec.takes_first {
+            return HashSet::new();
+        }
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let quiet: HashSet<Bytes> = keys
+            .filter(|key| queues.quiet.is_quiet(key))
+            .map(|key| key.key)
+            .collect();
+        if !quiet.is_empty() {
+            waiter.note_unseen();
+        }
+        quiet
+    }
+
+    /// How often a key has turned out not to be quiet so far.
+    pub(crate) fn alarms(&self) -> u64 {
+        self.queues().quiet.alarms()
+    }
+
+    /// A wake watch begins to follow a key. Returns what is notified when a batch of this server has
+    /// committed a change of the key.
+    pub(crate) fn follow(&self, key: &ClientKey) -> Arc<Notify> {
+        self.queues().quiet.follow(key)
+    }
+
+    /// Whether a client waits for a key, or has begun to since this was asked last.
+    pub(crate) fn was_awaited(&self, key: &ClientKey) -> bool {
+        let mut queues = self.queues();
+        queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
+    }
+
+    /// A batch has committed changes of these keys, and which of them it leaves empty.
+    pub(crate) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for (key, is_empty) in changes {
+            queues.quiet.note_committed(key, *is_empty);
+        }
+    }
+
+    /// A batch of this server has made a database show other keys than before.
+    pub(crate) fn note_new_namespace(&self, database: u32) {
+        self.queues().quiet.note_new_namespace(database);
+    }
+
+    /// A wake watch is about to look at a key.
+    pub(crate) fn begin_look(&self, key: &ClientKey) {
+        self.queues().quiet.begin_look(key);
+    }
+
+    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched. Returns whether
+    /// it has to look again, because it may have looked before this server put something into the key.
+    pub(crate) fn end_look(&self, key: &ClientKey, has_elements: bool, is_quiet: bool) -> bool {
+        self.queues().quiet.end_look(key, has_elements, is_quiet)
+    }
+
+    /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
+    pub(crate) fn watch_fired(&self, key: &ClientKey) -> bool {
+        self.queues().quiet.fired(key)
+    }
+
+    /// Ends the look-out for a key, unless a client waits for it.
+    pub(crate) fn forget_if_unawaited(&self, key: &ClientKey) -> bool {
+        let mut queues = self.queues();
+        let is_unawaited = !queues.by_key.contains_key(key);
+        if is_unawaited {
+            queues.quiet.forget(key);
+        }
+        is_unawaited
+    }
+
+    /// Those of some changed keys that clients wait for, or wait for from time to time.
+    pub(crate) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
+        if changes.is_empty() || (self.is_empty() && !self.has_wake_watches) {
+            return HashSet::new();
+        }
+        let queues = self.queues();
+        let is_concerned =
+            |key: &&ClientKey| queues.quiet.is_followed(key) || queues.by_key.contains_key(*key);
+        let touched = changes.iter().filter_map(Change::watched_key);
+        touched.filter(is_concerned).cloned().collect()
+    }
+
+    /// A batch is about to commit changes of these keys, and which of them it leaves empty.
+    pub(crate) fn note_changes(&self, changes: &HashMap<ClientKey, bool>) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for (key, is_empty) in changes {
+            queues.quiet.changed_here(key, *is_empty);
+            queues.note_change(key, *is_empty);
+        }
+    }
+
+    /// The command of the oldest waiter of a key.
+    pub(crate) fn first_command(&self, key: &ClientKey) -> Option<Arc<Waiter>> {
+        let queues = self.queues();
+        let mut of_key = queues.by_key.get(key)?.queues.iter();
+        of_key.find_map(|queue| queue.waiters.values().next().cloned())
+    }
+
+    /// The keys of a waiter that may have something, now that these have become ready: also those that
+    /// other servers may have filled, as far as this one has heard.
+    pub(crate) fn keys_to_try(
+        &self,
+        waiter: &Waiter,
+        ready: &HashSet<ClientKey>,
+    ) -> HashSet<Bytes> {
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let may_have = |key: &ClientKey| {
+            ready.contains(key)
+                || queues.is_suspect(key)
+                || (self.has_wake_watches && !queues.quiet.is_quiet(key))
+        };
+        keys.filter(may_have).map(|key| key.key).collect()
+    }
+}

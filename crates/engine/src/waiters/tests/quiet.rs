@@ -1,0 +1,320 @@
+//! Keys that need no look, because a wake watch follows them and they were empty.
+
+mod filling;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::on_both;
+use crate::testing::{Bench, Waiting, bulks, invocation, planned, words_of};
+use crate::waiters::{Cursor, Waiters};
+use crate::{Call, Executor, Outcome, Waiter};
+use quoin_base::random::SeededRandom;
+use quoin_data::types::key::ClientKey;
+use quoin_resp::reply::Reply;
+use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
+
+fn key(name: &str) -> ClientKey {
+    ClientKey {
+        database: 0,
+        key: Bytes::copy_from_slice(name.as_bytes()),
+    }
+}
+
+/// A command that waits if it finds nothing, and the receiver of its outcome.
+fn waiting_call(line: &str) -> (Call, oneshot::Receiver<Outcome>) {
+    let invocation = invocation(0, &words_of(line));
+    let spec = invocation.row.waits.unwrap()(&invocation.arguments, 0).unwrap();
+    let (waiter, outcome) = Waiter::new(invocation.clone(), spec.unwrap());
+    let call = Call {
+        waiter: Some(waiter),
+        ..Call::command(invocation, true)
+    };
+    (call, outcome)
+}
+
+/// Returns when all keys of a waiter are quiet.
+fn until_quiet(bench: &Bench, waiting: &Waiting) {
+    let waiters = bench.executor.waiters();
+    let keys = waiting.waiter.spec.keys.len();
+    let started = Instant::now();
+    while waiters.quiet_keys(&waiting.waiter).len() < keys {
+        assert!(started.elapsed() < Duration::from_secs(10), "never quiet");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The reply of a command that could wait, and does not.
+fn at_once(bench: &Bench, line: &str) -> Reply {
+    let (call, _outcome) = waiting_call(line);
+    let finished = bench.block_on(bench.executor.submit(vec![call])).unwrap();
+    assert!(!finished.is_parked, "{line}");
+    finished.replies.into_iter().next().unwrap()
+}
+
+/// A server believes of a key that it is empty.
+fn believe_empty(bench: &Bench, name: &str) {
+    let waiters = bench.executor.waiters();
+    waiters.follow(&key(name));
+    waiters.begin_look(&key(name));
+    waiters.end_look(&key(name), false, true);
+}
+
+#[test]
+fn one_that_waits_for_quiet_keys_needs_no_batch() {
+    let bench = Bench::cluster_like();
+    // One that has been there, and one that has not.
+    bench.run_all(&["RPUSH a 0".to_owned(), "LPOP a".to_owned()]);
+    let first = bench.wait("BLPOP a b 0");
+    until_quiet(&bench, &first);
+    let batches = || bench.executor.statistics().batches.get();
+    let before = batches();
+    let second = bench.wait("BLPOP b a 0");
+    assert_eq!(batches(), before);
+    bench.run("RPUSH b 1");
+    assert_eq!(first.reply(&bench), bulks(&["b", "1"]));
+    bench.run("RPUSH a 2");
+    assert_eq!(second.reply(&bench), bulks(&["a", "2"]));
+    assert!(bench.executor.waiters().is_empty());
+}
+
+#[test]
+fn one_that_waits_unseen_is_woken_by_another_server() {
+    let bench = Bench::cluster_like();
+    let other = bench.another_server();
+    for round in 0..50 {
+        let first = bench.wait("BLPOP a b 0");
+        until_quiet(&bench, &first);
+        let second = bench.wait("BLPOP a b 0");
+        for value in [round, round + 1000] {
+            let pushed = planned(&format!("RPUSH b {value}"));
+            bench.block_on(other.submit(vec![pushed])).unwrap();
+        }
+        assert_eq!(first.reply(&bench), bulks(&["b", &round.to_string()]));
+        let expected = (round + 1000).to_string();
+        assert_eq!(second.reply(&bench), bulks(&["b", &expected]));
+    }
+}
+
+#[test]
+fn what_this_server_pushes_to_a_quiet_key_is_popped_at_once() {
+    let bench = Bench::cluster_like();
+    for round in 0..50 {
+        let waiting = bench.wait("BLPOP a b 0");
+        until_quiet(&bench, &waiting);
+        assert!(bench.executor.waiters().cancel(&waiting.waiter));
+        let value = round.to_string();
+        bench.run(&format!("RPUSH b {value}"));
+        assert_eq!(at_once(&bench, "BLPOP a b 0"), bulks(&["b", &value]));
+    }
+}
+
+#[test]
+fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
+    let bench = Bench::cluster_like();
+    let other = bench.another_server();
+    for name in ["a", "b", "c"] {
+        believe_empty(&bench, name);
+    }
+    // Of which this server has not heard yet.
+    let pushed = ["RPUSH b 1", "RPUSH c 2"].map(planned);
+    bench.block_on(other.submit(pushed.into())).unwrap();
+    bench.run("RPUSH d 3");
+    for expected in [["b", "1"], ["c", "2"], ["d", "3"]] {
+        assert_eq!(at_once(&bench, "BLPOP a b c d e 0"), bulks(&expected));
+    }
+}
+
+#[test]
+fn what_a_pipeline_pushes_to_a_quiet_key_its_next_command_pops() {
+    let bench = Bench::cluster_like();
+    believe_empty(&bench, "a");
+    believe_empty(&bench, "b");
+    let (call, _outcome) = waiting_call("BLPOP a b 0");
+    let calls = vec![planned("RPUSH b 1"), call];
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    let expected = [Reply::Integer(1), bulks(&["b", "1"])];
+    assert_eq!(finished.replies, expected);
+}
+
+#[test]
+fn one_is_woken_for_the_key_that_became_ready() {
+    on_both(|bench| {
+        let waiting = bench.wait("BLPOP a b c 0");
+        bench.exec(&["RPUSH c 1", "RPUSH b 2"]);
+        assert_eq!(waiting.reply(bench), bulks(&["b", "2"]));
+        assert_eq!(bench.run("LLEN c"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn a_key_that_became_of_another_type_while_a_client_waits_is_not_passed_over() {
+    on_both(|bench| {
+        let waiting = bench.wait("BLPOP a b 0");
+        bench.run("SET a text");
+        bench.run("RPUSH b 1");
+        assert!(
+            matches!(waiting.reply(bench), Reply::Error(line) if line.starts_with("WRONGTYPE"))
+        );
+        assert_eq!(bench.run("LLEN b"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn a_key_with_an_alarm_while_its_client_was_parked_is_looked_at_again() {
+    let waiters = Waiters::new(true);
+    let (waiter, _outcome) = super::slow_blpop();
+    let list = super::list_key();
+    waiters.follow(&list);
+    let began = waiters.alarms();
+    waiters.park(&waiter, 1);
+    waiters.end_look(&list, true, false);
+    waiters.settle(&waiter, began);
+    assert_eq!(waiters.take_scheduled(1), [(list.clone(), Cursor::START)]);
+    waiters.cancel(&waiter);
+    // An older one does not matter.
+    let (waiter, _outcome) = super::slow_blpop();
+    waiters.park(&waiter, 1);
+    waiters.settle(&waiter, waiters.alarms());
+    assert!(waiters.take_scheduled(1).is_empty());
+}
+
+#[test]
+fn a_key_that_this_server_fills_during_a_look_is_not_quiet() {
+    let waiters = Waiters::new(true);
+    let list = super::list_key();
+    let filled = HashMap::from([(list.clone(), false)]);
+    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
+    let is_quiet = || !waiters.quiet_keys(&waiter).is_empty();
+    waiters.follow(&list);
+    // The look may have come before the commit.
+    waiters.begin_look(&list);
+    waiters.note_changes(&filled);
+    assert!(waiters.end_look(&list, false, true));
+    assert!(!is_quiet());
+    waiters.begin_look(&list);
+    assert!(!waiters.end_look(&list, false, true));
+    assert!(is_quiet());
+    // The look began and ended during the commit.
+    waiters.note_committed(&filled);
+    assert!(!is_quiet());
+    waiters.begin_look(&list);
+    waiters.note_new_namespace(0);
+    assert!(waiters.end_look(&list, false, true));
+    assert!(!is_quiet());
+}
+
+#[test]
+fn a_key_is_followed_while_clients_come_and_go() {
+    let waiters = Waiters::new(true);
+    let list = super::list_key();
+    waiters.follow(&list);
+    let (waiter, _outcome) = super::slow_blpop();
+    waiters.park(&waiter, 1);
+    waiters.settle(&waiter, 0);
+    waiters.cancel(&waiter);
+    assert!(waiters.was_awaited(&list), "since it was asked last");
+    assert!(!waiters.was_awaited(&list));
+    assert!(waiters.forget_if_unawaited(&list));
+    assert!(!waiters.queues().quiet.is_followed(&list));
+}
+
+/// Waits for some keys, and again, until it is given the word to end. Returns what it got.
+async fn work(executor: Arc<Executor>, line: String, popped: Arc<AtomicUsize>) -> Vec<String> {
+    let mut got = Vec::new();
+    loop {
+        let (call, outcome) = waiting_call(&line);
+        let finished = executor.submit(vec![call]).await.unwrap();
+        let reply = match finished.is_parked {
+            true => match outcome.await.unwrap() {
+                Outcome::Replied(reply) => reply,
+                other => panic!("{other:?}"),
+            },
+            false => finished.replies.into_iter().next().unwrap(),
+        };
+        let Reply::Array(parts) = reply else {
+            panic!("{reply:?}");
+        };
+        let Some(Reply::Bulk(value)) = parts.get(1) else {
+            panic!("{parts:?}");
+        };
+        let value = String::from_utf8(value.to_vec()).unwrap();
+        if value == "end" {
+            return got;
+        }
+        got.push(value);
+        popped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn workers_of_many_queues_on_two_servers_get_each_element_once() {
+    const QUEUES: usize = 12;
+    const ELEMENTS: usize = 600;
+    let bench = Bench::with(|store| {
+        let random = Arc::new(SeededRandom::new(24));
+        let rates = FaultRates {
+            conflict_ppm: 50_000,
+            unknown_applied_ppm: 20_000,
+            unknown_not_applied_ppm: 20_000,
+            ..FaultRates::default()
+        };
+        Arc::new(FaultyStore::new(OptimisticStore::new(store), rates, random))
+    });
+    let servers = [
+        Arc::clone(&bench.executor),
+        Arc::new(bench.another_server()),
+    ];
+    // Each queue is one of three workers', of which two are at the other server.
+    let lines: Vec<String> = (0..6)
+        .map(|worker| {
+            let keys = (0..QUEUES).filter(|queue| queue % 2 == worker % 2);
+            let keys: Vec<String> = keys.map(|queue| format!("q{queue}")).collect();
+            format!("BLPOP {} end{worker} 0", keys.join(" "))
+        })
+        .collect();
+    let popped = Arc::new(AtomicUsize::new(0));
+    let mut got = bench.block_on(async {
+        let workers: Vec<_> = lines
+            .iter()
+            .enumerate()
+            .map(|(worker, line)| {
+                let server = Arc::clone(&servers[usize::from(worker % 3 > 0)]);
+                tokio::spawn(work(server, line.clone(), Arc::clone(&popped)))
+            })
+            .collect();
+        for element in 0..ELEMENTS {
+            let server = &servers[element / 3 % 2];
+            let push = format!("RPUSH q{} {element}", element * 7 % QUEUES);
+            server.submit(vec![planned(&push)]).await.unwrap();
+            if element % 40 == 0 {
+                // Everything falls quiet.
+                tokio::time::sleep(Duration::from_millis(15)).await;
+            }
+        }
+        // Nobody waits while there are elements.
+        let started = Instant::now();
+        while popped.load(Ordering::SeqCst) < ELEMENTS {
+            assert!(started.elapsed() < Duration::from_secs(60), "{popped:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for worker in 0..workers.len() {
+            let push = planned(&format!("RPUSH end{worker} end"));
+            servers[worker % 2].submit(vec![push]).await.unwrap();
+        }
+        let mut got = Vec::new();
+        for worker in workers {
+            let ended = tokio::time::timeout(Duration::from_secs(60), worker).await;
+            got.extend(ended.expect("a worker has no end").unwrap());
+        }
+        got
+    });
+    got.sort_by_key(|value| value.parse::<usize>().unwrap());
+    let expected: Vec<String> = (0..ELEMENTS).map(|element| element.to_string()).collect();
+    assert_eq!(got, expected);
+}

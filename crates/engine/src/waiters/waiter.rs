@@ -1,0 +1,186 @@
+//! A client that waits in a blocking command.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, oneshot};
+
+use crate::in_flight::Carried;
+use quoin_data::commands::{Invocation, WaitSpec};
+use quoin_data::types::key::ClientKey;
+use quoin_resp::reply::Reply;
+
+/// How a wait ended.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// The command found something, or failed: its reply.
+    Replied(Reply),
+    /// The client gave up while the command was in service; the command had no effect.
+    /// [`Wait`](super::Wait) returns this also if no outcome was sent.
+    Cancelled,
+}
+
+/// A client's blocking command that can wait.
+pub struct Waiter {
+    /// The command.
+    pub invocation: Invocation,
+    /// What it waits for.
+    pub(crate) spec: WaitSpec,
+    /// It waits although not all of its keys were looked at.
+    is_unseen: AtomicBool,
+    /// Notified when it has a reply.
+    answered: Notify,
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    /// Its position among all waiters, in the order in which they were parked first. `None` before
+    /// that.
+    pub(super) position: Option<u64>,
+    pub(super) stage: Stage,
+    /// The command as it runs from now on, if its arguments were fixed when it began to wait.
+    pinned: Option<Arc<Invocation>>,
+    /// How long the command has run since it began to wait.
+    run: Duration,
+    /// The client is gone or has given up: no batch may start to park it or run it.
+    pub(super) is_given_up: bool,
+    outcome: Option<oneshot::Sender<Outcome>>,
+    /// Counts the reply of the outcome until the connection takes it over.
+    carried: Option<Carried>,
+}
+
+/// See the table of the [module](super).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Away,
+    Parked {
+        /// The batch that parked it, by the number of its in-flight transaction.
+        slot: u64,
+        /// Another batch has passed over it meanwhile. There may be data for it.
+        was_passed_over: bool,
+    },
+    Waiting,
+    InService {
+        /// The slot of the batch that parked it, if the same batch runs it.
+        parked_by: Option<u64>,
+        /// Another batch has passed over it meanwhile. There may be data for it.
+        was_passed_over: bool,
+    },
+}
+
+impl Waiter {
+    /// A command that may wait, and the receiver of its outcome.
+    pub fn new(
+        invocation: Invocation,
+        mut spec: WaitSpec,
+    ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut seen = HashSet::new();
+        spec.keys.retain(|key| seen.insert(key.clone()));
+        let waiter = Arc::new(Self {
+            invocation,
+            spec,
+            is_unseen: AtomicBool::new(false),
+            answered: Notify::new(),
+            state: Mutex::new(State {
+                position: None,
+                stage: Stage::Away,
+                pinned: None,
+                run: Duration::ZERO,
+                is_given_up: false,
+                outcome: Some(sender),
+                carried: None,
+            }),
+        });
+        (waiter, receiver)
+    }
+
+    /// Fixes the command's arguments: the command is about to be parked.
+    pub(crate) fn pin(&self, arguments: Vec<Bytes>) {
+        self.state().pinned = Some(Arc::new(Invocation {
+            arguments,
+            ..self.invocation.clone()
+        }));
+    }
+
+    /// The command as it runs when the client is woken, where that is not as it came.
+    pub(crate) fn pinned(&self) -> Option<Arc<Invocation>> {
+        self.state().pinned.clone()
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it waits although not all of its keys were looked at, because they are quiet. Before
+    /// its client is told that there is nothing, they must be.
+    pub fn is_unseen(&self) -> bool {
+        self.is_unseen.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn note_unseen(&self) {
+        self.is_unseen.store(true, Ordering::SeqCst);
+    }
+
+    /// Adds a run of the command, whether it found something or not.
+    pub(crate) fn note_run(&self, duration: Duration) {
+        self.state().run += duration;
+    }
+
+    /// How long the command has run since it began to wait. The waiting is not part of it.
+    pub fn run_duration(&self) -> Duration {
+        self.state().run
+    }
+
+    /// Notes that its outcome is a reply, which `carried` counts.
+    pub(super) fn note_answer(&self, state: &mut State, carried: Carried) {
+        state.carried = Some(carried);
+        self.answered.notify_waiters();
+    }
+
+    /// Waits until it has a reply that the connection has not taken over.
+    pub async fn answered(&self) {
+        loop {
+            let mut answered = pin!(self.answered.notified());
+            // Before the look, so that none is missed.
+            answered.as_mut().enable();
+            if self.state().carried.is_some() {
+                return;
+            }
+            answered.await;
+        }
+    }
+
+    /// The connection takes over the reply of its outcome, which need not have been received. Returns
+    /// the bytes that were not taken over before.
+    pub fn take_over(&self) -> usize {
+        let carried = self.state().carried.take();
+        carried.map_or(0, Carried::take_over)
+    }
+
+    /// Its position among all waiters since the server started.
+    pub(crate) fn position(&self) -> u64 {
+        self.state().position.unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
+        self.spec.keys.iter().map(|key| ClientKey {
+            database: self.invocation.database,
+            key: key.clone(),
+        })
+    }
+}
+
+impl State {
+    pub(super) fn end(&mut self, outcome: Outcome) {
+        self.stage = Stage::Away;
+        if let Some(sender) = self.outcome.take() {
+            // Fails if the client is gone, which needs no outcome.
+            let _ = sender.send(outcome);
+        }
+    }
+}

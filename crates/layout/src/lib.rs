@@ -1,0 +1,236 @@
+//! Where everything lies in the store: the one module that knows keys and stored values byte by
+//! byte. docs/understand/layout.md is its prose; `tests.rs` pins it with golden bytes, because stored data
+//! must stay readable.
+//!
+//! Every key is the root prefix followed by FoundationDB tuple elements, the first of which
+//! names the space ([`Space`]). This file lists the spaces, the types of values and the sections
+//! of their data; [`rows`] builds the keys that every type has, and each type has a file for its
+//! own.
+//!
+//! It knows neither what a value means nor how a store keeps it.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod counter;
+pub mod delegation;
+pub mod field;
+mod id;
+pub mod library;
+pub mod member;
+pub mod message;
+pub mod meta;
+pub mod meta_copy;
+pub mod name;
+pub mod position;
+pub mod priority;
+mod range;
+pub mod rank;
+pub mod row_kinds;
+pub mod rows;
+pub mod run;
+pub mod script;
+pub mod stream;
+pub mod stream_group;
+pub mod string;
+pub mod task;
+mod tuple;
+pub mod user;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use counter::{decode_counter, decode_length, encode_counter, encode_length, length_delta};
+pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
+pub use field::{Entry, FieldRow};
+pub use id::{Id, decode_id, encode_id};
+pub use library::{StoredFunction, StoredLibrary};
+pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
+pub use meta::{Body, Meta};
+pub use meta_copy::MetaCopy;
+pub use name::KeyName;
+pub use position::Position;
+pub use priority::{Priority, PriorityNumber, QueuePlace, priority_length};
+pub use range::KeyRange;
+pub use rank::place_between;
+pub use rows::{KeysRow, Layout};
+pub use run::{ElementsValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
+pub use script::{ScriptOrigin, StoredScript};
+pub use stream::{StreamHead, StreamId};
+pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
+pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
+pub use user::{decode_user, encode_user};
+pub use value::StoredValue;
+
+pub use quoin_base::decode_error::DecodeError;
+pub use quoin_base::key_after::key_after as successor;
+
+use id::take_id;
+use range::with_byte;
+use tuple::{corrupt, next_is_nil, take};
+
+/// Version of this layout, stored under [`Space::Version`] and checked at start.
+pub const LAYOUT_VERSION: i64 = 6;
+
+/// An enum whose variants have numbers in stored bytes, with the list of all of them.
+macro_rules! numbered {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[doc = $variant_about:literal])+ $variant:ident = $number:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[doc = $variant_about])+ $variant = $number,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &[$name] = &[$($name::$variant,)+];
+
+            /// The one with this number.
+            pub fn from_number(number: u64) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| *one as u64 == number)
+            }
+        }
+    };
+}
+use numbered;
+
+numbered! {
+    /// The first tuple element after the root prefix.
+    pub enum Space {
+        /// `(0) = LAYOUT_VERSION`.
+        Version = 0,
+        /// `(1, namespace…, hash, name) = meta`, `(…, 0) = length counter`.
+        Keys = 1,
+        /// `(2, data id…, section, …)`: the rows of values ([`Section`]).
+        Data = 2,
+        /// `(3, expire_at_ms, namespace…, hash, name) = ""`.
+        Expiry = 3,
+        /// `(4, kind, id…) = ""`: what a background task still has to clear.
+        Trash = 4,
+        /// `(5, instance, slot) = batch number`: tells whether a commit of unknown result applied.
+        Operations = 5,
+        /// `(6) = number of server starts`, a counter that hands out instance numbers.
+        Instances = 6,
+        /// `(7, database) = namespace`: what SWAPDB and FLUSHDB change.
+        Databases = 7,
+        /// `(8, 0)`: a counter of transactions that publish; `(8, 1, versionstamp)`: published
+        /// messages; `(8, 2, instance) = ""`: servers whose clients track keys; `(8, 3, instance)`:
+        /// counters that such servers change while they live; `(8, 4)`: the key of the last message
+        /// that was cleared.
+        Messages = 8,
+        /// `(9, at_ms, namespace…, hash, name) = ""`: task queues and streams to be looked at.
+        Alarms = 9,
+        /// `(10, kind, data id…, …)`: what servers pop for each other.
+        Delegation = 10,
+        /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
+        /// `(11, 2, name[, number])`: libraries of functions; `(11, 3, at_ms, sha) = ""`: index of
+        /// scripts that EVAL has stored; `(11, 4)`: the version of the libraries.
+        Scripts = 11,
+        /// `(12, 0)`: the version of the users; `(12, 1, name)`: the rules of a user.
+        Users = 12,
+        /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
+        Scratch = 63,
+    }
+}
+
+numbered! {
+    /// What a key holds. What the rest of the program has to know of a type is in its descriptor
+    /// (`types::kind`).
+    pub enum ValueType {
+        /// A list.
+        List = 1,
+        /// A sorted set.
+        SortedSet = 2,
+        /// A priority queue.
+        PriorityQueue = 3,
+        /// A task queue.
+        TaskQueue = 4,
+        /// A string.
+        String = 5,
+        /// A hash.
+        Hash = 6,
+        /// A set.
+        Set = 7,
+        /// A stream.
+        Stream = 8,
+    }
+}
+
+numbered! {
+    /// The part of a data id's keys that a row belongs to.
+    pub enum Section {
+        /// A list's elements by position.
+        Elements = 0,
+        /// A sorted set's members by score.
+        Scores = 1,
+        /// A sorted set's scores by member.
+        Members = 2,
+        /// Chunks of values that are split.
+        Chunks = 3,
+        /// A priority queue's elements by priority.
+        Queue = 4,
+        /// A hash's fields by hash.
+        Fields = 5,
+        /// A set's members by hash.
+        SetMembers = 6,
+        /// Pieces of a long string.
+        Pieces = 7,
+        /// A task queue's ready tasks by class and place.
+        TaskOrder = 8,
+        /// Minima over ranges of that order.
+        TaskNodes = 9,
+        /// A task queue's tasks by id.
+        Tasks = 10,
+        /// Leases and delays by when they end.
+        TaskDue = 11,
+        /// Dead tasks by when they died.
+        TaskDead = 12,
+        /// A task queue's counters and what it knows of resources.
+        TaskQueue = 13,
+        /// Places whose minima are to be looked at by background work.
+        TaskUntended = 14,
+        /// A stream's entries by id.
+        StreamEntries = 15,
+        /// A stream's last id, and the greatest that was deleted.
+        StreamHead = 16,
+        /// A stream's consumer groups by name.
+        StreamGroups = 17,
+        /// Pending entries by group and id.
+        StreamPending = 18,
+        /// The same by group, consumer and id.
+        StreamConsumerPending = 19,
+        /// Consumers by group and name.
+        StreamConsumers = 20,
+        /// How many entries are pending, by group, and by group and consumer.
+        StreamPendingCounts = 21,
+        /// The same entries by when they were delivered, of groups with a policy.
+        StreamIdle = 22,
+        /// How many elements the blocks of a sorted set, a list or a priority queue have.
+        RankCounts = 23,
+        /// Where these blocks end.
+        RankMarks = 24,
+    }
+}
+
+numbered! {
+    /// What kind of id a trash row names.
+    pub enum TrashKind {
+        /// Everything below a data id.
+        Data = 0,
+        /// Every key of a namespace, with its data.
+        Namespace = 1,
+    }
+}

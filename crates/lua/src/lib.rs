@@ -1,0 +1,61 @@
+//! Lua for scripts: machines of Lua 5.1 with Redis's libraries, each on a fiber of its own.
+//!
+//! A script runs on the fiber of its [`Machine`]. The commands that it calls run there too
+//! ([`Commands`]), and the fiber stands still while one is pending ([`Fiber::wait`]). So a script may
+//! wait for the store wherever it stands: in `pcall`, in `table.sort`, in a metamethod, in a coroutine.
+//! Nothing in here knows of stores (docs/understand/decisions/022-scripts-on-fibers.md).
+//!
+//! Scripts see stock Lua 5.1 with the gaps closed that Redis closes in its own copy of it:
+//! [`raw`] and [`sandbox`].
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod api;
+mod bits;
+mod calling;
+mod engine;
+mod entering;
+mod fiber;
+mod functions;
+mod json;
+mod json_settings;
+mod library;
+mod machine;
+mod meter;
+mod msgpack;
+mod numbers;
+mod patterns;
+mod random;
+mod raw;
+mod recent;
+mod registration;
+mod runners;
+mod running;
+mod sandbox;
+mod script;
+mod state;
+mod strings;
+mod structs;
+mod tables;
+mod values;
+mod working;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::REDIS_VERSION;
+pub use fiber::{Commands, Fiber};
+pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
+pub use machine::Machine;
+pub use recent::Kept;
+pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
+pub use running::{Caller, KillError, Run, RunGuard, Scripts, TimeLimit};
+pub use script::{Script, ScriptFlags, sha1_hex};
+pub use state::{End, KILLED_LINE, Origin};

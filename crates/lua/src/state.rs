@@ -1,0 +1,220 @@
+//! What the functions of a machine share, and how its scripts end.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::{HookTriggers, Lua, Result, VmState};
+
+use super::functions::Function;
+use super::json_settings;
+use super::random::Random;
+use super::running::Run;
+use quoin_base::limits::SCRIPT_MEMORY_BYTES_MAX;
+use quoin_resp::reply::Reply;
+
+/// Instructions between two looks whether a script is to be ended.
+const INSTRUCTIONS_PER_LOOK: u32 = 2_000;
+/// The same for one that uses much memory: each instruction may copy a part of it.
+const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 100;
+/// Bytes from which on a script uses much.
+const LARGE_BYTES: usize = 16 * 1024 * 1024;
+/// Steps of work outside Lua between two looks. A step is about a byte that is read or written.
+const STEPS_PER_LOOK: usize = 100_000;
+/// Frames in which a line of a script is looked for.
+const FRAMES_MAX: usize = 16;
+
+/// How a script has ended.
+#[derive(Debug, PartialEq)]
+pub enum End {
+    /// With this reply. An error is one that the script has returned.
+    Replied(Reply, Origin),
+    /// With an error that it has not caught: the error line.
+    Failed(String, Origin),
+    /// By SCRIPT KILL: the error line.
+    Killed(String),
+    /// It took too long.
+    Late,
+    /// Its run was given up, [`Commands`](super::Commands) have ended it, or the server stops.
+    Aborted,
+}
+
+/// The error of a script that SCRIPT KILL has ended, before the place where that was.
+pub const KILLED_LINE: &str = "ERR Script killed by user with SCRIPT KILL...";
+
+/// Where the error comes from with which a script ends, if it ends with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The script itself.
+    Script,
+    /// A command that the script has called. It is one error for both.
+    Call,
+}
+
+/// Why a script is ended before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    Killed,
+    Late,
+    Aborted,
+}
+
+/// The functions of a library.
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) described: Vec<Function>,
+    /// By their names. Lua keeps them: the bindings have room for some thousand references.
+    pub(super) by_name: mlua::Table,
+}
+
+/// What the functions of a machine share.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) is_resp3: Cell<bool>,
+    pub(super) random: Random,
+    pub(super) json: Rc<json_settings::Settings>,
+    pub(super) stopping: Cell<Option<Stop>>,
+    /// Where the script was when it was ended: the source and the line.
+    pub(super) stopped_at: RefCell<Option<(String, i64)>>,
+    pub(super) run: RefCell<Option<Arc<Run>>>,
+    /// Steps until the next look.
+    steps_left: Cell<usize>,
+    /// What a library has registered, while it is loaded.
+    pub(super) registered: RefCell<Option<Registered>>,
+}
+
+impl State {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.get().is_some()
+    }
+
+    /// Makes values of Lua of what the server already holds, and looks at the memory limit afterwards.
+    /// With a limit the bindings protect each allocation by a call of its own, which costs more than
+    /// the allocation.
+    pub(super) fn make<T>(&self, lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        lua.set_memory_limit(0)?;
+        let made = make();
+        lua.set_memory_limit(SCRIPT_MEMORY_BYTES_MAX)?;
+        if lua.used_memory() > SCRIPT_MEMORY_BYTES_MAX {
+            return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
+        }
+        made
+    }
+
+    /// From now on each instruction fails, whatever the script catches.
+    pub(super) fn stop(self: &Rc<Self>, lua: &Lua, why: Stop) -> Result<()> {
+        self.stopping.set(Some(why));
+        self.look_every(lua, 1)
+    }
+
+    /// Before a script runs.
+    pub(super) fn begin(self: &Rc<Self>, lua: &Lua, run: Arc<Run>) -> Result<()> {
+        *self.run.borrow_mut() = Some(run);
+        self.look_as_needed(lua)
+    }
+
+    /// Looks as often as the memory that is in use makes it necessary. Set anew each time: each coroutine has
+    /// a hook of its own, and another one may have been set last.
+    fn look_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
+        let instructions = match lua.used_memory() < LARGE_BYTES {
+            true => INSTRUCTIONS_PER_LOOK,
+            false => INSTRUCTIONS_PER_LOOK_LARGE,
+        };
+        match self.is_stopping() {
+            true => Ok(()),
+            false => self.look_every(lua, instructions),
+        }
+    }
+
+    fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
+        let own = Rc::clone(self);
+        let triggers = HookTriggers::new().every_nth_instruction(instructions);
+        lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
+    }
+
+    /// Takes steps of work outside Lua. Whether it is time to look whether the script is to be ended.
+    pub(super) fn spend(&self, steps: usize) -> bool {
+        let left = self.steps_left.get().checked_sub(steps);
+        self.steps_left.set(left.unwrap_or(STEPS_PER_LOOK));
+        left.is_none()
+    }
+
+    /// The same; whether the work goes on.
+    pub(super) fn go_on_after(&self, steps: usize) -> bool {
+        !self.spend(steps) || self.due().is_none()
+    }
+
+    /// Whether the script is to be ended.
+    pub(super) fn is_due(&self) -> bool {
+        self.due().is_some()
+    }
+
+    /// Why the script is to be ended, if it is.
+    fn due(&self) -> Option<Stop> {
+        match (self.stopping.get(), &*self.run.borrow()) {
+            (Some(why), _) => Some(why),
+            (None, Some(run)) if run.is_ended() => Some(Stop::Aborted),
+            (None, Some(run)) if run.is_killed() => Some(Stop::Killed),
+            (None, Some(run)) if run.is_late() => Some(Stop::Late),
+            _ => None,
+        }
+    }
+
+    /// Ends the script where it is to be ended, for what runs long without instructions of Lua.
+    ///
+    /// # Errors
+    /// It is ended.
+    pub(super) fn end_if_due(self: &Rc<Self>, lua: &Lua) -> Result<()> {
+        let Some(why) = self.due() else {
+            return self.look_as_needed(lua);
+        };
+        if !self.is_stopping() {
+            let (source, line) = place_in_script(lua).unwrap_or((None, -1));
+            *self.stopped_at.borrow_mut() = Some((source.unwrap_or_default(), line));
+        }
+        self.stop(lua, why)?;
+        Err(ended())
+    }
+
+    fn look(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
+        let Some(why) = self.due() else {
+            self.look_as_needed(lua)?;
+            return Ok(VmState::Continue);
+        };
+        if self.stopping.get().is_none() {
+            let source = place.source().source.map(|source| source.into_owned());
+            let line = place
+                .current_line()
+                .and_then(|line| i64::try_from(line).ok());
+            *self.stopped_at.borrow_mut() = Some((source.unwrap_or_default(), line.unwrap_or(-1)));
+        }
+        // Coroutines have hooks of their own.
+        self.stop(lua, why)?;
+        Err(ended())
+    }
+}
+
+/// The source and the line of what a function of C was called by. Functions of C have no lines: what counts
+/// is who called them.
+pub(super) fn place_in_script(lua: &Lua) -> Option<(Option<String>, i64)> {
+    let place = |level| {
+        lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            let line = frame
+                .current_line()
+                .and_then(|line| i64::try_from(line).ok());
+            (
+                source.source.as_deref() == Some("=[C]"),
+                source.source.map(|source| source.into_owned()),
+                line.unwrap_or(-1),
+            )
+        })
+    };
+    let found = (0..FRAMES_MAX).map_while(place).find(|(is_c, ..)| !is_c);
+    found.map(|(_, source, line)| (source, line))
+}
+
+/// The error by which a script is ended, whatever it catches.
+pub(super) fn ended() -> mlua::Error {
+    mlua::Error::runtime("the script is ended")
+}

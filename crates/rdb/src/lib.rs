@@ -1,0 +1,118 @@
+//! Redis's own serialization of values: what DUMP answers, what RESTORE takes. Types that Redis does
+//! not have are written as its modules write theirs ([`own`]).
+//!
+//! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
+//! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
+//! encoding is read in which Redis up to 8.6 and Valkey up to 9 write a value that is not a module's
+//! and that Quoin can keep; written are those that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
+//!
+//! A payload comes from clients: reading it neither panics nor recurses, reserves
+//! nothing that its bytes do not bear out, and hands elements out one by one.
+//!
+//! It knows bytes, and neither keys nor the store.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod chunks;
+mod file;
+mod functions;
+mod hash;
+mod intset;
+mod list;
+mod listpack;
+mod lzf;
+mod own;
+mod packed;
+mod parts;
+mod payload;
+mod priority_queue;
+mod reader;
+mod set;
+mod sorted_set;
+mod stream;
+mod stream_node;
+mod string;
+mod strings;
+mod task_queue;
+#[cfg(feature = "testing")]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod ziplist;
+mod zipmap;
+
+use crc::{CRC_64_REDIS, Crc};
+
+pub use chunks::Chunks;
+pub use file::{
+    AofRole, HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey,
+    RdbReader, RdbValue,
+};
+pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
+pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
+pub use list::{ListElements, ListWriter};
+pub use own::OwnType;
+pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
+pub use priority_queue::{DumpedPriority, PriorityQueueReader, PriorityQueueWriter};
+pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
+pub use sorted_set::{
+    SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
+};
+pub use stream::{
+    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, StreamReader,
+    StreamWriter,
+};
+pub use stream_node::{EntryId, StreamNode};
+pub use string::{read_string, reads_string, string_payload};
+pub use task_queue::{DumpedState, DumpedTask, TaskQueueReader, TaskQueueWriter};
+
+static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
+
+/// The checksum of an RDB file, of parts that come one after the other.
+pub struct Checksum(crc::Digest<'static, u64, crc::Table<16>>);
+
+impl Checksum {
+    /// Of nothing yet.
+    pub fn begin() -> Self {
+        Self(CHECKSUM.digest())
+    }
+
+    /// Adds a part.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Of all parts.
+    pub fn value(self) -> u64 {
+        self.0.finalize()
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    CHECKSUM.checksum(bytes)
+}
+
+/// Why a payload is not read. The texts are Redis's, except the last two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    /// Too short, of a later version than is read, or changed on its way.
+    #[error("DUMP payload version or checksum are wrong")]
+    VersionOrChecksum,
+    /// Not a value of the type that it says, or an empty one.
+    #[error("Bad data format")]
+    Format,
+    /// A value of a kind that Redis has and Quoin has not.
+    #[error("Bad data format: Quoin does not keep a {0}")]
+    OtherType(&'static str),
+    /// A value of one of Quoin's own types, in a form that this version does not read.
+    #[error("Bad data format: written by another version of Quoin")]
+    OtherVersion,
+}

@@ -1,0 +1,17 @@
+//! The Redis protocol: requests as they arrive ([`wire::request`]) and replies as they leave ([`reply`] and
+//! [`wire`]), in RESP2 and RESP3, with Redis's limits and error texts.
+//!
+//! It knows bytes, and neither commands nor connections. A request comes from anybody: parsing it neither
+//! panics nor reserves more than its bytes bear out.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+pub mod reply;
+pub mod wire;

@@ -1,0 +1,70 @@
+//! Names the commit from which the program is built, as `BUILD_COMMIT`: 40 hexadecimal digits, or
+//! nothing if that is not known. `BUILD_SHORT_COMMIT` is what people are shown. Cargo
+//! sets both for tests too, so they are not named as settings are.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Digits of a commit that people are shown.
+const SHORT_DIGITS: usize = 10;
+
+fn main() {
+    // Cargo's own rule, a look at every file of the package, would run this too often.
+    println!("cargo:rerun-if-changed=build.rs");
+    let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let commit = of_repository(&crate_folder.join("../.."));
+    let short = commit
+        .as_ref()
+        .and_then(|digits| digits.get(..SHORT_DIGITS));
+    println!(
+        "cargo:rustc-env=BUILD_SHORT_COMMIT={}",
+        short.unwrap_or("unknown")
+    );
+    println!(
+        "cargo:rustc-env=BUILD_COMMIT={}",
+        commit.unwrap_or_default()
+    );
+}
+
+/// The commit that is checked out in `folder`. Its files are read, as git may be missing or refuse
+/// a folder of another user.
+fn of_repository(folder: &Path) -> Option<String> {
+    let mut git = folder.join(".git");
+    // In a work tree of its own, or a submodule, it is a file that names the place.
+    if git.is_file() {
+        let text = fs::read_to_string(&git).ok()?;
+        git = folder.join(text.strip_prefix("gitdir:")?.trim());
+    }
+    let head = read_watched(&git.join("HEAD"))?;
+    let Some(branch) = head.strip_prefix("ref:").map(str::trim) else {
+        return commit(&head);
+    };
+    // Work trees share their branches.
+    let common = match fs::read_to_string(git.join("commondir")) {
+        Ok(path) => git.join(path.trim()),
+        Err(_) => git.clone(),
+    };
+    let packed = || {
+        let text = read_watched(&common.join("packed-refs"))?;
+        let line = text
+            .lines()
+            .find(|line| line.ends_with(&format!(" {branch}")))?;
+        commit(line)
+    };
+    let loose = read_watched(&common.join(branch));
+    loose.as_deref().and_then(commit).or_else(packed)
+}
+
+/// Reads a file. The program is built again once it changes, or is there.
+fn read_watched(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    println!("cargo:rerun-if-changed={}", path.display());
+    Some(text)
+}
+
+/// The commit with which a text begins.
+fn commit(text: &str) -> Option<String> {
+    let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
+    (digits.len() == 40).then_some(digits)
+}

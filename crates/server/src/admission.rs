@@ -1,0 +1,314 @@
+//! Admission: new connections become clients or are refused.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::addresses::Listener;
+use super::clients::{ClientRecord, Place};
+use super::connection::Connection;
+use super::endpoint::Endpoint;
+use super::exposure;
+use super::state::ServerState;
+use super::stream::{Socket, Stream};
+use quoin_base::limits::{LINGERING_REFUSED_MAX, TLS_HANDSHAKE_MAX};
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Bytes that are read from a refused client, so that it receives the reason.
+const REFUSED_READ_BYTES: usize = 4 * 1024;
+/// The longest time before a TCP keepalive probe that Linux accepts.
+const KEEPALIVE_MAX_S: u32 = 32_767;
+
+const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
+
+/// Decides on the connections of one listener.
+pub(super) struct Admission {
+    state: Arc<ServerState>,
+    /// Whether clients must shake hands first.
+    speaks_tls: bool,
+    /// A descriptor that is closed if there is no other, so that a client can be told the reason.
+    spare: Option<File>,
+    /// The turns of refused clients that may still send.
+    lingering: Arc<Semaphore>,
+}
+
+impl Admission {
+    pub(super) fn new(state: Arc<ServerState>, speaks_tls: bool) -> Self {
+        Self {
+            state,
+            speaks_tls,
+            spare: open_spare(),
+            lingering: Arc::new(Semaphore::new(LINGERING_REFUSED_MAX)),
+        }
+    }
+
+    /// Makes a client of a connection, or refuses it with the reason. `None` if the connection is to
+    /// be closed at once.
+    pub(super) fn admit(&mut self, socket: Socket, address: Endpoint) -> Option<Admitted> {
+        if !self.has_spare() {
+            // This connection has the last descriptor. As a client it would keep it, and nobody after
+            // it could be told anything.
+            self.say(&socket, TOO_MANY);
+            drop(socket);
+            self.spare = open_spare();
+            return None;
+        }
+        let state = &self.state;
+        // A client of TLS is told once it can read it.
+        if !self.speaks_tls && exposure::is_denied(&state.config, &state.access.users, &address) {
+            state.warnings.protected(&address);
+            return self.refuse(socket, exposure::DENIED);
+        }
+        let local_address = match &socket {
+            Socket::Tcp(stream) => {
+                // Replies leave at once, as in Redis.
+                stream.set_nodelay(true).ok()?;
+                keep_alive(stream, state.config.live.tcp_keepalive_s()).ok()?;
+                Endpoint::Tcp(stream.local_addr().ok()?)
+            }
+            Socket::Unix(_) => address.clone(),
+        };
+        let maxclients = state.config.live.maxclients();
+        let registered = state.clients.register(
+            address.clone(),
+            local_address,
+            socket.as_fd().as_raw_fd(),
+            state.clock.now_ms(),
+            usize::try_from(maxclients).unwrap_or(usize::MAX),
+            state.access.users.default_user(),
+        );
+        let Some(client) = registered else {
+            state.warnings.too_many(&address, maxclients);
+            return self.refuse(socket, TOO_MANY);
+        };
+        let place = Place::new(client, &state.clients);
+        let state = Arc::clone(state);
+        Some(match (socket, self.speaks_tls) {
+            (Socket::Tcp(stream), true) => Admitted::Stranger(stream, place, state),
+            (socket, _) => {
+                state.statistics.connections_received.add(1);
+                Admitted::Client(socket, place, state)
+            }
+        })
+    }
+
+    /// Handles a connection that could not be accepted. No error ends a listener: a lack of resources
+    /// may pass.
+    pub(super) async fn recover(&mut self, listener: &Listener, error: io::Error) {
+        if is_of_one_connection(&error) {
+            return;
+        }
+        self.state.warnings.cannot_accept(&error);
+        if lacks_descriptors(&error) && self.refuse_next(listener) {
+            return;
+        }
+        // Waiting helps, spinning does not.
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+
+    /// Whether there is a spare descriptor. Another thread may have got it when it was last closed.
+    fn has_spare(&mut self) -> bool {
+        if self.spare.is_none() {
+            self.spare = open_spare();
+        }
+        self.spare.is_some()
+    }
+
+    /// Accepts a connection with the spare descriptor, to say that there are too many. Whether that
+    /// succeeded.
+    fn refuse_next(&mut self, listener: &Listener) -> bool {
+        let has_spare = self.has_spare();
+        self.spare = None;
+        let accepted = match has_spare {
+            true => listener.accept().now_or_never(),
+            false => None,
+        };
+        let is_refused = matches!(accepted, Some(Ok(_)));
+        if let Some(Ok((socket, _))) = accepted {
+            // Its descriptor is needed at once.
+            self.say(&socket, TOO_MANY);
+        }
+        self.spare = open_spare();
+        is_refused
+    }
+
+    /// Tells a client why it is refused. If few others are being told, what it still sends is taken in,
+    /// so that it receives the reason. A client of TLS could not read it.
+    fn refuse(&self, socket: Socket, line: &str) -> Option<Admitted> {
+        self.say(&socket, line);
+        if self.speaks_tls {
+            return None;
+        }
+        let turn = Arc::clone(&self.lingering).try_acquire_owned().ok()?;
+        Some(Admitted::Refused(socket, Arc::clone(&self.state), turn))
+    }
+
+    /// Tells a client why it is refused, as far as its socket takes that at once.
+    fn say(&self, socket: &Socket, line: &str) {
+        self.state.statistics.connections_rejected.add(1);
+        if self.speaks_tls {
+            return;
+        }
+        // By system calls: tokio does not know yet that the socket is writable.
+        let socket = SockRef::from(socket);
+        let _ = socket.send(line.as_bytes());
+        // Closing a socket with unread bytes would discard what was sent.
+        let mut unread = [std::mem::MaybeUninit::uninit(); REFUSED_READ_BYTES];
+        let _ = socket.recv(&mut unread);
+    }
+}
+
+/// A connection that is not to be closed at once.
+pub(super) enum Admitted {
+    /// It has a place among the clients and can be served.
+    Client(Socket, Place, Arc<ServerState>),
+    /// It must shake hands first.
+    Stranger(TcpStream, Place, Arc<ServerState>),
+    /// It was told why it is none, and may still send.
+    Refused(Socket, Arc<ServerState>, OwnedSemaphorePermit),
+}
+
+impl Admitted {
+    /// Shakes hands with the client if needed, and serves it until it leaves.
+    pub(super) async fn serve(self) {
+        let connection = match self {
+            Admitted::Client(socket, place, state) => {
+                Some(Connection::new(socket.into(), place, state))
+            }
+            // In a box: it is large, and short compared with the connection.
+            Admitted::Stranger(stream, place, state) => Box::pin(meet(stream, place, state)).await,
+            Admitted::Refused(socket, state, _turn) => {
+                linger(socket.into(), &state).await;
+                None
+            }
+        };
+        if let Some(connection) = connection {
+            connection.serve().await;
+        }
+    }
+}
+
+/// Shakes hands with a client of TLS. `None` if that fails, or if the client is refused.
+async fn meet(stream: TcpStream, place: Place, state: Arc<ServerState>) -> Option<Connection> {
+    let client = place.client();
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(TLS_HANDSHAKE_MAX, shake(stream, client, &state)) => shaken,
+        () = client.wait_killed() => Ok(None),
+        () = state.shutdown.begun() => Ok(None),
+    };
+    let stream = shaken.unwrap_or_else(|_| {
+        note_failure(client, &state, "it took too long");
+        None
+    });
+    state
+        .statistics
+        .connections_received
+        .add(u64::from(stream.is_some()));
+    Some(Connection::new(stream?, place, state))
+}
+
+/// Lets a client that was refused take the reason, unless the server stops.
+async fn linger(mut stream: Stream, state: &ServerState) {
+    tokio::select! {
+        () = stream.linger() => {}
+        () = state.shutdown.begun() => {}
+    }
+    stream.close();
+}
+
+async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) -> Option<Stream> {
+    let Endpoint::Tcp(address) = &client.address else {
+        return None;
+    };
+    let handshakes = state.handshakes.as_ref()?;
+    let mut stream = match handshakes.shake(stream, address.ip()).await {
+        Ok(stream) => stream,
+        Err(reason) => {
+            note_failure(client, state, &reason);
+            return None;
+        }
+    };
+    if exposure::is_denied(&state.config, &state.access.users, &client.address) {
+        state.warnings.protected(&client.address);
+        state.statistics.connections_rejected.add(1);
+        let (_, mut writer) = stream.split();
+        // It may be gone already.
+        let _ = writer.write_all(exposure::DENIED.as_bytes()).await;
+        linger(stream, state).await;
+        return None;
+    }
+    Some(stream)
+}
+
+fn note_failure(client: &ClientRecord, state: &ServerState, reason: &str) {
+    state.warnings.no_handshake(&client.address, reason);
+    state.statistics.connections_rejected.add(1);
+    state.statistics.failed_handshakes.add(1);
+}
+
+fn open_spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+/// Whether an error concerns only the connection that was to be accepted (accept(2) names these). The
+/// next one can be accepted at once.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::EINTR
+                | libc::ECONNABORTED
+                | libc::EPROTO
+                | libc::ENETDOWN
+                | libc::ENOPROTOOPT
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+        )
+    )
+}
+
+fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Enables TCP keepalive as Redis does: the first probe after `interval_s` seconds without data, the
+/// next after a third of that, the end after three without an answer.
+fn keep_alive(stream: &TcpStream, interval_s: u32) -> io::Result<()> {
+    if interval_s == 0 {
+        return Ok(());
+    }
+    let interval = Duration::from_secs(interval_s.min(KEEPALIVE_MAX_S).into());
+    let probes = TcpKeepalive::new()
+        .with_time(interval)
+        .with_interval((interval / 3).max(Duration::from_secs(1)))
+        .with_retries(3);
+    SockRef::from(stream).set_tcp_keepalive(&probes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aborted_connection_does_not_hold_up_the_next() {
+        for code in [libc::EINTR, libc::ECONNABORTED, libc::EPROTO] {
+            let error = io::Error::from_raw_os_error(code);
+            assert!(is_of_one_connection(&error), "{error}");
+        }
+        for code in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS] {
+            let error = io::Error::from_raw_os_error(code);
+            assert!(!is_of_one_connection(&error), "{error}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Output: replies and messages for the client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
+
+use super::buffers::OUTPUT_FLUSH_BYTES;
+use super::state::{Connection, Ended};
+use crate::clients;
+use crate::eviction;
+use crate::state::ServerState;
+use quoin_base::limits::{SHUTDOWN_OUTPUT_WAIT_MAX, UNCOUNTED_OUTPUT_BYTES};
+use quoin_engine::Waiter;
+use quoin_resp::reply::Reply;
+use quoin_resp::wire::encode::encode;
+
+/// Time after which a client that takes nothing of its output counts as stalled, and its input is read
+/// ahead. Until then a client that reads slowly is slowed down, and costs no memory.
+const STALL: Duration = Duration::from_millis(10);
+/// Interval at which the limits of a stalled output are checked.
+const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Moves the messages that currently wait to the output.
+    pub(super) async fn put_messages(&mut self) -> Result<(), Ended> {
+        if !self.session.hears_messages() {
+            return Ok(());
+        }
+        self.put_last_messages().await
+    }
+
+    /// [`Self::put_messages`] of a client that may no longer be subscribed.
+    pub(super) async fn put_last_messages(&mut self) -> Result<(), Ended> {
+        let (count, _) = self.session.client.mailbox.waiting();
+        self.put_oldest_messages(count).await
+    }
+
+    /// Moves the oldest messages to the output.
+    pub(super) async fn put_oldest_messages(&mut self, count: usize) -> Result<(), Ended> {
+        let mut left = count;
+        while left > 0 {
+            let taken = self.session.client.mailbox.take(
+                &mut self.output,
+                (
+                    self.session.protocol,
+                    !self.session.subscriptions.is_empty(),
+                ),
+                left,
+                OUTPUT_FLUSH_BYTES,
+            );
+            // They are dropped if there are too many.
+            if taken == 0 {
+                break;
+            }
+            left -= taken;
+            self.flush_when_large().await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn answer(&mut self, reply: &Reply, is_answered: bool) {
+        if let Reply::Error(line) = reply {
+            self.state.statistics.record_error(line);
+        }
+        if is_answered || reply.is_push() {
+            encode(reply, self.session.protocol, &mut self.output);
+        }
+    }
+
+    pub(super) async fn flush_when_large(&mut self) -> Result<(), Ended> {
+        if self.output.len() >= OUTPUT_FLUSH_BYTES.min(eviction::reply_share_bytes(&self.state)) {
+            self.flush().await
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) async fn flush(&mut self) -> Result<(), Ended> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        self.state
+            .statistics
+            .output_bytes
+            .add(self.output.len() as u64);
+        self.state.statistics.writes_processed.add(1);
+        let written = match self.is_output_cut {
+            false => self.write_output().await,
+            true => Err(Ended),
+        };
+        // Anything after this would be in the middle of a reply.
+        self.is_output_cut |= written.is_err();
+        self.output.clear();
+        self.sent_bytes = 0;
+        written
+    }
+
+    /// Writes the output. While the client does not take it, its input is read ahead: the client may
+    /// want to send everything before it reads. What its blocking command is answered meanwhile is taken over.
+    async fn write_output(&mut self) -> Result<(), Ended> {
+        self.note_interaction();
+        if self.output.len() > UNCOUNTED_OUTPUT_BYTES {
+            // Before it is known whether the client takes it.
+            self.note_buffers();
+        }
+        let client = Arc::clone(&self.session.client);
+        let _awaited = client.await_client();
+        let blocking = self.awaited.clone();
+        let mut above_soft_since = None;
+        let mut is_stalled = false;
+        let mut has_ended_input = false;
+        loop {
+            self.check_output(&mut above_soft_since)?;
+            let rest = self.output.get(self.sent_bytes..).unwrap_or_default();
+            if rest.is_empty() {
+                return Ok(());
+            }
+            let (mut reader, mut writer) = self.stream.split();
+            tokio::select! {
+                biased;
+                written = writer.write(rest) => match written {
+                    Ok(0) | Err(_) => return Err(Ended),
+                    Ok(count) => {
+                        self.sent_bytes += count;
+                        is_stalled = false;
+                        // A client that reads slowly is not idle.
+                        self.note_interaction();
+                        if self.unsent_bytes() == 0 {
+                            return Ok(());
+                        }
+                    }
+                },
+                () = client.wait_killed() => return Err(Ended),
+                () = lingered(&self.state, &mut self.lingers_until) => return Err(Ended),
+                waiter = answered(blocking.as_deref()) => self.reply_bytes += waiter.take_over(),
+                read = self.ahead.receive(&mut reader), if is_stalled && !has_ended_input => {
+                    match read {
+                        Err(_) => return Err(Ended),
+                        // The client may still read.
+                        Ok(0) => has_ended_input = true,
+                        Ok(count) => {
+                            self.note_read(count);
+                            self.check_input()?;
+                        }
+                    }
+                }
+                () = stalling(is_stalled) => is_stalled = true,
+            }
+            self.note_buffers();
+        }
+    }
+
+    /// Ends the connection if its output exceeds `client-output-buffer-limit`. `above_soft_since` is
+    /// when the output was first seen above the soft limit.
+    fn check_output(&self, above_soft_since: &mut Option<i64>) -> Result<(), Ended> {
+        let counted = self.unsent_bytes().saturating_sub(UNCOUNTED_OUTPUT_BYTES) as u64;
+        if counted == 0 {
+            *above_soft_since = None;
+            return Ok(());
+        }
+        let client = &self.session.client;
+        let (limit, messages) = match self.session.is_listener() {
+            false => (self.state.config.live.output_limits().normal, 0),
+            true => (
+                self.state.config.live.output_limits().subscriber,
+                client.mailbox.waiting().1,
+            ),
+        };
+        let now_ms = self.state.clock.now_ms();
+        if !limit.is_exceeded(counted + messages, above_soft_since, now_ms) {
+            return Ok(());
+        }
+        self.note_buffers();
+        self.state
+            .disconnections
+            .output_buffer(|| clients::describe(client, now_ms));
+        Err(Ended)
+    }
+}
+
+/// Waits until a blocking command has a reply that was not taken over, and returns its waiter.
+async fn answered(blocking: Option<&Waiter>) -> &Waiter {
+    match blocking {
+        Some(waiter) => {
+            waiter.answered().await;
+            waiter
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a client counts as stalled, or if it does already, until its limits must be checked.
+/// Most writes succeed at once and never get here.
+async fn stalling(is_stalled: bool) {
+    let pause = match is_stalled {
+        true => LIMIT_CHECK_INTERVAL,
+        false => STALL,
+    };
+    tokio::time::sleep(pause).await;
+}
+
+/// Waits until a shutdown has waited long enough for a client to take its output. The time begins with
+/// the client's first wait and covers all of them.
+async fn lingered(state: &ServerState, until: &mut Option<Instant>) {
+    state.shutdown.begun().await;
+    let until = until.get_or_insert_with(|| Instant::now() + SHUTDOWN_OUTPUT_WAIT_MAX);
+    tokio::time::sleep_until(*until).await;
+}

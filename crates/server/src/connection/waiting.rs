@@ -1,0 +1,37 @@
+//! What a connection keeps of a blocking command.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use quoin_data::commands::Invocation;
+use quoin_engine::{Wait, Waiter, Waiters};
+
+/// A blocking command that the executor has got.
+pub(super) struct Waiting {
+    pub(super) wait: Wait,
+    /// When its timeout ends; `None` is never.
+    pub(super) until: Option<Instant>,
+}
+
+impl Waiting {
+    /// Prepares a command to wait if it finds nothing. `None` if it does not wait, or if its arguments
+    /// are invalid: the command's code returns the error.
+    pub(super) fn prepare(
+        waiters: &Arc<Waiters>,
+        invocation: &Invocation,
+        now_ms: i64,
+    ) -> Option<Self> {
+        let spec = invocation.row.waits?(&invocation.arguments, now_ms).ok()??;
+        let timeout = spec.timeout;
+        Some(Self {
+            wait: Wait::new(waiters, Waiter::new(invocation.clone(), spec)),
+            // A time that the clock cannot hold never comes.
+            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        })
+    }
+
+    pub(super) fn waiter(&self) -> Arc<Waiter> {
+        self.wait.waiter()
+    }
+}

@@ -1,0 +1,66 @@
+//! The bound on the memory that all clients take together (`maxmemory-clients`). Beyond it clients are
+//! evicted, the largest first, as in Redis. Before that, each client's share becomes smaller with
+//! their number, so that clients which merely read slowly are slowed down instead.
+
+use std::sync::atomic::Ordering;
+
+use super::clients::{self, ClientRecord};
+use super::state::ServerState;
+use quoin_base::limits::{
+    CLIENT_EVICTION_LIMIT_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX, SUBMISSION_REPLY_BYTES_MIN,
+};
+
+/// Of `maxmemory-clients`, one part of so many is shared out for replies among all clients.
+const REPLY_SHARES: u64 = 8;
+/// Clients are evicted until they take so many sixteenths of `maxmemory-clients`. With less
+/// to spare, the next bytes of any client would start another pass over all of them.
+const TARGET_SIXTEENTHS: u64 = 15;
+
+/// What the setting `maxmemory-clients` means in bytes; `None` is no bound.
+fn limit_bytes(state: &ServerState) -> Option<u64> {
+    let memory_bytes = state.memory_bytes.load(Ordering::Relaxed);
+    let limit = state.config.live.maxmemory_clients().bytes(memory_bytes);
+    limit.map(|bytes| bytes.max(CLIENT_EVICTION_LIMIT_BYTES_MIN))
+}
+
+/// Bytes of replies that a client may have at a time, and one more reply.
+pub(super) fn reply_share_bytes(state: &ServerState) -> usize {
+    let Some(limit) = limit_bytes(state) else {
+        return SUBMISSION_REPLY_BYTES_MAX;
+    };
+    let share = limit / REPLY_SHARES / state.clients.count().max(1) as u64;
+    usize::try_from(share)
+        .unwrap_or(usize::MAX)
+        .clamp(SUBMISSION_REPLY_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX)
+}
+
+/// Notes how much memory a client takes, and evicts clients if all take too much.
+pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, bytes: usize) {
+    state.clients.note_held(client, bytes);
+    // If there was nobody left to evict, the sampler is the next to try.
+    if !state.clients.is_exhausted() {
+        evict_if_needed(state);
+    }
+}
+
+/// Evicts clients if all take too much.
+pub(super) fn evict_if_needed(state: &ServerState) {
+    let Some(limit) = limit_bytes(state) else {
+        return;
+    };
+    let held = state.clients.memory().bytes() as u64;
+    if held < limit {
+        return;
+    }
+    let target = limit / 16 * TARGET_SIXTEENTHS;
+    let target = usize::try_from(target).unwrap_or(usize::MAX);
+    let now_ms = state.clock.now_ms();
+    let is_enough = state.clients.evict(target, |client| {
+        state
+            .disconnections
+            .evicted(|| clients::describe(client, now_ms));
+    });
+    if !is_enough {
+        state.disconnections.nobody_to_evict();
+    }
+}

@@ -1,0 +1,172 @@
+//! Listening: accepts connections until the server stops.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::addresses::{Addresses, Listener};
+use super::admission::Admission;
+use super::error::ServerError;
+use super::sampler;
+use super::signals;
+use super::state::ServerState;
+use super::supervisor;
+use crate::version;
+use quoin_base::fatal_panic::vital;
+use quoin_config::{Settings, StoreKind, note_server, remove_note};
+use quoin_lua::{Run, Scripts};
+
+/// Between two looks whether the scripts that a shutdown waits for have ended.
+const SCRIPTS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// Time in which connections answer the scripts that a shutdown has ended.
+const ENDED_SCRIPTS_ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then scripts and connections have the time of the setting
+/// `shutdown-timeout` to finish what is under way. A second signal ends the process at once.
+pub(super) async fn serve(
+    state: Arc<ServerState>,
+    addresses: Addresses,
+) -> Result<(), ServerError> {
+    let listeners = addresses.listen()?;
+    let _note = Note::write(&state);
+    // Before the announcement: its reader may stop the server at once.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    signals::exit_at_second()?;
+    announce(&state, &listeners);
+    supervisor::note_ready();
+    let mut accepting = JoinSet::new();
+    for listener in listeners {
+        accepting.spawn(vital("a listener", accept(listener, Arc::clone(&state))));
+    }
+    let sampling = sampler::run(&state);
+    tokio::pin!(sampling);
+    tokio::select! {
+        () = &mut sampling => {}
+        () = supervisor::keep_informed() => {}
+        _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
+        () = state.shutdown.asked() => tracing::info!("SHUTDOWN: shutting down"),
+    }
+    supervisor::note_stopping();
+    let limit = Duration::from_secs(state.config.live.shutdown_timeout_s().into());
+    let deadline = Instant::now() + limit;
+    let scripts = &state.executor.environment().scripts;
+    // Clients are served meanwhile: they may end a script by SCRIPT KILL or SHUTDOWN NOSAVE.
+    tokio::select! {
+        biased;
+        () = state.shutdown.begun() => {}
+        () = end_of(scripts) => {}
+        () = tokio::time::sleep_until(deadline) => end(scripts, limit),
+    }
+    state.shutdown.begin();
+    let mut all_done = pin!(async { while accepting.join_next().await.is_some() {} });
+    if tokio::time::timeout_at(deadline, &mut all_done)
+        .await
+        .is_ok()
+    {
+        return Ok(());
+    }
+    end(scripts, limit);
+    let deadline = Instant::now() + ENDED_SCRIPTS_ANSWER_MAX;
+    if tokio::time::timeout_at(deadline, all_done).await.is_err() {
+        tracing::warn!("connections were still busy after {} s", limit.as_secs());
+    }
+    Ok(())
+}
+
+/// The note in the data folder that says where the server listens; it goes with this value.
+struct Note(Settings);
+
+impl Note {
+    /// On a cluster there is no folder, and tools need no server. A server without a note serves all the
+    /// same.
+    fn write(state: &ServerState) -> Option<Self> {
+        let settings = state.config.settings();
+        if settings.store != StoreKind::Embedded {
+            return None;
+        }
+        let ports = state.ports();
+        if let Err(error) = note_server(&settings, ports.plain, ports.tls) {
+            tracing::warn!(%error, "tools will not find this server by its data folder");
+        }
+        Some(Self(settings))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        remove_note(&self.0);
+    }
+}
+
+/// When the scripts that run now have ended.
+async fn end_of(scripts: &Scripts) {
+    let mut awaited = scripts.under_way();
+    // One that is being handed to a lane is under way at the second look.
+    tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
+    awaited.extend(scripts.under_way());
+    let is_awaited = |run: &Arc<Run>| awaited.iter().any(|one| Arc::ptr_eq(one, run));
+    while scripts.under_way().iter().any(is_awaited) {
+        tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
+    }
+}
+
+/// Ends the scripts that have run for all of the time that a shutdown leaves them.
+fn end(scripts: &Scripts, limit: Duration) {
+    if !scripts.under_way().is_empty() {
+        let seconds = limit.as_secs();
+        tracing::warn!(
+            "scripts still ran after {seconds} s: they are ended, and nothing of them is kept"
+        );
+    }
+    scripts.end_all();
+}
+
+/// Logs where the server listens, where it stores data, and how to stop it.
+fn announce(state: &ServerState, listeners: &[Listener]) {
+    let settings = state.config.settings();
+    let store = state.store.capabilities().name;
+    let addresses: Vec<String> = listeners.iter().map(ToString::to_string).collect();
+    let place = match settings.store {
+        StoreKind::Embedded => format!(
+            "{store} store in {} (fsync {})",
+            settings.data_dir.display(),
+            settings.fsync.name()
+        ),
+        StoreKind::Fdb => format!("{store} store"),
+    };
+    tracing::info!(
+        "quoin {} ({}) listens on {} with the {place}; stop it with Ctrl-C or SIGTERM (process {})",
+        version::VERSION,
+        version::SHORT_COMMIT,
+        addresses.join(", "),
+        std::process::id()
+    );
+}
+
+async fn accept(listener: Listener, state: Arc<ServerState>) {
+    let mut admission = Admission::new(Arc::clone(&state), listener.speaks_tls());
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = state.shutdown.begun() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => {
+                    if let Some(client) = admission.admit(stream, address) {
+                        connections.spawn(client.serve());
+                    }
+                }
+                Err(error) => admission.recover(&listener, error).await,
+            },
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}

@@ -1,0 +1,137 @@
+//! Signals. At SIGHUP, what can be read again is read again; it never ends the server. A second SIGTERM or
+//! SIGINT ends the process at once.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::state::ServerState;
+use super::supervisor;
+use super::user_store;
+use quoin_base::threads;
+use quoin_config::RuntimeConfig;
+use quoin_config::logging::Log;
+
+/// Ignores SIGHUP until [`reload_at_hangup`], for the time in which there is no runtime yet.
+pub(super) fn ignore_hangup() {
+    // SAFETY: a signal that is ignored runs no code.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+    }
+}
+
+/// Milliseconds between two signals that count as two: `timeout` and terminals may send one twice.
+const SIGNALS_APART_MS: u64 = 100;
+/// The exit code after a second signal, as in Redis.
+const SECOND_SIGNAL_EXIT_CODE: i32 = 1;
+
+/// From now on a second SIGTERM or SIGINT ends the process, whatever its threads do. What was acknowledged
+/// is in the store.
+pub(super) fn exit_at_second() -> io::Result<()> {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        // SAFETY: what runs in the handler is an atomic, the clock, `write` and `_exit`.
+        #[allow(unsafe_code)]
+        unsafe {
+            signal_hook_registry::register(signal, note_end_signal)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs in a signal's handler.
+fn note_end_signal() {
+    /// When the first came, in milliseconds of a clock that does not stand at 0.
+    static FIRST_MS: AtomicU64 = AtomicU64::new(0);
+    const LINE: &[u8] = b"a second signal to stop: the process ends at once. What was acknowledged is in the store\n";
+    let now = clock_gettime(ClockId::Monotonic);
+    let now_ms = now.tv_sec.cast_unsigned() * 1_000 + now.tv_nsec.cast_unsigned() / 1_000_000;
+    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+    let first = FIRST_MS.compare_exchange(0, now_ms, success, failure);
+    if first.is_err_and(|first_ms| now_ms >= first_ms + SIGNALS_APART_MS) {
+        // SAFETY: both may be called in a handler, and the line outlives the call.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::write(libc::STDERR_FILENO, LINE.as_ptr().cast(), LINE.len());
+            libc::_exit(SECOND_SIGNAL_EXIT_CODE);
+        }
+    }
+}
+
+/// At each SIGHUP, opens the log file again, and reads settings and TLS certificates again. Terminals
+/// send it when they are closed, and so do tools that rotate logs. (SIGPIPE, the other signal that
+/// Redis ignores, is ignored in every Rust program.)
+pub(super) fn reload_at_hangup(
+    runtime: &Runtime,
+    state: &Arc<ServerState>,
+    log: &Log,
+) -> io::Result<()> {
+    let mut hangup = {
+        let _context = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
+    let (state, log) = (Arc::clone(state), log.clone());
+    runtime.spawn(async move {
+        while hangup.recv().await.is_some() {
+            supervisor::note_reloading();
+            let (config, log) = (Arc::clone(&state.config), log.clone());
+            let before = config.requirepass();
+            // It reads files.
+            let reloaded = threads::run("quoin-reload", move || reload(&config, &log)).await;
+            match reloaded {
+                Ok(changed) if changed.contains(&"requirepass") => {
+                    let given = state.config.requirepass();
+                    if let Err(error) = user_store::take_requirepass(&state).await {
+                        // So that the next SIGHUP tries it again.
+                        let config = &state.config;
+                        config.undo_reloaded_requirepass(given.as_deref(), before);
+                        tracing::error!(
+                            "SIGHUP: the new requirepass does not hold, send the signal again: \
+                             {error}"
+                        );
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!("SIGHUP: the settings were not read, send it again: {error}");
+                }
+            }
+            supervisor::note_ready();
+        }
+    });
+    Ok(())
+}
+
+/// Returns the settings that have changed.
+fn reload(config: &RuntimeConfig, log: &Log) -> Vec<&'static str> {
+    match log.reopen() {
+        Ok(true) => tracing::info!("SIGHUP: opened the log file again"),
+        Ok(false) => {}
+        Err(error) => tracing::error!("SIGHUP: cannot open the log file again: {error}"),
+    }
+    let reloaded = match config.reload() {
+        Ok(reloaded) => reloaded,
+        Err(error) => {
+            tracing::error!("SIGHUP: all settings stay as they are: {error}");
+            return Vec::new();
+        }
+    };
+    for line in &reloaded.refused {
+        tracing::error!("SIGHUP: {line}");
+    }
+    if !reloaded.needs_restart.is_empty() {
+        let names = reloaded.needs_restart.join(", ");
+        tracing::warn!("SIGHUP: a restart is needed for what has changed of {names}");
+    }
+    let changed = match reloaded.changed.is_empty() {
+        true => "no setting".to_owned(),
+        false => reloaded.changed.join(", "),
+    };
+    tracing::info!("SIGHUP: read the settings again, changed {changed}");
+    reloaded.changed
+}

@@ -1,0 +1,278 @@
+//! What all connections of a server share.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use quoin_base::clock::Clock;
+use quoin_config::RuntimeConfig;
+use quoin_data::commands::flags::Flags;
+use quoin_data::commands::row::Row;
+use quoin_data::types::rights::Rights;
+use quoin_data::types::signals::Subscribers;
+use quoin_data::types::tracking::Trackers;
+use quoin_engine::{Executor, ReaperHandle};
+use quoin_store::Store;
+use quoin_tools::backup::Backups;
+
+use super::access::AccessControl;
+use super::addresses::Ports;
+use super::clients::{ClientRecord, ClientRegistry};
+use super::delivery::Delivery;
+use super::disconnections::Disconnections;
+use super::handshake::Handshakes;
+use super::latency::LatencyMonitor;
+use super::monitors::Monitors;
+use super::pause::Pause;
+use super::procfs;
+use super::pubsub::PubSub;
+use super::samples::Samples;
+use super::script_calls::CallCounter;
+use super::shutdown::Shutdown;
+use super::slowlog::Slowlog;
+use super::statistics::ServerStatistics;
+use super::tracking::Tracking;
+use super::warnings::Warnings;
+
+/// The version of Redis whose behaviour and texts clients can expect.
+pub(super) use quoin_lua::REDIS_VERSION;
+
+/// INFO's last count of keys.
+#[derive(Debug, Default)]
+pub(super) struct KeyspaceCount {
+    /// Databases with keys.
+    pub(super) databases: Vec<DatabaseCount>,
+    /// Until then these counts are shown, and keys are not counted again.
+    pub(super) shown_until: Option<Instant>,
+}
+
+impl KeyspaceCount {
+    pub(super) fn is_due(&self) -> bool {
+        self.shown_until.is_none_or(|until| until <= Instant::now())
+    }
+}
+
+/// The keys of a database that has any.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DatabaseCount {
+    pub(super) database: u32,
+    pub(super) keys: i64,
+    /// Those of them that expire.
+    pub(super) expiring: i64,
+}
+
+/// What all connections of a server share.
+pub(super) struct ServerState {
+    /// Settings, as CONFIG SET has changed them.
+    pub(super) config: Arc<RuntimeConfig>,
+    /// Runs commands on data.
+    pub(super) executor: Arc<Executor>,
+    /// The store, for INFO and for whether it takes more data.
+    pub(super) store: Arc<dyn Store>,
+    /// Backups, if the store is the embedded one.
+    pub(super) backups: Option<Arc<Backups>>,
+    /// The time.
+    pub(super) clock: Arc<dyn Clock>,
+    /// The connected clients.
+    pub(super) clients: Arc<ClientRegistry>,
+    /// Counters.
+    pub(super) statistics: Arc<ServerStatistics>,
+    /// Clients that were disconnected because the server had to hold too much for them.
+    pub(super) disconnections: Arc<Disconnections>,
+    /// The memory that this process may use. The limit of a container may change.
+    pub(super) memory_bytes: AtomicU64,
+    /// Rates and the peak of memory.
+    pub(super) samples: Samples,
+    /// The slow log.
+    pub(super) slowlog: Slowlog,
+    /// The latency monitor.
+    pub(super) latency: LatencyMonitor,
+    /// INFO's last count of keys.
+    pub(super) keyspace: tokio::sync::Mutex<KeyspaceCount>,
+    /// CLIENT PAUSE.
+    pub(super) pause: Arc<Pause>,
+    /// Messages to clients.
+    pub(super) delivery: Arc<Delivery>,
+    /// Subscriptions.
+    pub(super) pubsub: Arc<PubSub>,
+    /// Users, and what they were refused.
+    pub(super) access: Arc<AccessControl>,
+    /// Clients that track keys.
+    pub(super) tracking: Arc<Tracking>,
+    /// Clients that see all commands.
+    pub(super) monitors: Arc<Monitors>,
+    /// When the server started, in milliseconds since the Unix epoch.
+    pub(super) started_ms: i64,
+    /// What the process had allocated by then.
+    pub(super) startup_bytes: u64,
+    /// 40 hexadecimal digits that no other server start has.
+    pub(super) run_id: String,
+    /// Warnings about strangers, in the log.
+    pub(super) warnings: Warnings,
+    /// What clients of the TLS port shake hands with, if there is one.
+    pub(super) handshakes: Option<Arc<Handshakes>>,
+    /// Whether the server shall stop.
+    pub(super) shutdown: Shutdown,
+    reaper: Mutex<Option<ReaperHandle>>,
+    ports: Ports,
+}
+
+impl ServerState {
+    /// The state of a server that starts now.
+    pub(super) fn new(
+        config: Arc<RuntimeConfig>,
+        executor: Arc<Executor>,
+        store: Arc<dyn Store>,
+        backups: Option<Arc<Backups>>,
+        clock: Arc<dyn Clock>,
+        handshakes: Option<Arc<Handshakes>>,
+        ports: Ports,
+    ) -> Self {
+        let random = &executor.environment().random;
+        let run_id: String = (0..5)
+            .map(|_| format!("{:08x}", random.next_u64() >> 32))
+            .collect();
+        let started_ms = clock.now_ms();
+        let clients = Arc::<ClientRegistry>::default();
+        let disconnections = Arc::<Disconnections>::default();
+        let delivery = Arc::new(Delivery::new(
+            Arc::clone(&config),
+            Arc::clone(&clock),
+            Arc::clone(clients.memory()),
+            Arc::clone(&disconnections),
+        ));
+        let pubsub = Arc::new(PubSub::new(Arc::clone(&delivery)));
+        let tracking = Arc::new(Tracking::new(
+            Arc::clone(&delivery),
+            Arc::clone(&clients),
+            Arc::clone(&config),
+            Arc::clone(random),
+        ));
+        let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
+        let monitors = Arc::new(monitors);
+        let statistics = Arc::<ServerStatistics>::default();
+        let access = Arc::new(AccessControl::new(
+            Arc::clone(&config),
+            Arc::clone(&clock),
+            Arc::clone(&clients),
+            Arc::clone(&pubsub),
+        ));
+        let script_calls = Arc::new(CallCounter {
+            statistics: Arc::clone(&statistics),
+            monitors: Arc::clone(&monitors),
+            access: Arc::clone(&access),
+        });
+        let rights = Arc::clone(&access) as Arc<dyn Rights>;
+        let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
+        let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
+        let events = Arc::clone(config.live.keyspace_events());
+        let sparse_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
+        let node_entries = Arc::clone(config.live.stream_node_max_entries());
+        store.bound_data(Arc::clone(config.live.maxmemory_bytes()));
+        let node_bytes = Arc::clone(config.live.stream_node_max_bytes());
+        let environment = executor.environment();
+        if environment.subscribers.set(subscribers).is_err()
+            || environment.trackers.set(trackers).is_err()
+            || environment.keyspace_events.set(events).is_err()
+            || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
+            || environment.script_calls.set(script_calls).is_err()
+            || environment.rights.set(rights).is_err()
+            || environment
+                .stream_node_max_entries
+                .set(node_entries)
+                .is_err()
+            || environment.stream_node_max_bytes.set(node_bytes).is_err()
+        {
+            tracing::error!("another server already hears what this executor publishes");
+        }
+        Self {
+            config,
+            executor,
+            store,
+            backups,
+            clients,
+            disconnections,
+            memory_bytes: AtomicU64::new(procfs::usable_memory_bytes()),
+            statistics,
+            samples: Samples::default(),
+            slowlog: Slowlog::default(),
+            latency: LatencyMonitor::default(),
+            keyspace: tokio::sync::Mutex::default(),
+            pause: Arc::default(),
+            delivery,
+            pubsub,
+            access,
+            tracking,
+            monitors,
+            started_ms,
+            startup_bytes: procfs::memory().allocated_bytes,
+            run_id,
+            warnings: Warnings::default(),
+            shutdown: Shutdown::default(),
+            reaper: Mutex::default(),
+            handshakes,
+            ports,
+            clock,
+        }
+    }
+
+    /// The ports on which the server listens.
+    pub(super) fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// Enters a command into the slow log.
+    pub(super) fn note_slow(
+        &self,
+        row: &'static Row,
+        duration_us: i64,
+        arguments: &[Bytes],
+        client: &ClientRecord,
+    ) {
+        if row.flags.contains(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        let entries_max = self.config.live.slowlog_max_len();
+        let time_s = self.clock.now_ms() / 1000;
+        self.slowlog
+            .record(arguments, client, time_s, duration_us, entries_max);
+    }
+
+    /// Enters a command into the latency monitor if it took long enough.
+    pub(super) fn note_latency(&self, row: &'static Row, duration_us: i64, threshold_ms: u64) {
+        let latency_ms = duration_us / 1000;
+        if u64::try_from(latency_ms).unwrap_or(0) < threshold_ms {
+            return;
+        }
+        let event = if row.flags.contains(Flags::FAST) {
+            "fast-command"
+        } else {
+            "command"
+        };
+        let time_s = self.clock.now_ms() / 1000;
+        self.latency.record(event, time_s, latency_ms);
+    }
+
+    /// Keeps the task that removes expired keys, for DEBUG SET-ACTIVE-EXPIRE and to stop it.
+    pub(super) fn set_reaper(&self, reaper: ReaperHandle) {
+        *self.reaper() = Some(reaper);
+    }
+
+    /// Takes the task that removes expired keys, to stop it.
+    pub(super) fn take_reaper(&self) -> Option<ReaperHandle> {
+        self.reaper().take()
+    }
+
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub(super) fn set_active_expire(&self, is_active: bool) {
+        if let Some(reaper) = &*self.reaper() {
+            reaper.set_active_expire(is_active);
+        }
+    }
+
+    fn reaper(&self) -> MutexGuard<'_, Option<ReaperHandle>> {
+        self.reaper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

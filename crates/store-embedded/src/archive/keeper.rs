@@ -1,0 +1,269 @@
+//! Copies the journal into the archive while the store is in use.
+//!
+//! This runs in a separate thread. If the archive is on a network that does not answer, only the
+//! journal's next switch has to wait.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::ArchiveError;
+use super::write::{Archive, Pruning};
+use crate::journal::{Journal, Part, Survey};
+use crate::marker::StoreId;
+use crate::shared::{Shared, guarded};
+use quoin_base::log_throttle::LogThrottle;
+use quoin_base::threads;
+
+/// Time after which the thread tries again, or checks whether there is something to archive.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The status of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ArchiveStatus {
+    /// The last commit that is on the archive's disk.
+    pub last: Option<u64>,
+    /// Why commits cannot be archived at present, if so.
+    pub error: Option<String>,
+}
+
+/// The archive of an open store.
+#[derive(Debug)]
+pub(in super::super) struct Keeper {
+    archive: Mutex<Archive>,
+    pruning: Pruning,
+    /// The status for others, without waiting for a write to the archive.
+    status: Mutex<ArchiveStatus>,
+    log: LogThrottle,
+}
+
+impl Keeper {
+    /// Opens the archive of a store that ends with the commit `applied`, and copies the journal's
+    /// files, which are overwritten next.
+    ///
+    /// # Errors
+    /// If that fails, or the archive has commits that the store does not have.
+    pub(in super::super) fn open(
+        archive: &Path,
+        store: StoreId,
+        data_dir: &Path,
+        applied: u64,
+    ) -> Result<Self, ArchiveError> {
+        let mut archive = Archive::open(archive, store)?;
+        let archived = archive.last();
+        if let Some(archived) = archived
+            && archived > applied
+        {
+            return Err(ArchiveError::Ahead {
+                folder: archive.folder().to_owned(),
+                archived,
+                applied,
+            });
+        }
+        let failed = || ArchiveError::io("read the journal in", data_dir);
+        let survey = Survey::of(data_dir).map_err(failed())?;
+        let first = survey.first().unwrap_or(applied + 1);
+        let after = archived.unwrap_or(0).max(first.saturating_sub(1));
+        let mut refused = None;
+        let read = survey.read(after, |header, body| {
+            if header.sequence > applied {
+                return Ok(());
+            }
+            archive
+                .append(header.sequence, header.time_ms, body)
+                .map_err(|error| {
+                    refused = Some(error);
+                    io::Error::other("a commit was not archived")
+                })
+        });
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        read.map_err(failed())?;
+        archive.sync()?;
+        let folder = archive.folder().display();
+        match archived {
+            None => tracing::info!(%folder, "the archive begins with commit {}", after + 1),
+            Some(archived) if after > archived => tracing::warn!(
+                %folder,
+                "the archive lacks the commits from {} to {after}: no older backup can be brought \
+                 beyond them; make a backup now",
+                archived + 1
+            ),
+            Some(_) => {}
+        }
+        if archive.last().is_some_and(|last| last < applied) {
+            tracing::warn!(
+                %folder,
+                "the archive ends with commit {}, and the store has {applied}: what the journal had \
+                 of those between cannot be read; make a backup now",
+                archive.last().unwrap_or(0)
+            );
+        }
+        let status = ArchiveStatus {
+            last: archive.last(),
+            error: None,
+        };
+        Ok(Self {
+            pruning: archive.pruning(),
+            archive: Mutex::new(archive),
+            status: Mutex::new(status),
+            log: LogThrottle::default(),
+        })
+    }
+
+    /// The archive's status.
+    pub(in super::super) fn status(&self) -> ArchiveStatus {
+        self.status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Archives the journal's closed file, if there is one. Returns whether none is left.
+    pub(in super::super) fn take_closed(&self, journal: &Journal) -> bool {
+        let Some(part) = journal.closed() else {
+            return true;
+        };
+        let is_taken = self.take(&part);
+        if is_taken {
+            journal.forget_closed(&part);
+        }
+        is_taken
+    }
+
+    /// Archives all of a journal that is no longer appended to. Returns whether that succeeded.
+    pub(in super::super) fn take_all(&self, journal: &Journal) -> bool {
+        self.take_closed(journal)
+            && match journal.current() {
+                Ok(part) => self.take(&part),
+                Err(_) => false,
+            }
+    }
+
+    /// Removes old segments. See [`Pruning::prune`].
+    ///
+    /// # Errors
+    /// If a segment cannot be read or removed.
+    pub(in super::super) fn prune(
+        &self,
+        in_backup: u64,
+        until_ms: u64,
+    ) -> Result<usize, ArchiveError> {
+        // Without the lock: to remove many files may take long, and commits are archived meanwhile.
+        self.pruning.prune(in_backup, until_ms)
+    }
+
+    fn take(&self, part: &Part) -> bool {
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = try_take(&mut archive, part);
+        let status = ArchiveStatus {
+            last: archive.last(),
+            error: taken.as_ref().err().map(ToString::to_string),
+        };
+        if let Err(error) = &taken
+            && let Some(more) = self.log.pass()
+        {
+            tracing::warn!(
+                %error,
+                "commits cannot be archived: the journal grows until they can, and writes are \
+                 refused when it is full{more}"
+            );
+        }
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        taken.is_ok()
+    }
+}
+
+fn try_take(archive: &mut Archive, part: &Part) -> Result<(), ArchiveError> {
+    let after = archive.last().unwrap_or(0);
+    part.read(|header, body| {
+        if header.sequence > after {
+            archive.append(header.sequence, header.time_ms, body)?;
+        }
+        Ok::<_, ArchiveError>(())
+    })?;
+    archive.sync()
+}
+
+impl From<io::Error> for ArchiveError {
+    /// The error of reading the journal.
+    fn from(source: io::Error) -> Self {
+        Self::Journal(source)
+    }
+}
+
+/// The thread that archives, until it is dropped.
+pub(in super::super) struct Archiving {
+    /// `None` after the thread was asked to end.
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Archiving {
+    pub(in super::super) fn start(
+        keeper: Arc<Keeper>,
+        journal: Arc<Journal>,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
+        let (wake, woken) = mpsc::sync_channel(1);
+        let thread = threads::spawn("store-archive", move || {
+            guarded(&shared, || run(&keeper, &journal, &woken));
+        })?;
+        Ok(Self {
+            wake: Some(wake),
+            thread: Some(thread),
+        })
+    }
+
+    /// Wakes the thread, to archive a closed file.
+    pub(in super::super) fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // If it is to wake already, there is nothing to do.
+            let _ = wake.try_send(());
+        }
+    }
+}
+
+impl Drop for Archiving {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(keeper: &Keeper, journal: &Journal, woken: &Receiver<()>) {
+    while woken.recv_timeout(RETRY_INTERVAL) != Err(RecvTimeoutError::Disconnected) {
+        keeper.take_closed(journal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pruning_does_not_wait_for_what_is_being_archived() {
+        let [archive, data] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let store = StoreId::from_bytes([1; 16]);
+        let keeper = Keeper::open(archive.path(), store, data.path(), 0).unwrap();
+        let writing = keeper.archive.lock().unwrap();
+        std::thread::scope(|scope| {
+            let pruning = scope.spawn(|| keeper.prune(1, 1));
+            let started = std::time::Instant::now();
+            while !pruning.is_finished() && started.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let is_finished = pruning.is_finished();
+            drop(writing);
+            assert!(is_finished);
+            assert_eq!(pruning.join().unwrap().unwrap(), 0);
+        });
+    }
+}

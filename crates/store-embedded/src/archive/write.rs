@@ -1,0 +1,232 @@
+//! Appends to the archive.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::format::{Next, Segment, record_header, segment_header, segment_name};
+use super::read::segments;
+use super::{ArchiveError, SEGMENT_BYTES};
+use crate::StoreId;
+use crate::create::{create_folder, sync_folder};
+
+const FILE_MODE: u32 = 0o600;
+
+/// The archive of an open store.
+#[derive(Debug)]
+pub(in super::super) struct Archive {
+    folder: PathBuf,
+    store: StoreId,
+    /// The last commit that is on the archive's disk.
+    last: Option<u64>,
+    /// The current segment.
+    open: Option<Open>,
+    segment_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    path: PathBuf,
+    /// The offset of the next record.
+    end: u64,
+    /// The last commit in it.
+    last: u64,
+}
+
+impl Archive {
+    /// Opens the archive of a store in a folder. Creates the folder if it is missing.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or created.
+    pub(in super::super) fn open(folder: &Path, store: StoreId) -> Result<Self, ArchiveError> {
+        let folder = folder.join(store.to_string());
+        create_folder(&folder).map_err(ArchiveError::io("make the folder", &folder))?;
+        let mut archive = Self {
+            last: None,
+            store,
+            open: None,
+            segment_bytes: SEGMENT_BYTES,
+            folder,
+        };
+        archive.last = archive.find_last()?;
+        Ok(archive)
+    }
+
+    /// The last commit of the newest segment that has any.
+    fn find_last(&self) -> Result<Option<u64>, ArchiveError> {
+        for (first, path) in segments(&self.folder)?.into_iter().rev() {
+            let failed = || ArchiveError::io("read", &path);
+            let mut segment = Segment::open(&path, &self.store, first).map_err(failed())?;
+            let mut last = None;
+            while let Next::Record(found) = segment.next().map_err(failed())? {
+                last = Some(found.commit);
+            }
+            if last.is_some() {
+                // A process that was killed may not have synced it, and the journal is overwritten
+                // next.
+                File::open(&path)
+                    .and_then(|file| file.sync_all())
+                    .and_then(|()| sync_folder(&self.folder))
+                    .map_err(ArchiveError::io("sync", &path))?;
+                return Ok(last);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sets the size of segments, for a test.
+    #[cfg(test)]
+    pub(in super::super) fn set_segment_bytes(&mut self, bytes: u64) {
+        self.segment_bytes = bytes;
+    }
+
+    /// The last commit that is on its disk.
+    pub(in super::super) fn last(&self) -> Option<u64> {
+        self.last
+    }
+
+    /// The folder of the segments.
+    pub(in super::super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Appends the next commit. It is durable after [`Self::sync`]. After an error all commits since
+    /// the last sync must be appended again.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(in super::super) fn append(
+        &mut self,
+        commit: u64,
+        time_ms: u64,
+        body: &[u8],
+    ) -> Result<(), ArchiveError> {
+        let added = self.try_append(commit, time_ms, body);
+        if added.is_err() {
+            self.open = None;
+        }
+        added
+    }
+
+    fn try_append(&mut self, commit: u64, time_ms: u64, body: &[u8]) -> Result<(), ArchiveError> {
+        let header = record_header(&self.store, commit, time_ms, body);
+        let is_full = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.end >= self.segment_bytes || open.last + 1 != commit);
+        if is_full {
+            self.sync()?;
+            self.open = None;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            none => none.insert(begin(&self.folder, &self.store, commit)?),
+        };
+        let failed = || ArchiveError::io("write", &open.path);
+        open.file
+            .write_all_at(&header, open.end)
+            .map_err(failed())?;
+        let body_at = open.end + header.len() as u64;
+        open.file.write_all_at(body, body_at).map_err(failed())?;
+        open.end = body_at + body.len() as u64;
+        open.last = commit;
+        Ok(())
+    }
+
+    /// What removes old segments.
+    pub(super) fn pruning(&self) -> Pruning {
+        Pruning {
+            folder: self.folder.clone(),
+            store: self.store,
+        }
+    }
+
+    /// Syncs what was appended. After an error all of it must be appended again.
+    ///
+    /// # Errors
+    /// If the sync fails.
+    pub(in super::super) fn sync(&mut self) -> Result<(), ArchiveError> {
+        let synced = self.try_sync();
+        if synced.is_err() {
+            // The next sync might report success for the same bytes. Another segment gets them.
+            self.open = None;
+        }
+        synced
+    }
+
+    fn try_sync(&mut self) -> Result<(), ArchiveError> {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let failed = || ArchiveError::io("sync", &open.path);
+        open.file.sync_data().map_err(failed())?;
+        // A file without a name is gone when it is closed.
+        let named = open.path.metadata().map_err(failed())?;
+        let own = open.file.metadata().map_err(failed())?;
+        if (named.ino(), named.dev()) != (own.ino(), own.dev()) {
+            let replaced = io::Error::other("another file has taken its place");
+            return Err(failed()(replaced));
+        }
+        self.last = Some(open.last);
+        Ok(())
+    }
+}
+
+/// Removes old segments of an archive, while it is appended to.
+#[derive(Debug)]
+pub(super) struct Pruning {
+    folder: PathBuf,
+    store: StoreId,
+}
+
+impl Pruning {
+    /// Removes the oldest segments, as long as all commits of a segment were made before `until_ms` and
+    /// are in a backup whose last commit is `in_backup`. The newest segment stays. Returns how many
+    /// were removed.
+    ///
+    /// # Errors
+    /// If a segment cannot be read or removed.
+    pub(super) fn prune(&self, in_backup: u64, until_ms: u64) -> Result<usize, ArchiveError> {
+        let all = segments(&self.folder)?;
+        let mut removed = 0;
+        for ((_, path), (next, next_path)) in all.iter().zip(all.iter().skip(1)) {
+            let failed = || ArchiveError::io("read", next_path);
+            let mut after = Segment::open(next_path, &self.store, *next).map_err(failed())?;
+            // What is before it is older.
+            let is_old = match after.next().map_err(failed())? {
+                Next::Record(found) => found.time_ms > 0 && found.time_ms <= until_ms,
+                _ => false,
+            };
+            if !is_old || *next > in_backup.saturating_add(1) {
+                break;
+            }
+            std::fs::remove_file(path).map_err(ArchiveError::io("remove", path))?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+}
+
+/// Begins a segment. An existing file of this name has no complete record from this commit on.
+fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
+    let path = folder.join(segment_name(first));
+    let failed = || ArchiveError::io("make", &path);
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(&path)
+        .map_err(failed())?;
+    let header = segment_header(store, first);
+    file.write_all_at(&header, 0).map_err(failed())?;
+    sync_folder(folder).map_err(ArchiveError::io("sync the folder", folder))?;
+    Ok(Open {
+        file,
+        path,
+        end: header.len() as u64,
+        last: first.saturating_sub(1),
+    })
+}

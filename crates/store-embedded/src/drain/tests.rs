@@ -1,0 +1,255 @@
+//! Deaths of the process at every stage of the drain, and its bounds.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+
+use super::*;
+use crate::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
+use quoin_base::limits;
+use quoin_base::random::{Random, SeededRandom};
+use quoin_store::{Isolation, RangeQuery, Store, StoreError};
+
+const POLICIES: [FsyncPolicy; 2] = [FsyncPolicy::Always, FsyncPolicy::EverySecond];
+
+fn options(fsync: FsyncPolicy) -> EmbeddedOptions {
+    EmbeddedOptions {
+        fsync,
+        map_bytes: 512 << 20,
+        ..EmbeddedOptions::default()
+    }
+}
+
+fn open(folder: &Path, fsync: FsyncPolicy) -> EmbeddedStore {
+    EmbeddedStore::open(folder, options(fsync)).unwrap()
+}
+
+fn churn(store: &EmbeddedStore, random: &SeededRandom) {
+    for _ in 0..30 {
+        let transaction = store.begin_write().unwrap();
+        for _ in 0..30 {
+            let key = random.below(400).to_be_bytes();
+            match random.below(12) {
+                0..4 => transaction.clear(&key),
+                4 => {
+                    let end = random.below(400).to_be_bytes();
+                    transaction.clear_range(&key, &end);
+                }
+                _ => transaction.set(&key, &random.next_u64().to_be_bytes()),
+            }
+        }
+        transaction.atomic_add(b"counter", 1);
+        transaction.commit().now_or_never().unwrap().unwrap();
+    }
+}
+
+fn rows(store: &EmbeddedStore) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let snapshot = store.begin_read().unwrap();
+    let query = RangeQuery {
+        begin: b"",
+        end: &[0xff],
+        limit: usize::MAX,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    };
+    let rows = snapshot.get_range(query).now_or_never().unwrap().unwrap();
+    rows.into_iter()
+        .map(|row| (row.key.to_vec(), row.value.to_vec()))
+        .collect()
+}
+
+/// What a process that dies now leaves.
+fn killed(folder: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["data.mdb", "CHECKPOINT", "JOURNAL.0", "JOURNAL.1"] {
+        std::fs::copy(folder.join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+/// A store that only drains on request, with rows in its file; and what its thread would
+/// have, to be kept.
+fn without_thread(
+    folder: &Path,
+    fsync: FsyncPolicy,
+    random: &SeededRandom,
+) -> (EmbeddedStore, impl Sized) {
+    let (store, work, first) = EmbeddedStore::prepare(folder, options(fsync)).unwrap();
+    churn(&store, random);
+    store.drain_now();
+    (store, (work, first))
+}
+
+#[test]
+fn a_process_that_dies_loses_nothing_of_the_overlay() {
+    for (seed, fsync) in POLICIES.into_iter().cycle().take(6).enumerate() {
+        let random = SeededRandom::new(seed as u64);
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _kept) = without_thread(folder.path(), fsync, &random);
+        churn(&store, &random);
+        assert!(store.shared.overlay.bytes() > 0);
+        let expected = rows(&store);
+        let after = killed(folder.path());
+        let reopened = open(after.path(), fsync);
+        assert!(rows(&reopened) == expected, "seed {seed}");
+        churn(&reopened, &random);
+        let expected = rows(&reopened);
+        drop(reopened);
+        assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
+    for seed in 0..8 {
+        let random = SeededRandom::new(seed);
+        let fsync = POLICIES[seed as usize % 2];
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _kept) = without_thread(folder.path(), fsync, &random);
+        churn(&store, &random);
+        store.shared.overlay.close_newest();
+        churn(&store, &random);
+        let expected = rows(&store);
+        let Some(closed) = store.shared.overlay.oldest_closed() else {
+            panic!("a layer was closed")
+        };
+
+        // Some of the layer, and not what says that all of it is there.
+        let mut transaction = store.environment.write_txn().unwrap();
+        for (begin, end) in closed.layer.cleared() {
+            if random.below(2) == 0 {
+                delete(&store.rows, &mut transaction, begin, end).unwrap();
+            }
+        }
+        for (key, value) in closed.layer.rows() {
+            if random.below(2) == 0 {
+                store.rows.put(&mut transaction, key, value).unwrap();
+            }
+        }
+        transaction.commit().unwrap();
+        assert!(rows(&store) == expected, "seed {seed}");
+        let after = killed(folder.path());
+        assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
+
+        // All of it, while the overlay has it still.
+        write_layer(
+            &store.environment,
+            &store.rows,
+            &closed,
+            SLICE_BYTES,
+            || Ok(()),
+        )
+        .unwrap();
+        assert!(rows(&store) == expected, "seed {seed}");
+        let after = killed(folder.path());
+        assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
+        store.shared.overlay.remove(&closed);
+        assert!(rows(&store) == expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn records_are_applied_over_a_data_file_that_is_newer_than_they() {
+    let random = SeededRandom::new(7);
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _kept) = without_thread(folder.path(), FsyncPolicy::Always, &random);
+    churn(&store, &random);
+    for _ in 0..3 {
+        churn(&store, &random);
+        store.shared.overlay.close_newest();
+    }
+    let expected = rows(&store);
+    let Some(first) = store.shared.overlay.oldest_closed() else {
+        panic!("a layer was closed")
+    };
+    // The file has everything but says that it has the first layer only.
+    store.drain_now();
+    let mut transaction = store.environment.write_txn().unwrap();
+    let sequence = first.sequence.to_le_bytes();
+    store
+        .rows
+        .put(&mut transaction, APPLIED_KEY, &sequence)
+        .unwrap();
+    transaction.commit().unwrap();
+    let after = killed(folder.path());
+    assert!(rows(&open(after.path(), FsyncPolicy::Always)) == expected);
+}
+
+#[test]
+fn a_layer_of_many_slices_is_written_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), FsyncPolicy::EverySecond);
+    let transaction = store.begin_write().unwrap();
+    for index in 0..200_u32 {
+        let value = vec![index as u8; SLICE_BYTES / 20];
+        transaction.set(&index.to_be_bytes(), &value);
+    }
+    transaction.commit().now_or_never().unwrap().unwrap();
+    let expected = rows(&store);
+    store.drain_now();
+    assert_eq!(store.shared.overlay.bytes(), 0);
+    assert!(rows(&store) == expected);
+}
+
+#[test]
+fn the_overlay_is_bounded_and_an_idle_store_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), FsyncPolicy::EverySecond);
+    const VALUE_BYTES: usize = 500_000;
+    let rounds = 2 * limits::EMBEDDED_OVERLAY_BYTES_MAX / VALUE_BYTES;
+    for round in 0..rounds {
+        let transaction = store.begin_write().unwrap();
+        transaction.set(&(round as u64).to_be_bytes(), &vec![1; VALUE_BYTES]);
+        transaction.commit().now_or_never().unwrap().unwrap();
+        let bytes = store.shared.overlay.bytes();
+        assert!(bytes <= limits::EMBEDDED_OVERLAY_BYTES_MAX + 2 * VALUE_BYTES);
+    }
+    let started = Instant::now();
+    while store.shared.overlay.bytes() > 0 {
+        assert!(started.elapsed() < Duration::from_secs(40));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn writes_are_refused_while_what_is_committed_finds_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = EmbeddedStore::prepare(folder.path(), options(FsyncPolicy::EverySecond));
+    let (store, _work, _first) = made.unwrap();
+    let failed = &store.shared.checkpoints_without_room;
+    failed.store(1, Ordering::SeqCst);
+    let refused = loop {
+        match store.begin_write() {
+            Ok(transaction) => {
+                transaction.set(b"key", &vec![1; limits::EMBEDDED_OVERLAY_BYTES_MAX / 3]);
+                let other = store.shared.overlay.bytes().to_be_bytes();
+                transaction.set(&other, &vec![1; limits::EMBEDDED_OVERLAY_BYTES_MAX / 3]);
+                transaction.commit().now_or_never().unwrap().unwrap();
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, StoreError::NoRoom(_)));
+    assert!(!rows(&store).is_empty());
+    store.drain_now();
+    assert!(store.begin_write().is_ok());
+}
+
+#[test]
+fn a_commit_without_a_write_does_not_end_the_journal() {
+    let random = SeededRandom::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _kept) = without_thread(folder.path(), FsyncPolicy::Always, &random);
+    for _ in 0..2 {
+        let transaction = store.begin_write().unwrap();
+        transaction.clear(b"");
+        transaction.clear_range(b"b", b"a");
+        transaction.commit().now_or_never().unwrap().unwrap();
+        churn(&store, &random);
+    }
+    let expected = rows(&store);
+    let after = killed(folder.path());
+    assert!(rows(&open(after.path(), FsyncPolicy::Always)) == expected);
+}

@@ -1,0 +1,87 @@
+//! The embedded store: one folder on one machine, with LMDB.
+//!
+//! One transaction writes at a time. Any number of them read snapshots. A commit appends a record to
+//! the [journal] and puts its rows into the [overlay], in memory. Later a [drain] writes the rows of
+//! many commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the journal has
+//! everything since the last checkpoint.
+//!
+//! A second write transaction waits for the first, so never open two on one thread.
+//!
+//! It knows no layout: keys and values are bytes.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+mod archive;
+mod as_store;
+mod backup;
+mod blob;
+mod bulk;
+mod checkpoint;
+mod checksum;
+mod create;
+mod data_file;
+mod drain;
+mod error;
+mod filter;
+mod folder;
+mod identity;
+mod in_use;
+mod inspect;
+mod journal;
+mod key_hash;
+mod layer;
+mod lock;
+mod marker;
+mod merge;
+mod opening;
+mod options;
+mod ordered_writer;
+mod overlay;
+mod replay;
+mod restore;
+mod rewrite;
+mod room;
+mod rows;
+mod scan;
+mod shared;
+mod snapshot_cache;
+mod start;
+mod store;
+mod sync;
+mod table;
+mod transaction;
+mod undo;
+mod verify;
+mod watch;
+mod writeback;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::archive::{ArchiveError, ArchiveStatus, Archived, Limit, Reached, read_archive};
+pub use self::backup::Moment;
+pub use self::bulk::Written;
+pub use self::checkpoint::CheckpointState;
+pub use self::checksum::DamagedRow;
+pub use self::create::sync_folder;
+pub use self::data_file::DataFileError;
+pub use self::error::{BulkError, OpenError, Refusal};
+pub use self::folder::has_store;
+pub use self::inspect::{Inspection, inspect};
+pub use self::journal::{JournalDamage, JournalFile};
+pub use self::lock::is_in_use;
+pub use self::lock::is_locked;
+pub use self::marker::StoreId;
+pub use self::options::{EmbeddedOptions, FsyncPolicy};
+pub use self::restore::{Replaying, Restoration, RestoreError};
+pub use self::rewrite::{Compacted, compact, make_store};
+pub use self::store::{EmbeddedStore, Summary};
+pub use self::verify::Verified;

@@ -1,0 +1,220 @@
+//! The marker: the file that makes a folder a data folder of Quoin.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use quoin_base::random::Random;
+
+use super::create::{private_file, sync_folder};
+
+pub(super) const MARKER_FILE: &str = "QUOIN";
+const MARKER_NEW_FILE: &str = "QUOIN.new";
+/// The beginning of its first line.
+const TITLE: &str = "Quoin data folder";
+/// The format of the folder and its files.
+pub(super) const FOLDER_FORMAT: u32 = 3;
+/// Bytes of the file that are read.
+const MARKER_BYTES_MAX: u64 = 4096;
+
+/// The id of a store. It is random and never changes. A restored store gets a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreId([u64; 2]);
+
+impl fmt::Display for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second] = self.0;
+        write!(f, "{first:016x}{second:016x}")
+    }
+}
+
+impl StoreId {
+    /// Its bytes, in the order of its text.
+    pub fn to_bytes(self) -> [u8; 16] {
+        let [first, second] = self.0.map(u64::to_be_bytes);
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.iter_mut().zip(first.into_iter().chain(second)) {
+            *to = from;
+        }
+        bytes
+    }
+
+    /// The id with these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        let (first, second) = bytes.split_at(8);
+        let half = |half: &[u8]| u64::from_be_bytes(half.try_into().unwrap_or_default());
+        Self([half(first), half(second)])
+    }
+
+    /// A new id.
+    pub(super) fn new(random: &dyn Random) -> Self {
+        Self([random.next_u64(), random.next_u64()])
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (first, second) = text.split_at_checked(16)?;
+        let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let half = |half| u64::from_str_radix(half, 16).ok();
+        is_hex.then_some(Self([half(first)?, half(second)?]))
+    }
+}
+
+/// What a marker says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Marker {
+    pub(super) format: u32,
+    pub(super) id: StoreId,
+}
+
+/// The state of a folder's marker.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum MarkerState {
+    Absent,
+    /// It exists and cannot be understood.
+    Damaged,
+    Present(Marker),
+}
+
+impl Marker {
+    pub(super) fn new(random: &dyn Random) -> Self {
+        Self {
+            format: FOLDER_FORMAT,
+            id: StoreId::new(random),
+        }
+    }
+
+    /// Reads a folder's marker.
+    pub(super) fn read(folder: &Path) -> io::Result<MarkerState> {
+        let file = match File::open(folder.join(MARKER_FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(MarkerState::Absent);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut text = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(file, MARKER_BYTES_MAX), &mut text)?;
+        let marker = std::str::from_utf8(&text).ok().and_then(Self::parse);
+        Ok(marker.map_or(MarkerState::Damaged, MarkerState::Present))
+    }
+
+    /// Later formats may have more lines.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if !lines.next()?.starts_with(TITLE) {
+            return None;
+        }
+        let mut field = |name: &str| {
+            let value = lines.next()?.strip_prefix(name)?;
+            value.strip_prefix(' ')
+        };
+        let format = field("format")?.parse().ok()?;
+        let id = StoreId::parse(field("id")?)?;
+        Some(Self { format, id })
+    }
+
+    /// Writes it atomically.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let new = folder.join(MARKER_NEW_FILE);
+        let mut file = private_file().create(true).truncate(true).open(&new)?;
+        file.write_all(self.text().as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, folder.join(MARKER_FILE))?;
+        sync_folder(folder)
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{TITLE}: the files beside this one are a store. Do not change, remove or copy them \
+             while its server runs.\nformat {}\nid {}\n",
+            self.format, self.id
+        )
+    }
+}
+
+/// Makes the marker of a folder of an older format say that it is of this one.
+pub(super) fn raise_format(folder: &Path) -> io::Result<()> {
+    match Marker::read(folder)? {
+        MarkerState::Present(marker) if marker.format < FOLDER_FORMAT => {
+            let format = FOLDER_FORMAT;
+            Marker { format, ..marker }.write(folder)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quoin_base::random::SeededRandom;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Marker::read(folder.path()).unwrap(), MarkerState::Absent);
+        let marker = Marker::new(&SeededRandom::new(1));
+        marker.write(folder.path()).unwrap();
+        let read = Marker::read(folder.path()).unwrap();
+        assert_eq!(read, MarkerState::Present(marker));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_id_has_the_bytes_that_are_shown() {
+        let id = StoreId([0x0123_4567_89ab_cdef, 7]);
+        let bytes = id.to_bytes();
+        let shown: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(shown, id.to_string());
+        assert_eq!(StoreId::from_bytes(bytes), id);
+    }
+
+    #[test]
+    fn its_text_is_this() {
+        let marker = Marker {
+            format: 3,
+            id: StoreId([1, 0xabc]),
+        };
+        let text = marker.text();
+        let (title, rest) = text.split_once('\n').unwrap();
+        assert!(title.starts_with("Quoin data folder"));
+        assert_eq!(rest, "format 3\nid 00000000000000010000000000000abc\n");
+    }
+
+    #[test]
+    fn a_newer_one_with_more_lines_is_understood() {
+        let text = "Quoin data folder\nformat 7\nid 0123456789abcdef0123456789abcdef\nmore\n";
+        assert_eq!(Marker::parse(text).unwrap().format, 7);
+    }
+
+    #[test]
+    fn an_older_format_is_raised_and_a_newer_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = StoreId([1, 2]);
+        for (format, raised) in [(2, FOLDER_FORMAT), (FOLDER_FORMAT, FOLDER_FORMAT), (9, 9)] {
+            Marker { format, id }.write(folder.path()).unwrap();
+            raise_format(folder.path()).unwrap();
+            let expected = Marker { format: raised, id };
+            let read = Marker::read(folder.path()).unwrap();
+            assert_eq!(read, MarkerState::Present(expected));
+        }
+    }
+
+    #[test]
+    fn damaged_ones_differ_from_missing_ones() {
+        let id = "0123456789abcdef0123456789abcdef";
+        for text in [
+            String::new(),
+            format!("Another program\nformat 2\nid {id}\n"),
+            format!("Quoin data folder\nformat two\nid {id}\n"),
+            "Quoin data folder\nformat 2\n".to_owned(),
+            "Quoin data folder\nformat 2\nid 0123\n".to_owned(),
+            format!("Quoin data folder\nformat 2\nid +{}\n", &id[1..]),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join(MARKER_FILE), &text).unwrap();
+            let read = Marker::read(folder.path()).unwrap();
+            assert_eq!(read, MarkerState::Damaged, "{text:?}");
+        }
+    }
+}

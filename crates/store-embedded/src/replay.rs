@@ -1,0 +1,238 @@
+//! Applies the journal's records that the data file does not have.
+
+use std::io;
+use std::path::Path;
+
+use heed::{Env, RwTxn, WithoutTls};
+
+use super::checkpoint::{Checkpoint, Checkpoints};
+use super::drain;
+use super::error::{page_not_written, write_lacks_room};
+use super::in_use;
+use super::journal::{self, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write};
+use super::table::{APPLIED_KEY, Rows};
+use quoin_base::size::counted;
+
+/// Bytes of journal records that a start applies in one transaction, before a checkpoint.
+const STEP_BYTES: usize = 1024 * 1024;
+/// The least of these if there is no room for more.
+const STEP_BYTES_MIN: usize = 16 * 1024;
+
+/// What a start does if the journal is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDamage {
+    /// Refuses to open the store, and changes nothing.
+    Refuse,
+    /// Goes on without the commits from the damage on. The journal's files are kept.
+    GoOn,
+}
+
+/// Refuses a store whose journal lacks a file. Otherwise it would silently lose what was acknowledged
+/// since its checkpoint. `has_checkpoint` is whether there was one. Returns whether files are missing
+/// and it goes on without.
+///
+/// # Errors
+/// That, and those of reading or creating a file.
+pub(super) fn check_journal(
+    folder: &Path,
+    environment: &Env<WithoutTls>,
+    rows: &Rows,
+    has_checkpoint: bool,
+    on_damage: OnDamage,
+) -> Result<bool, heed::Error> {
+    let known = Known {
+        is_in_use: in_use::is_noted(environment, rows)?,
+        has_checkpoint,
+        applied: last_applied(environment, rows)?,
+    };
+    let Some(lost) = journal::lost(folder, known)? else {
+        if !journal::exists(folder)? {
+            journal::make_file(folder)?;
+        }
+        return Ok(false);
+    };
+    match on_damage {
+        OnDamage::Refuse => Err(refusal(JournalDamage::Files(lost))),
+        OnDamage::GoOn => {
+            tracing::error!(%lost, "going on without files of the journal");
+            Ok(true)
+        }
+    }
+}
+
+fn refusal(damage: JournalDamage) -> heed::Error {
+    io::Error::new(io::ErrorKind::InvalidData, JournalRefusal(damage)).into()
+}
+
+/// The result of a replay.
+pub(super) struct Replayed {
+    /// Number of the last record that the data file has.
+    pub(super) applied: u64,
+    /// The checkpoint that contains it.
+    pub(super) checkpoint: Checkpoint,
+    /// There was damage, so the files are to be kept.
+    pub(super) is_damaged: bool,
+}
+
+/// Brings the data file from the state of a checkpoint to the end of the journal.
+///
+/// There is a checkpoint after each step. Pages that the step freed may then be reused, so the file
+/// does not grow by everything that the journal touched. If a start is killed or finds no room, the
+/// next one goes on from there. The journal is on the disk and is not changed.
+///
+/// # Errors
+/// If a file cannot be read or written, a complete record is invalid, or acknowledged commits are
+/// missing ([`JournalRefusal`]). A lack of room ([`write_lacks_room`]) loses nothing.
+pub(super) fn replay(
+    folder: &Path,
+    environment: &Env<WithoutTls>,
+    rows: &Rows,
+    checkpoints: &Checkpoints,
+    guard: Checkpoint,
+    on_damage: OnDamage,
+) -> Result<Replayed, heed::Error> {
+    let first = last_applied(environment, rows)?;
+    let survey = Survey::after(folder, first)?;
+    let damage = JournalDamage::within(&survey, Some(first));
+    let is_damaged = damage.is_some();
+    match (damage, on_damage) {
+        (Some(damage), OnDamage::Refuse) => return Err(refusal(damage)),
+        (Some(damage), OnDamage::GoOn) => {
+            tracing::error!(%damage, "going on without acknowledged commits");
+        }
+        (None, _) => {
+            if let Some(gap) = survey.gap(Some(first)) {
+                tracing::warn!(
+                    %gap,
+                    "the system ended before these commits were synced: going on without them"
+                );
+            }
+        }
+    }
+    let mut replay = Replay {
+        environment,
+        rows,
+        checkpoints,
+        guard,
+        is_guarded: true,
+        step_bytes: STEP_BYTES,
+        transaction: None,
+        bytes: 0,
+        applied: first,
+    };
+    loop {
+        match replay.read(&survey) {
+            // A smaller step needs less room, as it changes fewer pages.
+            Err(error) if write_lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
+                replay.step_bytes /= 4;
+                replay.applied = last_applied(environment, rows)?;
+            }
+            Err(error) => return Err(error),
+            Ok(()) => break,
+        }
+    }
+    if replay.applied > first {
+        let commits = replay.applied - first;
+        let commits = counted(commits, "commit", "commits");
+        tracing::info!("recovered {commits} from the journal");
+    }
+    Ok(Replayed {
+        applied: replay.applied,
+        checkpoint: replay.guard,
+        is_damaged,
+    })
+}
+
+fn last_applied(environment: &Env<WithoutTls>, rows: &Rows) -> Result<u64, heed::Error> {
+    let transaction = environment.read_txn()?;
+    let stored = rows.get(&transaction, APPLIED_KEY)?;
+    Ok(stored
+        .and_then(|value| value.try_into().ok())
+        .map_or(0, u64::from_le_bytes))
+}
+
+struct Replay<'e> {
+    environment: &'e Env<WithoutTls>,
+    rows: &'e Rows,
+    checkpoints: &'e Checkpoints,
+    /// The last checkpoint.
+    guard: Checkpoint,
+    /// Whether the checkpoint has everything that was committed.
+    is_guarded: bool,
+    /// Bytes of records after which a step ends.
+    step_bytes: usize,
+    /// Contains the records since the last commit. There are many, as a commit writes whole pages.
+    transaction: Option<RwTxn<'e>>,
+    /// Bytes of records in the transaction.
+    bytes: usize,
+    /// Number of the last record that was applied.
+    applied: u64,
+}
+
+impl Replay<'_> {
+    /// Applies the records that are not applied yet.
+    fn read(&mut self, survey: &Survey) -> Result<(), heed::Error> {
+        self.transaction = None;
+        self.bytes = 0;
+        let mut failure = None;
+        let read = survey.read(self.applied, |header: &RecordHeader, body| {
+            self.apply(header.sequence, body).map_err(|error| {
+                failure = Some(error);
+                io::Error::other("a record was not applied")
+            })
+        });
+        if let Some(error) = failure {
+            return Err(page_not_written(error));
+        }
+        read?;
+        self.commit().map_err(page_not_written)
+    }
+
+    fn apply(&mut self, sequence: u64, body: &[u8]) -> Result<(), heed::Error> {
+        let mut transaction = match self.transaction.take() {
+            Some(transaction) => transaction,
+            None => self.environment.write_txn()?,
+        };
+        for write in journal::writes(body) {
+            match write {
+                Some(Write::Set(key, value)) => self.rows.put(&mut transaction, key, value)?,
+                Some(Write::Clear(key)) => {
+                    self.rows.delete(&mut transaction, key)?;
+                }
+                Some(Write::ClearRange(begin, end)) => {
+                    drain::delete(self.rows, &mut transaction, begin, end)?;
+                }
+                None => {
+                    let kind = io::ErrorKind::InvalidData;
+                    return Err(io::Error::new(kind, "a record is invalid").into());
+                }
+            }
+        }
+        self.transaction = Some(transaction);
+        self.applied = sequence;
+        self.bytes += body.len();
+        if self.bytes >= self.step_bytes {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), heed::Error> {
+        self.bytes = 0;
+        if let Some(mut transaction) = self.transaction.take() {
+            let applied = self.applied.to_le_bytes();
+            self.rows.put(&mut transaction, APPLIED_KEY, &applied)?;
+            self.is_guarded = false;
+            transaction.commit()?;
+        }
+        if !self.is_guarded {
+            // Only then is the one before dropped, with its pages.
+            self.guard = self.checkpoints.take(self.environment)?;
+            self.is_guarded = true;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! Creates a data folder from the rows of a backup and the commits of an archive.
+//!
+//! The files are created in a subfolder and moved at the end. A server takes no folder with that
+//! subfolder for an empty one. So it is there before anything else, even before the folder has its
+//! name, and is removed last.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use futures_util::FutureExt;
+
+use super::archive::{ArchiveError, Archived};
+use super::bulk::Written;
+use super::create;
+use super::data_file::DATA_FILE;
+use super::error::Refusal;
+use super::folder::{self, Found, UNFINISHED_RESTORE};
+use super::journal::{self, Write, writes};
+use super::lock::FolderLock;
+use super::marker::MARKER_FILE;
+use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, StoreId, make_store};
+use quoin_base::limits;
+use quoin_base::random::SystemRandom;
+use quoin_store::{Store, StoreError};
+
+/// Why a restore failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The folder has a store.
+    #[error("there is a store in {}: name a folder that is empty, or does not exist", folder.display())]
+    HasStore {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder cannot be used, or the new store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A commit of the archive could not be applied.
+    #[error("commit {commit} cannot be applied: {source}")]
+    Apply {
+        /// Its number.
+        commit: u64,
+        /// Why.
+        source: StoreError,
+    },
+    /// The archive does not have what is needed.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The store does not have the commits that it should.
+    #[error("the store ends with commit {found}, and should end with {expected}")]
+    Number {
+        /// Its last commit.
+        found: u64,
+        /// The one that it should end with.
+        expected: u64,
+    },
+    /// The operating system refused something.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was to be done.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl RestoreError {
+    fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + 'p {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// A data folder that is being restored.
+pub struct Restoration {
+    folder: PathBuf,
+    unfinished: PathBuf,
+    _lock: FolderLock,
+}
+
+impl Restoration {
+    /// Begins a restore into an empty folder. Creates it if it is missing. Removes what an earlier
+    /// restore has left in it.
+    ///
+    /// # Errors
+    /// If the folder is not empty, or cannot be used.
+    pub fn begin(folder: &Path) -> Result<Self, RestoreError> {
+        let unfinished = folder.join(UNFINISHED_RESTORE);
+        if folder.symlink_metadata().is_err() {
+            create_unfinished(folder).map_err(|source| OpenError::Create {
+                folder: folder.to_owned(),
+                source,
+            })?;
+        }
+        // Locked first, so that the files of a restore under way are not removed.
+        let mut lock = FolderLock::of_existing(folder)?;
+        let is_interrupted = match folder::identify(folder) {
+            Ok(Found::Nothing) => false,
+            Err(OpenError::Refused {
+                refusal: Refusal::UnfinishedRestore,
+                ..
+            }) => true,
+            Ok(_) => {
+                return Err(RestoreError::HasStore {
+                    folder: folder.to_owned(),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        create::create_folder(&unfinished).map_err(RestoreError::io("create", &unfinished))?;
+        lock.complete(folder)?;
+        if is_interrupted {
+            empty(&unfinished).map_err(RestoreError::io("empty", &unfinished))?;
+            // It is moved before the marker is.
+            let data = folder.join(DATA_FILE);
+            create::remove(&data).map_err(RestoreError::io("remove", &data))?;
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            unfinished,
+            _lock: lock,
+        })
+    }
+
+    /// Writes all rows of the state after a commit, in the order of their keys.
+    ///
+    /// # Errors
+    /// Those of `rows` and of the disk.
+    pub fn write<K, V, E>(
+        &self,
+        commit: u64,
+        rows: impl IntoIterator<Item = Result<(K, V), E>>,
+        progress: &mut dyn FnMut(Written),
+    ) -> Result<Written, RestoreError>
+    where
+        K: AsRef<[u8]>,
+        V: AsRef<[u8]>,
+        E: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let map_bytes = limits::EMBEDDED_MAP_BYTES;
+        let random = &SystemRandom;
+        let made = make_store(&self.unfinished, map_bytes, commit, rows, random, progress)?;
+        Ok(made.1)
+    }
+
+    /// Opens what was written, so that commits can be added.
+    ///
+    /// # Errors
+    /// If it does not open, or does not end with this commit.
+    pub fn open(&self, commit: u64) -> Result<Replaying, RestoreError> {
+        let options = EmbeddedOptions {
+            // Everything is synced at the end, before it becomes a store.
+            fsync: FsyncPolicy::EverySecond,
+            ..EmbeddedOptions::default()
+        };
+        let store = EmbeddedStore::open(&self.unfinished, options)?;
+        let replaying = Replaying { store };
+        replaying.check(commit)?;
+        Ok(replaying)
+    }
+
+    /// Makes the folder a store that ends with a commit. Returns the store's id.
+    ///
+    /// # Errors
+    /// If the store was not closed cleanly, and those of the disk.
+    pub fn finish(self, replayed: Replaying, commit: u64) -> Result<StoreId, RestoreError> {
+        replayed.check(commit)?;
+        let id = replayed.store.id();
+        drop(replayed);
+        let Self {
+            folder, unfinished, ..
+        } = &self;
+        // If there is a journal, the data file does not have everything.
+        let is_open = journal::exists(unfinished);
+        if is_open.map_err(RestoreError::io("read the folder", unfinished))? {
+            let left =
+                io::Error::other("it does not have everything that was restored, see the log");
+            return Err(RestoreError::io("close", unfinished)(left));
+        }
+        // The marker last, as it makes the folder a store.
+        for name in [DATA_FILE, MARKER_FILE] {
+            let from = unfinished.join(name);
+            std::fs::rename(&from, folder.join(name)).map_err(RestoreError::io("move", &from))?;
+            create::sync_folder(folder).map_err(RestoreError::io("sync the folder", folder))?;
+        }
+        std::fs::remove_dir_all(unfinished).map_err(RestoreError::io("remove", unfinished))?;
+        Ok(id)
+    }
+}
+
+/// Creates a folder that has the subfolder as soon as it has its name.
+fn create_unfinished(folder: &Path) -> io::Result<()> {
+    // Without a slash at its end, which would put the other folder into it.
+    let folder = folder.components().as_path();
+    let mut beside = folder.as_os_str().to_owned();
+    beside.push(format!(".{UNFINISHED_RESTORE}"));
+    let beside = PathBuf::from(beside);
+    create::create_folder(&beside.join(UNFINISHED_RESTORE))?;
+    std::fs::rename(&beside, folder)?;
+    create::sync_parent(folder)
+}
+
+/// Removes everything in a folder.
+fn empty(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            create::remove_folder(&entry.path())?;
+        } else {
+            create::remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// A store to which the commits of an archive are added.
+pub struct Replaying {
+    store: EmbeddedStore,
+}
+
+impl Replaying {
+    fn check(&self, expected: u64) -> Result<(), RestoreError> {
+        let found = self.store.last_commit();
+        if found == expected {
+            return Ok(());
+        }
+        Err(RestoreError::Number { found, expected })
+    }
+
+    /// Repeats a commit, with its number.
+    ///
+    /// # Errors
+    /// If the commit is invalid or not the next one, or the store refuses it.
+    pub fn apply(&self, archived: Archived<'_>) -> Result<(), RestoreError> {
+        let commit = archived.commit;
+        let failed = |source| RestoreError::Apply { commit, source };
+        let transaction = self.store.begin_write().map_err(failed)?;
+        for write in writes(archived.body) {
+            match write {
+                Some(Write::Set(key, value)) => transaction.set(key, value),
+                Some(Write::Clear(key)) => transaction.clear(key),
+                Some(Write::ClearRange(begin, end)) => transaction.clear_range(begin, end),
+                None => return Err(failed(StoreError::Corrupt("commit of an archive"))),
+            }
+        }
+        // The embedded store answers at once.
+        match transaction.commit().now_or_never() {
+            Some(Ok(())) => self.check(commit),
+            Some(Err(error)) => Err(failed(error)),
+            None => Err(failed(StoreError::UnknownResult)),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Room on the disk, and a reserve for commands that only remove data.
+//!
+//! On a full disk consumers must still be able to empty a queue. Removing needs room at first: the
+//! data file writes a changed page to another place, and can reuse the old one only after the next
+//! checkpoint. So the data file reserves some blocks after its end, and commands that add data are
+//! refused before they would need those.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use heed::{Env, WithoutTls};
+
+use super::error::may_pass;
+use super::table::Rows;
+use quoin_base::limits::{DISK_NEARLY_FULL_BYTES_MAX, DISK_NEARLY_FULL_DIVISOR};
+use quoin_base::log_throttle::LogThrottle;
+
+/// Bytes after the end of the data file that are reserved for removing.
+const RESERVE_BYTES: u64 = 8 << 20;
+/// Bytes of the reserve that may be used before it is restored.
+const RESERVE_BYTES_MIN: u64 = RESERVE_BYTES / 2;
+/// Bytes that must be left, in addition to what is in memory, for commands that add data. Smaller
+/// batches are not checked, as those that only remove data write little.
+pub(super) const GROWTH_BYTES_MIN: u64 = 4 << 20;
+/// Bytes on the disk that a committed byte may need: pages of the data file may be half full, and
+/// the journal grows too.
+const BYTES_FACTOR: u64 = 3;
+/// Bytes that rows may grow by while commands that add data are refused: what consumers note of what they
+/// take. A part of the reserve is enough for them.
+const SPARE_BYTES_MAX: i64 = 1 << 20;
+
+/// The result of the last measurement.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Bytes that the data file and the journal may grow by, without the reserve.
+    growth_bytes: AtomicU64,
+    /// Bytes that are free on the disk.
+    free_bytes: AtomicU64,
+    /// Bytes of the data file's pages that are in use.
+    used_bytes: AtomicU64,
+    /// Bytes that are left when a warning is due.
+    warning_bytes: AtomicU64,
+    /// Commands that add data are refused.
+    is_short: AtomicBool,
+    /// Bytes that rows have grown by since.
+    spent_bytes: AtomicI64,
+    /// The end of the data file's blocks, with the reserve.
+    reserved_until: AtomicU64,
+    full: LogThrottle,
+    nearly_full: LogThrottle,
+    again: LogThrottle,
+}
+
+/// How full a data file is.
+struct Use {
+    /// Bytes to the end of the last page.
+    end: u64,
+    /// Bytes of free pages before that.
+    free: u64,
+    /// Bytes that are left in the map.
+    map_left: u64,
+}
+
+impl Room {
+    /// Measures how much room there is. `pending_bytes` are committed and not in the data file yet.
+    ///
+    /// # Errors
+    /// If the data file cannot be read.
+    pub(super) fn measure(
+        &self,
+        environment: &Env<WithoutTls>,
+        rows: &Rows,
+        files: &Files,
+        pending_bytes: u64,
+    ) -> Result<(), heed::Error> {
+        let used = usage(environment, rows)?;
+        let has_reserve = self.reserve(files, used.end);
+        // If the system does not say, the last known value is used.
+        let free_bytes = match disk(&files.folder) {
+            Ok(disk) => {
+                let warning_bytes = nearly_full_bytes(disk.bytes);
+                self.warning_bytes.store(warning_bytes, Ordering::SeqCst);
+                disk.free_bytes
+            }
+            Err(_) => self.free_bytes(),
+        };
+        let disk_left = if has_reserve {
+            free_bytes.saturating_add(used.free)
+        } else {
+            used.free.saturating_sub(RESERVE_BYTES)
+        };
+        let growth_bytes = disk_left.min(used.map_left);
+        self.free_bytes.store(free_bytes, Ordering::SeqCst);
+        let used_bytes = used.end.saturating_sub(used.free);
+        self.used_bytes.store(used_bytes, Ordering::SeqCst);
+        self.growth_bytes.store(growth_bytes, Ordering::SeqCst);
+        let least = if self.is_short() {
+            2 * GROWTH_BYTES_MIN
+        } else {
+            GROWTH_BYTES_MIN
+        };
+        let is_short = growth_bytes < needed(pending_bytes).saturating_add(least);
+        if !is_short {
+            self.spent_bytes.store(0, Ordering::SeqCst);
+        }
+        let was_short = self.is_short.swap(is_short, Ordering::SeqCst);
+        self.log(files, growth_bytes, was_short);
+        Ok(())
+    }
+
+    fn log(&self, files: &Files, growth_bytes: u64, was_short: bool) {
+        let folder = files.name.as_str();
+        let (left_mib, free_mib) = (growth_bytes >> 20, self.free_bytes() >> 20);
+        if self.is_short() {
+            if let Some(more) = self.full.pass() {
+                tracing::warn!(
+                    folder,
+                    left_mib,
+                    free_mib,
+                    "the disk is full: commands that add data are refused, those that remove are \
+                     not; make room{more}"
+                );
+            }
+        } else if was_short {
+            if let Some(more) = self.again.pass() {
+                tracing::info!(folder, left_mib, free_mib, "the disk has room again{more}");
+            }
+        } else if growth_bytes < self.warning_bytes()
+            && let Some(more) = self.nearly_full.pass()
+        {
+            tracing::warn!(folder, left_mib, free_mib, "the disk is nearly full{more}");
+        }
+    }
+
+    /// Whether a transaction should wait until the data file has what is in memory, because there
+    /// may be too little room for both.
+    pub(super) fn is_tight(&self, pending_bytes: u64) -> bool {
+        let growth_bytes = self.growth_bytes.load(Ordering::SeqCst);
+        pending_bytes > 0
+            && !self.is_short()
+            && growth_bytes < needed(pending_bytes).saturating_add(GROWTH_BYTES_MIN)
+    }
+
+    /// Whether there is room for a batch that sets rows of `set_bytes`. `pending_bytes` are in
+    /// memory with it. A small batch is always accepted, as it may make room.
+    pub(super) fn takes(&self, set_bytes: u64, pending_bytes: u64) -> bool {
+        set_bytes <= GROWTH_BYTES_MIN
+            || needed(pending_bytes) <= self.growth_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Whether commands that add data are refused.
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::SeqCst)
+    }
+
+    /// Bytes that rows may still grow by while commands that add data are refused.
+    pub(super) fn spare_bytes(&self) -> i64 {
+        SPARE_BYTES_MAX.saturating_sub(self.spent_bytes.load(Ordering::SeqCst))
+    }
+
+    /// A transaction has made rows grow by so many bytes, or shrink, while commands that add data were
+    /// refused.
+    pub(super) fn spend(&self, grown_bytes: i64) {
+        let spent = |bytes: i64| Some(bytes.saturating_add(grown_bytes).max(0));
+        // Never fails: `spent` always has an answer.
+        let _ = self
+            .spent_bytes
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spent);
+    }
+
+    /// Bytes that are left when the disk counts as nearly full.
+    pub(super) fn warning_bytes(&self) -> u64 {
+        self.warning_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Bytes that are free on the disk.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of the data file's pages that are in use.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Reserves blocks after the end of the data file. Returns whether there are enough of them.
+    /// On a file system that cannot reserve blocks, whether as many bytes are free.
+    fn reserve(&self, files: &Files, end: u64) -> bool {
+        let reserved_until = self.reserved_until.load(Ordering::SeqCst);
+        if end.saturating_add(RESERVE_BYTES_MIN) <= reserved_until {
+            return true;
+        }
+        match allocate(&files.data, end, RESERVE_BYTES) {
+            Ok(()) => {
+                let until = end.saturating_add(RESERVE_BYTES);
+                self.reserved_until.store(until, Ordering::SeqCst);
+                true
+            }
+            Err(error) if may_pass(&error) => false,
+            // The file system cannot reserve blocks.
+            Err(_) => disk(&files.folder).is_ok_and(|disk| disk.free_bytes >= RESERVE_BYTES),
+        }
+    }
+}
+
+/// The files that are measured.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: File,
+    data: File,
+    /// The folder's name.
+    name: String,
+}
+
+impl Files {
+    /// Opens the data folder. `data` is the data file.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened.
+    pub(super) fn open(folder: &std::path::Path, data: File) -> io::Result<Self> {
+        Ok(Self {
+            folder: File::open(folder)?,
+            data,
+            name: folder.display().to_string(),
+        })
+    }
+}
+
+/// Bytes that `pending_bytes` in memory may need on the disk.
+fn needed(pending_bytes: u64) -> u64 {
+    pending_bytes.saturating_mul(BYTES_FACTOR)
+}
+
+fn usage(environment: &Env<WithoutTls>, rows: &Rows) -> Result<Use, heed::Error> {
+    let transaction = environment.read_txn()?;
+    let stat = rows.stat(&transaction)?;
+    let info = environment.info();
+    let page_bytes = u64::from(stat.page_size);
+    let used_pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+    let used = (used_pages as u64).saturating_mul(page_bytes);
+    let end = (info.last_page_number as u64 + 1).saturating_mul(page_bytes);
+    Ok(Use {
+        end,
+        free: end.saturating_sub(used),
+        map_left: (info.map_size as u64).saturating_sub(used),
+    })
+}
+
+/// A file system.
+#[derive(Debug, Clone, Copy)]
+struct Disk {
+    /// Its size.
+    bytes: u64,
+    /// Bytes that it has left.
+    free_bytes: u64,
+}
+
+/// The file system of an open folder.
+fn disk(folder: &File) -> io::Result<Disk> {
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the descriptor is open, and there is room for the answer.
+    #[allow(unsafe_code)]
+    let answered = unsafe { libc::fstatvfs(folder.as_raw_fd(), found.as_mut_ptr()) };
+    if answered != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, so all of it is filled in.
+    #[allow(unsafe_code)]
+    let found = unsafe { found.assume_init() };
+    let bytes = |blocks: libc::fsblkcnt_t| blocks.saturating_mul(found.f_frsize);
+    Ok(match found.f_blocks {
+        // The file system has no limit of its own.
+        0 => Disk {
+            bytes: 0,
+            free_bytes: u64::MAX,
+        },
+        blocks => Disk {
+            bytes: bytes(blocks),
+            free_bytes: bytes(found.f_bavail),
+        },
+    })
+}
+
+/// Bytes that are left of a disk of so many bytes when it counts as nearly full.
+fn nearly_full_bytes(disk_bytes: u64) -> u64 {
+    (disk_bytes / DISK_NEARLY_FULL_DIVISOR).min(DISK_NEARLY_FULL_BYTES_MAX)
+}
+
+/// Allocates blocks of a file from `begin` on, without changing its length or content.
+fn allocate(file: &File, begin: u64, length: u64) -> io::Result<()> {
+    let begin = libc::off_t::try_from(begin).map_err(io::Error::other)?;
+    let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
+    loop {
+        // SAFETY: the descriptor is open. The call takes any numbers.
+        #[allow(unsafe_code)]
+        let answered =
+            unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, begin, length) };
+        if answered == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserve_does_not_change_a_file_that_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"content").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        if allocate(&file, 7, 1 << 20).is_ok() {
+            assert_eq!(std::fs::read(&path).unwrap(), b"content");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_sets_little_is_let_through_on_a_full_disk() {
+        let room = Room::default();
+        assert!(room.takes(GROWTH_BYTES_MIN, u64::MAX));
+        assert!(!room.takes(GROWTH_BYTES_MIN + 1, GROWTH_BYTES_MIN + 1));
+    }
+
+    #[test]
+    fn a_transaction_waits_for_room_that_what_is_in_memory_may_need() {
+        let room = Room::default();
+        room.growth_bytes.store(40 << 20, Ordering::SeqCst);
+        assert!(!room.is_tight(0));
+        assert!(!room.is_tight(12 << 20));
+        assert!(room.is_tight(13 << 20));
+        // If nothing may be added, there is nothing to wait for.
+        room.is_short.store(true, Ordering::SeqCst);
+        assert!(!room.is_tight(13 << 20));
+    }
+
+    #[test]
+    fn what_was_spent_comes_back_when_rows_shrink_and_never_beyond() {
+        let room = Room::default();
+        room.spend(SPARE_BYTES_MAX);
+        assert_eq!(room.spare_bytes(), 0);
+        room.spend(-10);
+        assert_eq!(room.spare_bytes(), 10);
+        room.spend(i64::MIN);
+        assert_eq!(room.spare_bytes(), SPARE_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_warning_follows_the_size_of_the_disk() {
+        assert_eq!(nearly_full_bytes(48 << 20), (48 << 20) / 10);
+        assert_eq!(nearly_full_bytes(100 << 30), 10 << 30);
+        assert_eq!(nearly_full_bytes(u64::MAX), DISK_NEARLY_FULL_BYTES_MAX);
+    }
+
+    #[test]
+    fn the_free_bytes_of_a_folder_are_those_of_its_file_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = File::open(folder.path()).unwrap();
+        let disk = disk(&folder).unwrap();
+        assert!(disk.free_bytes > 0 && disk.free_bytes <= disk.bytes);
+    }
+}

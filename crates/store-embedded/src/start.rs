@@ -1,0 +1,122 @@
+//! Opening a store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::archive::Keeper;
+use super::checkpoint::Checkpoint;
+use super::checksum::RowFormat;
+use super::error::OpenError;
+use super::identity::OpenFiles;
+use super::journal::Journal;
+use super::opening::Files;
+use super::options::{EmbeddedOptions, FsyncPolicy};
+use super::shared::Shared;
+use super::store::EmbeddedStore;
+use super::sync::{self, Syncer};
+use super::{in_use, marker, rewrite, room};
+use quoin_base::limits;
+use quoin_base::random::{Random, SystemRandom};
+
+impl EmbeddedStore {
+    /// Opens the store in `folder`. Creates it if it is missing.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        Self::open_archived(folder, options, None)
+    }
+
+    /// Opens the store with an archive: a folder that keeps every commit, so that a backup can be
+    /// brought to any later moment.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let (mut store, work, first) = Self::prepare_archived(folder, options, archive)?;
+        let syncer = Syncer::start(work, first)
+            .map_err(|error| OpenError::of_engine(folder, error.into()))?;
+        store.syncer = Some(syncer);
+        Ok(store)
+    }
+
+    /// Opens the store without an archive, for a test.
+    #[cfg(test)]
+    pub(super) fn prepare(
+        folder: &Path,
+        options: EmbeddedOptions,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
+        Self::prepare_archived(folder, options, None)
+    }
+
+    /// Opens the store without starting its threads. Returns what the threads need.
+    fn prepare_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
+        let mut files = Files::open(folder, &options)?;
+        if files.rows.format() == RowFormat::Plain {
+            files = rewrite::upgrade(folder, files, &options)?;
+        }
+        let summary = files.summary(folder)?;
+        let Files {
+            lock,
+            environment,
+            rows,
+            checkpoints,
+            applied,
+            guard: first,
+            ..
+        } = files;
+        let refused = |error: heed::Error| OpenError::of_engine(folder, error);
+        // Before there is a journal that older programs would take for an empty one.
+        marker::raise_format(folder).map_err(|error| refused(error.into()))?;
+        // Before the journal is overwritten.
+        let keeper = archive
+            .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
+            .transpose()
+            .map_err(|source| OpenError::Archive { source })?;
+        // The checkpoint contains the old journal's records.
+        let syncs_appends = options.fsync == FsyncPolicy::Always;
+        let epoch = SystemRandom.next_u64();
+        let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
+            .map_err(|error| refused(error.into()))?;
+        let journal = Arc::new(journal);
+        let first = in_use::note(&environment, &rows, &checkpoints, first).map_err(refused)?;
+        let shared = Arc::new(Shared::default());
+        shared.overlay.begin_after(applied);
+        let data = environment.try_clone_inner_file().map_err(refused)?;
+        let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
+        let work = sync::Work {
+            folder: folder.to_owned(),
+            files,
+            environment: environment.clone(),
+            rows: rows.clone(),
+            checkpoints,
+            shared: Arc::clone(&shared),
+            journal: Arc::clone(&journal),
+            keeper: keeper.clone(),
+            archiving: None,
+        };
+        work.measure_room().map_err(refused)?;
+        let store = Self {
+            syncer: None,
+            journal,
+            rows,
+            environment,
+            shared,
+            folder: folder.to_owned(),
+            summary,
+            keeper,
+            journal_bytes_max: limits::EMBEDDED_JOURNAL_BYTES_MAX,
+            _open: OpenFiles::of(folder),
+            _lock: lock,
+        };
+        Ok((store, work, first))
+    }
+}

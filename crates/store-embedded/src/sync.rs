@@ -1,0 +1,370 @@
+//! The thread that drains the overlay into the data file and makes checkpoints. A second thread
+//! syncs the journal, if commits do not: the first may be busy for a long time.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use heed::{Env, WithoutTls};
+
+use super::archive::{Archiving, Keeper};
+use super::checkpoint::{Checkpoint, Checkpoints};
+use super::error::{self, page_not_written, write_lacks_room};
+use super::journal::{self, Journal, JournalFailure};
+use super::overlay::Closed;
+use super::room::Files;
+use super::shared::{Shared, guarded};
+use super::table::Rows;
+use super::{drain, in_use, writeback};
+use quoin_base::threads;
+use quoin_store::StoreError;
+
+/// Time between two syncs of the journal with `fsync = everysec`.
+const SYNC_INTERVAL_MS: u64 = 1_000;
+/// Time between two checkpoints.
+const CHECKPOINT_INTERVAL_MS: u64 = 1_000;
+
+/// Bytes that a step of the drain writes if room is short. Each row may change another page.
+const SMALL_SLICE_BYTES: usize = 16 * 1024;
+
+/// A request to the sync thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SyncRequest {
+    /// Write closed layers into the data file.
+    Drain,
+    /// Make a checkpoint.
+    Checkpoint,
+}
+
+/// Drains, and makes a checkpoint about every second if there were commits. Syncs everything when it
+/// is dropped.
+pub(super) struct Syncer {
+    _journal: Option<JournalSyncer>,
+    /// `None` after the thread was asked to end.
+    wake: Option<mpsc::SyncSender<()>>,
+    wants_checkpoint: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the sync thread works with.
+pub(super) struct Work {
+    pub(super) folder: PathBuf,
+    pub(super) files: Files,
+    pub(super) environment: Env<WithoutTls>,
+    pub(super) rows: Rows,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) shared: Arc<Shared>,
+    pub(super) journal: Arc<Journal>,
+    /// The archive, if commits are kept.
+    pub(super) keeper: Option<Arc<Keeper>>,
+    /// The thread that writes the archive.
+    pub(super) archiving: Option<Archiving>,
+}
+
+impl Syncer {
+    /// Starts the thread. `first` is the current checkpoint.
+    pub(super) fn start(mut work: Work, first: Checkpoint) -> io::Result<Self> {
+        if let Some(keeper) = &work.keeper {
+            let (keeper, journal) = (Arc::clone(keeper), Arc::clone(&work.journal));
+            let archiving = Archiving::start(keeper, journal, Arc::clone(&work.shared))?;
+            work.archiving = Some(archiving);
+        }
+        let journal = work.journal.needs_syncs();
+        let journal = journal.then(|| JournalSyncer::start(&work)).transpose()?;
+        let (wake, woken) = mpsc::sync_channel(1);
+        let shared = Arc::clone(&work.shared);
+        let wants_checkpoint = Arc::new(AtomicBool::new(false));
+        let wants = Arc::clone(&wants_checkpoint);
+        let thread = threads::spawn("store-sync", move || {
+            guarded(&shared, || work.run(&woken, &wants, first));
+        })?;
+        Ok(Self {
+            _journal: journal,
+            wake: Some(wake),
+            wants_checkpoint,
+            thread: Some(thread),
+        })
+    }
+
+    /// Requests something now.
+    pub(super) fn wake(&self, request: SyncRequest) {
+        if request == SyncRequest::Checkpoint {
+            self.wants_checkpoint.store(true, Ordering::SeqCst);
+        }
+        if let Some(wake) = &self.wake {
+            // There is nothing to do if it was requested already, or if the thread has ended, which
+            // the store reports.
+            let _ = wake.try_send(());
+        }
+    }
+}
+
+/// Syncs the journal every second, until it is dropped.
+struct JournalSyncer {
+    /// `None` after the thread was asked to end.
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl JournalSyncer {
+    fn start(work: &Work) -> io::Result<Self> {
+        let (end, ended) = mpsc::channel();
+        let (journal, shared) = (Arc::clone(&work.journal), Arc::clone(&work.shared));
+        let thread = threads::spawn("store-journal", move || {
+            guarded(&shared, || sync_journal(&journal, &shared, &ended));
+        })?;
+        Ok(Self {
+            end: Some(end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for JournalSyncer {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
+    let interval = Duration::from_millis(SYNC_INTERVAL_MS);
+    while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        if let Err(error) = journal.sync() {
+            shared.failed(StoreError::Fatal(Arc::new(error)));
+            return;
+        }
+    }
+}
+
+impl Work {
+    fn run(&self, woken: &Receiver<()>, wants_checkpoint: &AtomicBool, first: Checkpoint) {
+        let interval = Duration::from_millis(CHECKPOINT_INTERVAL_MS);
+        let mut last = first;
+        let mut last_at = Instant::now();
+        // The journal before the switch is needed until a checkpoint is on the disk.
+        let mut has_switched = false;
+        loop {
+            let left = interval.saturating_sub(last_at.elapsed());
+            if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+            // A checkpoint that still needs the journal before the switch makes no room in it.
+            let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
+            let made = if is_due || last_at.elapsed() >= interval {
+                last_at = Instant::now();
+                self.checkpoint(&mut has_switched, &mut last)
+            } else {
+                self.drain(&mut last)
+            };
+            match made.and_then(|()| self.measure_room()) {
+                Ok(()) => {
+                    let failed = &self.shared.checkpoints_without_room;
+                    failed.store(0, Ordering::SeqCst);
+                }
+                Err(error) if write_lacks_room(&error) => {
+                    self.warn_of_room(&error);
+                    self.shared.is_unsynced.store(true, Ordering::SeqCst);
+                    let failed = &self.shared.checkpoints_without_room;
+                    failed.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(error) => return self.failed(error),
+            }
+        }
+        if let Err(error) = self.end(&mut last) {
+            self.failed(error);
+        }
+    }
+
+    /// Writes what is committed into the data file, syncs that, and releases the journal before.
+    fn checkpoint(
+        &self,
+        has_switched: &mut bool,
+        last: &mut Checkpoint,
+    ) -> Result<(), heed::Error> {
+        self.journal.sync()?;
+        // Cleared first: a later commit may not be covered, and requests the next checkpoint.
+        if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let goes_on = *has_switched;
+        if !goes_on {
+            // With the writer's lock, so that the layer ends where the journal's file does.
+            let _writer = self.shared.writer.lock();
+            // A record of the next file must not be on the disk before those of this one.
+            self.journal.sync()?;
+            if self.may_switch() {
+                let is_short = self.shared.room.is_short();
+                self.journal.switch(is_short).map_err(error::no_room)?;
+                *has_switched = true;
+            } else {
+                // The file before is not archived yet. The next checkpoint tries again.
+                self.shared.is_unsynced.store(true, Ordering::SeqCst);
+            }
+            self.shared.overlay.close_newest();
+        }
+        if let Some(archiving) = &self.archiving {
+            archiving.wake();
+        }
+        self.drain(last)?;
+        *last = self.checkpoints.take(&self.environment)?;
+        tracing::debug!(
+            duration_ms = started.elapsed().as_millis(),
+            "took a checkpoint"
+        );
+        *has_switched = false;
+        self.shared.checkpoints.fetch_add(1, Ordering::SeqCst);
+        if goes_on {
+            // This covered the layers of that time. Later commits are in layers and in a journal
+            // file that only the next checkpoint closes. Writers may wait for that.
+            self.shared.is_unsynced.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Whether the journal's other file may be overwritten.
+    fn may_switch(&self) -> bool {
+        self.keeper.is_none() || self.journal.closed().is_none()
+    }
+
+    /// Writes the closed layers into the data file.
+    fn drain(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+        let mut last_closed = self.shared.overlay.last_closed();
+        while let Some(until) = last_closed
+            && let Some(closed) = self.shared.overlay.oldest_closed()
+        {
+            if !self.checkpoints.are_possible() {
+                // The data file keeps what was written, even a part of the layer.
+                self.journal.sync()?;
+            }
+            self.write_layer(&closed, last)?;
+            tracing::debug!(
+                until = closed.sequence,
+                rows = closed.layer.rows().len(),
+                "wrote commits into the data file"
+            );
+            self.shared.overlay.remove(&closed);
+            self.measure_room()?;
+            last_closed = Some(until).filter(|until| closed.sequence < *until);
+        }
+        Ok(())
+    }
+
+    /// Writes a layer into the data file. If there is no room, it is written in small steps with a
+    /// checkpoint after each. The checkpoint frees the pages that only the one before needs, so a
+    /// step needs room only for the pages that it changes.
+    fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
+        let (environment, rows) = (&self.environment, &self.rows);
+        let whole = drain::SLICE_BYTES;
+        // A process may have no file descriptor left, and gets on without.
+        let data = environment.try_clone_inner_file().ok();
+        let written = drain::write_layer(environment, rows, closed, whole, || {
+            if let Some(data) = &data {
+                writeback::begin(data);
+            }
+            Ok(())
+        });
+        let error = match written.map_err(page_not_written) {
+            Err(error) if write_lacks_room(&error) => error,
+            written => {
+                if let Some(data) = &data {
+                    writeback::begin(data);
+                }
+                return written;
+            }
+        };
+        tracing::debug!(%error, "writing a layer in small steps");
+        let mut step = || {
+            // The layer may have been closed after the last sync of the journal.
+            self.journal.sync()?;
+            *last = self.checkpoints.take(environment)?;
+            Ok(())
+        };
+        step()?;
+        let small = SMALL_SLICE_BYTES;
+        drain::write_layer(environment, rows, closed, small, step).map_err(page_not_written)
+    }
+
+    /// Measures how much room there is.
+    pub(super) fn measure_room(&self) -> Result<(), heed::Error> {
+        let pending_bytes = self.shared.overlay.bytes() as u64;
+        let (environment, rows) = (&self.environment, &self.rows);
+        let room = &self.shared.room;
+        room.measure(environment, rows, &self.files, pending_bytes)
+    }
+
+    fn warn_of_room(&self, error: &heed::Error) {
+        if let Some(more) = self.shared.lacks_room.pass() {
+            let folder = self.folder.display();
+            tracing::warn!(
+                %folder,
+                %error,
+                "no room for the data file: commits stay in the journal{more}"
+            );
+        }
+    }
+
+    /// Closes the store cleanly: the data file has everything. If it lacks room, the journal and the
+    /// checkpoint stay.
+    fn end(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+        self.journal.sync()?;
+        self.shared.overlay.close_newest();
+        if let Err(error) = self.drain(last) {
+            if write_lacks_room(&error) {
+                tracing::warn!(%error, "no room for the data file: the journal has the rest");
+                return Ok(());
+            }
+            return Err(error);
+        }
+        if let Some(keeper) = &self.keeper
+            && !keeper.take_all(&self.journal)
+        {
+            tracing::warn!("commits could not be archived: the journal keeps them");
+            return Ok(());
+        }
+        match in_use::forget(&self.environment, &self.rows) {
+            Err(error) if write_lacks_room(&error) => {
+                tracing::warn!(%error, "no room for the data file: the journal stays");
+                return Ok(());
+            }
+            forgotten => forgotten?,
+        }
+        self.environment.force_sync()?;
+        self.checkpoints.remove()?;
+        journal::remove(&self.folder)?;
+        Ok(())
+    }
+
+    /// Breaks the store: acknowledged writes may be lost, and another sync would not report it.
+    fn failed(&self, error: heed::Error) {
+        let error = match error {
+            heed::Error::Io(error) if JournalFailure::is(&error) => {
+                StoreError::Fatal(Arc::new(error))
+            }
+            error => StoreError::Fatal(Arc::new(DataFileFailure(error))),
+        };
+        self.shared.failed(error);
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot sync the data file: {0}")]
+struct DataFileFailure(heed::Error);
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A cluster as a [`Store`].
+
+use bytes::Bytes;
+use foundationdb::options::TransactionOption;
+use futures_util::future::try_join_all;
+
+use super::error::read_error;
+use super::store::FdbStore;
+use super::transaction::FdbTransaction;
+use quoin_base::limits;
+use quoin_store::read_your_writes::ReadYourWrites;
+use quoin_store::{
+    Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
+};
+
+/// Write transactions worth having under way at once.
+const PARALLEL_BATCHES: usize = 8;
+
+impl FdbStore {
+    /// A transaction below [`ReadYourWrites`].
+    fn begin_base(&self) -> Result<Box<FdbTransaction<'_>>, StoreError> {
+        let transaction = self.begin()?;
+        // `ReadYourWrites` does that at a lower cost.
+        transaction
+            .set_option(TransactionOption::ReadYourWritesDisable)
+            .map_err(read_error)?;
+        Ok(Box::new(FdbTransaction::new(self, transaction)))
+    }
+}
+
+impl Store for FdbStore {
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "foundationdb",
+            single_writer: false,
+            clears_ranges_at_once: true,
+            has_unknown_results: true,
+            batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
+            transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
+            key_name_bytes_max: limits::FDB_KEY_NAME_BYTES_MAX,
+            parallel_batches: PARALLEL_BATCHES,
+        }
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
+        Ok(Box::new(ReadYourWrites::for_reading(self.begin_base()?)))
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        Ok(Box::new(ReadYourWrites::new(self.begin_base()?)))
+    }
+
+    fn is_reachable(&self) -> bool {
+        !self.reachability.is_away()
+    }
+
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
+        let watched = self.watch_each(&[key]);
+        StoreFuture::Pending(Box::pin(async move {
+            // One for each key.
+            watched.await?.pop().ok_or(StoreError::Conflict)
+        }))
+    }
+
+    /// In one transaction.
+    fn watch_each<'t>(&'t self, keys: &[&[u8]]) -> StoreFuture<'t, Vec<Watched>> {
+        // In a separate transaction, because a watch reads its key in a way that can conflict.
+        let transaction = match self.begin() {
+            Ok(transaction) => transaction,
+            Err(error) => return StoreFuture::ready(Err(error)),
+        };
+        let values: Vec<_> = keys.iter().map(|key| transaction.get(key, false)).collect();
+        let changes: Vec<_> = keys.iter().map(|key| transaction.watch(key)).collect();
+        StoreFuture::Pending(Box::pin(async move {
+            let values = self
+                .reachability
+                .note(try_join_all(values).await)
+                .map_err(read_error)?;
+            // Without the commit the watches would end with their transaction.
+            transaction
+                .commit()
+                .await
+                .map_err(|error| read_error(error.into()))?;
+            let watched = values.into_iter().zip(changes);
+            let watched = watched.map(|(value, changed)| Watched {
+                value: value.as_deref().map(Bytes::copy_from_slice),
+                changed: Box::pin(async move { changed.await.map_err(read_error) }),
+            });
+            Ok(watched.collect())
+        }))
+    }
+}

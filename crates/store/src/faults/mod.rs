@@ -1,0 +1,9 @@
+//! Stores for tests. [`FaultyStore`] makes any store fail, by rate or by script.
+//! [`OptimisticStore`] makes the embedded store behave like a cluster: many writers, conflicts,
+//! results that come later, small transactions. The two can be combined.
+
+mod inject;
+pub mod optimistic;
+
+pub use self::inject::{Fault, FaultCounts, FaultPoint, FaultRates, FaultyStore, Injected};
+pub use self::optimistic::OptimisticStore;

@@ -1,0 +1,324 @@
+//! The folder of backups: their names, which of them are kept, and unfinished ones.
+
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::error::BackupError;
+use super::read::BackupFile;
+use quoin_store_embedded::{StoreId, is_locked, sync_folder};
+
+/// The folder of backups within a data folder.
+pub(super) const FOLDER: &str = "backups";
+
+const PREFIX: &str = "quoin-";
+const SUFFIX: &str = ".backup";
+/// The suffix of a backup that is being written.
+const TEMPORARY_SUFFIX: &str = ".backup.part";
+const TIME_FORMAT: &str = "%Y%m%dT%H%M%S%.3fZ";
+/// Backups contain all data of a store, so only its owner may read them.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
+/// A backup in a folder, according to its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Listed {
+    /// The last commit in it.
+    pub(super) commit: u64,
+    /// When it was begun, in milliseconds since the Unix epoch.
+    pub(super) time_ms: i64,
+    /// Where it is.
+    pub(super) path: PathBuf,
+}
+
+/// The name of a backup: `quoin-<UTC time>-<commit>.backup`.
+pub(super) fn name(time_ms: i64, commit: u64) -> String {
+    let time = Timestamp::from_millisecond(time_ms).unwrap_or_default();
+    format!("{PREFIX}{}-{commit}{SUFFIX}", time.strftime(TIME_FORMAT))
+}
+
+/// The time and the commit in the name of a backup.
+fn parse(name: &str) -> Option<(i64, u64)> {
+    let inner = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    let (time, commit) = inner.split_once('-')?;
+    // `jiff` reads an offset by another directive.
+    let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%S%.fZ", time).ok()?;
+    let time = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+    Some((time.as_millisecond(), commit.parse().ok()?))
+}
+
+/// Creates the folder if it is missing, for its owner only.
+pub(super) fn create(folder: &Path) -> Result<(), BackupError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(FOLDER_MODE);
+    match builder.create(folder) {
+        Ok(()) => match folder.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => sync(Path::new(".")),
+            Some(parent) => sync(parent),
+            None => Ok(()),
+        },
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) => Err(BackupError::io("make the folder", folder)(error)),
+    }
+}
+
+/// Syncs a folder.
+pub(super) fn sync(folder: &Path) -> Result<(), BackupError> {
+    sync_folder(folder).map_err(BackupError::io("sync the folder", folder))
+}
+
+/// The backups in a folder, the oldest first. None if there is no folder.
+pub(super) fn list(folder: &Path) -> Result<Vec<Listed>, BackupError> {
+    let mut found = Vec::new();
+    for name in names(folder)? {
+        if let Some((time_ms, commit)) = parse(&name) {
+            found.push(Listed {
+                commit,
+                time_ms,
+                path: folder.join(name),
+            });
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
+    let failed = || BackupError::io("read the folder", folder);
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed()(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed())?.file_name();
+        names.extend(name.into_string().ok());
+    }
+    Ok(names)
+}
+
+/// Removes unfinished backups, except those that are being made.
+pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
+    for name in names(folder)? {
+        if !name.starts_with(PREFIX) || !name.ends_with(TEMPORARY_SUFFIX) {
+            continue;
+        }
+        let path = folder.join(&name);
+        if !is_locked(&path) {
+            tracing::info!(file = %name, "removed a backup that was not finished");
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the oldest backups of a store until `keep` are left; 0 keeps all. Returns the number of
+/// removed ones.
+pub(super) fn retire(folder: &Path, store: StoreId, keep: u32) -> Result<usize, BackupError> {
+    let mut found = list(folder)?;
+    // Other stores may have their backups there too. What cannot be read stays.
+    found.retain(|listed| {
+        BackupFile::open(&listed.path).is_ok_and(|file| file.header().store == store)
+    });
+    let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+    if keep == 0 || found.len() <= keep {
+        return Ok(0);
+    }
+    let surplus = found.len() - keep;
+    for listed in found.iter().take(surplus) {
+        remove(&listed.path)?;
+    }
+    Ok(surplus)
+}
+
+fn remove(path: &Path) -> Result<(), BackupError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(BackupError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file with a temporary name. It is removed unless it is [kept](Self::keep).
+pub(super) struct Unfinished {
+    pub(super) file: File,
+    folder: PathBuf,
+    name: String,
+    is_kept: bool,
+}
+
+impl Unfinished {
+    /// Creates the file that shall have this name.
+    pub(super) fn create(folder: &Path, name: &str) -> Result<Self, BackupError> {
+        let unfinished = temporary(folder, name);
+        remove(&unfinished)?;
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(&unfinished)
+            .and_then(|file| {
+                // Whatever the process's umask is.
+                file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+                // So that another process does not take it for what a killed one has left. Some file
+                // systems have no locks.
+                let _ = file.try_lock();
+                Ok(file)
+            })
+            .map_err(BackupError::io("make", &unfinished))?;
+        Ok(Self {
+            file,
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            is_kept: false,
+        })
+    }
+
+    /// Its path until it is kept.
+    pub(super) fn path(&self) -> PathBuf {
+        temporary(&self.folder, &self.name)
+    }
+
+    /// Syncs it and gives it its name. Returns its path.
+    pub(super) fn keep(mut self) -> Result<PathBuf, BackupError> {
+        let unfinished = self.path();
+        self.file
+            .sync_all()
+            .map_err(BackupError::io("sync", &unfinished))?;
+        let path = self.folder.join(&self.name);
+        std::fs::rename(&unfinished, &path).map_err(BackupError::io("rename", &unfinished))?;
+        self.is_kept = true;
+        sync(&self.folder)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // If that fails, too, the next backup removes it.
+        if !self.is_kept
+            && let Err(error) = remove(&self.path())
+        {
+            tracing::warn!(%error, "an unfinished backup stays for now");
+        }
+    }
+}
+
+fn temporary(folder: &Path, name: &str) -> PathBuf {
+    let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
+    folder.join(format!("{stem}{TEMPORARY_SUFFIX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::format::{Encoder, Header};
+
+    const TIME_MS: i64 = 1_795_328_173_045;
+
+    fn store(number: u8) -> StoreId {
+        StoreId::from_bytes([number; 16])
+    }
+
+    fn put_of(store: StoreId, folder: &Path, time_ms: i64, commit: u64) -> PathBuf {
+        let unfinished = Unfinished::create(folder, &name(time_ms, commit)).unwrap();
+        let header = Header {
+            store,
+            commit,
+            time_ms,
+        };
+        Encoder::begin(&unfinished.file, &header)
+            .unwrap()
+            .finish()
+            .unwrap();
+        unfinished.keep().unwrap()
+    }
+
+    fn put(folder: &Path, time_ms: i64, commit: u64) -> PathBuf {
+        put_of(store(1), folder, time_ms, commit)
+    }
+
+    #[test]
+    fn a_name_tells_time_and_commit() {
+        let name = name(TIME_MS, 12);
+        assert_eq!(name, "quoin-20261122T061613.045Z-12.backup");
+        assert_eq!(parse(&name), Some((TIME_MS, 12)));
+        for other in [
+            "quoin-20261122T061613.045Z-12.backup.part",
+            "quoin-12.backup",
+            "quoin-20261122T061613.045Z-.backup",
+            "dump.rdb",
+        ] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_go_and_others_files_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("notes"), "").unwrap();
+        for commit in 1..=4 {
+            // The clock goes back: the commits tell the order.
+            put(folder.path(), TIME_MS - commit as i64, commit);
+        }
+        assert_eq!(retire(folder.path(), store(1), 0).unwrap(), 0);
+        assert_eq!(retire(folder.path(), store(1), 2).unwrap(), 2);
+        let left = list(folder.path()).unwrap();
+        let commits: Vec<u64> = left.iter().map(|listed| listed.commit).collect();
+        assert_eq!(commits, [3, 4]);
+        assert!(folder.path().join("notes").exists());
+    }
+
+    #[test]
+    fn backups_of_other_stores_do_not_count_and_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        for commit in 1..=3 {
+            put_of(store(1), folder.path(), TIME_MS, 10 + commit);
+            put_of(store(2), folder.path(), TIME_MS, commit);
+        }
+        let unreadable = folder.path().join(name(TIME_MS, 1));
+        std::fs::write(&unreadable, "half").unwrap();
+        assert_eq!(retire(folder.path(), store(1), 2).unwrap(), 1);
+        let left = list(folder.path()).unwrap();
+        let commits: Vec<u64> = left.iter().map(|listed| listed.commit).collect();
+        assert_eq!(commits, [1, 2, 3, 12, 13]);
+    }
+
+    #[test]
+    fn what_is_not_finished_is_no_backup_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = name(TIME_MS, 1);
+        let unfinished = Unfinished::create(folder.path(), &name).unwrap();
+        assert_eq!(list(folder.path()).unwrap(), []);
+        remove_unfinished(folder.path()).unwrap();
+        assert!(unfinished.path().exists(), "it is being made");
+        // As a kill would leave it.
+        let bytes = std::fs::read(unfinished.path()).unwrap();
+        let path = unfinished.path();
+        drop(unfinished);
+        std::fs::write(path, bytes).unwrap();
+        put(folder.path(), TIME_MS, 2);
+        remove_unfinished(folder.path()).unwrap();
+        let names = names(folder.path()).unwrap();
+        assert_eq!(names, ["quoin-20261122T061613.045Z-2.backup"]);
+        drop(Unfinished::create(folder.path(), &name).unwrap());
+        assert_eq!(self::names(folder.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn only_the_owner_can_read_a_backup() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join(FOLDER);
+        create(&folder).unwrap();
+        create(&folder).unwrap();
+        let path = put(&folder, TIME_MS, 1);
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), FILE_MODE);
+        assert_eq!(mode(&folder), FOLDER_MODE);
+    }
+}

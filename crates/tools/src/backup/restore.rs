@@ -1,0 +1,313 @@
+//! `quoin restore`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Command};
+use jiff::Timestamp;
+
+use super::bar::Bar;
+use super::error::BackupError;
+use super::format::Header;
+use super::make::verify;
+use super::read::BackupFile;
+use quoin_base::size::counted;
+use quoin_store_embedded::{ArchiveError, Limit, Reached, Restoration, RestoreError, read_archive};
+
+/// The options of `quoin restore`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// The backup.
+    pub from: PathBuf,
+    /// The folder to create.
+    pub data_dir: PathBuf,
+    /// The archive whose commits follow the backup.
+    pub journal_archive: Option<PathBuf>,
+    /// The last commit to take from it.
+    pub limit: Limit,
+}
+
+/// The grammar of `quoin restore`.
+pub fn restore_command() -> Command {
+    let path = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .value_parser(clap::value_parser!(PathBuf))
+            .help(help)
+    };
+    Command::new("restore")
+        .bin_name("quoin restore")
+        .about("Make a data folder of a backup, and of the commits that were archived after it.")
+        .after_help(
+            "All of the backup is verified before anything is written. What is made is another \
+             store, with the\nsame data: it goes on from the last commit that it has. Without \
+             --journal-archive that is the\nbackup's. Exits with 0 where the folder is a store, \
+             else with 1, and no server starts on it.\ndocs/operate/backup.md tells more.",
+        )
+        .arg(path("from", "BACKUP", "The backup").required(true))
+        .arg(
+            path(
+                "data-dir",
+                "FOLDER",
+                "The folder to make; it must be empty, or not exist",
+            )
+            .required(true),
+        )
+        .arg(path(
+            "journal-archive",
+            "FOLDER",
+            "The archive (the server's journal-archive-dir) whose commits follow the backup",
+        ))
+        .arg(
+            Arg::new("until-commit")
+                .long("until-commit")
+                .value_name("NUMBER")
+                .value_parser(clap::value_parser!(u64))
+                .requires("journal-archive")
+                .conflicts_with("until-time")
+                .help("The last commit to take from the archive [default: all]"),
+        )
+        .arg(
+            Arg::new("until-time")
+                .long("until-time")
+                .value_name("TIME")
+                .requires("journal-archive")
+                .help(
+                    "Take what was committed until then, such as 2026-11-22T06:16:13Z, or with \
+                     an offset as +01:00",
+                ),
+        )
+}
+
+/// Reads the options of `quoin restore`.
+///
+/// # Errors
+/// clap's, which may also be the help text.
+pub fn parse_restore(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<RestoreOptions, clap::Error> {
+    let mut command = restore_command();
+    let arguments = std::iter::once(OsString::from("quoin restore")).chain(arguments);
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let limit =
+        limit(&matches).map_err(|reason| command.error(ErrorKind::ValueValidation, reason))?;
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    Ok(RestoreOptions {
+        from: path("from").unwrap_or_default(),
+        data_dir: path("data-dir").unwrap_or_default(),
+        journal_archive: path("journal-archive"),
+        limit,
+    })
+}
+
+fn limit(matches: &ArgMatches) -> Result<Limit, String> {
+    if let Some(commit) = matches.get_one::<u64>("until-commit") {
+        return Ok(Limit::Commit(*commit));
+    }
+    let Some(text) = matches.get_one::<String>("until-time") else {
+        return Ok(Limit::End);
+    };
+    let time: Timestamp = text
+        .parse()
+        .map_err(|_| format!("--until-time: not a time such as 2026-11-22T06:16:13Z: {text}"))?;
+    u64::try_from(time.as_millisecond())
+        .map(Limit::Time)
+        .map_err(|_| format!("--until-time: before 1970: {text}"))
+}
+
+/// Why a store was not restored. No server starts on an incomplete one.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreFailure {
+    /// The backup cannot be read, or is damaged. Nothing was written.
+    #[error("{0}; nothing was written")]
+    Backup(BackupError),
+    /// The archive lacks commits. Nothing was written.
+    #[error("{0}; nothing was written")]
+    Archive(#[from] ArchiveError),
+    /// The limit is before the backup. Nothing was written.
+    #[error(
+        "the backup is of {of}, which is later than that: take an earlier one; nothing was written"
+    )]
+    TooEarly {
+        /// The last commit of the backup.
+        of: Reached,
+    },
+    /// The folder could not be written.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+}
+
+/// A restored store.
+#[derive(Debug)]
+pub struct Restored {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Rows of the backup.
+    pub rows: u64,
+    /// Commits of the archive after it.
+    pub replayed: u64,
+    /// The last commit.
+    pub reached: Reached,
+}
+
+impl fmt::Display for Restored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = counted(self.rows, "row", "rows");
+        write!(f, "{}: {rows}", self.folder.display())?;
+        if self.replayed > 0 {
+            let commits = counted(self.replayed, "archived commit", "archived commits");
+            write!(f, " and {commits}")?;
+        }
+        write!(f, ", up to {}", self.reached)
+    }
+}
+
+/// Creates a data folder from a backup.
+///
+/// # Errors
+/// See [`RestoreFailure`].
+pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
+    let mut bar = Bar::new();
+    let (header, totals) = verify(&options.from, &mut bar).map_err(RestoreFailure::Backup)?;
+    let at_backup = Reached {
+        commit: header.commit,
+        time_ms: u64::try_from(header.time_ms).ok(),
+    };
+    let is_too_early = match options.limit {
+        Limit::End => false,
+        Limit::Commit(commit) => commit < header.commit,
+        Limit::Time(time_ms) => at_backup.time_ms.is_some_and(|of| time_ms < of),
+    };
+    if is_too_early {
+        return Err(RestoreFailure::TooEarly { of: at_backup });
+    }
+    // All of the archive is read first: a gap must be found before anything is written.
+    let reached = match &options.journal_archive {
+        Some(archive) => {
+            bar.begin("reading the archive");
+            let mut commits = 0;
+            read_archive(archive, &header.store, at_backup, options.limit, |_| {
+                commits += 1;
+                bar.count("commits", commits, commits);
+                Ok::<_, ArchiveError>(())
+            })?
+        }
+        None => at_backup,
+    };
+    let restoration = Restoration::begin(&options.data_dir)?;
+    bar.begin("restoring");
+    let mut rows = BackupRows::open(options).map_err(RestoreFailure::Backup)?;
+    rows.check_same(header).map_err(RestoreFailure::Backup)?;
+    restoration.write(header.commit, rows, &mut |written| {
+        bar.bytes(written.bytes, totals.row_bytes);
+    })?;
+    let replaying = restoration.open(header.commit)?;
+    let commits = reached.commit - header.commit;
+    if let Some(archive) = &options.journal_archive {
+        bar.begin("applying the archive");
+        let mut done = 0;
+        let until = Limit::Commit(reached.commit);
+        read_archive(archive, &header.store, at_backup, until, |archived| {
+            replaying.apply(archived)?;
+            done += 1;
+            bar.count("commits", done, commits);
+            Ok::<_, RestoreError>(())
+        })?;
+    }
+    restoration.finish(replaying, reached.commit)?;
+    Ok(Restored {
+        folder: options.data_dir.clone(),
+        rows: totals.rows,
+        replayed: commits,
+        reached,
+    })
+}
+
+/// The rows of a backup, checked again: the file may have changed since.
+struct BackupRows {
+    file: BackupFile,
+    block: std::vec::IntoIter<(bytes::Bytes, bytes::Bytes)>,
+}
+
+impl BackupRows {
+    fn open(options: &RestoreOptions) -> Result<Self, BackupError> {
+        Ok(Self {
+            file: BackupFile::open(&options.from)?,
+            block: Vec::new().into_iter(),
+        })
+    }
+
+    fn check_same(&mut self, header: Header) -> Result<(), BackupError> {
+        if self.file.header() == header {
+            return Ok(());
+        }
+        Err(self.file.changed())
+    }
+}
+
+impl Iterator for BackupRows {
+    type Item = Result<(bytes::Bytes, bytes::Bytes), BackupError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(row) = self.block.next() {
+                return Some(Ok(row));
+            }
+            match self.file.next_rows() {
+                Ok(Some(rows)) => self.block = rows.into_iter(),
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<RestoreOptions, String> {
+        let words = line.split_whitespace().map(OsString::from);
+        parse_restore(words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_backup_and_a_folder_are_all_that_must_be_said() {
+        let options = parse("--from b --data-dir d").unwrap();
+        assert_eq!(options.from, PathBuf::from("b"));
+        assert_eq!(options.data_dir, PathBuf::from("d"));
+        assert_eq!((options.journal_archive, options.limit), (None, Limit::End));
+        assert!(parse("--from b").unwrap_err().contains("--data-dir"));
+        assert!(parse("--data-dir d").unwrap_err().contains("--from"));
+    }
+
+    #[test]
+    fn a_limit_is_a_commit_or_a_time_of_an_archive() {
+        let limit = |rest: &str| {
+            let line = format!("--from b --data-dir d {rest}");
+            parse(&line).map(|options| options.limit)
+        };
+        let archive = "--journal-archive a";
+        assert_eq!(
+            limit(&format!("{archive} --until-commit 7")),
+            Ok(Limit::Commit(7))
+        );
+        for time in ["2026-11-22T06:16:13.5Z", "2026-11-22T07:16:13.5+01:00"] {
+            assert_eq!(
+                limit(&format!("{archive} --until-time {time}")),
+                Ok(Limit::Time(1_795_328_173_500))
+            );
+        }
+        assert!(limit("--until-commit 7").is_err());
+        assert!(limit(&format!("{archive} --until-time yesterday")).is_err());
+        assert!(
+            limit(&format!(
+                "{archive} --until-commit 7 --until-time 2026-11-22T00:00Z"
+            ))
+            .is_err()
+        );
+    }
+}

@@ -1,0 +1,315 @@
+//! What servers of a cluster pop from contended queues for each other: requests that nobody wants any
+//! more, and elements that were popped for a server which has not fetched them.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
+use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
+use quoin_base::size::counted;
+use quoin_data::error::CommandError;
+use quoin_data::types::context::NamespaceCache;
+use quoin_data::types::delegation::{read_granted_elements, remove_request};
+use quoin_data::types::signals::Signals;
+use quoin_data::types::startup::{StartError, prepare};
+use quoin_data::types::{Environment, WriteContext};
+use quoin_layout::{Grant, Id, KeyRange, successor};
+use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+
+#[derive(Default)]
+struct Found {
+    requests: u64,
+    grants: u64,
+    old_requests: Finding,
+    expired: Finding,
+    without_elements: Finding,
+    stray_pieces: Finding,
+    unreadable: Finding,
+    /// What servers' code needs; made for the first repair.
+    environment: Option<Environment>,
+}
+
+/// Which rows are looked at.
+#[derive(Clone, Copy)]
+enum Rows {
+    Requests,
+    Grants,
+    Pieces,
+}
+
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let layout = &target.layout;
+    let mut found = Found::default();
+    for (rows, range) in [
+        (Rows::Requests, layout.all_pop_requests()),
+        (Rows::Grants, layout.all_grants()),
+        (Rows::Pieces, layout.all_grant_pieces()),
+    ] {
+        look_at(target, rows, range, &mut found).await?;
+    }
+    let mut outcome = Outcome::new(format!(
+        "{} to pop for a server, {} of what was popped",
+        counted(found.requests, "request", "requests"),
+        counted(found.grants, "grant", "grants")
+    ));
+    // Where no server runs, the next has yet to do it.
+    let overdue = if target.is_offline {
+        Level::Ok
+    } else {
+        Level::Warn
+    };
+    outcome
+        .finding(
+            overdue,
+            &found.expired,
+            [
+                "grant that expired more than a minute ago",
+                "grants that expired more than a minute ago",
+            ],
+            "no server runs, or its clock is far behind: the next that starts puts their elements \
+             back into their queues, or --repair does",
+        )
+        .finding(
+            overdue,
+            &found.old_requests,
+            [
+                "request that no server waits for any more",
+                "requests that no server waits for any more",
+            ],
+            "no server runs: the next that starts removes them, or --repair does",
+        )
+        .finding(
+            Level::Fail,
+            &found.stray_pieces,
+            [
+                "element that belongs to no grant",
+                "elements that belong to no grant",
+            ],
+            "no queue gets them back, and nothing removes them; tell the authors of Quoin",
+        )
+        .finding(
+            Level::Fail,
+            &found.without_elements,
+            [
+                "grant whose elements are not there",
+                "grants whose elements are not there",
+            ],
+            "tell the authors of Quoin",
+        )
+        .finding(
+            Level::Fail,
+            &found.unreadable,
+            [
+                "row that cannot be read, which keeps servers from looking at others",
+                "rows that cannot be read, which keep servers from looking at others",
+            ],
+            "tell the authors of Quoin, with these rows",
+        );
+    Ok(outcome.line(name))
+}
+
+async fn look_at(
+    target: &DoctorTarget<'_>,
+    kind: Rows,
+    range: KeyRange,
+    found: &mut Found,
+) -> Result<(), StoreError> {
+    let mut begin = range.begin;
+    loop {
+        // Rows, and whether what belongs to them is there, at one moment.
+        let (page, is_whole) = target
+            .read(async |transaction: &dyn ReadTransaction| {
+                let isolation = Isolation::Snapshot;
+                let limit = READS_AT_ONCE;
+                let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
+                let looks = page
+                    .iter()
+                    .map(|row| is_whole(target, transaction, kind, row));
+                let is_whole = try_join_all(looks).await?;
+                Ok((page, is_whole))
+            })
+            .await?;
+        for (row, is_whole) in page.iter().zip(is_whole) {
+            judge(target, kind, row, is_whole, found).await?;
+        }
+        match page.last() {
+            Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Whether a grant has elements, and elements a grant. `None` where the row cannot be read.
+async fn is_whole(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn ReadTransaction,
+    kind: Rows,
+    row: &KeyValue,
+) -> Result<Option<bool>, StoreError> {
+    let layout = &target.layout;
+    let isolation = Isolation::Snapshot;
+    match kind {
+        Rows::Requests => Ok(layout
+            .read_pop_request(&row.key, &row.value)
+            .ok()
+            .map(|_| true)),
+        Rows::Grants => {
+            let (Ok((data, id)), Ok(grant)) =
+                (layout.read_grant_key(&row.key), Grant::decode(&row.value))
+            else {
+                return Ok(None);
+            };
+            let pieces = layout.grant_pieces(data, id);
+            let first = rows(transaction, &pieces.begin, &pieces.end, 1, isolation).await?;
+            // Where the queue had nothing left, the grant says so and nothing more.
+            Ok(Some(grant.is_exhausted || !first.is_empty()))
+        }
+        Rows::Pieces => {
+            let Ok((data, id)) = layout.read_grant_piece_key(&row.key) else {
+                return Ok(None);
+            };
+            let grant = layout.grant_key(data, id);
+            Ok(Some(transaction.get(&grant, isolation).await?.is_some()))
+        }
+    }
+}
+
+async fn judge(
+    target: &DoctorTarget<'_>,
+    kind: Rows,
+    row: &KeyValue,
+    is_whole: Option<bool>,
+    found: &mut Found,
+) -> Result<(), StoreError> {
+    let now_ms = target.clock.now_ms();
+    let is_overdue = |at_ms: i64| at_ms.saturating_add(OVERDUE_MS) < now_ms;
+    let Some(is_whole) = is_whole else {
+        found.unreadable.add(|| shown(&row.key));
+        return Ok(());
+    };
+    match kind {
+        Rows::Requests => {
+            found.requests += 1;
+            let read = target.layout.read_pop_request(&row.key, &row.value);
+            if let Ok((_, request)) = read
+                && is_overdue(request.at_ms)
+            {
+                let Id { instance, sequence } = request.id;
+                found.old_requests.add(|| format!("{instance} {sequence}"));
+                // As servers do: a server that grants it meanwhile conflicts, or this does.
+                let is_repaired = target
+                    .repair(async |transaction: &dyn Transaction| {
+                        remove_request(transaction, &row.key);
+                        Ok(true)
+                    })
+                    .await?;
+                if is_repaired {
+                    found.old_requests.count_repaired();
+                }
+            }
+        }
+        Rows::Grants => {
+            found.grants += 1;
+            let Ok(grant) = Grant::decode(&row.value) else {
+                return Ok(());
+            };
+            let name = || {
+                let full = grant.name.inline().or(grant.long_name.as_ref());
+                full.map_or_else(|| "a long name".to_owned(), |full| shown(full))
+            };
+            if !is_whole {
+                found.without_elements.add(name);
+            } else if is_overdue(grant.expires_at_ms) {
+                match is_readable(target, row).await? {
+                    None => {}
+                    Some(false) => found.unreadable.add(|| shown(&row.key)),
+                    Some(true) => {
+                        found.expired.add(name);
+                        if target.repairs && put_back(target, row, found).await? {
+                            found.expired.count_repaired();
+                        }
+                    }
+                }
+            }
+        }
+        Rows::Pieces => {
+            if !is_whole {
+                found.stray_pieces.add(|| shown(&row.key));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the elements of a grant can be read; `None` where the grant has ended meanwhile.
+async fn is_readable(
+    target: &DoctorTarget<'_>,
+    row: &KeyValue,
+) -> Result<Option<bool>, StoreError> {
+    let layout = &target.layout;
+    let (data, id) = layout.read_grant_key(&row.key)?;
+    target
+        .read(async |transaction: &dyn ReadTransaction| {
+            let grant = transaction.get(&row.key, Isolation::Snapshot).await?;
+            if grant.is_none() {
+                return Ok(None);
+            }
+            match read_granted_elements(layout, transaction, data, id).await {
+                Ok(_) => Ok(Some(true)),
+                Err(StoreError::Corrupt(_)) => Ok(Some(false)),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+}
+
+/// Has a grant's elements go back to their queue, by the code by which servers do it.
+async fn put_back(
+    target: &DoctorTarget<'_>,
+    row: &KeyValue,
+    found: &mut Found,
+) -> Result<bool, StoreError> {
+    let environment = match found.environment.take() {
+        Some(environment) => environment,
+        None => environment(target).await?,
+    };
+    let environment = &*found.environment.insert(environment);
+    let result = target
+        .repair(async |transaction: &dyn Transaction| {
+            let namespaces = NamespaceCache::default();
+            let signals = Signals::default();
+            let now_ms = target.clock.now_ms();
+            let context =
+                WriteContext::new(transaction, environment, &namespaces, &signals, now_ms, 0);
+            match context.end_grant(&row.key).await {
+                Ok(_) => Ok(true),
+                Err(CommandError::Store(error)) => Err(error),
+                Err(error) => Err(StoreError::Unavailable(Arc::new(error))),
+            }
+        })
+        .await;
+    match result {
+        // The queue's metadata, of which the check of keys tells.
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        result => result,
+    }
+}
+
+/// What the repair writes gets ids of its own: those of one more start of a server.
+async fn environment(target: &DoctorTarget<'_>) -> Result<Environment, StoreError> {
+    prepare(
+        target.store,
+        target.layout.clone(),
+        Arc::clone(&target.clock),
+        Arc::clone(&target.random),
+    )
+    .await
+    .map_err(|error| match error {
+        StartError::Store(error) => error,
+        error => StoreError::Unavailable(Arc::new(error)),
+    })
+}

@@ -1,0 +1,176 @@
+//! Entries that one section of a value has and another has not, though it should. Which are
+//! looked up, and how, each type's descriptor says.
+//!
+//! Entries are looked up page by page, a page at one moment. So keys of any size can be looked
+//! at, whatever changes them meanwhile.
+
+use super::super::scan::{FoundKey, KeyPage};
+use super::key_check::KeyCheck;
+use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
+use crate::doctor::target::{Answer, DoctorTarget, rows};
+use quoin_base::size::counted;
+use quoin_data::types::TypeKind;
+use quoin_data::types::ValueKind;
+use quoin_data::types::kind::{Entries, EntryCheck, EntryFault};
+use quoin_layout::{Section, successor};
+use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+
+pub(super) struct Indexes {
+    entries: u64,
+    /// What may be wrong with entries of any type.
+    faults: Vec<(&'static EntryFault, Finding)>,
+}
+
+impl Default for Indexes {
+    fn default() -> Self {
+        let sections = ValueKind::all().flat_map(|kind| kind.sections);
+        let checks = sections.filter_map(|section| section.check.as_ref());
+        let mut faults: Vec<(&'static EntryFault, Finding)> = Vec::new();
+        for check in checks {
+            if !faults
+                .iter()
+                .any(|(known, _)| std::ptr::eq(*known, check.fault))
+            {
+                faults.push((check.fault, Finding::default()));
+            }
+        }
+        Self { entries: 0, faults }
+    }
+}
+
+impl KeyCheck for Indexes {
+    fn name(&self) -> &'static str {
+        "indexes"
+    }
+
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            for key in &page.keys {
+                for section in key.meta.value_type.kind().sections {
+                    if let Some(check) = &section.check {
+                        self.look_at(target, key, section.section, check).await?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut outcome = Outcome::new(format!(
+            "{} looked up",
+            counted(self.entries, "entry", "entries")
+        ));
+        for (fault, finding) in &self.faults {
+            outcome.finding(Level::Fail, finding, fault.text, fault.advice);
+        }
+        outcome.line(self.name())
+    }
+}
+
+impl Indexes {
+    async fn look_at(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+        section: Section,
+        check: &EntryCheck,
+    ) -> Result<(), StoreError> {
+        let range = target.layout.section(key.meta.data, section);
+        let mut begin = range.begin;
+        loop {
+            let (page, are_sound) = target
+                .read(async |transaction: &dyn ReadTransaction| {
+                    let isolation = Isolation::Snapshot;
+                    let limit = check.entries_at_once;
+                    let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
+                    let entries = Entries {
+                        layout: &target.layout,
+                        transaction,
+                        isolation,
+                        kind: key.meta.value_type.kind(),
+                        data: key.meta.data,
+                        rows: &page,
+                    };
+                    let are_sound = (check.are_sound)(entries).await?;
+                    Ok((page, are_sound))
+                })
+                .await?;
+            for (row, is_sound) in page.iter().zip(are_sound) {
+                self.entries += 1;
+                if !is_sound {
+                    self.report(target, key, row, check).await?;
+                }
+            }
+            target.progress.show("entries looked up", self.entries);
+            match page.last() {
+                Some(last) if page.len() >= check.entries_at_once => begin = successor(&last.key),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn report(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+        row: &KeyValue,
+        check: &EntryCheck,
+    ) -> Result<(), StoreError> {
+        let mut faults = self.faults.iter_mut();
+        let Some((fault, finding)) = faults.find(|(fault, _)| std::ptr::eq(*fault, check.fault))
+        else {
+            return Ok(());
+        };
+        finding.add(|| {
+            let name = target.name(key.namespace, &key.name, Some(&key.meta));
+            let entry = fault
+                .entry_name
+                .and_then(|read| read(&target.layout, key.meta.data, &row.key).ok());
+            match entry {
+                Some(entry) => format!("{} of {name}", shown(&entry)),
+                None => name,
+            }
+        });
+        if fault.is_removable && remove(target, key, row, check).await? {
+            finding.count_repaired();
+        }
+        Ok(())
+    }
+}
+
+/// Removes an entry, if it is still wrong; answers whether it is right now.
+async fn remove(
+    target: &DoctorTarget<'_>,
+    key: &FoundKey,
+    row: &KeyValue,
+    check: &EntryCheck,
+) -> Result<bool, StoreError> {
+    target
+        .repair(async |transaction: &dyn Transaction| {
+            let isolation = Isolation::Serializable;
+            let Some(value) = transaction.get(&row.key, isolation).await? else {
+                return Ok(true);
+            };
+            let now = [KeyValue {
+                key: row.key.clone(),
+                value,
+            }];
+            let entries = Entries {
+                layout: &target.layout,
+                transaction,
+                isolation,
+                kind: key.meta.value_type.kind(),
+                data: key.meta.data,
+                rows: &now,
+            };
+            if (check.are_sound)(entries).await? == [false] {
+                transaction.clear(&row.key);
+                if let Some(recount) = check.recount {
+                    recount(entries, transaction).await?;
+                }
+            }
+            Ok(true)
+        })
+        .await
+}

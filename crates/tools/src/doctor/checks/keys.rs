@@ -1,0 +1,291 @@
+//! Metadata and length of keys, and the index of those that expire.
+
+use futures_util::future::try_join_all;
+
+use super::super::scan::{FoundKey, KeyPage};
+use super::counts;
+use super::key_check::KeyCheck;
+use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
+use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
+use quoin_base::size::counted;
+use quoin_data::types::TypeKind;
+use quoin_data::types::ValueKind;
+use quoin_data::types::presence::Presence;
+use quoin_layout::{KeyName, KeysRow, Meta, decode_length};
+use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+/// Keys without elements, on a cluster, up to which it finds nothing odd in them.
+const RETAINED_MAX: u64 = 10_000;
+
+#[derive(Default)]
+pub(super) struct Keys {
+    count: u64,
+    retained: u64,
+    swept: u64,
+    unreadable: Finding,
+    misnamed: Finding,
+    stray_lengths: Finding,
+    empty: Finding,
+    not_indexed: Finding,
+}
+
+impl KeyCheck for Keys {
+    fn name(&self) -> &'static str {
+        "keys"
+    }
+
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            for row in &page.unreadable {
+                self.unreadable.add(|| shown(row));
+            }
+            for row in &page.stray_lengths {
+                self.stray_length(target, row).await?;
+            }
+            for key in &page.keys {
+                self.count += 1;
+                self.look_at(target, key).await?;
+            }
+            for some in page.keys.chunks(READS_AT_ONCE) {
+                self.look_at_expiry(target, some).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut summary = counted(self.count - self.retained, "key", "keys");
+        if self.retained > 0 {
+            let retained = counted(
+                self.retained,
+                "that is empty and waits",
+                "that are empty and wait",
+            );
+            summary.push_str(&format!(" and {retained} for a push"));
+        }
+        let mut outcome = Outcome::new(summary);
+        if self.swept > 0 {
+            outcome.note(Level::Ok, format!("{} of the empty removed", self.swept));
+        } else if self.retained > RETAINED_MAX && self.retained > self.count - self.retained {
+            outcome.note(
+                Level::Warn,
+                "most are empty: no server has swept them for long - run one, or --repair",
+            );
+        }
+        outcome.finding(
+            Level::Fail,
+            &self.unreadable,
+            ["row that cannot be read", "rows that cannot be read"],
+            "commands on these keys answer an error; tell the authors of Quoin, with these rows",
+        );
+        outcome.finding(
+            Level::Fail,
+            &self.misnamed,
+            [
+                "key that is not found by its name",
+                "keys that are not found by their names",
+            ],
+            "tell the authors of Quoin",
+        );
+        outcome.finding(
+            Level::Warn,
+            &self.stray_lengths,
+            [
+                "length of a key that is not there",
+                "lengths of keys that are not there",
+            ],
+            "harmless; --repair removes them",
+        );
+        outcome.finding(
+            Level::Fail,
+            &self.empty,
+            [
+                "key that exists but counts no elements",
+                "keys that exist but count no elements",
+            ],
+            "--repair counts their elements, and removes them where there are none",
+        );
+        outcome.finding(
+            Level::Fail,
+            &self.not_indexed,
+            [
+                "key that no server would remove when it expires",
+                "keys that no server would remove when they expire",
+            ],
+            "--repair puts them into the index of expiries",
+        );
+        outcome.line(self.name())
+    }
+}
+
+impl Keys {
+    async fn stray_length(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        length_key: &[u8],
+    ) -> Result<(), StoreError> {
+        let layout = &target.layout;
+        let Ok((namespace, KeysRow::Length(name))) = layout.read_namespaced_key(length_key) else {
+            return Ok(());
+        };
+        self.stray_lengths
+            .add(|| target.name(namespace, &name, None));
+        let meta_key = layout.meta_key(namespace, &name);
+        let is_repaired = target
+            .repair(async |transaction: &dyn Transaction| {
+                let isolation = Isolation::Serializable;
+                if transaction.get(&meta_key, isolation).await?.is_none() {
+                    transaction.clear(length_key);
+                }
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            self.stray_lengths.count_repaired();
+        }
+        Ok(())
+    }
+
+    async fn look_at(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
+        let is_named = key
+            .meta
+            .full_name(&key.name)
+            .is_ok_and(|full| KeyName::new(full) == key.name);
+        if !is_named {
+            self.misnamed.add(|| shown(&key.meta_key));
+        }
+        match key.length {
+            None => self
+                .unreadable
+                .add(|| target.name(key.namespace, &key.name, Some(&key.meta))),
+            Some(0) => self.look_at_empty(target, key).await?,
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn look_at_empty(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
+        match target.presence(&key.meta, 0) {
+            Presence::Exists => {}
+            Presence::Retained => {
+                self.retained += 1;
+                let is_swept = target
+                    .repair(async |transaction: &dyn Transaction| {
+                        sweep(target, transaction, key).await
+                    })
+                    .await?;
+                self.swept += u64::from(is_swept);
+            }
+            Presence::Emptied => {
+                self.empty
+                    .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
+                if counts::repair(target, key).await? {
+                    self.empty.count_repaired();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether the index has the keys that expire: both at one moment.
+    async fn look_at_expiry(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        keys: &[FoundKey],
+    ) -> Result<(), StoreError> {
+        let expiring: Vec<&FoundKey> = keys
+            .iter()
+            .filter(|key| key.meta.expire_at_ms.is_some())
+            .collect();
+        if expiring.is_empty() {
+            return Ok(());
+        }
+        let missing = target
+            .read(async |transaction: &dyn ReadTransaction| {
+                let reads = expiring
+                    .iter()
+                    .map(|key| missing_expiry(target, transaction, key, Isolation::Snapshot));
+                try_join_all(reads).await
+            })
+            .await?;
+        for (key, missing) in expiring.iter().zip(missing) {
+            if missing.is_none() {
+                continue;
+            }
+            self.not_indexed
+                .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
+            let is_repaired = target
+                .repair(async |transaction: &dyn Transaction| {
+                    let isolation = Isolation::Serializable;
+                    let missing = missing_expiry(target, transaction, key, isolation).await?;
+                    if let Some(expiry_key) = missing {
+                        transaction.set(&expiry_key, b"");
+                    }
+                    Ok(true)
+                })
+                .await?;
+            if is_repaired {
+                self.not_indexed.count_repaired();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row that the index of expiries lacks for a key.
+async fn missing_expiry(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    isolation: Isolation,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(value) = transaction.get(&key.meta_key, isolation).await? else {
+        return Ok(None);
+    };
+    let Some(at_ms) = Meta::decode(&value)?.expire_at_ms else {
+        return Ok(None);
+    };
+    let expiry_key = target.layout.expiry_key(at_ms, key.namespace, &key.name);
+    let row = transaction.get(&expiry_key, isolation).await?;
+    Ok(row.is_none().then_some(expiry_key))
+}
+
+/// Removes a key that is empty and has no expiry, as the background work of servers does
+/// (`WriteContext::sweep_retained`): a push meanwhile conflicts with this, or this with the push.
+async fn sweep(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn Transaction,
+    key: &FoundKey,
+) -> Result<bool, StoreError> {
+    let isolation = Isolation::Serializable;
+    let length_key = target.layout.length_key(&key.meta_key);
+    let Some(value) = transaction.get(&key.meta_key, isolation).await? else {
+        return Ok(false);
+    };
+    let meta = Meta::decode(&value)?;
+    let length = transaction.get(&length_key, isolation).await?;
+    let length = decode_length(length.as_ref())?;
+    if target.presence(&meta, length) != Presence::Retained {
+        return Ok(false);
+    }
+    // Elements that were popped for a dead server return to it.
+    if target.has_grants(transaction, meta.data).await? {
+        return Ok(false);
+    }
+    transaction.clear(&key.meta_key);
+    transaction.clear(&length_key);
+    let copies = meta.value_type.meta_copy_keys(&target.layout, meta.data);
+    copies.for_each(|copy| transaction.clear(&copy));
+    if ValueKind::keeps_rows_when_empty(&meta) {
+        target.discard_data(transaction, meta.data);
+    }
+    Ok(true)
+}

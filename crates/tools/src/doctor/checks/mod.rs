@@ -1,0 +1,119 @@
+//! The checks of what lies in a store, a file each.
+//!
+//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one scan of all keys. A
+//! new check is a file here and a row in one of the two.
+//!
+//! Whatever is judged together is read at one moment (in one transaction), so that servers that
+//! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
+//! that it conflicts with changes of what it decides by.
+
+use super::report::Line;
+use super::scan;
+use super::target::{Answer, DoctorTarget};
+use quoin_store::{ReadTransaction, StoreError};
+
+mod counters;
+mod counts;
+mod data;
+mod databases;
+mod delegation;
+mod expiry;
+mod indexes;
+mod key_check;
+mod keys;
+mod latency;
+mod messages;
+mod meta_copies;
+mod operations;
+mod spaces;
+mod tasks;
+mod trash;
+pub(super) mod version;
+
+use key_check::KeyCheck;
+
+#[cfg(feature = "fdb")]
+pub(super) use latency::percentiles;
+
+/// A check that looks by itself.
+pub(super) struct StoreCheck {
+    pub(super) name: &'static str,
+    pub(super) run: for<'c> fn(&'c DoctorTarget<'c>, &'static str) -> Answer<'c, Line>,
+}
+
+/// The checks of spaces of the layout, in the order of their lines.
+pub(super) const STORE_CHECKS: &[StoreCheck] = &[
+    StoreCheck {
+        name: "latency",
+        run: |target, name| Box::pin(latency::check(target, name)),
+    },
+    StoreCheck {
+        name: "rows",
+        run: |target, name| Box::pin(spaces::check(target, name)),
+    },
+    StoreCheck {
+        name: "databases",
+        run: |target, name| Box::pin(databases::check(target, name)),
+    },
+    StoreCheck {
+        name: "trash",
+        run: |target, name| Box::pin(trash::check(target, name)),
+    },
+    StoreCheck {
+        name: "operations",
+        run: |target, name| Box::pin(operations::check(target, name)),
+    },
+    StoreCheck {
+        name: "messages",
+        run: |target, name| Box::pin(messages::check(target, name)),
+    },
+    StoreCheck {
+        name: "delegation",
+        run: |target, name| Box::pin(delegation::check(target, name)),
+    },
+    StoreCheck {
+        name: "expiry",
+        run: |target, name| Box::pin(expiry::check(target, name)),
+    },
+    StoreCheck {
+        name: "data",
+        run: |target, name| Box::pin(data::check(target, name)),
+    },
+];
+
+/// The checks that look at keys, in the order of their lines.
+pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
+    let mut checks: Vec<Box<dyn KeyCheck>> =
+        vec![Box::<keys::Keys>::default(), Box::<tasks::Tasks>::default()];
+    if target.is_deep {
+        checks.push(Box::<counters::Counters>::default());
+        checks.push(Box::<indexes::Indexes>::default());
+        checks.push(Box::<meta_copies::MetaCopies>::default());
+    }
+    checks
+}
+
+/// Shows all keys to the checks.
+pub(super) async fn scan_keys(
+    target: &DoctorTarget<'_>,
+    checks: &mut [Box<dyn KeyCheck>],
+) -> Result<(), StoreError> {
+    let mut begin = scan::first(&target.layout);
+    let mut count = 0;
+    loop {
+        let (page, next) = target
+            .read(async |transaction: &dyn ReadTransaction| {
+                scan::page(transaction, &target.layout, &begin).await
+            })
+            .await?;
+        for check in &mut *checks {
+            check.look(target, &page).await?;
+        }
+        count += page.keys.len() as u64;
+        target.progress.show("keys looked at", count);
+        match next {
+            Some(next) => begin = next,
+            None => return Ok(()),
+        }
+    }
+}

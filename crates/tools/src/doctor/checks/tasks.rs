@@ -1,0 +1,162 @@
+//! Task queues whose leases or delays have ended without anybody having been told to look.
+
+use super::super::scan::{FoundKey, KeyPage};
+use super::key_check::KeyCheck;
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
+use quoin_base::size::counted;
+use quoin_data::types::task_queue::alarms::ALARM_STEP_MS;
+use quoin_layout::{ValueType, successor};
+use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+#[derive(Default)]
+pub(super) struct Tasks {
+    queues: u64,
+    overdue: u64,
+    is_offline: bool,
+    without_alarm: Finding,
+}
+
+impl KeyCheck for Tasks {
+    fn name(&self) -> &'static str {
+        "task queues"
+    }
+
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            self.is_offline = target.is_offline;
+            for key in &page.keys {
+                if key.meta.value_type == ValueType::TaskQueue {
+                    self.queues += 1;
+                    self.look_at(target, key).await?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut outcome = Outcome::new(counted(self.queues, "task queue", "task queues"));
+        if self.overdue > 0 {
+            let level = if self.is_offline {
+                Level::Ok
+            } else {
+                Level::Warn
+            };
+            outcome.note(
+                level,
+                format!(
+                    "{} or delays that ended more than a minute ago: a running server puts these \
+                     tasks back",
+                    counted(self.overdue, "has leases", "have leases")
+                ),
+            );
+        }
+        outcome
+            .finding(
+                Level::Fail,
+                &self.without_alarm,
+                [
+                    "of them without an alarm, so that only a TASK.TAKE puts its tasks back",
+                    "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
+                ],
+                "--repair sets the alarms",
+            )
+            .line(self.name())
+    }
+}
+
+impl Tasks {
+    async fn look_at(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
+        let now_ms = target.clock.now_ms();
+        let overdue = target
+            .read(async |transaction: &dyn ReadTransaction| {
+                if !is_overdue(target, transaction, key, now_ms).await? {
+                    return Ok(None);
+                }
+                has_alarm(target, transaction, key, now_ms).await.map(Some)
+            })
+            .await?;
+        let Some(has_alarm) = overdue else {
+            return Ok(());
+        };
+        self.overdue += 1;
+        if has_alarm {
+            return Ok(());
+        }
+        self.without_alarm
+            .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
+        // One alarm too many does no harm, so nothing needs to be read again.
+        let step = ALARM_STEP_MS;
+        let at_ms = now_ms.saturating_add(step - 1) / step * step;
+        let alarm = target.layout.alarm_key(at_ms, key.namespace, &key.name);
+        let is_repaired = target
+            .repair(async |transaction: &dyn Transaction| {
+                transaction.set(&alarm, b"");
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            self.without_alarm.count_repaired();
+        }
+        Ok(())
+    }
+}
+
+async fn is_overdue(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let range = target
+        .layout
+        .task_due_by(key.meta.data, now_ms.saturating_sub(OVERDUE_MS));
+    let first = rows(
+        transaction,
+        &range.begin,
+        &range.end,
+        1,
+        Isolation::Snapshot,
+    )
+    .await?;
+    Ok(!first.is_empty())
+}
+
+/// Whether one of the alarms that have gone off, or are about to, is the queue's.
+async fn has_alarm(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let layout = &target.layout;
+    let mut range = layout.alarms_by(now_ms.saturating_add(ALARM_STEP_MS));
+    loop {
+        let limit = PAGE_ROWS;
+        let page = rows(
+            transaction,
+            &range.begin,
+            &range.end,
+            limit,
+            Isolation::Snapshot,
+        )
+        .await?;
+        let is_there = page.iter().any(|row| {
+            layout
+                .read_alarm_key(&row.key)
+                .is_ok_and(|(namespace, name)| namespace == key.namespace && name == key.name)
+        });
+        if is_there {
+            return Ok(true);
+        }
+        match page.last() {
+            Some(last) if page.len() >= limit => range.begin = successor(&last.key),
+            _ => return Ok(false),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What is special to an embedded store: its folder, its files, and who has it open.
+
+use std::path::Path;
+
+use quoin_base::size::{counted, size};
+use quoin_client::Beside;
+use quoin_config::{Fsync, LoadedSettings};
+use quoin_store::Store;
+use quoin_store_embedded::{
+    CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, Refusal,
+    has_store, inspect, is_in_use,
+};
+
+use super::examine::{Options, look_inside};
+use super::progress::Progress;
+use super::report::{Level, Line};
+use super::running;
+
+pub(super) async fn look(
+    loaded: &LoadedSettings,
+    options: Options,
+    beside: &Beside,
+    show: &mut dyn FnMut(&Line),
+) {
+    let settings = &loaded.settings;
+    let folder: &Path = &settings.data_dir;
+    let origin = loaded.origin("data-dir");
+    let has_store = match has_store(folder) {
+        Ok(has_store) => has_store,
+        Err(error) => return show(&refused(&error)),
+    };
+    let inspection = match inspect(folder) {
+        Ok(Some(inspection)) if has_store => inspection,
+        Ok(_) => {
+            let text = format!(
+                "there is no store in {} ({origin}): a server makes one at its first start - is \
+                 data-dir right?",
+                folder.display()
+            );
+            return show(&Line::new(Level::Warn, "folder", text));
+        }
+        Err(error) => {
+            let text = format!("{} ({origin}) cannot be read: {error}", folder.display());
+            return show(&Line::new(Level::Fail, "folder", text));
+        }
+    };
+    let text = format!(
+        "{} ({origin}), data file {}",
+        folder.display(),
+        size(inspection.data_bytes)
+    );
+    show(&Line::ok("folder", text));
+    if is_in_use(folder) {
+        return beside_server(loaded, options, beside, show);
+    }
+    show(&journal(&inspection));
+    show(&checkpoint(&inspection));
+    if inspection.journal_damage.is_some() {
+        let text = "not looked at: opening the store would go on without what is lost";
+        return show(&Line::new(Level::Warn, "store", text));
+    }
+    let fsync = match settings.fsync {
+        Fsync::Always => FsyncPolicy::Always,
+        Fsync::EverySec => FsyncPolicy::EverySecond,
+    };
+    let options_of_store = EmbeddedOptions {
+        fsync,
+        accepts_copy: settings.accept_copied_data_dir,
+        ..EmbeddedOptions::default()
+    };
+    let archive = settings.journal_archive_dir.as_deref();
+    let store = match EmbeddedStore::open_archived(folder, options_of_store, archive) {
+        Ok(store) => store,
+        Err(error) => return show(&refused(&error)),
+    };
+    let text = format!(
+        "no server has it open; commits are synced {}",
+        match fsync {
+            FsyncPolicy::Always => "before they are acknowledged",
+            FsyncPolicy::EverySecond => "once a second",
+        }
+    );
+    show(&Line::ok("lock", text));
+    if options.is_deep && !rows(&store, show) {
+        return;
+    }
+    // The lock keeps servers away meanwhile.
+    look_inside(&store as &dyn Store, loaded, options, true, show).await;
+}
+
+/// A server has the folder open, so only that server can say how it does.
+fn beside_server(
+    loaded: &LoadedSettings,
+    options: Options,
+    beside: &Beside,
+    show: &mut dyn FnMut(&Line),
+) {
+    running::look(loaded, beside, show);
+    if options.is_deep || options.repairs {
+        let text = "--deep and --repair need the folder, which the server has open: stop it first";
+        show(&Line::new(Level::Warn, "lock", text));
+    }
+}
+
+/// Looks at every page and every row's checksums, without the engine, which would die of some
+/// damage. Answers whether it can read the rest.
+fn rows(store: &EmbeddedStore, show: &mut dyn FnMut(&Line)) -> bool {
+    const NAME: &str = "data file";
+    let progress = Progress::new();
+    let verified = store.verify(&mut |rows| progress.show("rows of the data file", rows));
+    progress.clear();
+    let verified = match verified {
+        Ok(verified) => verified,
+        Err(error) => {
+            let text = format!(
+                "{error}; nothing else was looked at, because the engine could die of it: restore \
+                 a backup"
+            );
+            show(&Line::new(Level::Fail, NAME, text));
+            return false;
+        }
+    };
+    if verified.damaged == 0 {
+        let text = format!(
+            "{}, all as they were written",
+            counted(verified.rows, "row", "rows")
+        );
+        show(&Line::ok(NAME, text));
+        return true;
+    }
+    let text = format!(
+        "{} of {} damaged: {}; what needs them gets an error, and the checks below may not \
+         come to their ends: restore a backup",
+        verified.damaged,
+        counted(verified.rows, "row", "rows"),
+        verified.examples.join(", ")
+    );
+    show(&Line::new(Level::Fail, NAME, text));
+    true
+}
+
+fn refused(error: &OpenError) -> Line {
+    let check = match error {
+        OpenError::Locked { .. } => {
+            let process = match error {
+                OpenError::Locked {
+                    process: Some(process),
+                    ..
+                } => format!(", process {process},"),
+                _ => String::new(),
+            };
+            let text = format!(
+                "a server (or another doctor){process} has just opened the folder, so what lies in it \
+                 was not looked at: run this again"
+            );
+            return Line::new(Level::Warn, "lock", text);
+        }
+        OpenError::Create { .. } | OpenError::Access { .. } => "folder",
+        OpenError::Refused { refusal, .. } => match refusal {
+            Refusal::Data(_)
+            | Refusal::Row(_)
+            | Refusal::FormatDamaged
+            | Refusal::ForeignData
+            | Refusal::DataMissing => "data file",
+            _ => "folder",
+        },
+        OpenError::NoRoom { .. } => "disk",
+        OpenError::Archive { .. } => "archive",
+        OpenError::Engine { .. } => "opening",
+    };
+    Line::new(Level::Fail, check, error.to_string())
+}
+
+fn journal(inspection: &Inspection) -> Line {
+    if let Some(damage) = &inspection.journal_damage {
+        let text = format!(
+            "damaged: {damage}; a server refuses to start: restore a backup, or start one once with \
+             --accept-journal-loss yes to go on without these commits"
+        );
+        return Line::new(Level::Fail, "journal", text);
+    }
+    let bytes: u64 = inspection.journal.iter().map(|file| file.bytes).sum();
+    let records: u64 = inspection.journal.iter().map(|file| file.records).sum();
+    let last = inspection.journal.iter().filter_map(|file| file.last).max();
+    let text = match last {
+        None => format!("empty, {}", size(bytes)),
+        Some(last) => format!(
+            "{} up to number {last}, {} in {}; what the data file lacks of them is applied when the \
+             store is opened",
+            counted(records, "whole record", "whole records"),
+            size(bytes),
+            counted(inspection.journal.len() as u64, "file", "files")
+        ),
+    };
+    Line::ok("journal", text)
+}
+
+fn checkpoint(inspection: &Inspection) -> Line {
+    const NAME: &str = "checkpoint";
+    match inspection.checkpoint {
+        CheckpointState::Current => Line::ok(
+            NAME,
+            "of this start of the machine: the store goes back to it when it is opened, and on by \
+             the journal",
+        ),
+        CheckpointState::Earlier => Line::ok(
+            NAME,
+            "of an earlier start of the machine: the store goes back to it when it is opened, and \
+             on by the journal",
+        ),
+        CheckpointState::Absent => Line::ok(NAME, "none: the store is new, or was closed in order"),
+        CheckpointState::Damaged => Line::new(
+            Level::Fail,
+            NAME,
+            "the file CHECKPOINT is damaged, and no server opens the store: restore the folder \
+             from a backup",
+        ),
+    }
+}

@@ -1,0 +1,105 @@
+//! Runs the checks on a store that was opened.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use super::checks::version::{self, Understanding};
+use super::checks::{STORE_CHECKS, key_checks, scan_keys};
+use super::progress::Progress;
+use super::report::{Level, Line};
+use super::target::DoctorTarget;
+use quoin_base::clock::SystemClock;
+use quoin_base::random::SystemRandom;
+use quoin_config::LoadedSettings;
+use quoin_layout::Layout;
+use quoin_store::{Isolation, ReadTransaction, Store, StoreError};
+
+/// Time for which messages to other servers lie in the store at the most, while servers run.
+const MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// What `quoin doctor` may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Repair what is wrong.
+    pub repairs: bool,
+    /// Compare counters and indexes with all elements.
+    pub is_deep: bool,
+    /// Somebody vouches that no server uses the store.
+    pub is_offline: bool,
+}
+
+/// Looks at what lies in a store that was opened.
+pub(super) async fn look_inside(
+    store: &dyn Store,
+    loaded: &LoadedSettings,
+    options: Options,
+    is_offline: bool,
+    show: &mut dyn FnMut(&Line),
+) {
+    let target = DoctorTarget {
+        store,
+        layout: Layout::new(&loaded.settings.root_prefix),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+        repairs: options.repairs,
+        is_deep: options.is_deep,
+        is_offline,
+        message_grace: MESSAGE_GRACE,
+        progress: Progress::new(),
+        shown: OnceCell::new(),
+    };
+    examine(&target, show).await;
+}
+
+/// Runs the checks.
+pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Line)) {
+    let mut show = |line: &Line| {
+        target.progress.clear();
+        show(line);
+    };
+    match version::check(target).await {
+        Ok((understanding, line)) => {
+            show(&line);
+            if understanding == Understanding::None {
+                return;
+            }
+        }
+        Err(error) => return show(&unfinished("layout", &error)),
+    }
+    let shown = target
+        .read(async |transaction: &dyn ReadTransaction| {
+            target
+                .current_namespaces(transaction, Isolation::Snapshot)
+                .await
+        })
+        .await;
+    // Where it cannot be read the check of databases says so.
+    if let Ok(shown) = shown {
+        let _ = target.shown.set(shown);
+    }
+    for check in STORE_CHECKS {
+        match (check.run)(target, check.name).await {
+            Ok(line) => show(&line),
+            Err(error) => show(&unfinished(check.name, &error)),
+        }
+    }
+    let mut checks = key_checks(target);
+    match scan_keys(target, &mut checks).await {
+        Ok(()) => {
+            for check in &checks {
+                show(&check.line());
+            }
+            if !target.is_deep {
+                let text = "not counted: --deep compares them with every element (reads all data)";
+                show(&Line::ok("counters", text));
+            }
+        }
+        Err(error) => show(&unfinished("keys", &error)),
+    }
+}
+
+/// What is said of a check that the store has not let come to its end.
+pub(super) fn unfinished(check: &'static str, error: &StoreError) -> Line {
+    let text = format!("this check has not come to its end: {error}");
+    Line::new(Level::Fail, check, text)
+}

@@ -1,0 +1,261 @@
+//! The store that is looked at, and how it is read and changed.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use quoin_base::clock::Clock;
+use quoin_base::limits::DATABASES_MAX;
+use quoin_base::random::Random;
+use quoin_data::types::context::current_namespace;
+use quoin_data::types::delegation::has_grants;
+use quoin_data::types::presence::{Presence, presence};
+use quoin_layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind, successor};
+use quoin_store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
+};
+
+use super::progress::Progress;
+use super::report::shown;
+
+/// Rows that `quoin doctor` reads at a time where they are small.
+pub(super) const PAGE_ROWS: usize = 512;
+/// Rows of data that it reads at a time; each may hold a chunk of a split value.
+pub(super) const DATA_PAGE_ROWS: usize = 128;
+/// Reads that it has under way at once.
+pub(super) const READS_AT_ONCE: usize = 64;
+/// Time after which what falls due should have been looked after by some server.
+pub(super) const OVERDUE_MS: i64 = 60_000;
+/// Attempts at one read or repair.
+const ATTEMPTS_MAX: u32 = 10;
+/// Pause between two of them.
+const RETRY_PAUSE_MS: u64 = 50;
+/// How often it tries what it measures.
+pub(super) const LATENCY_TRIES: usize = 40;
+
+/// What a check answers, in time.
+pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
+
+/// A store, and what may be done to it.
+pub(super) struct DoctorTarget<'s> {
+    pub(super) store: &'s dyn Store,
+    pub(super) layout: Layout,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
+    /// Whether what is wrong is to be repaired.
+    pub(super) repairs: bool,
+    /// Whether elements are counted.
+    pub(super) is_deep: bool,
+    /// Whether no server uses the store.
+    pub(super) is_offline: bool,
+    /// How long messages may lie in the store.
+    pub(super) message_grace: Duration,
+    pub(super) progress: Progress,
+    /// Which databases showed which namespaces in the beginning, for the names of keys.
+    pub(super) shown: OnceCell<Vec<(Id, u32)>>,
+}
+
+impl DoctorTarget<'_> {
+    /// Reads at one moment; again where the store asks for it.
+    pub(super) async fn read<T>(
+        &self,
+        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.read_in(ATTEMPTS_MAX, look).await
+    }
+
+    /// Shows every row of a range, a page at a time; each page is of a moment of its own.
+    pub(super) async fn each_row(
+        &self,
+        range: &KeyRange,
+        mut look: impl FnMut(&KeyValue),
+    ) -> Result<(), StoreError> {
+        let mut begin = range.begin.clone();
+        loop {
+            let page = self
+                .read(async |transaction: &dyn ReadTransaction| {
+                    let limit = PAGE_ROWS;
+                    rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await
+                })
+                .await?;
+            page.iter().for_each(&mut look);
+            match page.last() {
+                Some(last) if page.len() >= PAGE_ROWS => begin = successor(&last.key),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads at one moment what may take too long for one; answers `None` then.
+    pub(super) async fn read_much<T>(
+        &self,
+        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        match self.read_in(2, look).await {
+            Ok(found) => Ok(Some(found)),
+            Err(StoreError::TooOld) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_in<T>(
+        &self,
+        attempts_max: u32,
+        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let result = {
+                let transaction = self.store.begin_read()?;
+                look(&*transaction).await
+            };
+            match result {
+                Err(error) if error.is_retryable() && attempts < attempts_max => pause().await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Changes something in one transaction; again where it conflicts, or where it is not known
+    /// whether it was applied: `change` decides again by what it reads.
+    pub(super) async fn write<T>(
+        &self,
+        change: impl AsyncFn(&dyn Transaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let transaction = self.store.begin_write()?;
+            let result = match change(&*transaction).await {
+                Ok(changed) => transaction.commit().await.map(|()| changed),
+                Err(error) => {
+                    drop(transaction);
+                    Err(error)
+                }
+            };
+            match result {
+                Err(error)
+                    if attempts < ATTEMPTS_MAX
+                        && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) =>
+                {
+                    pause().await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// [`Self::write`], where it is asked to repair; answers whether it was repaired. One that
+    /// conflicts again and again is not, and may be another time.
+    pub(super) async fn repair(
+        &self,
+        change: impl AsyncFn(&dyn Transaction) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        if !self.repairs {
+            return Ok(false);
+        }
+        match self.write(change).await {
+            Ok(is_repaired) => Ok(is_repaired),
+            Err(error) if error.is_retryable() => Ok(false),
+            Err(StoreError::TooLarge) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The current namespaces of all databases, however many the servers of this store have.
+    pub(super) async fn current_namespaces(
+        &self,
+        transaction: &dyn ReadTransaction,
+        isolation: Isolation,
+    ) -> Result<Vec<(Id, u32)>, StoreError> {
+        let places: Vec<Vec<u8>> = (0..=DATABASES_MAX)
+            .map(|database| self.layout.database_key(database))
+            .collect();
+        let (Some(begin), Some(end)) = (places.first(), places.last()) else {
+            return Ok(Vec::new());
+        };
+        // Nearly all databases have no row. There are no more rows than databases.
+        let found = rows(transaction, begin, end, places.len(), isolation).await?;
+        let found: HashMap<&[u8], &Bytes> = found
+            .iter()
+            .map(|row| (row.key.as_ref(), &row.value))
+            .collect();
+        let mut shown = Vec::new();
+        for (database, place) in (0..DATABASES_MAX).zip(&places) {
+            let row = found.get(place.as_slice()).copied();
+            shown.push((current_namespace(database, row)?, database));
+        }
+        Ok(shown)
+    }
+
+    /// A key for people: its name, and its database where that is not the first.
+    pub(super) fn name(&self, namespace: Id, name: &KeyName, meta: Option<&Meta>) -> String {
+        let full = match meta {
+            Some(meta) => meta.full_name(name).ok(),
+            None => name.inline(),
+        };
+        let name = full.map_or_else(|| "a long name".to_owned(), |full| shown(full));
+        let Some(shown) = self.shown.get() else {
+            return name;
+        };
+        match shown.iter().find(|(known, _)| *known == namespace) {
+            Some((_, 0)) => name,
+            Some((_, database)) => format!("{name} of database {database}"),
+            None => format!("{name} of no database"),
+        }
+    }
+
+    /// What a key with this metadata and length is.
+    pub(super) fn presence(&self, meta: &Meta, length: i64) -> Presence {
+        presence(meta, length, &self.store.capabilities())
+    }
+
+    /// Whether elements of a queue are granted and not fetched. Conflicts with new grants.
+    pub(super) async fn has_grants(
+        &self,
+        transaction: &dyn Transaction,
+        data: Id,
+    ) -> Result<bool, StoreError> {
+        has_grants(&self.layout, transaction, data).await
+    }
+
+    /// Clears data that no key names, as the server does when a key is removed.
+    pub(super) fn discard_data(&self, transaction: &dyn Transaction, data: Id) {
+        if self.store.capabilities().clears_ranges_at_once {
+            let range = KeyRange::children(&self.layout.data_prefix(data));
+            transaction.clear_range(&range.begin, &range.end);
+        } else {
+            let trash_key = self.layout.trash_key(TrashKind::Data, data);
+            transaction.set(&trash_key, b"");
+        }
+    }
+}
+
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(RETRY_PAUSE_MS)).await;
+}
+
+/// The first rows of a range.
+pub(super) async fn rows(
+    transaction: &dyn ReadTransaction,
+    begin: &[u8],
+    end: &[u8],
+    limit: usize,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, StoreError> {
+    transaction
+        .get_range(RangeQuery {
+            begin,
+            end,
+            limit,
+            reverse: false,
+            isolation,
+        })
+        .await
+}
