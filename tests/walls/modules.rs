@@ -18,8 +18,8 @@ struct File {
     module: Names,
     tokens: Vec<Token>,
     children: BTreeSet<String>,
-    /// What it calls by other modules' names: the name, and the path as it stands there.
-    reexports: BTreeMap<String, Names>,
+    /// What it names: the name, and the path where that is of this crate.
+    names: BTreeMap<String, Option<Names>>,
 }
 
 /// The first name of a file's path.
@@ -94,9 +94,9 @@ fn read_file(module: Names, path: &Path) -> File {
         module,
         tokens,
         children,
-        reexports: BTreeMap::new(),
+        names: BTreeMap::new(),
     };
-    file.reexports = file.read_reexports();
+    file.names = file.read_names();
     file
 }
 
@@ -167,19 +167,17 @@ impl File {
             && (word(before, "pub") || before == Some(&Token::Mark(')')))
     }
 
-    fn read_reexports(&self) -> BTreeMap<String, Names> {
-        let mut reexports = BTreeMap::new();
+    fn read_names(&self) -> BTreeMap<String, Option<Names>> {
+        let mut names = BTreeMap::new();
         for (at, token) in self.tokens.iter().enumerate() {
             if *token != Token::Word("use".to_owned()) {
                 continue;
             }
             for (path, name) in read_tree(&self.tokens, at + 1).0 {
-                if let Some(path) = self.absolute(&path) {
-                    reexports.insert(name, path);
-                }
+                names.insert(name, self.absolute(&path));
             }
         }
-        reexports
+        names
     }
 }
 
@@ -235,9 +233,11 @@ fn resolve(path: &[String], files: &BTreeMap<Names, File>, depth: usize) -> Opti
         .rev()
         .find(|length| files.contains_key(&path[..*length]))?;
     let file = &files[&path[..length]];
-    let passed_on = path.get(length).and_then(|name| file.reexports.get(name));
+    let passed_on = path.get(length).and_then(|name| file.names.get(name));
     match passed_on {
-        Some(other) if depth < 8 => {
+        // Another crate's.
+        Some(None) => None,
+        Some(Some(other)) if depth < 8 => {
             let rest = &path[length + 1..];
             resolve(&[other.as_slice(), rest].concat(), files, depth + 1)
         }

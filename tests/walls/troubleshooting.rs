@@ -11,7 +11,7 @@ const START_ERRORS: [&str; 5] = [
     "data/src/types/startup.rs",
 ];
 /// What is no message of the server: what scripts log themselves.
-const EXCEPTIONS: [&str; 1] = ["crate::script"];
+const EXCEPTIONS: [&str; 1] = ["quoin::script"];
 /// Characters of a message that must stand in the document, as whole words.
 const LENGTH_MIN: usize = 18;
 /// Pieces of messages between details that are shorter say nothing.

@@ -8,6 +8,7 @@ use std::path::Path;
 use quoin_base::random::Random;
 
 use super::create::{private_file, sync_folder};
+use super::error::may_pass;
 
 pub(super) const MARKER_FILE: &str = "QUOIN";
 const MARKER_NEW_FILE: &str = "QUOIN.new";
@@ -124,6 +125,16 @@ impl Marker {
         sync_folder(folder)
     }
 
+    /// Writes it over the one that is there, if it has the same length.
+    fn overwrite(&self, folder: &Path, there: Self) -> io::Result<()> {
+        if self.text().len() != there.text().len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut file = private_file().open(folder.join(MARKER_FILE))?;
+        file.write_all(self.text().as_bytes())?;
+        file.sync_all()
+    }
+
     fn text(&self) -> String {
         format!(
             "{TITLE}: the files beside this one are a store. Do not change, remove or copy them \
@@ -137,8 +148,16 @@ impl Marker {
 pub(super) fn raise_format(folder: &Path) -> io::Result<()> {
     match Marker::read(folder)? {
         MarkerState::Present(marker) if marker.format < FOLDER_FORMAT => {
-            let format = FOLDER_FORMAT;
-            Marker { format, ..marker }.write(folder)
+            let raised = Marker {
+                format: FOLDER_FORMAT,
+                ..marker
+            };
+            match raised.write(folder) {
+                // A full disk must not keep a store closed. The texts differ in a digit, so the file's own
+                // block takes the new one, whole or not at all.
+                Err(error) if may_pass(&error) => raised.overwrite(folder, marker),
+                written => written,
+            }
         }
         _ => Ok(()),
     }
@@ -158,6 +177,28 @@ mod tests {
         let read = Marker::read(folder.path()).unwrap();
         assert_eq!(read, MarkerState::Present(marker));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_marker_is_overwritten_where_there_is_no_room_for_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let older = Marker {
+            format: FOLDER_FORMAT - 1,
+            ..Marker::new(&SeededRandom::new(1))
+        };
+        older.write(folder.path()).unwrap();
+        let raised = Marker {
+            format: FOLDER_FORMAT,
+            ..older
+        };
+        raised.overwrite(folder.path(), older).unwrap();
+        let read = Marker::read(folder.path()).unwrap();
+        assert_eq!(read, MarkerState::Present(raised));
+        let longer = Marker {
+            format: 10,
+            ..older
+        };
+        assert!(longer.overwrite(folder.path(), raised).is_err());
     }
 
     #[test]

@@ -74,8 +74,6 @@ impl EmbeddedStore {
             ..
         } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
-        // Before there is a journal that older programs would take for an empty one.
-        marker::raise_format(folder).map_err(|error| refused(error.into()))?;
         // Before the journal is overwritten.
         let keeper = archive
             .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
@@ -84,6 +82,9 @@ impl EmbeddedStore {
         // The checkpoint contains the old journal's records.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
+        // Before there is a journal that older programs would take for an empty one, and after all that may
+        // be refused: till then the older program still opens the folder.
+        marker::raise_format(folder).map_err(|error| refused(error.into()))?;
         let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);

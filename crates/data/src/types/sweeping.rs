@@ -128,8 +128,9 @@ impl WriteContext<'_> {
             false => REAPER_READS_AT_ONCE,
         };
         let mut removed = 0;
+        let mut shown = None;
         for some in rows.chunks(at_once) {
-            removed += self.expire_some(some).await?;
+            removed += self.expire_some(some, &mut shown).await?;
             if self.is_full() {
                 break;
             }
@@ -137,22 +138,28 @@ impl WriteContext<'_> {
         Ok(removed)
     }
 
-    /// The current namespaces of all databases, if clients are told that one of these keys is gone.
-    /// Else none.
-    async fn namespaces_told(&self, keys: &[Option<Meta>]) -> Result<Vec<(Id, u32)>, StoreError> {
+    /// Whether clients are told that one of these keys is gone.
+    fn tells_that_gone(&self, keys: &[Option<Meta>]) -> bool {
         let mut expired = keys.iter().flatten();
-        let mut shown = Vec::new();
-        if self.tells_of(EventClasses::EXPIRED)
+        self.tells_of(EventClasses::EXPIRED)
             || expired.any(|meta| meta.value_type.kind().is_missed())
-        {
-            for database in 0..self.environment.databases {
-                shown.push((self.namespace_of(database).await?, database));
-            }
+    }
+
+    /// The current namespaces of all databases.
+    async fn namespaces_shown(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+        let mut shown = Vec::new();
+        for database in 0..self.environment.databases {
+            shown.push((self.namespace_of(database).await?, database));
         }
         Ok(shown)
     }
 
-    async fn expire_some(&self, rows: &[KeyValue]) -> Result<i64, StoreError> {
+    /// `shown` are the current namespaces of all databases, which are read once they are needed.
+    async fn expire_some(
+        &self,
+        rows: &[KeyValue],
+        shown: &mut Option<Vec<(Id, u32)>>,
+    ) -> Result<i64, StoreError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
             let (at_ms, namespace, name) = self.layout().read_expiry_key(&row.key)?;
@@ -166,7 +173,10 @@ impl WriteContext<'_> {
         let metas = try_join_all(reads).await?.into_iter();
         let metas = metas.map(|value| value.map(|value| Meta::decode(&value)).transpose());
         let metas: Vec<Option<Meta>> = metas.collect::<Result<_, _>>()?;
-        let shown = self.namespaces_told(&metas).await?;
+        if shown.is_none() && self.tells_that_gone(&metas) {
+            *shown = Some(self.namespaces_shown().await?);
+        }
+        let shown = shown.as_deref().unwrap_or_default();
         let mut removed = 0;
         for ((row, (at_ms, namespace, name, meta_key)), meta) in rows.iter().zip(places).zip(metas)
         {

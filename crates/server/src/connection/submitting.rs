@@ -117,7 +117,8 @@ impl Connection {
             match submitted.await {
                 Ok(finished) => {
                     // From now on they are this client's.
-                    self.reply_bytes = finished.carried.take_over();
+                    let reply_bytes = finished.carried.take_over();
+                    self.reply_bytes += reply_bytes;
                     // Messages that were published before these commands ran come before their
                     // replies. Messages of these commands come after.
                     if !self.defers_messages() && !hears_itself {
@@ -141,7 +142,8 @@ impl Connection {
                             Some(Queued::Reply(..)) | None => break,
                         }
                     }
-                    self.reply_bytes = 0;
+                    // What a waiter was woken with meanwhile is still to be sent.
+                    self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
                     calls = finished.rest;
                     if let (true, false, Some(row)) = (calls.is_empty(), finished.is_parked, last) {
                         self.show(row);

@@ -16,7 +16,7 @@ use super::{IdRange, decode_stream_fields};
 /// Entries that are looked at to find nodes. Of more, just as many go as are asked for.
 const WALKED_ENTRIES_MAX: u64 = 100_000;
 /// Bytes of entries that are read to find nodes, and those of one read more.
-pub(super) const WALKED_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(super) const WALKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl WriteContext<'_> {
     /// How many of the first `at_most` entries are in whole nodes, of a stream of which so many are
