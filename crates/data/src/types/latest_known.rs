@@ -39,7 +39,7 @@ impl Known {
 }
 
 /// Spares each unit of work a look at these rows. Most stores lack them, and to find that a row is
-/// missing takes three searches (docs/understand/decisions/035-latest-known.md).
+/// missing takes three searches (docs/understand/decisions/018-checked-rows.md#known-rows).
 ///
 /// Only this process writes, one transaction after the other, and each tells what it knows before the
 /// next one begins. A transaction that has news forgets what was known before it commits. So what is

@@ -1,5 +1,5 @@
 //! At which of its keys a command looks that may wait: when it runs for the first time, and when its
-//! client is woken ([decision 024](../../../docs/understand/decisions/024-quiet-keys.md)).
+//! client is woken ([decision 008](../../../docs/understand/decisions/008-served-in-the-batch.md#quiet-keys)).
 
 use std::collections::HashSet;
 use std::sync::Arc;
