@@ -13,8 +13,8 @@ use imbl::OrdMap;
 
 use super::blob::{Blob, Key};
 use super::filter::{Filter, Fingerprint};
-use super::merge::Row;
 use super::undo::{Log, Undo};
+use quoin_store::page::Row;
 use quoin_store::rules::key_after;
 
 /// Bytes that are counted for an entry in addition to its value and to a key that lies elsewhere. Entries

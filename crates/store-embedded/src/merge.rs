@@ -17,7 +17,7 @@ use super::rows;
 use super::table::{Rows, Walk};
 use quoin_store::{KeyValue, RangeQuery, StoreError, page};
 
-pub(super) use quoin_store::page::Row;
+use quoin_store::page::Row;
 
 /// Hidden rows that are stepped over one by one before reading seeks the end of the cleared range.
 const STEPS_BEFORE_SEEK: usize = 4;
