@@ -83,7 +83,7 @@ fn a_cluster_without_a_database_is_named_with_what_makes_one() {
     let file = cluster.file();
     let line = refusal(folder.path(), &["--cluster-file", file.to_str().unwrap()]);
     let expected = format!(
-        "quoin: no reachable FoundationDB cluster at {} within ",
+        "quoin: the FoundationDB cluster at {} did not answer within ",
         file.display()
     );
     assert!(line.starts_with(&expected), "{line}");

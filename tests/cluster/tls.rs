@@ -193,7 +193,7 @@ fn certificates_that_fit_are_taken_from_settings_and_from_foundationdbs_variable
 #[test]
 fn certificates_that_do_not_fit_are_told_at_the_start() {
     let Some(bench) = bench() else { return };
-    let unreachable = "quoin: no reachable FoundationDB cluster";
+    let unreachable = "quoin: the FoundationDB cluster at ";
     let not_trusted = "does not trust this server";
     let unusable = "quoin: FoundationDB's client library cannot use the files for TLS";
     let stranger = [
