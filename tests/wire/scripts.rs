@@ -1,6 +1,6 @@
 //! Scripts over sockets.
 
-use crate::server::{Server, wait_until};
+use crate::server::{Server, is_on_foundationdb, wait_until};
 
 const ENDLESS: &str = "while true do pcall(function() while true do end end) end";
 
@@ -234,6 +234,10 @@ fn what_scripts_call_is_counted_and_shown() {
 
 #[test]
 fn a_script_cannot_publish_without_end() {
+    if is_on_foundationdb() {
+        // A transaction of a cluster holds far less.
+        return;
+    }
     let server = Server::start();
     let mut subscriber = server.connect();
     subscriber.run("SUBSCRIBE c");
