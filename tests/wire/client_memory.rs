@@ -185,8 +185,9 @@ fn replies_that_many_clients_do_not_take_are_bounded_together() {
             .run("INFO stats")
             .contains("\r\nevicted_clients:0\r\n")
     );
+    // All of them are 800 MB. What waits for the lanes is kept with its arguments.
     let grown = peak_bytes(&server) - before;
-    assert!(grown < 70_000_000, "{grown}");
+    assert!(grown < 150_000_000, "{grown}");
 }
 
 #[test]
