@@ -10,7 +10,7 @@ pub const LOG_LINE_INTERVAL: Duration = Duration::from_secs(60);
 /// Lets one line of a kind through in [`LOG_LINE_INTERVAL`].
 ///
 /// ```
-/// use quoin::log_throttle::LogThrottle;
+/// use quoin_base::log_throttle::LogThrottle;
 ///
 /// static TOO_LONG: LogThrottle = LogThrottle::new();
 ///
