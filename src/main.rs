@@ -1,13 +1,4 @@
 //! The `quoin` program.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 use std::fmt::Display;
 use std::io::Write;

@@ -8,15 +8,6 @@
 //!
 //! The files from the lowest to the highest: `rule_error`, `text` and `password`, `command_set`,
 //! `selector`, `rules`, `definition`, `describe`, `denial`, `check`, `user`, `users`, `file` and `log`.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod check;
 mod command_set;

@@ -4,15 +4,6 @@
 //! It knows nothing of Redis's protocol, of stores or of commands. Every limit that a user can meet is in
 //! [`limits`]. Time and randomness are traits; the feature `testing` has a clock that stands still, random
 //! numbers from a seed, and threads that cannot be started.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod allocator;
 pub mod clock;

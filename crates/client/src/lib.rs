@@ -2,15 +2,6 @@
 //! and their replies read one by one.
 //!
 //! It knows the protocol and TLS. It knows neither what the commands mean nor what a tool makes of a reply.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod access;
 mod address;

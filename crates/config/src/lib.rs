@@ -4,15 +4,6 @@
 //! documents and CONFIG. [`logging`] writes the log.
 //!
 //! It knows what settings are and how they change in a running server. It does not know what they are for.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod error;
 pub mod load;

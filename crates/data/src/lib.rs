@@ -7,15 +7,6 @@
 //!
 //! It knows the trait of the store and the layout. It knows no engine: which commands share a transaction,
 //! who waits, and when a transaction runs again is decided above. It knows no connections.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod commands;
 pub mod error;

@@ -10,15 +10,6 @@
 //!
 //! It knows the command table and the transaction trait. It knows neither connections nor which store
 //! there is. The feature `testing` has a bench on which tests run commands.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 #[cfg(feature = "testing")]
 #[allow(

@@ -8,15 +8,6 @@
 //! own.
 //!
 //! It knows neither what a value means nor how a store keeps it.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod counter;
 pub mod delegation;

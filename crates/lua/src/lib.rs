@@ -7,15 +7,6 @@
 //!
 //! Scripts see stock Lua 5.1 with the gaps closed that Redis closes in its own copy of it:
 //! [`raw`] and [`sandbox`].
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod api;
 mod bits;

@@ -10,15 +10,6 @@
 //! nothing that its bytes do not bear out, and hands elements out one by one.
 //!
 //! It knows bytes, and neither keys nor the store.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod chunks;
 mod file;

@@ -3,15 +3,6 @@
 //!
 //! It knows bytes, and neither commands nor connections. A request comes from anybody: parsing it neither
 //! panics nor reserves more than its bytes bear out.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod reply;
 pub mod wire;

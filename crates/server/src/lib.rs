@@ -22,15 +22,6 @@
 //! ```
 //!
 //! The folders `clients`, `connection` and `connection_commands` have such orders of their own.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod version;
 use std::io;

@@ -8,15 +8,6 @@
 //! A second write transaction waits for the first, so never open two on one thread.
 //!
 //! It knows no layout: keys and values are bytes.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod archive;
 mod as_store;

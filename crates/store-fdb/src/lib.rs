@@ -4,15 +4,6 @@
 //! and other options.
 //!
 //! It knows no layout: keys and values are bytes.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod as_store;
 mod cluster_file;

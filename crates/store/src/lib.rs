@@ -6,15 +6,6 @@
 //! both kinds need of a transaction's own reads and writes is here.
 //!
 //! It knows nothing of what is kept: keys and values are bytes.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 use std::future::Future;
 use std::pin::Pin;

@@ -5,15 +5,6 @@
 //! `encrypted`, `own_server` and `files`, `certified`, `server` and `client`.
 //!
 //! It knows files and bytes, and neither settings nor connections.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 mod any_version;
 mod certified;

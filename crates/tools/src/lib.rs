@@ -5,15 +5,6 @@
 //! and for the schedule of backups.
 //!
 //! They know stores, the layout and the types. They know no connections and no engine.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic
-    )
-)]
 
 pub mod backup;
 pub mod compact;
