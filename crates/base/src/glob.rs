@@ -37,7 +37,7 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
         .unwrap_or_else(|| Glob::new(pattern, case).matches(text))
 }
 
-/// Whether they match, or nothing if so many steps do not tell.
+/// Whether they match; `None` if that is not decided after `steps`.
 ///
 /// Only the last `*` is ever tried again, because if what follows it matches nowhere, a longer match of
 /// an earlier `*` cannot help.

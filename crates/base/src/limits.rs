@@ -64,9 +64,10 @@ pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from
 /// Bytes by which a command that is not refused on a full disk may make the data more: what a consumer
 /// notes of what it takes.
 pub const FULL_DISK_COMMAND_BYTES_MAX: i64 = 64 * 1024;
-/// A disk counts as nearly full when this part of it is left,
+/// A disk counts as nearly full when less than this part of it is left, or less than
+/// [`DISK_NEARLY_FULL_BYTES_MAX`].
 pub const DISK_NEARLY_FULL_DIVISOR: u64 = 10;
-/// or so many bytes.
+/// The most that may be left on a disk that counts as nearly full, in bytes.
 pub const DISK_NEARLY_FULL_BYTES_MAX: u64 = 32 << 30;
 /// Time in which the store must answer for `/readyz` to be 200.
 pub const READY_ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);

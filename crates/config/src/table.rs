@@ -231,7 +231,7 @@ settings! {
     }
     backups_keep: u32 {
         "backups-keep" = "7", Integer(0, U32_MAX), RUNTIME,
-            "Backups of this store that are kept in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all";
+            "Backups of this store that are kept in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). Once a new one is complete, the oldest beyond this number are removed. 0 keeps all";
     }
     journal_archive_dir: Option<PathBuf> {
         "journal-archive-dir" = "", Path, START,
@@ -390,7 +390,7 @@ settings! {
 }
 
 impl Settings {
-    /// The TCP port without TLS, where 0 takes any free one; `None` if there is none.
+    /// The TCP port without TLS; `None` if the server has none. 0 takes any free port.
     pub fn tcp_port(&self) -> Option<u16> {
         let has_others = self.tls_port != 0 || self.unixsocket.is_some();
         (self.port != 0 || !has_others).then_some(self.port)

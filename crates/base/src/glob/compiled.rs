@@ -10,7 +10,7 @@ use crate::limits::{GLOB_ELEMENTS_MAX, GLOB_STARS_MAX};
 
 /// Elements up to which a part is compared at each place of the text.
 const COMPARED_MAX: usize = 16;
-/// A class that is among so many latest ones is kept once.
+/// A new class is compared with this many of the latest ones, and an equal one is shared.
 const CLASSES_COMPARED: usize = 64;
 /// Elements that a word of a [`Part::Marked`] has bits for.
 const WORD_BITS: usize = u64::BITS as usize;
@@ -45,7 +45,7 @@ type ByteSet = [u64; 4];
 enum Part {
     /// It has only bytes.
     Bytes(Box<Finder<'static>>),
-    /// It is compared at each place, up to so many steps for each byte of the text.
+    /// It is compared at each place. Each byte of the text allows a fixed number of steps.
     Compared(Elements),
     /// All places are compared at once: bit n of a state says that the bytes before a place match
     /// the first n + 1 elements. The masks, by bytes, say which elements a byte matches.

@@ -1,7 +1,7 @@
 //! BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP: the list commands that wait.
 //!
 //! Each answers null where there is nothing to pop. Outside of MULTI its client then waits until
-//! the command is run again and answers something else (`executor::waiters`).
+//! the command is run again and answers something else (`engine::waiters`).
 
 use bytes::Bytes;
 

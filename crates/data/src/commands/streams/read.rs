@@ -1,7 +1,7 @@
 //! XREAD.
 //!
 //! It answers null where no stream has a new entry. Outside of MULTI its client then waits until the
-//! command is run again and answers something else (`executor::waiters`). All clients that wait for a
+//! command is run again and answers something else (`engine::waiters`). All clients that wait for a
 //! stream are told of an entry. `$` is what was last when the command first ran, so it is replaced by
 //! that id before the client waits.
 

@@ -1,7 +1,7 @@
 //! XREADGROUP.
 //!
 //! It answers null where a group has no new entry in any of the streams. Outside of MULTI its client
-//! then waits until the command is run again and answers something else (`executor::waiters`). Of the
+//! then waits until the command is run again and answers something else (`engine::waiters`). Of the
 //! clients that wait for one group in a stream the oldest runs its command first, and the next only if
 //! that has left something. If the stream or the group goes, all of them are answered.
 
