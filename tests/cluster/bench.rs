@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::random::{Random, SystemRandom};
-use quoin_data::commands::Invocation;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::startup;
+use quoin_data::command::call::Invocation;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::startup;
 use quoin_engine::watchers::Touched;
 use quoin_engine::{
     Bundle, Call, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter, WatchedKey,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use quoin_data::types::delegation::GRANT_EXPIRY_MS;
+use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
 use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, Server, texts};

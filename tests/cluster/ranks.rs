@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{join, join_all};
 use quoin_base::random::{Random, SeededRandom};
-use quoin_data::types::key::ClientKey;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_layout::{Id, KeyName, Meta};
 use quoin_resp::reply::Reply;
 use quoin_store::Isolation;

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use quoin_data::types::string::hyperloglog::{Encoding, HyperLogLog, Registers};
+use quoin_data::string::hyperloglog::{Encoding, HyperLogLog, Registers};
 
 use crate::redis_server::Redis;
 use crate::resp::{Connection, Value, Words};

@@ -2,9 +2,11 @@
 //! mates nothing.
 
 use bytes::Bytes;
-use quoin_data::commands::{self, Handler, Invocation, Row};
+use quoin_data::command::call::Invocation;
+use quoin_data::command::row::{Handler, Row};
 use quoin_data::error::CommandError;
-use quoin_data::types::WriteContext;
+use quoin_data::table;
+use quoin_data::unit::context::WriteContext;
 use quoin_data::write_handler;
 use quoin_engine::Call;
 use quoin_resp::reply::Reply;
@@ -28,7 +30,7 @@ async fn push_then_fail(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let Some(Handler::Write(push)) = commands::find(b"rpush").map(|row| row.handler) else {
+    let Some(Handler::Write(push)) = table::find(b"rpush").map(|row| row.handler) else {
         return Err(CommandError::Syntax);
     };
     push(context, arguments).await?;

@@ -8,7 +8,7 @@ const START_ERRORS: [&str; 5] = [
     "server/src/error.rs",
     "store-embedded/src/error.rs",
     "store-fdb/src/error.rs",
-    "data/src/types/startup.rs",
+    "data/src/unit/startup.rs",
 ];
 /// What is no message of the server: what scripts log themselves.
 const EXCEPTIONS: [&str; 1] = ["quoin::script"];

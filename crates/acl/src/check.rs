@@ -6,10 +6,10 @@ use super::definition::Definition;
 use super::denial::{Denial, Reason};
 use super::selector::Selector;
 use quoin_base::glob::{self, Case};
-use quoin_data::commands::Row;
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::key_specs::KeyFlags;
-use quoin_data::commands::row::{ConnectionCommand, Handler};
+use quoin_data::command::flags::Flags;
+use quoin_data::command::key_specs::KeyFlags;
+use quoin_data::command::row::Row;
+use quoin_data::command::row::{ConnectionCommand, Handler};
 
 /// A key among a command's arguments.
 #[derive(Clone, Copy)]

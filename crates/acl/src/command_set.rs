@@ -1,6 +1,6 @@
 //! A set of commands and subcommands, by their places in the command table.
 
-use quoin_data::commands::table;
+use quoin_data::table;
 
 /// A set of commands and subcommands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use quoin_data::commands::Row;
+use quoin_data::command::row::Row;
 
 /// Why something is refused. The greater of two counts where selectors differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

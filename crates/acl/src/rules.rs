@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::rule_error::RuleError;
 use super::selector::{KeyPattern, Selector};
 use super::text::{c_text, has_spaces, is_rule};
-use quoin_data::commands::categories::{CATEGORIES, categories};
-use quoin_data::commands::table;
+use quoin_data::command::categories::{CATEGORIES, categories};
+use quoin_data::table;
 use quoin_resp::wire::inline::split_arguments;
 
 /// What a user and a selector have that no rule has changed yet.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::command_set::CommandSet;
-use quoin_data::commands::Row;
-use quoin_data::commands::table;
+use quoin_data::command::row::Row;
+use quoin_data::table;
 
 /// A pattern of keys, and what may be done to them. At least one of both.
 #[derive(Debug, Clone, PartialEq, Eq)]

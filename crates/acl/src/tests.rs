@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::file;
 use super::log::{AclLog, Context, Event};
 use super::*;
-use quoin_data::commands::resolve;
+use quoin_data::command::resolve;
 
 fn definition(rules: &str) -> Definition {
     let rules: Vec<&[u8]> = rules.split(' ').map(str::as_bytes).collect();

@@ -10,12 +10,15 @@ use super::in_flight::Carried;
 use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 use super::watchers;
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::row::HandlerFuture;
-use quoin_data::commands::scripting;
-use quoin_data::commands::{Access, Handler, Invocation, KeyLocks};
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::{ReadContext, WriteContext};
+use quoin_data::command::access::Access;
+use quoin_data::command::call::Invocation;
+use quoin_data::command::flags::Flags;
+use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::row::Handler;
+use quoin_data::command::row::HandlerFuture;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::script;
+use quoin_data::unit::context::{ReadContext, WriteContext};
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
@@ -62,7 +65,7 @@ impl Work {
     /// The script that it runs, if it is a command that runs one.
     pub(super) fn script(&self) -> Option<Timed> {
         match self {
-            Work::Command(invocation) if scripting::runs_script(invocation.row) => {
+            Work::Command(invocation) if script::commands::runs_script(invocation.row) => {
                 Some(Timed::of(invocation))
             }
             _ => None,
@@ -84,7 +87,8 @@ pub(super) fn only_reads(invocation: &Invocation) -> bool {
     match invocation.row.handler {
         Handler::Write(_) => false,
         Handler::Script(_) => {
-            invocation.row.flags.contains(Flags::ON_SNAPSHOT) || scripting::only_reads(invocation)
+            invocation.row.flags.contains(Flags::ON_SNAPSHOT)
+                || script::commands::only_reads(invocation)
         }
         _ => true,
     }

@@ -1,5 +1,5 @@
 //! When a batch has other servers pop for it, and what it pops for them
-//! ([`quoin_data::types::delegation`]).
+//! ([`quoin_data::cluster::delegation`]).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use pops::{Pops, Request};
 use quoin_base::random::Random;
+use quoin_data::cluster::delegation::{Demands, Granted, MadeRequest};
 use quoin_data::error::CommandError;
-use quoin_data::types::delegation::{Demands, Granted, MadeRequest};
-use quoin_data::types::prefetch::{Prefetch, PrefetchPlan};
-use quoin_data::types::{Environment, Unit};
+use quoin_data::prefetch::{Prefetch, PrefetchPlan};
+use quoin_data::unit::Unit;
+use quoin_data::unit::context::Environment;
 use quoin_store::{Store, StoreError};
 
 pub(super) mod contention;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Executor;
 use super::call::{Call, stopped};
-use quoin_data::commands::KeyLocks;
+use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
-use quoin_data::types::{ReadContext, WriteContext};
+use quoin_data::unit::context::{ReadContext, WriteContext};
 use quoin_resp::reply::Reply;
 
 /// What a job's code returns: its result, once its reads are there.

@@ -13,9 +13,9 @@ use quoin_base::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
     GATHER_CLUSTER_MIN, GATHER_DURATION_MIN, GATHER_MAX, GATHER_STEP, SUBMISSION_REPLY_BYTES_MAX,
 };
-use quoin_data::commands::KeyLocks;
-use quoin_data::types::Environment;
-use quoin_data::types::key::ClientKey;
+use quoin_data::command::locks::KeyLocks;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context::Environment;
 use quoin_store::Store;
 
 use super::batch::{Batch, BatchResult, Slot, bring_together};

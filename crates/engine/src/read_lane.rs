@@ -12,11 +12,13 @@ use quoin_base::limits::{
     READ_BATCH_COMMANDS_MAX, READ_BATCHES_MAX,
 };
 use quoin_base::stopwatch::BusyLimit;
-use quoin_data::commands::call::{self, CallError};
+use quoin_data::command::call;
+use quoin_data::command::call::CallError;
 use quoin_data::error::CommandError;
-use quoin_data::types::prefetch::{Prefetch, PrefetchPlan};
-use quoin_data::types::unit::AnyUnit;
-use quoin_data::types::{Environment, ReadUnit};
+use quoin_data::prefetch::{Prefetch, PrefetchPlan};
+use quoin_data::unit::AnyUnit;
+use quoin_data::unit::ReadUnit;
+use quoin_data::unit::context::Environment;
 use quoin_resp::reply::Reply;
 use quoin_store::{Store, StoreError};
 

@@ -1,5 +1,5 @@
 //! Brings the messages that other servers of the store publish to this server's subscribers, and
-//! clears old ones (see [`quoin_data::types::relay`]).
+//! clears old ones (see [`quoin_data::cluster::relay`]).
 //!
 //! A server without subscribers and without clients that track keys neither watches nor reads. One
 //! that has published clears the log up to where it was some seconds ago, whether or not it listens.
@@ -16,11 +16,12 @@ use super::shared::Shared;
 use quoin_base::limits::{
     RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ, TRACKER_DEAD_AFTER,
 };
-use quoin_data::types::Environment;
-use quoin_data::types::relay::{LogReader, clear_messages, last_message_key};
-use quoin_data::types::signals::Subscribers;
-use quoin_data::types::tracker_marks::{self, TrackerMark};
-use quoin_data::types::tracking::Change;
+use quoin_data::cluster::relay::{LogReader, clear_messages, last_message_key};
+use quoin_data::cluster::tracker_marks;
+use quoin_data::cluster::tracker_marks::TrackerMark;
+use quoin_data::unit::context::Environment;
+use quoin_data::unit::signals::Subscribers;
+use quoin_data::unit::tracking::Change;
 use quoin_store::{Store, StoreError};
 
 #[cfg(test)]

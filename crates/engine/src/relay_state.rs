@@ -12,7 +12,7 @@ pub struct RelayState {
     pub(super) is_wanted: Notify,
     /// There may be something in the log to be cleared one day.
     pub(super) has_news: AtomicBool,
-    /// Whether the store has this server's mark ([`quoin_data::types::tracker_marks`]).
+    /// Whether the store has this server's mark ([`quoin_data::cluster::tracker_marks`]).
     pub(super) is_marked: tokio::sync::Mutex<bool>,
 }
 

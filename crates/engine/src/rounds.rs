@@ -21,9 +21,10 @@ use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
 use quoin_base::fatal_panic::Vital;
 use quoin_base::stopwatch::{BusyLimit, Stopwatch};
-use quoin_data::commands::scripting::runs_script;
-use quoin_data::commands::{Handler, Invocation};
-use quoin_data::types::Environment;
+use quoin_data::command::call::Invocation;
+use quoin_data::command::row::Handler;
+use quoin_data::script::commands::runs_script;
+use quoin_data::unit::context::Environment;
 use quoin_store::Store;
 
 /// Commands of a submission that run in a round. A longer pipeline goes to a lane, which runs it while

@@ -9,7 +9,7 @@ use super::relay_state::RelayState;
 use super::rounds_state::Rounds;
 use super::waiters::Waiters;
 use super::watchers::Watchers;
-use quoin_data::types::prefetch::LocationCache;
+use quoin_data::prefetch::LocationCache;
 
 /// What the lanes and the server share about clients that wait or watch.
 #[derive(Default)]

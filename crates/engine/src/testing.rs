@@ -12,8 +12,9 @@ use tokio::sync::oneshot;
 use crate::{Bundle, Call, Executor, ExecutorOptions, Outcome, Waiter};
 use quoin_base::clock::{Clock, ManualClock};
 use quoin_base::random::SeededRandom;
-use quoin_data::commands::{Handler, Invocation, Mode, Row};
-use quoin_data::types::{Unit, startup};
+use quoin_data::command::call::{Invocation, Mode};
+use quoin_data::command::row::{Handler, Row};
+use quoin_data::unit::{Unit, startup};
 use quoin_layout::{Layout, Space};
 use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
@@ -183,7 +184,8 @@ impl Bench {
             };
             for line in lines {
                 let invocation = invocation(0, &words_of(line));
-                let reply = self.block_on(quoin_data::commands::call(&unit, &invocation, mode));
+                let reply =
+                    self.block_on(quoin_data::command::call::call(&unit, &invocation, mode));
                 assert!(!matches!(reply.unwrap(), Reply::Error(_)), "{line}");
             }
             let context = unit.write_context(0);

@@ -4,8 +4,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 
-use quoin_data::commands::scripting::runs_script;
-use quoin_data::commands::{Invocation, Row};
+use quoin_data::command::call::Invocation;
+use quoin_data::command::row::Row;
+use quoin_data::script::commands::runs_script;
 
 /// Bytes at the beginning and the end of a script's text, or of its name, by which it is told from others.
 const SAMPLE_BYTES: usize = 128;

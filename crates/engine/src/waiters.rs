@@ -48,8 +48,8 @@ use tokio::sync::Notify;
 
 use super::in_flight::Carried;
 use quoin_base::sparse::Sparse;
-use quoin_data::commands::WaitSpec;
-use quoin_data::types::key::ClientKey;
+use quoin_data::command::waits::WaitSpec;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
@@ -103,7 +103,7 @@ impl Waiters {
     }
 
     /// How many of those keys clients need to be there, to wait on
-    /// ([`WaitSpec::needs_key`](quoin_data::commands::WaitSpec::needs_key)).
+    /// ([`WaitSpec::needs_key`](quoin_data::command::waits::WaitSpec::needs_key)).
     pub fn needed_key_count(&self) -> usize {
         let queues = self.queues();
         let keys = queues.by_key.values();
@@ -346,7 +346,7 @@ impl Waiters {
     }
 
     /// Whether any client that waits for a key of this type is woken even if the others find nothing
-    /// ([`Wake::All`](quoin_data::commands::Wake::All)).
+    /// ([`Wake::All`](quoin_data::command::waits::Wake::All)).
     pub(super) fn wakes_all(&self, key: &ClientKey, value_type: ValueType) -> bool {
         let queues = self.queues();
         queues.queue(key, value_type).is_some_and(Queue::wakes_all)

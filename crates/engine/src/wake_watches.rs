@@ -39,9 +39,9 @@ use arming::Arming;
 use super::shared::Shared;
 use super::waiters::Cursor;
 use quoin_base::sparse::Sparse;
-use quoin_data::types::Environment;
-use quoin_data::types::context;
-use quoin_data::types::key::ClientKey;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context;
+use quoin_data::unit::context::Environment;
 use quoin_layout::{Id, KeyName, decode_length};
 use quoin_store::{Isolation, Store, StoreError, Watch};
 

@@ -1,7 +1,7 @@
 //! WATCH within one server: marks the clients whose watched keys have changed.
 //!
 //! At EXEC the store decides, by comparing fingerprints
-//! ([`fingerprint`](quoin_data::types::ReadContext::fingerprint)), because that covers the changes of all
+//! ([`fingerprint`](quoin_data::unit::context::ReadContext::fingerprint)), because that covers the changes of all
 //! servers. A fingerprint does not show a key that was created and removed between WATCH and EXEC,
 //! which Redis counts as a change. For changes made by this server, this registry does.
 
@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytes::Bytes;
 
 use quoin_base::sparse::Sparse;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::signals::{Exchanged, WatchedKeys};
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::signals::{Exchanged, WatchedKeys};
 
 /// Set when a key that a client watches was changed.
 pub type Touched = Arc<AtomicBool>;

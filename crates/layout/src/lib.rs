@@ -139,7 +139,7 @@ numbered! {
 
 numbered! {
     /// What a key holds. What the rest of the program has to know of a type is in its descriptor
-    /// (`types::kind`).
+    /// (`data::keyspace::kind`).
     pub enum ValueType {
         /// A list.
         List = 1,

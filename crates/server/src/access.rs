@@ -13,10 +13,11 @@ use quoin_acl::log::{AclLog, Context, Event};
 use quoin_acl::{DEFAULT_USER, Defaults, Definition, Denial, Reason, Replaced, User, Users};
 use quoin_base::clock::Clock;
 use quoin_config::RuntimeConfig;
-use quoin_data::commands::{Row, table};
+use quoin_data::command::row::Row;
 use quoin_data::error::CommandError;
-use quoin_data::types::rights::{ClientRights, RefusedCall, RefusedPart, Rights};
-use quoin_data::types::tracking::NO_CLIENT;
+use quoin_data::table;
+use quoin_data::unit::rights::{ClientRights, RefusedCall, RefusedPart, Rights};
+use quoin_data::unit::tracking::NO_CLIENT;
 
 /// Users, and what they were refused.
 pub(super) struct AccessControl {

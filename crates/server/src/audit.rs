@@ -8,7 +8,7 @@ use super::clients::cut;
 use super::secrets::{is_about_users, without_secrets};
 use super::session::Session;
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
-use quoin_data::commands::arguments::is_word;
+use quoin_data::command::arguments::is_word;
 
 /// Logs a command that has changed the server, and who sent it. Without secret values: of the rules of a
 /// user, those that hold a password.

@@ -16,11 +16,11 @@ use super::clients::NO_COMMAND;
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
 use bytes::Bytes;
-use quoin_data::commands::Row;
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::row::{ConnectionCommand, Group, Handler};
-use quoin_data::commands::scripting;
+use quoin_data::command::flags::Flags;
+use quoin_data::command::row::Row;
+use quoin_data::command::row::{ConnectionCommand, Group, Handler};
 use quoin_data::error::CommandError;
+use quoin_data::script;
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::encode::encode_error_line;
 use quoin_resp::wire::request::Request;
@@ -250,7 +250,7 @@ impl Connection {
     fn busy(&self) -> Option<CommandError> {
         let scripts = &self.state.executor.environment().scripts;
         let run = scripts.busy(|| self.state.config.live.busy_reply_threshold_ms())?;
-        Some(scripting::busy(run.caller.is_function()))
+        Some(script::commands::busy(run.caller.is_function()))
     }
 
     /// Runs a command that needs no data.

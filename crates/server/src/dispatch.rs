@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::row::{ConnectionCommand, Handler};
-use quoin_data::commands::{Row, resolve};
+use quoin_data::command::flags::Flags;
+use quoin_data::command::resolve;
+use quoin_data::command::row::Row;
+use quoin_data::command::row::{ConnectionCommand, Handler};
 use quoin_data::error::CommandError;
 use quoin_store::Growth;
 

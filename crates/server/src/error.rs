@@ -2,7 +2,7 @@
 
 use std::io;
 
-use quoin_data::types::startup::StartError;
+use quoin_data::unit::startup::StartError;
 
 /// Why a server did not start or did not end well.
 #[derive(Debug, thiserror::Error)]

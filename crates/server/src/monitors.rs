@@ -9,8 +9,8 @@ use super::clients::{ClientRecord, Frame};
 use super::delivery::Delivery;
 use super::secrets::without_secrets;
 use quoin_base::clock::Clock;
-use quoin_data::commands::Row;
-use quoin_data::commands::flags::Flags;
+use quoin_data::command::flags::Flags;
+use quoin_data::command::row::Row;
 
 /// The clients that monitor this server.
 pub(super) struct Monitors {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::access::AccessControl;
 use super::monitors::Monitors;
 use super::statistics::ServerStatistics;
-use quoin_data::commands::table;
-use quoin_data::types::script_calls::{CallResult, ScriptCall, ScriptCalls};
+use quoin_data::table;
+use quoin_data::unit::script_calls::{CallResult, ScriptCall, ScriptCalls};
 
 /// Where the executor tells them.
 pub(super) struct CallCounter {

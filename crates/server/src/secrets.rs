@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use quoin_data::commands::arguments::is_word;
+use quoin_data::command::arguments::is_word;
 
 /// The arguments with `(redacted)` instead of passwords, as in Redis.
 pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {

@@ -8,7 +8,7 @@ use quoin_resp::wire::encode::Protocol;
 use super::clients::{ClientRecord, Subscriptions, TrackingMode};
 use super::transaction::{OpenTransaction, WatchState};
 use quoin_acl::{User, Users};
-use quoin_data::types::tracking::Origin;
+use quoin_data::unit::tracking::Origin;
 use quoin_engine::WatchedKey;
 use quoin_engine::watchers::{Touched, Watchers};
 

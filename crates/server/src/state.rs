@@ -8,11 +8,11 @@ use bytes::Bytes;
 
 use quoin_base::clock::Clock;
 use quoin_config::RuntimeConfig;
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::row::Row;
-use quoin_data::types::rights::Rights;
-use quoin_data::types::signals::Subscribers;
-use quoin_data::types::tracking::Trackers;
+use quoin_data::command::flags::Flags;
+use quoin_data::command::row::Row;
+use quoin_data::unit::rights::Rights;
+use quoin_data::unit::signals::Subscribers;
+use quoin_data::unit::tracking::Trackers;
 use quoin_engine::{Executor, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;

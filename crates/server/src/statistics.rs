@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use quoin_base::counter::{Counter, Durations};
 use quoin_base::limits::ERROR_CODES_MAX;
-use quoin_data::commands::{Row, table};
+use quoin_data::command::row::Row;
+use quoin_data::table;
 
 /// What one command or subcommand has done since the start or since CONFIG RESETSTAT.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use quoin_base::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
-use quoin_data::commands::Row;
-use quoin_data::commands::row::ConnectionCommand;
-use quoin_data::types::key::ClientKey;
+use quoin_data::command::row::ConnectionCommand;
+use quoin_data::command::row::Row;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_engine::WatchedKey;
 use quoin_engine::watchers::{Touched, Watchers};
 

@@ -19,9 +19,9 @@ use super::state::ServerState;
 use quoin_acl::{DEFAULT_USER, Definition};
 use quoin_base::fatal_panic::Vital;
 use quoin_base::threads;
-use quoin_data::commands::KeyLocks;
+use quoin_data::cluster::users::StoredUsers;
+use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
-use quoin_data::types::users::StoredUsers;
 
 /// The greatest age of a watch, in case the store has lost it.
 const WATCH_RENEWAL: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 
-use quoin_data::types::delegation::GRANT_EXPIRY_MS;
+use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
 use rand::RngExt;
 
 use super::checker::{OPERATIONS_MAX, Verdict};

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use super::Batch;
 use crate::call::{Call, Work};
 use crate::waiters::Waiter;
-use quoin_data::commands::Access;
-use quoin_data::types::Unit;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::known_keys::KnownKeys;
-use quoin_data::types::prefetch::PrefetchPlan;
-use quoin_data::types::tracking::Change;
+use quoin_data::command::access::Access;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::prefetch::PrefetchPlan;
+use quoin_data::unit::Unit;
+use quoin_data::unit::known_keys::KnownKeys;
+use quoin_data::unit::tracking::Change;
 
 /// At which of its keys a waiter's command that takes from the first with something looks.
 #[derive(Clone, Copy)]

@@ -14,14 +14,16 @@ use quoin_base::limits::{
     BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, BATCH_REPLY_BYTES_MAX,
     TRANSACTION_REPLY_BYTES_MAX,
 };
-use quoin_data::commands::call::{self, CallError, Invocation, Mode};
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::scripting::declared_flags;
+use quoin_data::command::call;
+use quoin_data::command::call::{CallError, Invocation, Mode};
+use quoin_data::command::flags::Flags;
 use quoin_data::error::CommandError;
-use quoin_data::types::prefetch::PrefetchPlan;
-use quoin_data::types::tracking::Origin;
-use quoin_data::types::unit::AnyUnit;
-use quoin_data::types::{Environment, Unit};
+use quoin_data::prefetch::PrefetchPlan;
+use quoin_data::script::commands::declared_flags;
+use quoin_data::unit::AnyUnit;
+use quoin_data::unit::Unit;
+use quoin_data::unit::context::Environment;
+use quoin_data::unit::tracking::Origin;
 use quoin_lua::ScriptFlags;
 use quoin_resp::reply::Reply;
 use quoin_store::{Growth, StoreError, Transaction};

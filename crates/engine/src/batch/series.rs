@@ -11,9 +11,10 @@ use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::call::{Call, Submission, Work};
 use quoin_base::events::EventClasses;
-use quoin_data::commands::call::{self, CallError, Invocation};
-use quoin_data::commands::row::Series;
-use quoin_data::types::tracking::Origin;
+use quoin_data::command::call;
+use quoin_data::command::call::{CallError, Invocation};
+use quoin_data::command::row::Series;
+use quoin_data::unit::tracking::Origin;
 use quoin_resp::reply::Reply;
 use quoin_store::Growth;
 

@@ -27,19 +27,21 @@ use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::call::only_reads;
 use crate::waiters::{Cursor, Waiter};
-use quoin_data::commands::call::{self, CallError, Mode};
-use quoin_data::commands::{Invocation, Wake};
+use quoin_data::command::call;
+use quoin_data::command::call::Invocation;
+use quoin_data::command::call::{CallError, Mode};
+use quoin_data::command::waits::Wake;
 use quoin_data::error::CommandError;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::signals::Ready;
-use quoin_data::types::wants::{Offer, Wants};
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::signals::Ready;
+use quoin_data::unit::wants::{Offer, Wants};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
 /// Items that became ready in a key and suit the same clients.
 struct ReadyItems {
     offer: Arc<dyn Offer>,
-    /// The location of each ([`Signals::item_ready`](quoin_data::types::signals::Signals::item_ready)).
+    /// The location of each ([`Signals::item_ready`](quoin_data::unit::signals::Signals::item_ready)).
     locations: Vec<Bytes>,
 }
 

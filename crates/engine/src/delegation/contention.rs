@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quoin_data::types::delegation::Granted;
+use quoin_data::cluster::delegation::Granted;
 
 /// Conflicts in a row after which pops from a queue are delegated.
 const CONFLICTS_MAX: u32 = 2;

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::contention::Expected;
 use super::*;
 use quoin_base::random::SeededRandom;
-use quoin_data::types::key::ClientKey;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_layout::{PopRun, ValueType};
 
 const IN_VAIN: Expected = Expected {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::*;
 use crate::Waiter;
 use crate::testing::{Bench, invocation, words_of};
-use quoin_data::commands::WaitSpec;
+use quoin_data::command::waits::WaitSpec;
 use quoin_layout::ValueType;
 
 fn lane(bench: &Bench) -> WriteLane {

@@ -8,8 +8,8 @@ use quoin_base::limits::{
     RETAINED_PASSES_KEPT_MAX, RETAINED_REST_MS, RETAINED_SWEEP_KEYS_PER_PASS,
 };
 use quoin_base::random::Random;
-use quoin_data::commands::KeyLocks;
-use quoin_data::types::retained::RetainedMeta;
+use quoin_data::command::locks::KeyLocks;
+use quoin_data::keyspace::retained::RetainedMeta;
 use quoin_layout::name::HASH_BITS;
 
 /// The state of the sweep.

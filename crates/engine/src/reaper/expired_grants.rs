@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use crate::Executor;
 use crate::jobs::JobError;
-use quoin_data::commands::KeyLocks;
+use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
+use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
-use quoin_data::types::delegation::GRANT_EXPIRY_MS;
 
 /// What is known of the grants that are there.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use crate::Executor;
 use crate::jobs::JobError;
-use quoin_data::commands::KeyLocks;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::ranks::{RankShape, RankTending};
+use quoin_data::command::locks::KeyLocks;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::rows::ranks::{RankShape, RankTending};
 
 /// Transactions of one pass. Clients' commands run between them.
 const TRANSACTIONS_PER_PASS: usize = 8;

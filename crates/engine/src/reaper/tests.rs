@@ -10,12 +10,12 @@ use quoin_base::clock::Clock;
 use quoin_base::events::{EventClasses, EventSwitch};
 use quoin_base::limits::{DATABASES, RETAINED_REST_MS, TASK_DUE_PER_PASS};
 use quoin_base::random::SeededRandom;
-use quoin_data::types::WriteContext;
-use quoin_data::types::context::NamespaceCache;
-use quoin_data::types::delegation::GRANT_EXPIRY_MS;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::list::End;
-use quoin_data::types::signals::{ChannelKind, Message, Signals, Subscribers};
+use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::list::End;
+use quoin_data::unit::context::NamespaceCache;
+use quoin_data::unit::context::WriteContext;
+use quoin_data::unit::signals::{ChannelKind, Message, Signals, Subscribers};
 use quoin_layout::{
     Grant, Id, KeyName, KeyRange, Layout, PoppedElement, Space, ValueType, encode_elements,
 };

@@ -12,11 +12,12 @@ use crate::testing::{Bench, bulk, bulks, call, with_handler, words_of};
 use crate::{Bundle, Call, Cursor};
 use quoin_base::fatal_panic::PANIC_EXIT_CODE;
 use quoin_base::fatal_panic::testing::ends_of;
-use quoin_data::commands::{Handler, Invocation};
+use quoin_data::command::call::Invocation;
+use quoin_data::command::row::Handler;
 use quoin_data::error::CommandError;
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::script_calls::{ScriptCall, ScriptCalls};
-use quoin_data::types::{ReadContext, WriteContext};
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context::{ReadContext, WriteContext};
+use quoin_data::unit::script_calls::{ScriptCall, ScriptCalls};
 use quoin_data::{read_handler, write_handler};
 use quoin_resp::reply::Reply;
 
@@ -30,7 +31,7 @@ fn name_of_thread() -> Reply {
 /// Does what RPUSH does, and replies with the name of the thread that runs it. (A row of RPUSH would run
 /// several at once by other code.)
 async fn push(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    let Handler::Write(rpush) = quoin_data::commands::find(b"RPUSH").unwrap().handler else {
+    let Handler::Write(rpush) = quoin_data::table::find(b"RPUSH").unwrap().handler else {
         panic!("RPUSH writes");
     };
     rpush(context, arguments).await?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::timed::Timed;
 use quoin_base::stopwatch::Stopwatch;
-use quoin_data::commands::Invocation;
-use quoin_data::commands::flags::Flags;
+use quoin_data::command::call::Invocation;
+use quoin_data::command::flags::Flags;
 
 /// The commands of a round may keep the thread busy for this long.
 const RUN_MAX: Duration = Duration::from_millis(2);

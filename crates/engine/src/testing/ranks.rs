@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use crate::testing::Bench;
 use crate::{Executor, Reaper};
-use quoin_data::commands::KeyLocks;
-use quoin_data::types::TypeKind;
-use quoin_data::types::ranks::{RankShape, RankTending};
+use quoin_data::command::locks::KeyLocks;
+use quoin_data::keyspace::kind::TypeKind;
+use quoin_data::rows::ranks::{RankShape, RankTending};
 use quoin_layout::{Id, KeyRange, Layout, Meta, decode_counter};
 use quoin_store::{Isolation, KeyValue, RangeQuery};
 

@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use super::waiter::Stage;
 use super::{Waiter, Waiters};
-use quoin_data::types::key::ClientKey;
-use quoin_data::types::tracking::Change;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::tracking::Change;
 
 impl Waiters {
     /// Has a client wait without a look at its keys, if all of them are quiet.

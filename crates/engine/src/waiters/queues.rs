@@ -7,8 +7,8 @@ use super::cursor::Cursor;
 use super::quiet::QuietKeys;
 use super::waiter::Waiter;
 use quoin_base::sparse::Sparse;
-use quoin_data::commands::Wake;
-use quoin_data::types::key::ClientKey;
+use quoin_data::command::waits::Wake;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_layout::ValueType;
 
 /// Clients that wait for a key of one type.
@@ -18,7 +18,7 @@ pub(super) struct Queue {
     pub(super) waiters: BTreeMap<u64, Arc<Waiter>>,
     /// How many of them are woken together ([`Wake::All`]).
     woken_together: usize,
-    /// How many of them need the key ([`WaitSpec::needs_key`](quoin_data::commands::WaitSpec::needs_key)).
+    /// How many of them need the key ([`WaitSpec::needs_key`](quoin_data::command::waits::WaitSpec::needs_key)).
     needing_key: usize,
 }
 

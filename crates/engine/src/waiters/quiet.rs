@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use quoin_base::sparse::Sparse;
-use quoin_data::types::key::ClientKey;
+use quoin_data::keyspace::key::ClientKey;
 
 /// The keys that wake watches follow.
 #[derive(Default)]

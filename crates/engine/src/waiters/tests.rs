@@ -12,10 +12,11 @@ use crate::batch::WAITERS_WOKEN_PER_BATCH_MAX;
 use crate::testing::{Bench, bulk, bulks, call, unplanned, with_handler};
 use quoin_base::limits::{BATCH_AGE_MAX_MS, REPLIES_IN_FLIGHT_BYTES_MAX};
 use quoin_base::random::SeededRandom;
-use quoin_data::commands::{Handler, WaitSpec};
+use quoin_data::command::row::Handler;
+use quoin_data::command::waits::WaitSpec;
 use quoin_data::error::CommandError;
-use quoin_data::types::WriteContext;
-use quoin_data::types::key::ClientKey;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context::WriteContext;
 use quoin_data::write_handler;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
@@ -309,7 +310,7 @@ async fn blpop_slowly(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let Handler::Write(blpop) = quoin_data::commands::find(b"BLPOP").unwrap().handler else {
+    let Handler::Write(blpop) = quoin_data::table::find(b"BLPOP").unwrap().handler else {
         panic!("BLPOP writes");
     };
     let reply = blpop(context, arguments).await?;

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 
 use crate::in_flight::Carried;
-use quoin_data::commands::{Invocation, WaitSpec};
-use quoin_data::types::key::ClientKey;
+use quoin_data::command::call::Invocation;
+use quoin_data::command::waits::WaitSpec;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_resp::reply::Reply;
 
 /// How a wait ended.

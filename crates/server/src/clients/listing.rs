@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::record::ClientRecord;
 use super::subscriptions::Scope;
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, UNCOUNTED_OUTPUT_BYTES};
-use quoin_data::commands::table;
+use quoin_data::table;
 
 /// The line of a client, for the log and for ACL LOG. What the client calls itself may be cut.
 pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {

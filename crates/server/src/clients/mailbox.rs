@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::memory::{BufferMemory, SharedBytes};
 use quoin_config::OutputLimit;
-use quoin_data::types::signals::{ChannelKind, Message};
+use quoin_data::unit::signals::{ChannelKind, Message};
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::encode::{Protocol, encode, encode_push_header};
 

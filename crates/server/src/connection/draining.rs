@@ -8,9 +8,9 @@ use bytes::Bytes;
 use super::state::{Connection, Ended, Queued};
 use crate::transaction::{CommandKind, TransactionCommand};
 use quoin_base::events::EventClasses;
-use quoin_data::commands::Row;
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::scripting::{declared_flags, runs_script};
+use quoin_data::command::flags::Flags;
+use quoin_data::command::row::Row;
+use quoin_data::script::commands::{declared_flags, runs_script};
 
 impl Connection {
     /// Whether a command may publish a message to its own client, or change a key that the client has

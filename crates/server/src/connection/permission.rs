@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::state::Connection;
 use quoin_acl::log::Context;
 use quoin_acl::{Denial, User};
-use quoin_data::commands::Row;
-use quoin_data::commands::flags::Flags;
+use quoin_data::command::flags::Flags;
+use quoin_data::command::row::Row;
 
 impl Connection {
     /// The error line where the client's user may not run a command. A user that may do everything costs

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::state::Connection;
-use quoin_data::commands::Row;
+use quoin_data::command::row::Row;
 use quoin_resp::reply::Reply;
 
 impl Connection {

@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::state::ServerState;
 use crate::stream::Stream;
 use crate::transaction::TransactionCommand;
-use quoin_data::commands::Row;
+use quoin_data::command::row::Row;
 use quoin_engine::{Call, Waiter};
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::request::{RequestLimits, RequestParser};

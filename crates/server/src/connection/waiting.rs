@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use quoin_data::commands::Invocation;
+use quoin_data::command::call::Invocation;
 use quoin_engine::{Wait, Waiter, Waiters};
 
 /// A blocking command that the executor has got.

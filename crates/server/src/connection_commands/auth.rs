@@ -10,7 +10,7 @@ use crate::state::{REDIS_VERSION, ServerState};
 use crate::user_store;
 use quoin_acl::log::Context;
 use quoin_acl::{DEFAULT_USER, Reason, User};
-use quoin_data::commands::arguments::{integer_or, is_word, rest};
+use quoin_data::command::arguments::{integer_or, is_word, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::encode::Protocol;

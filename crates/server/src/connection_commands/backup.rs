@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::errors::refusal;
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{is_word, rest};
+use quoin_data::command::arguments::{is_word, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 use quoin_tools::backup::{Backups, Retention, StartError};

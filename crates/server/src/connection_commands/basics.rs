@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::session::Session;
 use crate::state::{REDIS_VERSION, ServerState};
-use quoin_data::commands::arguments::{argument, integer_or};
+use quoin_data::command::arguments::{argument, integer_or};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

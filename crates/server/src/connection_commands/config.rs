@@ -12,8 +12,8 @@ use crate::user_store;
 use quoin_acl::{DEFAULT_USER, User};
 use quoin_base::threads;
 use quoin_config::RuntimeConfig;
-use quoin_data::commands::arguments::{is_word, rest};
-use quoin_data::commands::help::help;
+use quoin_data::command::arguments::{is_word, rest};
+use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

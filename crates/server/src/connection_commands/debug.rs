@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::errors::unknown_or_wrong_number;
 use crate::state::ServerState;
 use quoin_base::number::{parse_double, parse_i64};
-use quoin_data::commands::arguments::{argument, is_word, rest};
-use quoin_data::commands::help::help;
+use quoin_data::command::arguments::{argument, is_word, rest};
+use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

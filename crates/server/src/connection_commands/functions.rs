@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::state::ServerState;
-use quoin_data::commands::scripting;
 use quoin_data::error::CommandError;
+use quoin_data::script;
 use quoin_lua::{Caller, Libraries, Run};
 use quoin_resp::reply::Reply;
 
@@ -36,7 +36,7 @@ pub(super) async fn stats(state: &ServerState) -> Result<Reply, CommandError> {
 
 fn describe(run: &Run) -> Result<Reply, CommandError> {
     let Caller::Function(name, command) = &run.caller else {
-        return Err(scripting::busy(false));
+        return Err(script::commands::busy(false));
     };
     let command = command.iter().cloned().map(Reply::Bulk).collect();
     let milliseconds = i64::try_from(run.elapsed().as_millis()).unwrap_or(i64::MAX);

@@ -6,9 +6,9 @@ use super::errors::{lossy_text, not_implemented, refusal};
 use crate::latency::LatencySeries;
 use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
-use quoin_data::commands::arguments::{argument, rest};
-use quoin_data::commands::help::help;
-use quoin_data::commands::row::Row;
+use quoin_data::command::arguments::{argument, rest};
+use quoin_data::command::help::help;
+use quoin_data::command::row::Row;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

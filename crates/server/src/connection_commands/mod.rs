@@ -10,7 +10,7 @@ use super::clients::Scope;
 use super::session::Session;
 use super::state::ServerState;
 use quoin_acl::User;
-use quoin_data::commands::row::{ConnectionCommand, Row};
+use quoin_data::command::row::{ConnectionCommand, Row};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

@@ -8,10 +8,10 @@ use crate::clients::Scope;
 use crate::session::Session;
 use crate::state::ServerState;
 use quoin_base::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;
-use quoin_data::commands::arguments::rest;
-use quoin_data::commands::help::help;
+use quoin_data::command::arguments::rest;
+use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
-use quoin_data::types::signals::ChannelKind;
+use quoin_data::unit::signals::ChannelKind;
 use quoin_resp::reply::Reply;
 
 /// `SUBSCRIBE`, `PSUBSCRIBE` or `SSUBSCRIBE name [name …]`.

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use crate::audit::log_change;
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{is_word, rest};
-use quoin_data::commands::scripting;
+use quoin_data::command::arguments::{is_word, rest};
 use quoin_data::error::CommandError;
+use quoin_data::script;
 use quoin_resp::reply::Reply;
 
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Everything that was acknowledged is in the
@@ -36,7 +36,7 @@ pub(super) fn shutdown(
     let scripts = &state.executor.environment().scripts;
     if let Some(run) = scripts.busy(|| state.config.live.busy_reply_threshold_ms()) {
         if !has("nosave") {
-            return Err(scripting::busy(run.caller.is_function()));
+            return Err(script::commands::busy(run.caller.is_function()));
         }
         scripts.end_all();
         state.shutdown.begin();

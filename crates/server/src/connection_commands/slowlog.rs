@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::errors::{not_implemented, unknown_or_wrong_number};
 use crate::slowlog::SlowlogEntry;
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{integer_at_least, to_usize};
-use quoin_data::commands::help::help;
+use quoin_data::command::arguments::{integer_at_least, to_usize};
+use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::clients::Unblock;
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{argument, count, integer, integer_or};
+use quoin_data::command::arguments::{argument, count, integer, integer_or};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

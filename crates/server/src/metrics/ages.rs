@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use quoin_data::types::key_figures::KeyFigures;
-use quoin_data::types::queue_spans::QueueSpan;
+use quoin_data::cluster::queue_spans::QueueSpan;
+use quoin_data::keyspace::key_figures::KeyFigures;
 
 /// Looks that are remembered of a part of a queue. Beyond it, neighbours that are closest in time become
 /// one, which costs about a thirtieth of the age in precision.

@@ -4,7 +4,7 @@ use hyper::StatusCode;
 
 use crate::state::ServerState;
 use quoin_base::limits::READY_ANSWER_MAX;
-use quoin_data::commands::KeyLocks;
+use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
 
 /// Whether the process is alive. It is, as this thread answers: a panic in a thread that clients wait

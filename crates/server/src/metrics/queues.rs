@@ -20,8 +20,8 @@ use quoin_base::limits::{
 };
 use quoin_base::log_throttle::LogThrottle;
 use quoin_config::KeysPattern;
-use quoin_data::types::key_figures::KeyFigures;
-use quoin_data::types::scanning::{ScanQuery, TypeFilter, name_pattern};
+use quoin_data::keyspace::key_figures::KeyFigures;
+use quoin_data::keyspace::scanning::{ScanQuery, TypeFilter, name_pattern};
 use quoin_engine::JobError;
 
 /// Names that one read looks at, so that clients' reads need not wait long.
@@ -283,7 +283,7 @@ async fn read_figures(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quoin_data::types::key_figures::StateFigures;
+    use quoin_data::keyspace::key_figures::StateFigures;
     use quoin_layout::ValueType;
 
     fn rounds(patterns: &[(u32, &str)]) -> Rounds {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::clients::{ClientRecord, Frame, Scope, Subscriptions};
 use super::delivery::Delivery;
-use quoin_data::types::signals::{ChannelKind, Message, Subscribers};
+use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
 
 mod table;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::clients::{ClientRecord, Scope};
 use quoin_base::glob::{self, Case, Glob};
 use quoin_base::sparse::Sparse;
-use quoin_data::types::signals::ChannelKind;
+use quoin_data::unit::signals::ChannelKind;
 
 /// In the order of their numbers, so that one is found quickly.
 type Clients = Vec<Arc<ClientRecord>>;

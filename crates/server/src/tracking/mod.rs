@@ -1,7 +1,7 @@
 //! CLIENT TRACKING: tells clients that cache what they have read which keys have changed.
 //!
 //! The executor says which keys were read and changed, after the commit and before the replies
-//! ([`quoin_data::types::tracking`]). Messages go into the mailboxes of clients, as those of PUBLISH. A
+//! ([`quoin_data::unit::tracking`]). Messages go into the mailboxes of clients, as those of PUBLISH. A
 //! connection writes those for a client that tracks keys after the replies of the commands that it
 //! runs, so that an invalidation never comes before the reply that it invalidates.
 //!
@@ -18,7 +18,7 @@ use super::delivery::Delivery;
 use quoin_base::limits::TRACKED_KEYS_BYTES_MAX;
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
-use quoin_data::types::tracking::{Change, Trackers};
+use quoin_data::unit::tracking::{Change, Trackers};
 
 mod keys;
 mod recent;

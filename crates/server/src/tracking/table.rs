@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::keys::Keys;
 use super::recent::Recent;
 use crate::clients::{ClientRecord, TrackingMode};
-use quoin_data::types::tracking::Change;
+use quoin_data::unit::tracking::Change;
 
 /// Changed keys of one prefix, each with the client that changed it last.
 pub(super) type Broadcast = BTreeMap<Bytes, u64>;

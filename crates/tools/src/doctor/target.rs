@@ -12,9 +12,9 @@ use bytes::Bytes;
 use quoin_base::clock::Clock;
 use quoin_base::limits::DATABASES_MAX;
 use quoin_base::random::Random;
-use quoin_data::types::context::current_namespace;
-use quoin_data::types::delegation::has_grants;
-use quoin_data::types::presence::{Presence, presence};
+use quoin_data::cluster::delegation::has_grants;
+use quoin_data::keyspace::presence::{Presence, presence};
+use quoin_data::unit::context::current_namespace;
 use quoin_layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind, successor};
 use quoin_store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,

@@ -271,7 +271,7 @@ fn set(members: Vec<Vec<u8>>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quoin_data::types::ValueKind;
+    use quoin_data::keyspace::kind::ValueKind;
 
     #[test]
     fn all_types_that_can_be_dumped_are_copied() {

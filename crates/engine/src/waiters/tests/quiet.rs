@@ -15,7 +15,7 @@ use crate::testing::{Bench, Waiting, bulks, invocation, planned, words_of};
 use crate::waiters::{Cursor, Waiters};
 use crate::{Call, Executor, Outcome, Waiter};
 use quoin_base::random::SeededRandom;
-use quoin_data::types::key::ClientKey;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 

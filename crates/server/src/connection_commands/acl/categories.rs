@@ -4,9 +4,10 @@ use bytes::Bytes;
 
 use super::{refusal, unknown_or_wrong_number};
 use crate::connection_commands::errors::lossy_text;
-use quoin_data::commands::categories::{self, CATEGORIES};
-use quoin_data::commands::table;
+use quoin_data::command::categories;
+use quoin_data::command::categories::CATEGORIES;
 use quoin_data::error::CommandError;
+use quoin_data::table;
 use quoin_resp::reply::Reply;
 
 /// Bytes of an unknown category that its error repeats.

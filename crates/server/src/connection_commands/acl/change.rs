@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::state::ServerState;
 use crate::user_store;
 use quoin_acl::{DEFAULT_USER, has_spaces};
-use quoin_data::commands::arguments::{argument, rest};
+use quoin_data::command::arguments::{argument, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

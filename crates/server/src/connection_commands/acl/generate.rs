@@ -6,7 +6,7 @@ use rand::rngs::SysRng;
 
 use super::{refusal, unknown_or_wrong_number};
 use quoin_base::limits::GENERATED_PASSWORD_BITS_MAX;
-use quoin_data::commands::arguments::integer;
+use quoin_data::command::arguments::integer;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::unknown_or_wrong_number;
 use crate::state::ServerState;
 use quoin_acl::log::Entry;
-use quoin_data::commands::arguments::{integer, is_word, to_usize};
+use quoin_data::command::arguments::{integer, is_word, to_usize};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

@@ -6,8 +6,8 @@ use super::errors::{not_implemented, refusal, unknown_or_wrong_number};
 use crate::audit::log_change;
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_data::commands::arguments::argument;
-use quoin_data::commands::help::help;
+use quoin_data::command::arguments::argument;
+use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

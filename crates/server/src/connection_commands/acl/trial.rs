@@ -6,8 +6,8 @@ use super::refusal;
 use crate::connection_commands::errors::lossy_text;
 use crate::state::ServerState;
 use crate::user_store;
-use quoin_data::commands::arguments::{argument, rest};
-use quoin_data::commands::resolve;
+use quoin_data::command::arguments::{argument, rest};
+use quoin_data::command::resolve;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

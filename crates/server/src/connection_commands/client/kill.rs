@@ -11,7 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::session::Session;
 use crate::state::ServerState;
 use quoin_acl::User;
-use quoin_data::commands::arguments::{integer_at_least, is_word, rest};
+use quoin_data::command::arguments::{integer_at_least, is_word, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

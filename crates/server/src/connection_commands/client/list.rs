@@ -6,7 +6,7 @@ use super::super::errors::{lossy_text, refusal};
 use crate::clients::{ClientRecord, put_line};
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{integer_or, is_word, rest};
+use quoin_data::command::arguments::{integer_or, is_word, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

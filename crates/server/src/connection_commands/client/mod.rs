@@ -10,8 +10,8 @@ use crate::clients::Unblock;
 use crate::pause::PauseMode;
 use crate::session::{ReplyMode, Session};
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{argument, integer, is_word, rest};
-use quoin_data::commands::help::help;
+use quoin_data::command::arguments::{argument, integer, is_word, rest};
+use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

@@ -7,7 +7,7 @@ use crate::clients::TrackingMode;
 use crate::session::Session;
 use crate::state::ServerState;
 use quoin_base::limits::TRACKED_PREFIXES_PER_CLIENT_MAX;
-use quoin_data::commands::arguments::{argument, integer, is_word, rest};
+use quoin_data::command::arguments::{argument, integer, is_word, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::state::ServerState;
-use quoin_data::commands::arguments::{is_word, rest};
+use quoin_data::command::arguments::{is_word, rest};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 

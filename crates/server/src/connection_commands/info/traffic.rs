@@ -3,7 +3,7 @@
 use super::lines::lines;
 use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
-use quoin_data::types::signals::ChannelKind;
+use quoin_data::unit::signals::ChannelKind;
 
 pub(super) fn stats(state: &ServerState, text: &mut String) {
     let statistics = &state.statistics;

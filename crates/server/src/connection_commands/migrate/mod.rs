@@ -11,9 +11,9 @@ use super::errors::{lossy_text, refusal};
 use crate::session::Session;
 use crate::state::ServerState;
 use quoin_base::limits::{MIGRATED_BYTES_AT_ONCE, MIGRATED_KEYS_AT_ONCE};
-use quoin_data::commands::KeyLocks;
+use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
-use quoin_data::types::migrating::Departure;
+use quoin_data::keys::migrating::Departure;
 use quoin_resp::reply::Reply;
 
 mod order;

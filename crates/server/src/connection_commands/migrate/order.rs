@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use quoin_data::commands::arguments::{argument, integer, is_word};
+use quoin_data::command::arguments::{argument, integer, is_word};
 use quoin_data::error::CommandError;
 
 /// The timeout if none is given (Redis).

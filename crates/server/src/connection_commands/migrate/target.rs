@@ -14,7 +14,7 @@ use crate::state::ServerState;
 use quoin_base::limits::MIGRATE_LOOKUPS_MAX;
 use quoin_base::threads;
 use quoin_data::error::CommandError;
-use quoin_data::types::migrating::Departure;
+use quoin_data::keys::migrating::Departure;
 use quoin_resp::wire::reply_reader::encode_request;
 
 /// Bytes that must be taken within the timeout (Redis).

@@ -1,6 +1,6 @@
 use super::*;
 use quoin_base::clock::Clock;
-use quoin_data::types::context::{NamespaceCache, ReadContext};
+use quoin_data::unit::context::{NamespaceCache, ReadContext};
 use quoin_engine::testing::Bench;
 
 /// A key that is looked at every five seconds.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::metrics::writer::Writer;
 use crate::state::ServerState;
-use quoin_data::types::signals::ChannelKind;
+use quoin_data::unit::signals::ChannelKind;
 
 /// Writes the metrics of clients.
 pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::metrics::queues::WatchedKeys;
 use crate::metrics::writer::Writer;
 use crate::state::ServerState;
-use quoin_data::types::TypeKind;
+use quoin_data::keyspace::kind::TypeKind;
 
 /// Labels of one state of one key.
 type Labels = [(&'static str, String); 4];

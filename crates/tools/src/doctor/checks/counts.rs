@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::super::scan::FoundKey;
 use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, rows};
 use quoin_base::limits::STRING_BYTES_MAX;
-use quoin_data::types::TypeKind;
-use quoin_data::types::kind::{Holds, SectionKind};
-use quoin_data::types::presence::Presence;
+use quoin_data::keyspace::kind::TypeKind;
+use quoin_data::keyspace::kind::{Holds, SectionKind};
+use quoin_data::keyspace::presence::Presence;
 use quoin_layout::string::PIECE_BYTES;
 use quoin_layout::{
     Id, KeyRange, Meta, Section, StoredValue, decode_counter, decode_length, length_delta,

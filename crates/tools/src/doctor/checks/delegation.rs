@@ -8,12 +8,12 @@ use futures_util::future::try_join_all;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
 use quoin_base::size::counted;
+use quoin_data::cluster::delegation::{read_granted_elements, remove_request};
 use quoin_data::error::CommandError;
-use quoin_data::types::context::NamespaceCache;
-use quoin_data::types::delegation::{read_granted_elements, remove_request};
-use quoin_data::types::signals::Signals;
-use quoin_data::types::startup::{StartError, prepare};
-use quoin_data::types::{Environment, WriteContext};
+use quoin_data::unit::context::NamespaceCache;
+use quoin_data::unit::context::{Environment, WriteContext};
+use quoin_data::unit::signals::Signals;
+use quoin_data::unit::startup::{StartError, prepare};
 use quoin_layout::{Grant, Id, KeyRange, successor};
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 

@@ -9,9 +9,9 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, rows};
 use quoin_base::size::counted;
-use quoin_data::types::TypeKind;
-use quoin_data::types::ValueKind;
-use quoin_data::types::kind::{Entries, EntryCheck, EntryFault};
+use quoin_data::keyspace::kind::TypeKind;
+use quoin_data::keyspace::kind::ValueKind;
+use quoin_data::keyspace::kind::{Entries, EntryCheck, EntryFault};
 use quoin_layout::{Section, successor};
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 

@@ -8,9 +8,9 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use quoin_base::size::counted;
-use quoin_data::types::TypeKind;
-use quoin_data::types::ValueKind;
-use quoin_data::types::presence::Presence;
+use quoin_data::keyspace::kind::TypeKind;
+use quoin_data::keyspace::kind::ValueKind;
+use quoin_data::keyspace::presence::Presence;
 use quoin_layout::{KeyName, KeysRow, Meta, decode_length};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 

@@ -7,7 +7,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use quoin_base::size::counted;
-use quoin_data::types::TypeKind;
+use quoin_data::keyspace::kind::TypeKind;
 use quoin_layout::{Meta, MetaCopy};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 

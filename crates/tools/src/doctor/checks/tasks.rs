@@ -5,7 +5,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
 use quoin_base::size::counted;
-use quoin_data::types::task_queue::alarms::ALARM_STEP_MS;
+use quoin_data::taskqueue::alarms::ALARM_STEP_MS;
 use quoin_layout::{ValueType, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 

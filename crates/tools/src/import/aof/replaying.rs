@@ -13,8 +13,8 @@ use crate::import::error::ImportError;
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::limits::{DATABASES_MAX, IMPORT_CHUNK_BYTES};
 use quoin_client::{Client, Progress, Transaction};
-use quoin_data::commands::flags::Flags;
-use quoin_data::commands::resolve;
+use quoin_data::command::flags::Flags;
+use quoin_data::command::resolve;
 use quoin_resp::wire::reply_reader::Value;
 
 /// What a command says that found nothing in a transaction.

@@ -1,0 +1,240 @@
+//! Messages between servers of one store. A server that publishes also writes its messages into a
+//! log, in the order of commits, and changes one row, the bell, that all servers with subscribers
+//! watch. They read what follows their place in the log and deliver what others have published.
+//!
+//! Nobody waits for a reader, and the log is cleared after some seconds: a message is delivered
+//! at most once, as in Redis.
+//!
+//! The log also says which keys were changed, while clients track keys ([`crate::unit::tracking`]). A
+//! reader learns whether the log was cleared before it has read all: then every key counts as changed.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use quoin_base::limits::TRACKED_NAMES_BYTES_MAX;
+use quoin_layout::message::{
+    decode_messages, decode_names, encode_messages, encode_names, read_message_row,
+};
+use quoin_layout::{KeyRange, Layout, successor};
+use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
+
+use crate::unit::context::Environment;
+use crate::unit::signals::{ChannelKind, Message};
+use crate::unit::tracking::Change;
+
+/// Kinds of messages as they are stored.
+const GLOBAL: u8 = 0;
+const SHARD: u8 = 1;
+const CHANGED: u8 = 2;
+const ALL_CHANGED: u8 = 3;
+
+/// Writes messages, and which keys were changed, for the other servers, in the transaction of the
+/// commands that publish and change them. Conflicts with nobody. Returns whether there was anything.
+pub fn write_messages(
+    transaction: &dyn Transaction,
+    environment: &Environment,
+    messages: &[Message],
+    changes: &[Change],
+) -> bool {
+    let changed = changed_keys(changes);
+    if messages.is_empty() && changed.is_none() {
+        return false;
+    }
+    let layout = &environment.layout;
+    let parts = messages.iter().map(|message| {
+        let kind = match message.kind {
+            ChannelKind::Global => GLOBAL,
+            ChannelKind::Shard => SHARD,
+        };
+        (kind, message.channel.as_ref(), message.payload.as_ref())
+    });
+    let changed = changed.as_ref();
+    let changed = changed.map(|(kind, names)| (*kind, &b""[..], names.as_ref()));
+    let rows = encode_messages(environment.ids.instance(), parts.chain(changed));
+    transaction.append(&layout.messages_prefix(), &rows);
+    transaction.atomic_add(&layout.bell_key(), 1);
+    true
+}
+
+/// The message that says which keys were changed: its kind and payload.
+fn changed_keys(changes: &[Change]) -> Option<(u8, Bytes)> {
+    let mut seen = HashSet::new();
+    let keys = changes.iter().filter_map(Change::tracked_key);
+    let names: Vec<&Bytes> = keys.filter(|key| seen.insert(*key)).collect();
+    let bytes: usize = names.iter().map(|name| name.len() + size_of::<u32>()).sum();
+    if changes.contains(&Change::AllKeys) || bytes > TRACKED_NAMES_BYTES_MAX {
+        return Some((ALL_CHANGED, Bytes::new()));
+    }
+    (!names.is_empty()).then(|| (CHANGED, encode_names(names.into_iter())))
+}
+
+/// The key of the last row of the log; where the log is empty, one before every row.
+///
+/// # Errors
+/// When the store fails.
+pub async fn last_message_key(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+) -> Result<Option<Bytes>, StoreError> {
+    let KeyRange { begin, end } = layout.messages();
+    let query = RangeQuery {
+        begin: &begin,
+        end: &end,
+        limit: 1,
+        reverse: true,
+        isolation: Isolation::Snapshot,
+    };
+    let rows = transaction.get_range(query).await?;
+    Ok(rows.into_iter().next().map(|row| row.key))
+}
+
+/// Clears the log up to a row, that row included.
+pub fn clear_messages(transaction: &dyn Transaction, layout: &Layout, last: &[u8]) {
+    let begin = layout.messages().begin;
+    transaction.clear_range(&begin, &successor(last));
+    transaction.set(&layout.messages_cleared_key(), last);
+}
+
+/// The key of the last row that was cleared.
+async fn last_cleared_key(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+) -> Result<Option<Bytes>, StoreError> {
+    let key = layout.messages_cleared_key();
+    transaction.get(&key, Isolation::Snapshot).await
+}
+
+/// What a reader has found in the log.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Messages that other servers have published.
+    pub messages: Vec<Message>,
+    /// Keys that other servers have changed.
+    pub changes: Vec<Change>,
+    /// There may be more.
+    pub has_more: bool,
+}
+
+/// One server's place in the log.
+pub struct LogReader {
+    own_instance: u64,
+    next: Vec<u8>,
+    end: Vec<u8>,
+    partial: Option<Partial>,
+}
+
+/// Rows of one transaction of which more follow.
+struct Partial {
+    stamp: [u8; 10],
+    rows: u16,
+    text: Vec<u8>,
+}
+
+impl LogReader {
+    /// A reader of what is written from now on: after all that was ever in the log.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn start(
+        transaction: &dyn ReadTransaction,
+        environment: &Environment,
+    ) -> Result<Self, StoreError> {
+        let layout = &environment.layout;
+        let KeyRange { begin, end } = layout.messages();
+        let last = last_message_key(transaction, layout).await?;
+        let cleared = last_cleared_key(transaction, layout).await?;
+        let last = last.max(cleared);
+        Ok(Self {
+            own_instance: environment.ids.instance(),
+            next: last.map_or(begin, |last| successor(&last)),
+            end,
+            partial: None,
+        })
+    }
+
+    /// Reads up to `rows_max` rows.
+    ///
+    /// # Errors
+    /// When the store fails; nothing is skipped then.
+    pub async fn read(
+        &mut self,
+        transaction: &dyn ReadTransaction,
+        layout: &Layout,
+        rows_max: usize,
+    ) -> Result<News, StoreError> {
+        let query = RangeQuery {
+            begin: &self.next,
+            end: &self.end,
+            limit: rows_max,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        };
+        let rows = transaction.get_range(query).await?;
+        let cleared = last_cleared_key(transaction, layout).await?;
+        let mut news = News {
+            has_more: rows.len() >= rows_max,
+            ..News::default()
+        };
+        if cleared.is_some_and(|cleared| cleared >= self.next) {
+            tracing::warn!("messages of other servers were cleared before this server read them");
+            news.changes.push(Change::AllKeys);
+        }
+        for row in &rows {
+            self.next = successor(&row.key);
+            // A newer server may write what this one cannot read: it is skipped.
+            if let Err(error) = self.take(layout, row, &mut news) {
+                tracing::warn!(%error, "a message of another server is lost");
+                news.changes.push(Change::AllKeys);
+            }
+        }
+        Ok(news)
+    }
+
+    fn take(&mut self, layout: &Layout, row: &KeyValue, news: &mut News) -> Result<(), StoreError> {
+        let (stamp, number) = layout.read_message_key(&row.key)?;
+        let (count, piece) = read_message_row(&row.value)?;
+        let mut partial = match self.partial.take() {
+            Some(partial) if partial.stamp == stamp && partial.rows == number => partial,
+            // Rows whose beginning has been cleared are of no use.
+            _ if number != 0 => return Ok(()),
+            _ => Partial {
+                stamp,
+                rows: 0,
+                text: Vec::new(),
+            },
+        };
+        partial.text.extend_from_slice(piece);
+        partial.rows += 1;
+        if partial.rows < count {
+            self.partial = Some(partial);
+            return Ok(());
+        }
+        let (instance, stored) = decode_messages(partial.text.into())?;
+        if instance == self.own_instance {
+            return Ok(());
+        }
+        for message in stored {
+            let kind = match message.kind {
+                GLOBAL => ChannelKind::Global,
+                CHANGED => {
+                    let names = decode_names(message.payload)?;
+                    news.changes
+                        .extend(names.into_iter().map(Change::Unwatched));
+                    continue;
+                }
+                ALL_CHANGED => {
+                    news.changes.push(Change::AllKeys);
+                    continue;
+                }
+                _ => ChannelKind::Shard,
+            };
+            news.messages.push(Message {
+                kind,
+                channel: message.channel,
+                payload: message.payload,
+            });
+        }
+        Ok(())
+    }
+}

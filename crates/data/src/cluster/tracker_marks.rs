@@ -1,0 +1,122 @@
+//! Marks of the servers whose clients track keys. A batch that changes keys reads them serializably
+//! and, if there is one of another server, also writes the names of the keys into the log of messages
+//! ([`crate::cluster::relay`]). So no batch that commits after a mark was set misses it.
+//!
+//! A server changes a counter beside its mark as a sign of life. Marks of servers that have died are
+//! removed by others. A server that finds its own mark gone sets it again, and has its clients forget
+//! everything.
+
+use quoin_base::limits::TRACKER_MARKS_PER_LOOK;
+use quoin_layout::Layout;
+use quoin_store::{Isolation, RangeQuery, ReadTransaction, StoreError, Transaction};
+
+/// A mark of another server, with its sign of life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackerMark {
+    /// The server start.
+    pub instance: u64,
+    /// What stands in its counter.
+    pub beat: Option<bytes::Bytes>,
+}
+
+/// Marks this server start as one whose clients track keys.
+pub fn set_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64) {
+    transaction.set(&layout.tracker_key(instance), b"");
+    transaction.atomic_add(&layout.tracker_beat_key(instance), 1);
+}
+
+/// Removes the mark of a server start.
+pub fn clear_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64) {
+    transaction.clear(&layout.tracker_key(instance));
+    transaction.clear(&layout.tracker_beat_key(instance));
+}
+
+/// Gives a sign of life. Returns whether the mark was still there; if not, sets it again.
+///
+/// # Errors
+/// When the store fails.
+pub async fn beat(
+    transaction: &dyn Transaction,
+    layout: &Layout,
+    instance: u64,
+) -> Result<bool, StoreError> {
+    let key = layout.tracker_key(instance);
+    let mark = transaction.get(&key, Isolation::Serializable).await?;
+    match &mark {
+        Some(_) => transaction.atomic_add(&layout.tracker_beat_key(instance), 1),
+        None => set_mark(transaction, layout, instance),
+    }
+    Ok(mark.is_some())
+}
+
+/// Whether clients of other servers track keys. Conflicts with a server that begins to.
+///
+/// # Errors
+/// When the store fails.
+pub async fn has_other_trackers(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+    instance: u64,
+) -> Result<bool, StoreError> {
+    let range = layout.trackers();
+    let query = RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        // One of them may be this server's.
+        limit: 2,
+        reverse: false,
+        isolation: Isolation::Serializable,
+    };
+    let own = layout.tracker_key(instance);
+    let marks = transaction.get_range(query).await?;
+    Ok(marks.iter().any(|mark| mark.key != own))
+}
+
+/// Marks of other servers.
+///
+/// # Errors
+/// When the store fails.
+pub async fn other_marks(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+    instance: u64,
+) -> Result<Vec<TrackerMark>, StoreError> {
+    let range = layout.trackers();
+    let query = RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: TRACKER_MARKS_PER_LOOK,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    };
+    let mut marks = Vec::new();
+    for row in transaction.get_range(query).await? {
+        let other = layout.read_tracker_key(&row.key)?;
+        if other != instance {
+            let key = layout.tracker_beat_key(other);
+            let beat = transaction.get(&key, Isolation::Snapshot).await?;
+            marks.push(TrackerMark {
+                instance: other,
+                beat,
+            });
+        }
+    }
+    Ok(marks)
+}
+
+/// Removes a mark if its server has given no sign of life since it was looked at.
+///
+/// # Errors
+/// When the store fails.
+pub async fn clear_if_silent(
+    transaction: &dyn Transaction,
+    layout: &Layout,
+    mark: &TrackerMark,
+) -> Result<(), StoreError> {
+    let key = layout.tracker_beat_key(mark.instance);
+    let beat = transaction.get(&key, Isolation::Serializable).await?;
+    if beat == mark.beat {
+        clear_mark(transaction, layout, mark.instance);
+    }
+    Ok(())
+}

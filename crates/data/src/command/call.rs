@@ -1,0 +1,326 @@
+//! The one way to run a command: for a batch, for EXEC, for a client that waited.
+
+use bytes::Bytes;
+
+use crate::command::flags::Flags;
+use crate::command::grammar::Syntax;
+use crate::command::resolve;
+use crate::command::resolve::Refusal;
+use crate::command::row::{Group, Handler, Row};
+use crate::error::CommandError;
+use crate::unit::known_keys::KnownKeys;
+use crate::unit::tracking::Origin;
+use crate::unit::{AnyUnit, Savepoint, Unit};
+use quoin_resp::reply::Reply;
+use quoin_store::{Growth, StoreError};
+
+/// A command with its arguments: found in the table, and as many as it takes.
+#[derive(Clone)]
+pub struct Invocation {
+    /// The row of the command or subcommand.
+    pub row: &'static Row,
+    /// Its arguments, the command's name first.
+    pub arguments: Vec<Bytes>,
+    /// The client's database.
+    pub database: u32,
+    /// On whose behalf it runs.
+    pub origin: Origin,
+}
+
+impl Invocation {
+    /// Looks a command up and counts its arguments.
+    ///
+    /// # Errors
+    /// Why there is no such command, as Redis says it.
+    pub fn resolve(database: u32, arguments: Vec<Bytes>) -> Result<Self, Refusal> {
+        let row = resolve(&arguments)?;
+        Ok(Self {
+            row,
+            arguments,
+            database,
+            origin: Origin::SERVER,
+        })
+    }
+}
+
+/// In what circumstances a command runs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mode<'k> {
+    /// Every read takes part in conflict detection: within EXEC, and of reads that follow a write of
+    /// their client.
+    pub is_strict: bool,
+    /// It pops from what other servers have popped for the unit, where they have.
+    pub pops_grants: bool,
+    /// What is known of its keys.
+    pub known_keys: KnownKeys<'k>,
+    /// A script calls it.
+    pub is_in_script: bool,
+    /// It is one of the commands of an EXEC.
+    pub is_in_exec: bool,
+}
+
+impl Mode<'_> {
+    /// Whether the command is a part of what is refused as a whole where it adds data.
+    fn is_part(self) -> bool {
+        self.is_in_script || self.is_in_exec
+    }
+}
+
+/// Why a command has no reply yet. Nothing of it is in the transaction.
+#[derive(Debug)]
+pub enum CallError {
+    /// The store failed, for the whole transaction.
+    Store(StoreError),
+    /// The transaction cannot hold the command. One that holds less may.
+    TooLarge,
+    /// Other servers hold elements of a queue that the command replaces. They return first, and then
+    /// it runs again: see [`with_returns`].
+    MustReturn,
+    /// It is a script that needs longer than scripts may take in this unit of work.
+    OutOfTime,
+}
+
+/// Queues whose grants may return for one command.
+const RETURNS_MAX: usize = 16;
+
+/// Runs a command in a unit of work: all of it or, where it fails or the transaction cannot hold it,
+/// nothing. Errors of the command itself are replies.
+///
+/// # Errors
+/// See [`CallError`].
+pub async fn call(
+    unit: &Unit<'_>,
+    invocation: &Invocation,
+    mode: Mode<'_>,
+) -> Result<Reply, CallError> {
+    with_returns(unit, async || {
+        call_once(AnyUnit::Write(unit), invocation, mode).await
+    })
+    .await
+}
+
+/// Runs what is undone where it meets a queue of which other servers hold elements: these return to
+/// the queue, in the same transaction, and it runs again.
+///
+/// # Errors
+/// See [`CallError`].
+pub async fn with_returns(
+    unit: &Unit<'_>,
+    run: impl AsyncFn() -> Result<Reply, CallError>,
+) -> Result<Reply, CallError> {
+    for _ in 0..RETURNS_MAX {
+        let result = run().await;
+        if !matches!(result, Err(CallError::MustReturn)) {
+            return result;
+        }
+        let Some(key) = unit.grants.take_met() else {
+            return result;
+        };
+        let savepoint = unit.savepoint();
+        let returned = unit.write_context(0).return_grants(&key).await;
+        if let Err(error) = end(unit, savepoint, returned)? {
+            return Ok(to_reply(Err(error)));
+        }
+    }
+    Err(CallError::TooLarge)
+}
+
+/// Runs a command once, in a transaction or on a snapshot: [`call`] without [`with_returns`], as its
+/// caller returns grants for several commands together or does not write.
+///
+/// # Errors
+/// See [`CallError`].
+pub async fn call_once(
+    any: AnyUnit<'_>,
+    invocation: &Invocation,
+    mode: Mode<'_>,
+) -> Result<Reply, CallError> {
+    let Invocation {
+        row,
+        arguments,
+        database,
+        origin,
+    } = invocation;
+    if !mode.is_in_script {
+        any.set_origin(*origin);
+    }
+    if !mode.is_part()
+        && row.flags.contains(Flags::DENYOOM)
+        && let Some(refusal) = CommandError::of_growth(any.growth())
+    {
+        return Ok(to_reply(Err(refusal)));
+    }
+    // A command that only removes may write a little more than it removes, for the moment.
+    let is_bounded = !mode.is_part() && !row.only_removes();
+    match (row.handler, any) {
+        (Handler::Write(handler), AnyUnit::Write(unit)) => {
+            let savepoint = unit.savepoint().bounding_growth(is_bounded);
+            let mut context = unit.write_context(*database);
+            if origin.lacks_named_keys {
+                context = context.lacking_named_keys();
+            }
+            if mode.pops_grants {
+                context = context.popping_grants();
+            }
+            if mode.is_strict {
+                context = context.strict();
+            }
+            let mut context = context.knowing(mode.known_keys);
+            if mode.is_in_script {
+                context = context.in_script();
+            }
+            let result = handler(&context, arguments).await;
+            let ended = end(unit, savepoint, result).map(|result| reply_of(row, result));
+            note_reads(any, invocation);
+            ended
+        }
+        (Handler::Read(handler), _) => {
+            let mut context = any.context(*database, mode.is_strict);
+            context.is_in_script = mode.is_in_script;
+            context.lacks_named_keys = origin.lacks_named_keys;
+            let result = handler(&context, arguments).await;
+            note_reads(any, invocation);
+            check(result).map(|result| reply_of(row, result))
+        }
+        (Handler::Script(handler), _) => {
+            let is_counted = is_bounded && any.growth() == Growth::DiskFull;
+            let savepoint = match any {
+                AnyUnit::Write(unit) if is_counted || any.script_limit().is_some() => {
+                    Some((unit, unit.savepoint().bounding_growth(is_bounded)))
+                }
+                _ => None,
+            };
+            let result = check(handler(any, *database, arguments).await).map(to_reply);
+            match (savepoint, result) {
+                // What a script has written stays where it fails.
+                (Some((unit, savepoint)), Ok(reply)) => {
+                    end(unit, savepoint, Ok(reply)).map(to_reply)
+                }
+                (Some((unit, savepoint)), Err(error)) => Err(undo(unit, savepoint, error)),
+                (None, result) => result,
+            }
+        }
+        (Handler::Pure(handler), _) => check(handler(any.environment(), arguments)).map(to_reply),
+        (Handler::Write(_) | Handler::Connection(_) | Handler::Container, _) => {
+            Ok(needs_connection())
+        }
+    }
+}
+
+/// Remembers the keys of a command that reads, whatever its reply, if its client tracks keys (Redis:
+/// `trackingRememberKeys`). Of a script these are the keys of what it calls.
+fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
+    if !unit.tracks() || !invocation.row.flags.contains(Flags::READONLY) {
+        return;
+    }
+    for at in invocation.row.key_indexes(&invocation.arguments) {
+        if let Some(key) = invocation.arguments.get(at) {
+            unit.note_read(key.clone());
+        }
+    }
+}
+
+/// Keeps what was done since the savepoint, or undoes it where it failed, where the transaction has
+/// become too large or where it adds more than a full disk takes. Failures that are not the store's are
+/// the inner error.
+///
+/// # Errors
+/// See [`CallError`].
+pub fn end<T>(
+    unit: &Unit<'_>,
+    savepoint: Savepoint,
+    result: Result<T, CommandError>,
+) -> Result<Result<T, CommandError>, CallError> {
+    match check(result) {
+        Ok(Ok(_)) if unit.has_outgrown(&savepoint) => {
+            unit.rollback(savepoint);
+            Ok(Err(CommandError::NoRoomToGrow))
+        }
+        Ok(Ok(_)) if unit.is_too_large() => {
+            unit.rollback(savepoint);
+            Err(CallError::TooLarge)
+        }
+        Ok(Ok(_)) if unit.signals.has_refused() => {
+            unit.rollback(savepoint);
+            Ok(Err(CommandError::PublishesTooMuch))
+        }
+        Ok(Ok(value)) => {
+            unit.release(savepoint);
+            Ok(Ok(value))
+        }
+        Ok(Err(error)) => {
+            unit.rollback(savepoint);
+            Ok(Err(error))
+        }
+        Err(error) => Err(undo(unit, savepoint, error)),
+    }
+}
+
+/// Undoes what was done since the savepoint, unless the transaction ends with the error.
+pub fn undo(unit: &Unit<'_>, savepoint: Savepoint, error: CallError) -> CallError {
+    if !matches!(error, CallError::Store(_)) {
+        unit.rollback(savepoint);
+    }
+    error
+}
+
+/// Tells failures of the store, which end the transaction, from those of the command.
+///
+/// # Errors
+/// See [`CallError`].
+pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandError>, CallError> {
+    match result {
+        // A write was refused, which a later read was told.
+        Err(CommandError::Store(StoreError::TooLarge)) => Err(CallError::TooLarge),
+        Err(CommandError::GrantsOutstanding) => Err(CallError::MustReturn),
+        Err(CommandError::ScriptOutOfTime) => Err(CallError::OutOfTime),
+        Err(CommandError::Store(error)) if !error.is_about_rows() => Err(CallError::Store(error)),
+        Err(error) => {
+            // The store itself logs damaged rows, once a minute.
+            if let CommandError::Store(error @ StoreError::Corrupt(_)) = &error {
+                tracing::error!(%error, "a command met rows that it cannot read");
+            }
+            Ok(Err(error))
+        }
+        Ok(value) => Ok(Ok(value)),
+    }
+}
+
+/// [`to_reply`], where a syntax error of a command that Redis does not have says what is expected.
+fn reply_of(row: &Row, result: Result<Reply, CommandError>) -> Reply {
+    let is_own = matches!(row.group, Group::PriorityQueue | Group::TaskQueue);
+    to_reply(result.map_err(|error| match error {
+        CommandError::Syntax if is_own => {
+            let name = row.name.to_uppercase();
+            let expected = Syntax(row.arguments);
+            CommandError::Text(format!("ERR syntax error, expected {name} {expected}").into())
+        }
+        error => error,
+    }))
+}
+
+/// An error of the command is its reply.
+pub fn to_reply(result: Result<Reply, CommandError>) -> Reply {
+    result.unwrap_or_else(|error| Reply::Error(error.to_line()))
+}
+
+fn needs_connection() -> Reply {
+    Reply::Error("ERR command needs a connection of its own".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_to_run_again_is_told_from_the_others() {
+        let of = |error: CommandError| check::<()>(Err(error));
+        let too_large = of(StoreError::TooLarge.into());
+        assert!(matches!(too_large, Err(CallError::TooLarge)));
+        let outstanding = of(CommandError::GrantsOutstanding);
+        assert!(matches!(outstanding, Err(CallError::MustReturn)));
+        let late = of(CommandError::ScriptOutOfTime);
+        assert!(matches!(late, Err(CallError::OutOfTime)));
+        assert!(matches!(of(CommandError::Syntax), Ok(Err(_))));
+    }
+}

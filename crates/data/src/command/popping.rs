@@ -1,0 +1,436 @@
+//! What commands have in common that pop from one end of a list, a sorted set or a priority queue.
+
+use bytes::Bytes;
+
+use crate::command::arguments::{argument, optional_count};
+use crate::command::multi_pop::MultiPop;
+use crate::command::plan::Plan;
+use crate::command::waits::{WaitSpec, keys_and_timeout, timeout};
+use crate::error::CommandError;
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::WriteContext;
+use quoin_base::events::EventClasses;
+use quoin_layout::ValueType;
+use quoin_resp::reply::Reply;
+use quoin_store::StoreError;
+
+/// Bytes of replies after which a series of pops ends.
+const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
+/// Elements that are popped first, while their size is not known.
+const STEP_MIN: usize = 16;
+/// So many times as many are popped at a time as the time before, if they are small.
+const STEP_GROWTH: usize = 16;
+/// Elements that several commands pop at a time. The next ones may be larger than those before.
+const STEP_MAX: usize = 512;
+
+/// The end with the first or lowest elements.
+pub(crate) const FIRST: bool = false;
+/// The end with the last or highest elements.
+pub(crate) const LAST: bool = true;
+
+/// A type of values from whose two ends commands pop.
+pub(crate) trait Poppable {
+    /// What is popped.
+    type Element;
+    /// The type.
+    const VALUE_TYPE: ValueType;
+    /// The class of its events.
+    const EVENTS: EventClasses;
+
+    /// Reads the word for an end.
+    fn from_end(word: &[u8]) -> Result<bool, CommandError>;
+
+    /// The event of a pop.
+    fn pop_event(from_end: bool) -> &'static str;
+
+    /// Pops up to `count` elements, the outermost first.
+    async fn pop(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        count: usize,
+        from_end: bool,
+    ) -> Result<Vec<Self::Element>, StoreError>;
+
+    /// An element in a reply: an array where it has a number.
+    fn reply(element: Self::Element) -> Reply;
+
+    /// The reply of a command that popped these, up to `limit`, or at most one where none is given.
+    fn popped_reply(elements: impl Iterator<Item = Self::Element>, limit: Option<usize>) -> Reply;
+}
+
+/// A type whose elements have a number.
+pub(crate) trait Numbered: Poppable {
+    /// An element and its number in a reply.
+    fn with_number(element: Self::Element) -> (Reply, Reply);
+}
+
+/// A type whose elements commands move from one key to another.
+pub(crate) trait Movable: Poppable {
+    /// The event of a push.
+    fn push_event(at_end: bool) -> &'static str;
+
+    /// Puts elements at an end, or where they belong in order.
+    async fn push(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        elements: &[Self::Element],
+        at_end: bool,
+    ) -> Result<(), CommandError>;
+}
+
+/// Pops, and removes the key when that was the last element.
+pub(crate) async fn take<P: Poppable>(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    key: &OpenKey,
+    count: usize,
+    from_end: bool,
+) -> Result<Vec<P::Element>, CommandError> {
+    let elements = P::pop(context, key, count, from_end).await?;
+    if !elements.is_empty() {
+        context.notify(P::EVENTS, P::pop_event(from_end), name);
+        context.remove_if_empty(key).await?;
+    }
+    Ok(elements)
+}
+
+/// Pops from the first of these keys that has elements, and answers which that is.
+async fn take_from_first<'k, P: Poppable>(
+    context: &WriteContext<'_>,
+    names: &'k [Bytes],
+    count: usize,
+    from_end: bool,
+) -> Result<Option<(&'k Bytes, Vec<P::Element>)>, CommandError> {
+    let known = context.known_keys;
+    let mut passed_over: Vec<&'k Bytes> = Vec::new();
+    for name in names.iter().filter(|name| !known.leaves_out(name)) {
+        if known.was_empty(name) {
+            passed_over.push(name);
+            continue;
+        }
+        let Some(key) = context.find(name, P::VALUE_TYPE).await? else {
+            continue;
+        };
+        let (name, key) = match passed_over.is_empty() {
+            true => (name, key),
+            false if !context.has_elements_now(&key).await? => continue,
+            // It must be the first of all that have something.
+            false => match first_of_those::<P>(context, &passed_over).await? {
+                Some(before) => before,
+                None => (name, key),
+            },
+        };
+        passed_over.clear();
+        let elements = take::<P>(context, name, &key, count, from_end).await?;
+        if !elements.is_empty() {
+            return Ok(Some((name, elements)));
+        }
+    }
+    Ok(None)
+}
+
+/// The first of these keys that has elements.
+async fn first_of_those<'k, P: Poppable>(
+    context: &WriteContext<'_>,
+    names: &[&'k Bytes],
+) -> Result<Option<(&'k Bytes, OpenKey)>, CommandError> {
+    let Some(name) = context.first_with_elements(names).await? else {
+        return Ok(None);
+    };
+    let key = context.find(name, P::VALUE_TYPE).await?;
+    Ok(key.map(|key| (name, key)))
+}
+
+/// `key [count]` → elements with their numbers: ZPOPMIN and its like.
+pub(crate) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let limit = optional_count(arguments)?;
+    let name = argument(arguments, 1)?;
+    let elements = match context.find(name, P::VALUE_TYPE).await? {
+        Some(key) => take::<P>(context, name, &key, limit.unwrap_or(1), FROM_END).await?,
+        None => Vec::new(),
+    };
+    Ok(P::popped_reply(elements.into_iter(), limit))
+}
+
+/// Whether a command with any arguments can be part of a series.
+pub(crate) fn is_any(_: &[Bytes]) -> bool {
+    true
+}
+
+/// Whether the arguments are only `key`.
+pub(crate) fn has_no_count(arguments: &[Bytes]) -> bool {
+    arguments.len() == 2
+}
+
+/// Whether the arguments are `key`, or `key` and a count of at least one.
+pub(crate) fn has_no_zero_count(arguments: &[Bytes]) -> bool {
+    optional_count(arguments).is_ok_and(|limit| limit != Some(0))
+}
+
+/// Several commands that pop from one end of one key, each `key [count]` with a count of at least one.
+pub(crate) async fn pop_series<P: Poppable, const FROM_END: bool>(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let limits = commands.iter().map(|arguments| optional_count(arguments));
+    let limits: Vec<Option<usize>> = limits.collect::<Result<_, _>>()?;
+    let found = context.find(name, P::VALUE_TYPE).await?;
+    let pop = async |wanted| match &found {
+        Some(key) => P::pop(context, key, wanted, FROM_END).await,
+        None => Ok(Vec::new()),
+    };
+    let reply = |elements: &mut ForCommand<'_, P::Element>, limit| P::popped_reply(elements, limit);
+    let (replies, has_popped) = pop_each(&limits, pop, reply).await?;
+    if let Some(key) = found.filter(|_| has_popped) {
+        context.remove_if_empty(&key).await?;
+    }
+    Ok(replies)
+}
+
+/// What one of several commands popped.
+pub(crate) type ForCommand<'e, E> = std::iter::Take<&'e mut std::vec::IntoIter<E>>;
+
+/// Pops for commands with these limits, one element where there is none: for some of them at a time.
+/// Ends early where their replies are large. `reply` makes the reply of a command. Answers the replies,
+/// and whether an element was popped.
+pub(crate) async fn pop_each<E>(
+    limits: &[Option<usize>],
+    mut pop: impl AsyncFnMut(usize) -> Result<Vec<E>, StoreError>,
+    reply: impl Fn(&mut ForCommand<'_, E>, Option<usize>) -> Reply,
+) -> Result<(Vec<Reply>, bool), CommandError> {
+    let mut replies = Vec::with_capacity(limits.len());
+    let (mut step, mut bytes, mut popped) = (STEP_MIN, 0, 0);
+    while let Some(left) = limits.get(replies.len()..)
+        && !left.is_empty()
+        && bytes < SERIES_REPLY_BYTES_MAX
+    {
+        let (commands, wanted) = commands_of_step(left, step);
+        let elements = pop(wanted).await?;
+        let has_more = elements.len() == wanted;
+        popped += elements.len();
+        let mut elements = elements.into_iter();
+        // Where there are no more, no command finds any.
+        let commands = if has_more { commands } else { left.len() };
+        for limit in left.iter().take(commands) {
+            let mut of_command = elements.by_ref().take(limit.unwrap_or(1));
+            let reply = reply(&mut of_command, *limit);
+            bytes += reply.size_hint();
+            replies.push(reply);
+        }
+        let room = SERIES_REPLY_BYTES_MAX.saturating_sub(bytes);
+        let fitting = room / (bytes / popped.max(1)).max(1);
+        step = fitting.clamp(1, STEP_MAX).min(step * STEP_GROWTH);
+    }
+    Ok((replies, popped > 0))
+}
+
+/// How many of the commands with these limits want `step` elements at most, and how many they want. At
+/// least one command.
+fn commands_of_step(limits: &[Option<usize>], step: usize) -> (usize, usize) {
+    let (mut commands, mut wanted) = (0, 0_usize);
+    for limit in limits {
+        let with_it = wanted.saturating_add(limit.unwrap_or(1));
+        if commands > 0 && with_it > step {
+            break;
+        }
+        commands += 1;
+        wanted = with_it;
+    }
+    (commands, wanted)
+}
+
+/// Pairs where a limit was given. Without one flat in both versions of the protocol.
+pub(crate) fn numbered_reply<P: Numbered>(
+    elements: impl Iterator<Item = P::Element>,
+    limit: Option<usize>,
+) -> Reply {
+    let pairs = elements.map(P::with_number);
+    match limit {
+        Some(_) => Reply::Pairs(pairs.collect()),
+        None => Reply::Array(
+            pairs
+                .flat_map(|(element, number)| [element, number])
+                .collect(),
+        ),
+    }
+}
+
+/// `key [key …] timeout` → the first key that has elements, and the one popped: BLPOP and its like.
+pub(crate) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (names, _) = keys_and_timeout(arguments, context.now_ms)?;
+    let taken = take_from_first::<P>(context, names, 1, FROM_END).await?;
+    Ok(taken.map_or(Reply::NullArray, |(name, elements)| {
+        let mut parts = vec![Reply::Bulk(name.clone())];
+        for element in elements {
+            match P::reply(element) {
+                Reply::Array(of_element) => parts.extend(of_element),
+                value => parts.push(value),
+            }
+        }
+        Reply::Array(parts)
+    }))
+}
+
+/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and those popped:
+/// LMPOP and ZMPOP.
+pub(crate) async fn multi_pop<P: Poppable>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    pop_from_first::<P>(context, &MultiPop::parse(arguments, 1, P::from_end)?).await
+}
+
+/// The same after a timeout: BLMPOP and BZMPOP.
+pub(crate) async fn blocking_multi_pop<P: Poppable>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let query = MultiPop::parse(arguments, 2, P::from_end)?;
+    timeout(argument(arguments, 1)?, context.now_ms)?;
+    pop_from_first::<P>(context, &query).await
+}
+
+async fn pop_from_first<P: Poppable>(
+    context: &WriteContext<'_>,
+    query: &MultiPop<'_>,
+) -> Result<Reply, CommandError> {
+    let taken = take_from_first::<P>(context, query.keys, query.limit, query.from_end).await?;
+    Ok(taken.map_or(Reply::NullArray, |(name, elements)| {
+        let elements = elements.into_iter().map(P::reply).collect();
+        Reply::Array(vec![Reply::Bulk(name.clone()), Reply::Array(elements)])
+    }))
+}
+
+/// `source destination …` → the element moved from one end of the source, if it has any.
+pub(crate) async fn move_one<P: Movable>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    from_end: bool,
+    to_end: bool,
+) -> Result<Option<P::Element>, CommandError> {
+    let source_name = argument(arguments, 1)?;
+    let destination_name = argument(arguments, 2)?;
+    let Some(source) = context.find(source_name, P::VALUE_TYPE).await? else {
+        return Ok(None);
+    };
+    // A destination of another type is refused before anything is taken, but only where there is
+    // something to take. (Asked last, since the answer conflicts with every push and pop.)
+    let destination = match context.find(destination_name, P::VALUE_TYPE).await {
+        Err(CommandError::WrongType) if !context.has_elements(&source).await? => return Ok(None),
+        found => found?,
+    };
+    context.transaction.conflict_on_own_rows();
+    let mut elements = P::pop(context, &source, 1, from_end).await?;
+    if elements.is_empty() {
+        return Ok(None);
+    }
+    let destination = match destination {
+        Some(destination) => {
+            if destination.meta_key != source.meta_key {
+                context
+                    .notify_if_reborn(&destination, destination_name)
+                    .await?;
+            }
+            destination
+        }
+        None => {
+            context
+                .create(destination_name, P::VALUE_TYPE, None)
+                .await?
+        }
+    };
+    P::push(context, &destination, &elements, to_end).await?;
+    context.notify(P::EVENTS, P::push_event(to_end), destination_name);
+    context.notify(P::EVENTS, P::pop_event(from_end), source_name);
+    // After the push: a queue that is moved onto itself never ceases to exist, and keeps its
+    // expiry.
+    context.remove_if_empty(&source).await?;
+    Ok(elements.pop())
+}
+
+/// The plan of `key [count]`.
+pub(crate) fn plan_pop<P: Poppable, const FROM_END: bool>(arguments: &[Bytes]) -> Option<Plan> {
+    let count = optional_count(arguments).ok()?.unwrap_or(1);
+    Plan::pop(P::VALUE_TYPE, FROM_END, count)
+}
+
+/// The plan of [`blocking_pop`].
+pub(crate) fn plan_blocking_pop<P: Poppable, const FROM_END: bool>(_: &[Bytes]) -> Option<Plan> {
+    Plan::pop(P::VALUE_TYPE, FROM_END, 1)
+}
+
+/// The plan of [`multi_pop`].
+pub(crate) fn plan_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
+    let query = MultiPop::parse(arguments, 1, P::from_end).ok()?;
+    Plan::pop(P::VALUE_TYPE, query.from_end, query.limit)
+}
+
+/// The plan of [`blocking_multi_pop`], which has a timeout before what [`multi_pop`] has.
+pub(crate) fn plan_blocking_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
+    plan_multi_pop::<P>(arguments.get(1..)?)
+}
+
+/// What [`blocking_pop`] waits for.
+pub(crate) fn wait_to_pop<P: Poppable>(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
+    Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
+}
+
+/// What [`blocking_multi_pop`] waits for.
+pub(crate) fn wait_to_multi_pop<P: Poppable>(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let keys = MultiPop::parse(arguments, 2, P::from_end)?.keys;
+    let timeout = timeout(argument(arguments, 1)?, now_ms)?;
+    Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many elements are popped at a time for commands with these limits, each element of so many
+    /// bytes.
+    async fn steps(limits: &[Option<usize>], bytes: usize) -> (usize, Vec<usize>) {
+        let mut steps = Vec::new();
+        let pop = async |wanted| {
+            steps.push(wanted);
+            Ok(vec![Bytes::from(vec![b'x'; bytes]); wanted])
+        };
+        let reply = |elements: &mut ForCommand<'_, Bytes>, _| {
+            Reply::Array(elements.map(Reply::Bulk).collect())
+        };
+        let (replies, has_popped) = pop_each(limits, pop, reply).await.unwrap();
+        assert!(has_popped);
+        (replies.len(), steps)
+    }
+
+    #[tokio::test]
+    async fn small_elements_are_popped_more_and_more_at_a_time_but_not_too_many() {
+        let (replies, steps) = steps(&[None; 1500], 1).await;
+        assert_eq!((replies, steps), (1500, vec![16, 256, 512, 512, 204]));
+    }
+
+    #[tokio::test]
+    async fn a_command_gets_all_that_it_wants() {
+        let (replies, steps) = steps(&[Some(2000), Some(300), Some(200), Some(20)], 1).await;
+        assert_eq!((replies, steps), (4, vec![2000, 300, 220]));
+    }
+
+    #[tokio::test]
+    async fn a_series_ends_after_large_replies() {
+        let (replies, steps) = steps(&[Some(3); 200], SERIES_REPLY_BYTES_MAX / 64).await;
+        assert_eq!((replies, steps), (22, vec![15, 48, 3]));
+    }
+}

@@ -1,0 +1,109 @@
+//! FLUSHDB, FLUSHALL and SWAPDB: databases are names for namespaces, so none of them touches a
+//! key.
+
+use bytes::Bytes;
+
+use crate::error::CommandError;
+use quoin_base::limits::EXCHANGED_WATCHED_KEYS_MAX;
+use quoin_layout::TrashKind;
+use quoin_store::{Isolation, RangeQuery};
+
+use crate::keyspace::key::ClientKey;
+use crate::unit::context::{ReadContext, WriteContext};
+use crate::unit::signals::Exchanged;
+use crate::unit::tracking::Change;
+
+impl WriteContext<'_> {
+    /// Gives a database a new, empty namespace and leaves the old one to the background task
+    /// that clears trash. Every command that writes reads which namespace its database shows,
+    /// so this conflicts with all of them and nothing can still be added to the old one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn flush_database(&self, database: u32) -> Result<(), CommandError> {
+        // Of a database without keys, too: as in Redis, clients forget what they remember.
+        self.signals.change(Change::AllKeys);
+        let old = self.namespace_of(database).await?;
+        let range = self.layout().keys_from(old, 0);
+        let first = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &range.begin,
+                end: &range.end,
+                limit: 1,
+                reverse: false,
+                isolation: Isolation::Serializable,
+            })
+            .await?;
+        if first.is_empty() {
+            return Ok(());
+        }
+        self.touch_watched(database, None).await?;
+        self.set_namespace(database, self.environment.ids.allocate());
+        let trash_key = self.layout().trash_key(TrashKind::Namespace, old);
+        self.transaction.set(&trash_key, b"");
+        Ok(())
+    }
+
+    /// Makes two databases show each other's namespace.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn swap_databases(&self, first: u32, second: u32) -> Result<(), CommandError> {
+        let of_first = self.namespace_of(first).await?;
+        let of_second = self.namespace_of(second).await?;
+        if first != second {
+            // Redis leaves caches as they are, and their values are those of other keys from now on.
+            self.signals.change(Change::AllKeys);
+            self.touch_watched(first, Some(second)).await?;
+            self.touch_watched(second, Some(first)).await?;
+            self.set_namespace(first, of_second);
+            self.set_namespace(second, of_first);
+        }
+        Ok(())
+    }
+
+    /// Tells WATCH which keys of a database change when it shows those of another, or none. As in
+    /// Redis (`touchAllWatchedKeysInDb`) these are the watched keys that exist on either side, also
+    /// where the database is exchanged again before EXEC, which would find them as they were.
+    async fn touch_watched(&self, database: u32, other: Option<u32>) -> Result<(), CommandError> {
+        let Some(watched_keys) = self.environment.watched_keys.get() else {
+            return Ok(());
+        };
+        let names = watched_keys.of_database(database);
+        let mut exists = vec![names.len() > EXCHANGED_WATCHED_KEYS_MAX; names.len()];
+        if names.len() <= EXCHANGED_WATCHED_KEYS_MAX {
+            for side in [Some(database), other].into_iter().flatten() {
+                self.look_for(side, &names, &mut exists).await?;
+            }
+        }
+        for (name, _) in names.iter().zip(exists).filter(|(_, exists)| *exists) {
+            self.signals.change(Change::OnlyWatched(ClientKey {
+                database,
+                key: name.clone(),
+            }));
+        }
+        self.signals.exchange(Exchanged {
+            database,
+            looked_at: names.into_iter().collect(),
+        });
+        Ok(())
+    }
+
+    /// Notes which keys exist in a database.
+    async fn look_for(
+        &self,
+        database: u32,
+        names: &[Bytes],
+        exists: &mut [bool],
+    ) -> Result<(), CommandError> {
+        let mut context = ReadContext::for_database(self, i64::from(database))?;
+        // Pushes and pops of other servers must not keep databases from being exchanged.
+        context.isolation = self.relaxed();
+        let found = context.find_each(names).await?;
+        for (exists, found) in exists.iter_mut().zip(found) {
+            *exists |= found.is_some();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,436 @@
+//! What general code has to know of a type of values.
+//!
+//! Each type describes itself in its own folder by one [`ValueKind`]. Code that serves keys of any
+//! type asks that descriptor and names no type. Every field has to be given, so the compiler finds
+//! what was forgotten of a new type.
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+
+use crate::error::CommandError;
+use quoin_layout::{Body, DecodeError, Id, Layout, Meta, PoppedElement, Section, ValueType};
+use quoin_rdb::Payload;
+use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::{ReadContext, WriteContext};
+
+/// What a hook of a descriptor answers, in time.
+pub type Answer<'c, T, E = StoreError> = LocalBoxFuture<'c, Result<T, E>>;
+
+/// The descriptor of a type.
+#[derive(Debug)]
+pub struct ValueKind {
+    /// The word that TYPE answers.
+    pub name: &'static str,
+    /// The word that OBJECT ENCODING answers: Redis's for its types, else how values lie in the
+    /// store.
+    pub encoding: EncodingFn,
+    /// Whether a key of the type exists for clients while it has no elements. Keys of other types
+    /// cease to exist with their last element.
+    pub exists_when_empty: bool,
+    /// How a small value of the type lies whole in its key's metadata; `None` where values always
+    /// lie in rows.
+    pub body: Option<BodyKind>,
+    /// Whether clients can wait until something is put into such a key.
+    pub is_waited_for: bool,
+    /// The sections that rows of such a value are in.
+    pub sections: &'static [SectionKind],
+    /// Counters of the elements of single groups ([`ElementRow::group`]).
+    pub counters: &'static [GroupCounter],
+    /// How elements are popped from an end, if they are.
+    pub queue: Option<QueueKind>,
+    /// To be called when a key with data has got another name.
+    pub on_put: Option<fn(&WriteContext<'_>, &OpenKey)>,
+    /// The elements in their order, for SORT; `None` where SORT refuses the type.
+    pub slice: Option<SliceFn>,
+    /// DUMP and RESTORE; `None` where they refuse the type.
+    pub serialization: Option<Serialization>,
+}
+
+/// Bytes of a value that lies in metadata, for all types. LMDB puts larger values into pages of their
+/// own, SCAN reads them too, and a change writes all of it again.
+pub const BODY_BYTES_MAX: usize = 1_024;
+
+/// How a type's small values lie in metadata.
+#[derive(Debug)]
+pub struct BodyKind {
+    /// The value's length: what the length counter of one in rows holds.
+    pub length: fn(&Bytes) -> Result<i64, DecodeError>,
+}
+
+/// Tells how Redis would represent a value.
+pub type EncodingFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, &'static str>;
+
+/// Reads some elements of a value.
+pub type SliceFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey, Slice) -> Answer<'c, Vec<Bytes>>;
+
+/// The elements with the indexes `begin..end`, counted from the end where `descending`.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice {
+    /// Index of the first.
+    pub begin: i64,
+    /// Index after the last; greater than `begin`.
+    pub end: i64,
+    /// The value's number of elements.
+    pub length: i64,
+    /// From the last element to the first.
+    pub descending: bool,
+}
+
+/// A section of a type's data.
+#[derive(Debug)]
+pub struct SectionKind {
+    /// The section.
+    pub section: Section,
+    /// What its rows are.
+    pub holds: Holds,
+    /// Whether MEMORY USAGE looks at it. Other sections are small beside those that it looks at.
+    pub is_measured: bool,
+    /// How `quoin doctor` looks its entries up in another section.
+    pub check: Option<EntryCheck>,
+}
+
+/// What the rows of a section are.
+#[derive(Debug)]
+pub enum Holds {
+    /// Rows of elements; the key's length is the number of these.
+    Elements(fn(&Bytes) -> Result<ElementRow, DecodeError>),
+    /// A second row for each element. Where there are more of these or of the others, nothing
+    /// tells which are right.
+    Twins,
+    /// A row for each element of these groups, which follows from the element's own row.
+    Index(&'static [u8]),
+    /// The parts of values that are split.
+    Chunks,
+    /// Anything else; may be there without any element.
+    Other,
+    /// Pieces of the value; the key's length is not their number.
+    Pieces,
+    /// What is known of blocks of elements, where the metadata says that there are any
+    /// ([`ranks`](crate::rows::ranks)).
+    Ranks,
+}
+
+/// What a row of elements tells.
+#[derive(Debug)]
+pub struct ElementRow {
+    /// A [`StoredValue`](quoin_layout::StoredValue) in it, which may have chunks.
+    pub value: Option<Bytes>,
+    /// The group that the element is in; 0 where the type has no groups.
+    pub group: u8,
+    /// How many elements the row holds: one, except in runs.
+    pub count: usize,
+}
+
+impl SectionKind {
+    /// The parts of split values of any type.
+    pub const CHUNKS: Self = Self::new(Section::Chunks, Holds::Chunks, false);
+
+    const fn new(section: Section, holds: Holds, is_measured: bool) -> Self {
+        Self {
+            section,
+            holds,
+            is_measured,
+            check: None,
+        }
+    }
+
+    /// Elements, whose rows `read` reads.
+    pub const fn elements(
+        section: Section,
+        read: fn(&Bytes) -> Result<ElementRow, DecodeError>,
+    ) -> Self {
+        Self::new(section, Holds::Elements(read), true)
+    }
+
+    /// A second row for each element.
+    pub const fn twins(section: Section) -> Self {
+        Self::new(section, Holds::Twins, true)
+    }
+
+    /// An index of the elements of some groups.
+    pub const fn index(section: Section, groups: &'static [u8]) -> Self {
+        Self::new(section, Holds::Index(groups), false)
+    }
+
+    /// Pieces of values.
+    pub const fn pieces(section: Section) -> Self {
+        Self::new(section, Holds::Pieces, true)
+    }
+
+    /// Rows about blocks of elements.
+    pub const fn ranks(section: Section) -> Self {
+        Self::new(section, Holds::Ranks, false)
+    }
+
+    /// Rows of another kind.
+    pub const fn other(section: Section) -> Self {
+        Self::new(section, Holds::Other, false)
+    }
+
+    /// The same, which MEMORY USAGE looks at.
+    pub const fn measured(self) -> Self {
+        Self {
+            is_measured: true,
+            ..self
+        }
+    }
+
+    /// The same, with entries that `quoin doctor` looks up.
+    pub const fn checked(self, check: EntryCheck) -> Self {
+        Self {
+            check: Some(check),
+            ..self
+        }
+    }
+}
+
+/// Reads a row that is nothing but an element's value.
+///
+/// # Errors
+/// None; the type is that of [`Holds::Elements`].
+pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
+    Ok(ElementRow {
+        value: Some(row.clone()),
+        group: 0,
+        count: 1,
+    })
+}
+
+/// Reads a row that is an element's value, or empty where its key says all.
+///
+/// # Errors
+/// None; the type is that of [`Holds::Elements`].
+pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
+    Ok(ElementRow {
+        value: (!row.is_empty()).then(|| row.clone()),
+        group: 0,
+        count: 1,
+    })
+}
+
+/// A counter of the elements of one group.
+#[derive(Debug)]
+pub struct GroupCounter {
+    /// The group.
+    pub group: u8,
+    /// The counter's key.
+    pub key: fn(&Layout, Id) -> Vec<u8>,
+}
+
+/// Entries that most checks look up together. On a cluster their reads are under way side by side.
+const ENTRIES_AT_ONCE: usize = 64;
+
+/// How `quoin doctor` looks up entries of a section where another section must have them.
+#[derive(Debug)]
+pub struct EntryCheck {
+    /// What is wrong with an entry that is not there.
+    pub fault: &'static EntryFault,
+    /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
+    /// count of rows finds it.
+    pub are_sound: AreSoundFn,
+    /// Entries that are looked up together.
+    pub entries_at_once: usize,
+    /// Counts again what counts such entries, when these were removed.
+    pub recount: Option<RecountFn>,
+}
+
+/// Looks up entries.
+pub type AreSoundFn = for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>;
+
+impl EntryCheck {
+    /// A check of as many entries at once as in most checks.
+    pub const fn new(fault: &'static EntryFault, are_sound: AreSoundFn) -> Self {
+        Self {
+            fault,
+            are_sound,
+            entries_at_once: ENTRIES_AT_ONCE,
+            recount: None,
+        }
+    }
+
+    /// The same with so many entries at once.
+    pub const fn at_once(self, entries: usize) -> Self {
+        Self {
+            entries_at_once: entries,
+            ..self
+        }
+    }
+
+    /// The same, which counts again when entries were removed.
+    pub const fn recounted(self, recount: RecountFn) -> Self {
+        Self {
+            recount: Some(recount),
+            ..self
+        }
+    }
+}
+
+/// Counts again, and writes the counters of removed entries.
+pub type RecountFn = for<'c> fn(Entries<'c>, &'c dyn Transaction) -> Answer<'c, ()>;
+
+/// What may be wrong with entries.
+#[derive(Debug)]
+pub struct EntryFault {
+    /// In words, after the number of them: after 1, and after another.
+    pub text: [&'static str; 2],
+    /// What to do about it.
+    pub advice: &'static str,
+    /// Whether such entries can be removed. A check that counts again may write them again at once.
+    pub is_removable: bool,
+    /// The name that clients know an entry by, from its key.
+    pub entry_name: Option<NameFn>,
+}
+
+/// Reads the name of an entry from its key.
+pub type NameFn = fn(&Layout, Id, &[u8]) -> Result<Vec<u8>, DecodeError>;
+
+/// Entries of a section that were read at one moment.
+#[derive(Clone, Copy)]
+pub struct Entries<'c> {
+    /// Where everything lies.
+    pub layout: &'c Layout,
+    /// The transaction that has read them.
+    pub transaction: &'c dyn ReadTransaction,
+    /// How to read what they are compared with.
+    pub isolation: Isolation,
+    /// The value's type.
+    pub kind: &'static ValueKind,
+    /// The value's data id.
+    pub data: Id,
+    /// Their rows.
+    pub rows: &'c [KeyValue],
+}
+
+/// How elements are popped from the ends of a type's values.
+#[derive(Debug)]
+pub struct QueueKind {
+    /// The sections that pops from the start and from the end read first. Copies of a key's
+    /// metadata lie at these ends; `None` where pops do not read from the end of a section.
+    pub sections: [Option<Section>; 2],
+    /// Where elements of one rank are popped in the order of their keys at both ends: reads how long
+    /// the beginning of an element's name is that all of its rank share.
+    pub rank_length: Option<RankLengthFn>,
+    /// Pops up to so many elements, from the end where the flag is set.
+    pub take: for<'c> fn(
+        &'c WriteContext<'c>,
+        &'c OpenKey,
+        bool,
+        usize,
+    ) -> Answer<'c, Vec<PoppedElement>>,
+    /// Puts elements back in front of the others at the end that they were popped from, in that
+    /// order. An element that was put into the value again meanwhile stays as it is.
+    pub put_back: for<'c> fn(
+        &'c WriteContext<'c>,
+        &'c OpenKey,
+        Vec<PoppedElement>,
+        bool,
+    ) -> Answer<'c, (), CommandError>,
+}
+
+/// Reads the length of the part of an element's name that tells its rank.
+pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
+
+/// A type's part in DUMP and RESTORE.
+#[derive(Debug)]
+pub struct Serialization {
+    /// Whether a payload is of such a value.
+    pub reads: fn(&Payload) -> bool,
+    /// The value as a payload.
+    pub dump: for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Bytes, CommandError>,
+    /// Reads such a payload to its end.
+    pub read: fn(&ReadContext<'_>, Payload) -> Result<Restorable, CommandError>,
+}
+
+/// A value that was read from a payload to its end, found to be sound, and not known to be more
+/// than one transaction can hold: puts it in place of whatever has a name, with an expiry.
+pub type Restorable = Box<
+    dyn for<'c> FnOnce(
+        &'c WriteContext<'c>,
+        &'c Bytes,
+        Option<i64>,
+    ) -> Answer<'c, (), CommandError>,
+>;
+
+impl ValueKind {
+    /// The descriptors of all types.
+    pub fn all() -> impl Iterator<Item = &'static Self> + Clone {
+        ValueType::ALL.iter().map(|value_type| value_type.kind())
+    }
+
+    /// How many elements a row of a section holds. One that cannot be read counts as one.
+    pub fn elements_in(&self, section: Section, row: &KeyValue) -> usize {
+        let mut sections = self.sections.iter();
+        match sections.find(|kind| kind.section == section) {
+            Some(SectionKind {
+                holds: Holds::Elements(read),
+                ..
+            }) => read(&row.value).map_or(1, |elements| elements.count),
+            _ => 1,
+        }
+    }
+
+    /// The section of the elements, if ranks among them are found by blocks
+    /// ([`ranks`](crate::rows::ranks)).
+    pub fn ranked_section(&self) -> Option<Section> {
+        let is_ranked = { self.sections.iter() }.any(|kind| matches!(kind.holds, Holds::Ranks));
+        let mut sections = self.sections.iter();
+        sections
+            .find(|kind| is_ranked && matches!(kind.holds, Holds::Elements(_)))
+            .map(|kind| kind.section)
+    }
+
+    /// Whether clients may wait that need the key. Those that wait for elements of a type whose keys
+    /// cease to exist with their last element wait on without a key.
+    pub fn is_missed(&self) -> bool {
+        self.is_waited_for && self.exists_when_empty
+    }
+
+    /// Whether a value with this metadata may have rows when it has no elements.
+    pub fn keeps_rows_when_empty(meta: &Meta) -> bool {
+        let mut sections = meta.value_type.kind().sections.iter();
+        meta.rank_levels > 0
+            || sections.any(|kind| matches!(kind.holds, Holds::Other | Holds::Pieces))
+    }
+
+    /// The length of a value that lies in metadata.
+    ///
+    /// # Errors
+    /// Where its bytes cannot be read.
+    pub fn body_length(&self, body: &Body) -> Result<i64, DecodeError> {
+        match &self.body {
+            Some(kind) => (kind.length)(&body.bytes),
+            None => Err(DecodeError("a body in metadata of a type without")),
+        }
+    }
+}
+
+/// What the code of a type in metadata stands for.
+pub trait TypeKind: Copy + Sized {
+    /// The type's descriptor.
+    fn kind(self) -> &'static ValueKind;
+
+    /// The word that TYPE answers.
+    fn name(self) -> &'static str {
+        self.kind().name
+    }
+
+    /// The section that pops from an end of such a value read first, where a copy of the metadata
+    /// lies.
+    fn section_popped(self, from_end: bool) -> Option<Section> {
+        let [start, end] = self.kind().queue.as_ref()?.sections;
+        if from_end { end } else { start }
+    }
+
+    /// Keys of all copies of metadata of such a value.
+    fn meta_copy_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
+        [false, true].into_iter().filter_map(move |from_end| {
+            let section = self.section_popped(from_end)?;
+            Some(layout.meta_copy_key(data, section, from_end))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

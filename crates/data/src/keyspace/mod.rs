@@ -1,0 +1,674 @@
+//! Keys: finding, creating and removing them, their expiry and their length.
+//!
+//! A key exists for clients when it has metadata, has not expired, and is not empty, unless its
+//! type exists when empty ([`presence`](crate::keyspace::presence)). A list or set that becomes empty ceases
+//! to exist at once. On a store with a single writer its metadata is removed with the last element.
+//! Where several servers write, doing that would make the last pop conflict with every push. There
+//! the metadata may be kept (*retained metadata*: no expiry, length 0), is invisible to clients,
+//! and is reused or swept later.
+
+pub mod dumping;
+pub mod encoding;
+pub mod fingerprint;
+pub mod flush;
+pub mod key;
+pub mod key_figures;
+pub mod key_pattern;
+pub mod kind;
+pub mod presence;
+pub mod retained;
+pub mod scanning;
+pub mod sweeping;
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use crate::error::CommandError;
+use crate::keyspace::kind::TypeKind;
+use quoin_base::events::EventClasses;
+use quoin_base::limits::KEY_READS_AT_ONCE;
+use quoin_layout::{
+    Body, Id, KeyName, KeyRange, Meta, MetaCopy, TrashKind, ValueType, decode_length,
+    encode_length, length_delta,
+};
+use quoin_store::{Isolation, StoreError};
+
+use crate::keyspace::key::{ClientKey, OpenKey};
+use crate::keyspace::kind::ValueKind;
+use crate::keyspace::presence::Presence;
+use crate::unit::context::{ReadContext, WriteContext};
+use crate::unit::located::KeyLocation;
+use crate::unit::signals::Ready;
+use crate::unit::tracking::Change;
+
+impl ReadContext<'_> {
+    async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
+        let located = &self.namespaces.located;
+        if let Some(location) = located.find(self.database, key) {
+            return Ok(location);
+        }
+        let namespace = self.namespace().await?;
+        let name = KeyName::new(key);
+        let meta_key = self.layout().meta_key(namespace, &name);
+        let location = KeyLocation {
+            database: self.database,
+            namespace,
+            name,
+            meta_key,
+        };
+        located.remember(key, &location);
+        Ok(location)
+    }
+
+    async fn read_meta(&self, location: &KeyLocation) -> Result<Option<Meta>, StoreError> {
+        match self
+            .transaction
+            .get(&location.meta_key, self.isolation)
+            .await?
+        {
+            Some(row) => Ok(Some(self.namespaces.located.decode(row)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Where a key's metadata lies, and the row that is there.
+    pub(crate) async fn meta_row(
+        &self,
+        key: &Bytes,
+    ) -> Result<(Vec<u8>, Option<Bytes>), StoreError> {
+        let location = self.locate(key).await?;
+        let row = self
+            .transaction
+            .get(&location.meta_key, self.isolation)
+            .await?;
+        Ok((location.meta_key, row))
+    }
+
+    /// Whether a key with this metadata is past its time.
+    pub fn is_expired(&self, meta: &Meta) -> bool {
+        meta.expire_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms)
+    }
+
+    /// The key's number of elements.
+    ///
+    /// A serializable read conflicts with every push and pop of the key; commands that only
+    /// report the length of what they change use `Snapshot`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn length(&self, key: &OpenKey, isolation: Isolation) -> Result<i64, StoreError> {
+        match &key.meta.body {
+            Some(body) => Ok(key.meta.value_type.kind().body_length(body)?),
+            None => self.length_at(&key.meta_key, isolation).await,
+        }
+    }
+
+    pub(crate) async fn length_at(
+        &self,
+        meta_key: &[u8],
+        isolation: Isolation,
+    ) -> Result<i64, StoreError> {
+        let length_key = self.layout().length_key(meta_key);
+        let value = self.transaction.get(&length_key, isolation).await?;
+        Ok(decode_length(value.as_ref())?)
+    }
+
+    /// Whether a key that was found by its type exists for clients, see the module's comment.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        if let Some(has_some) = self.has_granted(key) {
+            return Ok(has_some);
+        }
+        Ok(!self
+            .is_retained(&key.meta_key, &key.meta, self.isolation)
+            .await?)
+    }
+
+    /// [`Self::has_elements`], which conflicts with nothing except within EXEC.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_elements_now(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        self.relaxed_view().has_elements(key).await
+    }
+
+    /// The first of these keys whose length is not 0. The reads are under way side by side, and
+    /// conflict with nothing except within EXEC.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn first_with_elements<'k>(
+        &self,
+        keys: &[&'k Bytes],
+    ) -> Result<Option<&'k Bytes>, StoreError> {
+        // Once, rather than by each of the reads.
+        self.namespace().await?;
+        for some in keys.chunks(KEY_READS_AT_ONCE) {
+            let lengths = some.iter().map(async |key| {
+                let location = self.locate(key).await?;
+                self.length_at(&location.meta_key, self.relaxed()).await
+            });
+            let lengths = try_join_all(lengths).await?;
+            let mut found = some.iter().zip(lengths);
+            if let Some((key, _)) = found.find(|(_, length)| *length != 0) {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether there is nothing in a key: for those that follow keys which clients wait for.
+    /// Conflicts with nothing, and counts as no look-up of a client.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_empty(&self, key: &Bytes) -> Result<bool, StoreError> {
+        let view = self.relaxed_view();
+        Ok(match view.look_up(key).await? {
+            Some(found) => !view.has_elements(&found).await?,
+            None => true,
+        })
+    }
+
+    /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
+    /// and pops where metadata is retained: for commands on keys, not on elements.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let found = self.look_up(key).await?;
+        let found = match found {
+            Some(found) if self.has_elements(&found).await? => Some(found),
+            _ => None,
+        };
+        self.count_lookup(found.is_some());
+        Ok(found)
+    }
+
+    /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
+    /// cluster each is a round trip.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_each(&self, keys: &[Bytes]) -> Result<Vec<Option<OpenKey>>, StoreError> {
+        self.each(keys, KEY_READS_AT_ONCE, async |key| {
+            self.find_any(key).await
+        })
+        .await
+    }
+
+    /// The key, if it is of this type; its data may turn out to be empty, which is the same as
+    /// absent. Does not conflict with pushes and pops.
+    ///
+    /// # Errors
+    /// `WrongType` where the key holds another type; when the store fails.
+    pub async fn find(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+    ) -> Result<Option<OpenKey>, CommandError> {
+        self.find_of(key, &[value_type]).await
+    }
+
+    /// [`Self::find`] of several keys, which may be of several types. The reads are under way side
+    /// by side.
+    ///
+    /// # Errors
+    /// `WrongType` where one holds another type; when the store fails.
+    pub async fn find_each_of(
+        &self,
+        keys: &[Bytes],
+        value_types: &[ValueType],
+    ) -> Result<Vec<Option<OpenKey>>, CommandError> {
+        self.each(keys, KEY_READS_AT_ONCE, async |key| {
+            self.find_of(key, value_types).await
+        })
+        .await
+    }
+
+    async fn find_of(
+        &self,
+        key: &Bytes,
+        value_types: &[ValueType],
+    ) -> Result<Option<OpenKey>, CommandError> {
+        let mut found = self.look_up(key).await?;
+        if let Some(other) = &found
+            && !value_types.contains(&other.meta.value_type)
+        {
+            if self.has_elements(other).await? {
+                self.count_lookup(true);
+                return Err(CommandError::WrongType);
+            }
+            found = None;
+        }
+        self.count_lookup(found.is_some());
+        Ok(found)
+    }
+
+    /// The key, unless there is none or it has expired. It may have no elements.
+    pub(crate) async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let location = self.locate(key).await?;
+        if let Some(granted) = self.find_granted(&location.meta_key) {
+            return Ok(Some(granted));
+        }
+        match self.read_meta(&location).await? {
+            Some(meta) if !self.is_expired(&meta) => Ok(Some(open(location, meta))),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn open(location: KeyLocation, meta: Meta) -> OpenKey {
+    OpenKey {
+        database: Some(location.database),
+        namespace: location.namespace,
+        name: location.name,
+        meta_key: location.meta_key,
+        meta,
+    }
+}
+
+impl WriteContext<'_> {
+    /// The key of this type, created empty where there is none. The caller must put something
+    /// into it in the same command.
+    ///
+    /// # Errors
+    /// `WrongType` where the key holds another type; when the store fails.
+    pub async fn find_or_create(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+    ) -> Result<OpenKey, CommandError> {
+        match self.find(key, value_type).await? {
+            Some(found) => {
+                self.notify_if_reborn(&found, key).await?;
+                Ok(found)
+            }
+            None => self.create(key, value_type, None).await,
+        }
+    }
+
+    /// Replaces whatever is at `key` (an expired key, retained metadata, or a value that the caller
+    /// means to overwrite) by a new, empty key.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub async fn create(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+        expire_at_ms: Option<i64>,
+    ) -> Result<OpenKey, CommandError> {
+        self.create_with(key, value_type, expire_at_ms, None).await
+    }
+
+    /// [`Self::create`] of a key whose whole value is `body`, if there is one.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub async fn create_with(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+        expire_at_ms: Option<i64>,
+        body: Option<Bytes>,
+    ) -> Result<OpenKey, CommandError> {
+        let meta = Meta {
+            value_type,
+            data: self.environment.ids.allocate(),
+            expire_at_ms,
+            long_name: None,
+            body: body.map(Body::new),
+            rank_levels: 0,
+        };
+        self.create_as(key, meta, 0).await
+    }
+
+    /// [`Self::create`] of a key with this metadata, whose data the caller has written already.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub(crate) async fn create_as(
+        &self,
+        key: &Bytes,
+        meta: Meta,
+        length: i64,
+    ) -> Result<OpenKey, CommandError> {
+        self.check_name(key)?;
+        // Redis: a value that is overwritten leaves the key what it was.
+        self.notify_of_creation(key, true).await?;
+        self.put_row(key, meta, length).await
+    }
+
+    /// Puts a key with existing data and length at `key`, replacing whatever is there: the
+    /// second half of RENAME and MOVE.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, CommandError> {
+        self.check_name(key)?;
+        self.notify_of_creation(key, false).await?;
+        let key = self.put_row(key, meta, length).await?;
+        if let Some(on_put) = key.meta.value_type.kind().on_put {
+            on_put(self, &key);
+        }
+        Ok(key)
+    }
+
+    /// Names are looked for whatever their length, but a key can only be made where its name fits.
+    fn check_name(&self, key: &Bytes) -> Result<(), CommandError> {
+        let bytes_max = self.environment.capabilities.key_name_bytes_max;
+        if key.len() > bytes_max {
+            return Err(CommandError::KeyNameTooLong(bytes_max));
+        }
+        Ok(())
+    }
+
+    /// Notifies that a key comes to be, unless it exists already and `spares_existing`; and before
+    /// that of the end of an expired key that nobody has removed yet.
+    async fn notify_of_creation(
+        &self,
+        key: &Bytes,
+        spares_existing: bool,
+    ) -> Result<(), StoreError> {
+        if !self.tells_of(EventClasses::NEW) && !self.tells_of(EventClasses::EXPIRED) {
+            return Ok(());
+        }
+        let location = self.locate(key).await?;
+        let exists = match self.read_meta(&location).await? {
+            None => false,
+            Some(meta) if self.is_expired(&meta) => {
+                self.notify(EventClasses::EXPIRED, "expired", key);
+                false
+            }
+            Some(meta) => {
+                !self
+                    .is_retained(&location.meta_key, &meta, self.relaxed())
+                    .await?
+            }
+        };
+        if !(exists && spares_existing) {
+            self.notify(EventClasses::NEW, "new", key);
+        }
+        Ok(())
+    }
+
+    async fn put_row(
+        &self,
+        key: &Bytes,
+        mut meta: Meta,
+        length: i64,
+    ) -> Result<OpenKey, CommandError> {
+        let location = self.locate(key).await?;
+        if let Some(old) = self.read_meta(&location).await? {
+            let old = OpenKey {
+                database: None,
+                namespace: location.namespace,
+                name: location.name.clone(),
+                meta_key: location.meta_key.clone(),
+                meta: old,
+            };
+            self.before_replacing(location.database, &old).await?;
+            match old.meta.body {
+                // All that it had is about to be written over.
+                Some(_) => self.clear_expiry_index(&old),
+                None => self.remove(&old),
+            }
+            self.signal_gone(&OpenKey {
+                database: Some(location.database),
+                ..old
+            });
+        }
+        meta.long_name = location.name.inline().is_none().then(|| key.clone());
+        self.write_meta(&location.meta_key, &meta);
+        if meta.body.is_none() {
+            self.write_first_length(&location.meta_key, length);
+        }
+        if let Some(at_ms) = meta.expire_at_ms {
+            let expiry_key = self
+                .layout()
+                .expiry_key(at_ms, location.namespace, &location.name);
+            self.transaction.set(&expiry_key, b"");
+        }
+        self.signals.touch(ClientKey {
+            database: location.database,
+            key: key.clone(),
+        });
+        let key = open(location, meta);
+        if length != 0 {
+            self.signal_ready(&key);
+        }
+        Ok(key)
+    }
+
+    /// Writes the length counter of a key that has none.
+    fn write_first_length(&self, meta_key: &[u8], length: i64) {
+        // Other servers watch this row, and must not take a new key for the one before it.
+        let changes = if self.environment.capabilities.single_writer {
+            0
+        } else {
+            self.environment.random.next_u64()
+        };
+        if length != 0 || changes != 0 {
+            self.transaction.set(
+                &self.layout().length_key(meta_key),
+                &encode_length(length, changes),
+            );
+        }
+    }
+
+    /// Changes a value that lies in metadata.
+    pub fn write_body(&self, key: &mut OpenKey, bytes: Bytes) {
+        key.meta.body = Some(match &key.meta.body {
+            Some(body) => body.changed_to(bytes),
+            None => Body::new(bytes),
+        });
+        self.write_meta(&key.meta_key, &key.meta);
+        self.signal_touched(key);
+    }
+
+    /// Makes a value that lies in metadata one in rows, which the caller writes: `length` is what
+    /// its counter holds from now on. It never goes back.
+    pub fn drop_body(&self, key: &mut OpenKey, length: i64) {
+        key.meta.body = None;
+        self.write_meta(&key.meta_key, &key.meta);
+        self.write_first_length(&key.meta_key, length);
+        self.signal_touched(key);
+    }
+
+    /// Tells WATCH, after the commit, that a key has changed.
+    fn signal_touched(&self, key: &OpenKey) {
+        if let Some(key) = key.client_key() {
+            self.signals.touch(key);
+        }
+    }
+
+    /// Tells clients that track a key, and not WATCH, that the key has changed.
+    pub(crate) fn invalidate(&self, key: &OpenKey) {
+        if let Ok(name) = key.meta.full_name(&key.name) {
+            self.signals.change(Change::Unwatched(name.clone()));
+        }
+    }
+
+    /// Wakes clients that wait for something in a key.
+    fn signal_ready(&self, key: &OpenKey) {
+        if key.meta.value_type.kind().is_waited_for
+            && let Some(client_key) = key.client_key()
+        {
+            let ready = Ready::Key(client_key, key.meta.value_type);
+            self.signals.ready(ready);
+        }
+    }
+
+    /// Tells clients whose commands need a key that it is gone, or has become another.
+    pub(crate) fn signal_gone(&self, key: &OpenKey) {
+        if key.meta.value_type.kind().is_missed()
+            && let Some(client_key) = key.client_key()
+        {
+            let gone = Ready::Gone(client_key, key.meta.value_type);
+            self.signals.ready(gone);
+        }
+    }
+
+    /// Runs the commands of clients that wait for something in a key once more, though nothing was put
+    /// into it.
+    pub(crate) fn wake_waiting(&self, key: &OpenKey) {
+        if !self.environment.capabilities.single_writer {
+            // Other servers watch the length for theirs.
+            self.count_change(key, 0);
+        }
+        self.signal_ready(key);
+    }
+
+    /// Removes a key with its data.
+    pub fn remove(&self, key: &OpenKey) {
+        self.detach(key);
+        if key.meta.body.is_none() {
+            self.discard_data(key.meta.data);
+        }
+    }
+
+    /// Removes a key but leaves its data, which the caller puts elsewhere.
+    pub fn detach(&self, key: &OpenKey) {
+        self.transaction.clear(&key.meta_key);
+        if key.meta.body.is_none() {
+            self.transaction
+                .clear(&self.layout().length_key(&key.meta_key));
+        }
+        if self.has_meta_copies() {
+            let value_type = key.meta.value_type;
+            let copies = value_type.meta_copy_keys(self.layout(), key.data());
+            copies.for_each(|copy| self.transaction.clear(&copy));
+        }
+        self.clear_expiry_index(key);
+        self.signal_touched(key);
+        self.signal_gone(key);
+    }
+
+    /// Writes a key's metadata, and what says the same elsewhere.
+    fn write_meta(&self, meta_key: &[u8], meta: &Meta) {
+        let value = meta.encode();
+        self.transaction.set(meta_key, &value);
+        // One of a long name might be larger than a value can be.
+        if self.has_meta_copies() && meta.long_name.is_none() {
+            let copy = MetaCopy {
+                meta_key: Bytes::copy_from_slice(meta_key),
+                meta: value.into(),
+            };
+            let copy = copy.encode();
+            for key in meta.value_type.meta_copy_keys(self.layout(), meta.data) {
+                self.transaction.set(&key, &copy);
+            }
+        }
+    }
+
+    /// Changes how many levels of blocks are counted. For clients the key is the same.
+    pub(crate) fn set_rank_levels(&self, key: &mut OpenKey, levels: u8) {
+        key.meta.rank_levels = levels;
+        self.write_meta(&key.meta_key, &key.meta);
+    }
+
+    /// Whether queues get copies of metadata: where a read is a round trip, and clearing all of a
+    /// queue takes them along.
+    fn has_meta_copies(&self) -> bool {
+        !self.environment.capabilities.single_writer
+    }
+
+    /// Removes a key that has no elements, and what its type keeps besides them.
+    pub(crate) fn remove_empty(&self, key: &OpenKey) {
+        self.detach(key);
+        if ValueKind::keeps_rows_when_empty(&key.meta) {
+            self.discard_data(key.meta.data);
+        }
+    }
+
+    fn clear_expiry_index(&self, key: &OpenKey) {
+        if let Some(at_ms) = key.meta.expire_at_ms {
+            let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
+            self.transaction.clear(&expiry_key);
+        }
+    }
+
+    /// Clears data that no key refers to any more; at once where the store clears ranges in
+    /// constant time, else through the trash, so that DEL of ten million elements does not hold
+    /// up everyone.
+    pub fn discard_data(&self, data: Id) {
+        if self.environment.capabilities.clears_ranges_at_once {
+            let range = KeyRange::children(&self.layout().data_prefix(data));
+            self.transaction.clear_range(&range.begin, &range.end);
+        } else {
+            let trash_key = self.layout().trash_key(TrashKind::Data, data);
+            self.transaction.set(&trash_key, b"");
+        }
+    }
+
+    /// Sets or removes a key's expiry.
+    pub fn set_expiry(&self, key: &mut OpenKey, expire_at_ms: Option<i64>) {
+        self.clear_expiry_index(key);
+        key.meta.expire_at_ms = expire_at_ms;
+        self.write_meta(&key.meta_key, &key.meta);
+        if let Some(at_ms) = expire_at_ms {
+            let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
+            self.transaction.set(&expiry_key, b"");
+        }
+        self.signal_touched(key);
+    }
+
+    /// Counts elements that were added (positive) or taken away (negative). An atomic addition
+    /// in the transaction of the elements themselves: it cannot drift, and it never conflicts.
+    pub fn add_length(&self, key: &OpenKey, delta: i64) {
+        if delta != 0 {
+            self.count_change(key, delta);
+        }
+        if delta > 0 {
+            self.signal_ready(key);
+        }
+    }
+
+    /// To be called where elements were changed but their number was not, so that WATCH sees it.
+    pub fn mark_changed(&self, key: &OpenKey) {
+        self.count_change(key, 0);
+    }
+
+    /// Counts without waking clients that wait.
+    pub(crate) fn count_change(&self, key: &OpenKey, delta: i64) {
+        let length_key = self.layout().length_key(&key.meta_key);
+        self.transaction
+            .atomic_add(&length_key, length_delta(delta));
+        self.signal_touched(key);
+    }
+
+    /// To be called after elements were taken away, counted and notified: a key that ceases to exist
+    /// when it is empty is removed, which is notified too.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
+        if let Some(body) = &key.meta.body {
+            if body.bytes.is_empty() && !key.meta.value_type.kind().exists_when_empty {
+                self.remove(key);
+                self.notify_of(EventClasses::GENERIC, "del", key);
+            }
+            return Ok(());
+        }
+        let isolation = match self.presence(&key.meta, 0) {
+            Presence::Exists => return Ok(()),
+            // Invisible to clients from now on, see the module's comment. The length is read only
+            // where somebody is to be told.
+            Presence::Retained if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
+            Presence::Retained => self.relaxed(),
+            Presence::Emptied => Isolation::Serializable,
+        };
+        let length = self.length(key, isolation).await?;
+        let presence = self.presence(&key.meta, length);
+        if presence == Presence::Emptied {
+            self.remove_empty(key);
+        }
+        if presence != Presence::Exists {
+            self.notify_of(EventClasses::GENERIC, "del", key);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! The rows of the list commands.
+
+use super::push_pop::{plan_push, pop, push, push_existing, push_series};
+use super::{LEFT, List, RIGHT, access, moves};
+use crate::command::flags::Flags;
+use crate::command::grammar::{Argument, COUNT, integer, key, oneof, string, token};
+use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
+use crate::command::popping::{
+    has_no_zero_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_series,
+};
+use crate::command::row::{Group, Handler, Row};
+use crate::{read_handler, series, write_handler};
+
+const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
+const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
+const TO_INDEX: &str =
+    "O(log N); before blocks are counted O(M) with M elements between the index and the nearer end";
+const LOOKED_AT: &str = "O(M) with M elements of the list looked at";
+pub(super) const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
+pub(super) const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
+
+pub(super) const SIDES: &[Argument] = &[token("LEFT"), token("RIGHT")];
+pub(super) const SOURCE: Argument = key(0).named("source");
+pub(super) const DESTINATION: Argument = key(1).named("destination");
+pub(super) const FROM: Argument = oneof("wherefrom", SIDES);
+pub(super) const TO: Argument = oneof("whereto", SIDES);
+const POP_COUNT: Argument = integer("count").since("6.2.0").optional();
+
+pub(super) const fn list(
+    name: &'static str,
+    arity: i32,
+    since: &'static str,
+    handler: Handler,
+) -> Row {
+    Row::new(name, arity, since, Group::List, handler).categories(&["@list"])
+}
+
+/// The list commands.
+pub const ROWS: &[Row] = &[
+    list("lpush", -3, "1.0.0", write_handler!(push::<LEFT>))
+        .summary("Prepends one or more elements to a list. Creates the key if it doesn't exist.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()])
+        .plan(plan_push::<LEFT>)
+        .series(series!(is_any, push_series::<LEFT>)),
+    list("rpush", -3, "1.0.0", write_handler!(push::<RIGHT>))
+        .summary("Appends one or more elements to a list. Creates the key if it doesn't exist.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()])
+        .plan(plan_push::<RIGHT>)
+        .series(series!(is_any, push_series::<RIGHT>)),
+    list("lpushx", -3, "2.2.0", write_handler!(push_existing::<LEFT>))
+        .summary("Prepends one or more elements to a list only when the list exists.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()])
+        .plan(plan_push::<LEFT>),
+    list(
+        "rpushx",
+        -3,
+        "2.2.0",
+        write_handler!(push_existing::<RIGHT>),
+    )
+    .summary("Appends an element to a list only when the list exists.")
+    .complexity(EACH_ELEMENT)
+    .flags(GROW_FAST)
+    .keys(&[at(1, INSERT)])
+    .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
+    .arguments(&[key(0), string("element").multiple()])
+    .plan(plan_push::<RIGHT>),
+    list("lpop", -2, "1.0.0", write_handler!(pop::<LEFT>))
+        .summary(
+            "Returns the first elements in a list after removing it. Deletes the list if the last \
+             element was popped.",
+        )
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::FAST)
+        .keys(&[at(1, TAKE)])
+        .history(&[("6.2.0", "Added the `count` argument.")])
+        .arguments(&[key(0), POP_COUNT])
+        .plan(plan_pop::<List, LEFT>)
+        .series(series!(has_no_zero_count, pop_series::<List, LEFT>)),
+    list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
+        .summary(
+            "Returns and removes the last elements of a list. Deletes the list if the last \
+             element was popped.",
+        )
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::FAST)
+        .keys(&[at(1, TAKE)])
+        .history(&[("6.2.0", "Added the `count` argument.")])
+        .arguments(&[key(0), POP_COUNT])
+        .plan(plan_pop::<List, RIGHT>)
+        .series(series!(has_no_zero_count, pop_series::<List, RIGHT>)),
+    list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<List>))
+        .summary(
+            "Returns multiple elements from a list after removing them. Deletes the list if the \
+             last element was popped.",
+        )
+        .complexity(KEYS_AND_ELEMENTS)
+        .keys(&[counted_at(1, TAKE)])
+        .arguments(&[
+            integer("numkeys"),
+            key(0).multiple(),
+            oneof("where", SIDES),
+            COUNT,
+        ])
+        .plan(plan_multi_pop::<List>),
+    list("llen", 2, "1.0.0", read_handler!(access::llen))
+        .summary("Returns the length of a list.")
+        .flags(Flags::FAST)
+        .keys(&[at(1, LOOK)])
+        .arguments(&[key(0)]),
+    list("lindex", 3, "1.0.0", read_handler!(access::lindex))
+        .summary("Returns an element from a list by its index.")
+        .complexity(TO_INDEX)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), integer("index")]),
+    list("lrange", 4, "1.0.0", read_handler!(access::lrange))
+        .summary("Returns a range of elements from a list.")
+        .complexity(
+            "O(S + M) with M elements returned; S is log N, or before blocks are counted the \
+             distance to the nearer end",
+        )
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), integer("start"), integer("stop")]),
+    list("lset", 4, "1.0.0", write_handler!(access::lset))
+        .summary("Sets the value of an element in a list by its index.")
+        .complexity(TO_INDEX)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), integer("index"), string("element")]),
+    list("linsert", 5, "2.2.0", write_handler!(access::linsert))
+        .summary("Inserts an element before or after another element in a list.")
+        .complexity("O(M) with M elements up to the pivot")
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, INSERT)])
+        .arguments(&[
+            key(0),
+            oneof("where", &[token("BEFORE"), token("AFTER")]),
+            string("pivot"),
+            string("element"),
+        ]),
+    list("lrem", 4, "1.0.0", write_handler!(access::lrem))
+        .summary("Removes elements from a list. Deletes the list if the last element was removed.")
+        .complexity(LOOKED_AT)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), integer("count"), string("element")]),
+    list("ltrim", 4, "1.0.0", write_handler!(access::ltrim))
+        .summary(
+            "Removes elements from both ends a list. Deletes the list if all elements were \
+             trimmed.",
+        )
+        .complexity(
+            "O(S + M) with M elements removed; S is log N, or before blocks are counted the \
+             distance to the nearer end",
+        )
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), integer("start"), integer("stop")]),
+    list("lpos", -3, "6.0.6", read_handler!(access::lpos))
+        .summary("Returns the index of matching elements in a list.")
+        .complexity(LOOKED_AT)
+        .keys(&[at(1, READ)])
+        .arguments(&[
+            key(0),
+            string("element"),
+            integer("rank").token("RANK").optional(),
+            integer("num-matches").token("COUNT").optional(),
+            integer("len").token("MAXLEN").optional(),
+        ]),
+    list("lmove", 5, "6.2.0", write_handler!(moves::lmove))
+        .summary(
+            "Returns an element after popping it from one list and pushing it to another. Deletes \
+             the list if the last element was moved.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[SOURCE, DESTINATION, FROM, TO])
+        .plan(moves::plan_lmove),
+    list("rpoplpush", 3, "1.2.0", write_handler!(moves::rpoplpush))
+        .summary(
+            "Returns the last element of a list after removing and pushing it to another list. \
+             Deletes the list if the last element was popped.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .deprecated("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")
+        .arguments(&[SOURCE, DESTINATION])
+        .plan(moves::plan_rpoplpush),
+];

@@ -1,0 +1,145 @@
+//! The rows of the priority-queue commands.
+
+use super::pop::PriorityQueue;
+use super::{dumping, pop, push, read};
+use crate::command::flags::Flags;
+use crate::command::grammar;
+use crate::command::grammar::{Argument, block, double, integer, key, oneof, string, token};
+use crate::command::key_specs::{INSERT, LOOK, READ, TAKE, at};
+use crate::command::popping::{
+    FIRST, LAST, has_no_zero_count, is_any, plan_pop, pop_numbered, pop_series,
+};
+use crate::command::row::{Group, Handler, Row};
+use crate::{read_handler, series, write_handler};
+
+const EACH_VALUE: &str = "O(log N) for each value, N being all that is stored";
+const COUNT: Argument = integer("count").optional();
+
+/// None of Redis's ACL categories is about such values.
+pub(super) const fn priority_queue(name: &'static str, arity: i32, handler: Handler) -> Row {
+    Row::new(name, arity, "0.1.0", Group::PriorityQueue, handler).categories(&["@pqueue"])
+}
+
+/// The priority-queue commands.
+pub const ROWS: &[Row] = &[
+    priority_queue("pq.push", -4, write_handler!(push::push))
+        .summary(
+            "Adds one or more values to a priority queue, each after the others of its \
+             priority. Creates the key if it doesn't exist.",
+        )
+        .complexity(EACH_VALUE)
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, INSERT)])
+        .arguments(&[
+            key(0),
+            block("data", &[double("priority"), string("value")]).multiple(),
+        ])
+        .series(series!(is_any, push::push_series)),
+    priority_queue(
+        "pq.popmin",
+        -2,
+        write_handler!(pop_numbered::<PriorityQueue, FIRST>),
+    )
+    .summary(
+        "Returns the values of the lowest priority, the oldest first, after removing them. \
+             Deletes the queue if the last value was popped.",
+    )
+    .complexity(EACH_VALUE)
+    .flags(Flags::FAST)
+    .keys(&[at(1, TAKE)])
+    .arguments(&[key(0), COUNT])
+    .plan(plan_pop::<PriorityQueue, FIRST>)
+    .series(series!(
+        has_no_zero_count,
+        pop_series::<PriorityQueue, FIRST>
+    )),
+    priority_queue(
+        "pq.popmax",
+        -2,
+        write_handler!(pop_numbered::<PriorityQueue, LAST>),
+    )
+    .summary(
+        "Returns the values of the highest priority, the oldest first, after removing them. \
+             Deletes the queue if the last value was popped.",
+    )
+    .complexity(EACH_VALUE)
+    .flags(Flags::FAST)
+    .keys(&[at(1, TAKE)])
+    .arguments(&[key(0), COUNT])
+    .plan(plan_pop::<PriorityQueue, LAST>)
+    .series(series!(
+        has_no_zero_count,
+        pop_series::<PriorityQueue, LAST>
+    )),
+    priority_queue("pq.peekmin", -2, read_handler!(read::peekmin))
+        .summary("Returns the values of the lowest priority, the oldest first.")
+        .complexity(EACH_VALUE)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), COUNT]),
+    priority_queue("pq.peekmax", -2, read_handler!(read::peekmax))
+        .summary("Returns the values of the highest priority, the oldest first.")
+        .complexity(EACH_VALUE)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), COUNT]),
+    priority_queue("pq.len", 2, read_handler!(read::len))
+        .summary("Returns the number of values in a priority queue.")
+        .flags(Flags::FAST)
+        .keys(&[at(1, LOOK)])
+        .arguments(&[key(0)]),
+    priority_queue("pq.count", 4, read_handler!(read::count))
+        .summary(
+            "Returns the count of values in a priority queue that have priorities within a \
+             range.",
+        )
+        .complexity(
+            "O(log N); before blocks are counted O(M) with M values inside the range or outside of \
+             it, whichever are fewer",
+        )
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), double("min"), double("max")]),
+    priority_queue("pq.range", -4, read_handler!(read::range))
+        .summary(
+            "Returns values in a priority queue within a range of indexes, in ascending or (REV) \
+             descending order of priorities; the oldest of a priority first in either.",
+        )
+        .complexity(
+            "O(S + M) with M values returned; S is log N, or before blocks are counted the distance \
+             to the nearer end, and with REV the distance to the highest priority",
+        )
+        .keys(&[at(1, READ)])
+        .arguments(&[
+            key(0),
+            integer("start"),
+            integer("stop"),
+            token("REV").optional(),
+        ]),
+    priority_queue("pq.move", 4, write_handler!(pop::move_value))
+        .summary(
+            "Pops the oldest value of the lowest or highest priority, pushes it to another \
+             priority queue with that priority, and returns both. Deletes the queue if the last \
+             value was moved.",
+        )
+        .complexity("O(log N), N being all that is stored")
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[
+            key(0).named("source"),
+            key(1).named("destination"),
+            oneof("where", &[token("MIN"), token("MAX")]),
+        ]),
+    priority_queue("pq.scandump", -3, read_handler!(dumping::scan_dump))
+        .summary("Returns some values in the form of DUMP, and the cursor to go on from.")
+        .complexity(EACH_VALUE)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), string("cursor"), grammar::COUNT]),
+    priority_queue("pq.loadchunk", 3, write_handler!(dumping::load_chunk))
+        .summary("Adds what PQ.SCANDUMP returned. Creates the key if it doesn't exist.")
+        .complexity(EACH_VALUE)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, INSERT)])
+        .categories(&["@pqueue", "@dangerous"])
+        .arguments(&[key(0), string("chunk")]),
+];

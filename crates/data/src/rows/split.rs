@@ -1,0 +1,82 @@
+//! Values that are longer than one row of the store can hold.
+
+use bytes::{Bytes, BytesMut};
+
+use quoin_base::limits::VALUE_CHUNK_BYTES_MAX;
+use quoin_layout::{Id, KeyRange, StoredValue};
+use quoin_store::StoreError;
+
+use crate::rows::pages::Pages;
+use crate::unit::context::{ReadContext, WriteContext};
+
+impl ReadContext<'_> {
+    /// The bytes of a stored value of `data`, put together where it is split.
+    ///
+    /// # Errors
+    /// When the store fails, or where chunks are missing.
+    pub async fn load_value(&self, data: Id, row: &Bytes) -> Result<Bytes, StoreError> {
+        self.load_stored(data, StoredValue::decode(row)?).await
+    }
+
+    /// The bytes of a value of `data`, put together where it is split.
+    ///
+    /// # Errors
+    /// When the store fails, or where chunks are missing.
+    pub(crate) async fn load_stored(
+        &self,
+        data: Id,
+        value: StoredValue,
+    ) -> Result<Bytes, StoreError> {
+        let (chunks, length) = match value {
+            StoredValue::Plain(bytes) => return Ok(bytes),
+            StoredValue::Split { chunks, length } => (chunks, length),
+        };
+        let range = KeyRange::children(&self.layout().chunks_prefix(data, chunks));
+        // The row that names the chunks is what conflicts.
+        let mut pages = Pages::new(self, range, false, 0).with_snapshot_reads();
+        let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
+        while let Some(rows) = pages.next().await? {
+            for row in &rows {
+                whole.extend_from_slice(&row.value);
+            }
+        }
+        if whole.len() as u64 == length {
+            Ok(whole.freeze())
+        } else {
+            Err(StoreError::Corrupt("chunks of a split value are missing"))
+        }
+    }
+}
+
+impl WriteContext<'_> {
+    /// The row's value for `bytes`, whose chunks are written where they need any.
+    pub fn store_value(&self, data: Id, bytes: &[u8]) -> Vec<u8> {
+        if !StoredValue::needs_split(bytes.len()) {
+            return StoredValue::encode_plain(bytes);
+        }
+        let chunks = self.environment.ids.allocate();
+        for (number, chunk) in (0_u64..).zip(bytes.chunks(VALUE_CHUNK_BYTES_MAX)) {
+            let key = self.layout().chunk_key(data, chunks, number);
+            self.transaction.set(&key, chunk);
+        }
+        StoredValue::encode_split(chunks, bytes.len())
+    }
+
+    /// Clears the chunks of a row's value that is about to go. For a whole data id there is no
+    /// need: its chunks lie below it.
+    ///
+    /// # Errors
+    /// Where the row is not of this layout.
+    pub fn discard_value(&self, data: Id, row: &Bytes) -> Result<(), StoreError> {
+        self.discard_stored(data, &StoredValue::decode(row)?);
+        Ok(())
+    }
+
+    /// Clears the chunks of a value that is about to go.
+    pub(crate) fn discard_stored(&self, data: Id, value: &StoredValue) {
+        if let StoredValue::Split { chunks, .. } = value {
+            let range = KeyRange::children(&self.layout().chunks_prefix(data, *chunks));
+            self.transaction.clear_range(&range.begin, &range.end);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! EVAL, EVALSHA, EVAL_RO and EVALSHA_RO.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::run::{Call, run};
+use crate::command::arguments::{argument, integer, rest};
+use crate::command::call::Invocation;
+use crate::command::flags::Flags;
+use crate::command::row::{Handler, Row};
+use crate::error::CommandError;
+use crate::unit::AnyUnit;
+use crate::unit::context::ReadContext;
+use quoin_layout::ScriptOrigin;
+use quoin_lua::{Caller, Kept, Program, Script, ScriptFlags};
+use quoin_resp::reply::Reply;
+
+const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+const TURNED_OFF: CommandError =
+    CommandError::text("ERR scripts are turned off by the setting enable-scripts");
+
+/// Bytes of a script's name.
+const SHA_BYTES: usize = 40;
+
+/// `EVAL script numkeys [key ...] [arg ...]`.
+pub(super) async fn eval(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_text(unit, database, arguments, false).await
+}
+
+/// `EVAL_RO script numkeys [key ...] [arg ...]`.
+pub(super) async fn eval_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_text(unit, database, arguments, true).await
+}
+
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`.
+pub(super) async fn evalsha(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_stored(unit, database, arguments, false).await
+}
+
+/// `EVALSHA_RO sha1 numkeys [key ...] [arg ...]`.
+pub(super) async fn evalsha_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_stored(unit, database, arguments, true).await
+}
+
+/// Refuses where the setting `enable-scripts` is off.
+pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
+    match unit.environment().scripts.is_enabled() {
+        true => Ok(()),
+        false => Err(TURNED_OFF),
+    }
+}
+
+/// Whether an EVAL carries a script which says that it only reads, so that it runs on a snapshot.
+pub fn only_reads(invocation: &Invocation) -> bool {
+    let text = invocation.arguments.get(1);
+    invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
+}
+
+/// What the script or the function that a command runs declares that it may do; `None` where it
+/// declares nothing, or is not there (Redis: `getCommandFlags`).
+///
+/// # Errors
+/// When the store fails.
+pub async fn declared_flags(
+    context: &ReadContext<'_>,
+    row: &Row,
+    arguments: &[Bytes],
+) -> Result<Option<ScriptFlags>, CommandError> {
+    if !runs_script(row) {
+        return Ok(None);
+    }
+    let named = argument(arguments, 1)?;
+    let flags = match row.name {
+        "eval" | "eval_ro" => context
+            .environment
+            .scripts
+            .of_text(named)
+            .ok()
+            .map(|script| script.flags),
+        "evalsha" | "evalsha_ro" => match find(context, named).await {
+            Ok(script) => Some(script.flags),
+            Err(CommandError::Store(error)) => return Err(error.into()),
+            Err(_) => None,
+        },
+        _ => {
+            let libraries = context.libraries().await?;
+            { libraries.function(named) }.map(|function| function.flags())
+        }
+    };
+    Ok(flags.filter(|flags| !flags.is_plain))
+}
+
+/// Whether a command runs a script or a function.
+pub fn runs_script(row: &Row) -> bool {
+    matches!(row.handler, Handler::Script(_)) && row.flags.contains(Flags::NO_MANDATORY_KEYS)
+}
+
+async fn eval_text(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    check_enabled(unit)?;
+    let inputs = keys_and_values(arguments)?;
+    let scripts = &unit.environment().scripts;
+    let script = scripts.of_text(argument(arguments, 1)?);
+    let script = script.map_err(|line| CommandError::Text(line.into()))?;
+    keep(unit, database, &script).await?;
+    run_script(unit, database, &script, inputs, is_ro).await
+}
+
+async fn eval_stored(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    check_enabled(unit)?;
+    let sha = argument(arguments, 1)?;
+    if sha.len() != SHA_BYTES {
+        return Err(NO_SCRIPT);
+    }
+    let inputs = keys_and_values(arguments)?;
+    let script = find(&unit.read_context(database), sha).await?;
+    run_script(unit, database, &script, inputs, is_ro).await
+}
+
+async fn run_script(
+    unit: AnyUnit<'_>,
+    database: u32,
+    script: &Arc<Script>,
+    (keys, arguments): (Vec<Bytes>, Vec<Bytes>),
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    let call = Call {
+        only_reads: may_only_read(script.flags, is_ro)?,
+        caller: Caller::Script,
+        program: &Program::Script(Arc::clone(script)),
+        keys,
+        arguments,
+        database,
+    };
+    run(unit, call).await
+}
+
+/// The keys and the other arguments after the number of keys.
+pub(super) fn keys_and_values(
+    arguments: &[Bytes],
+) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
+    let count = integer(argument(arguments, 2)?)?;
+    let all = rest(arguments, 3);
+    if count > i64::try_from(all.len()).unwrap_or(i64::MAX) {
+        return Err(CommandError::text(
+            "ERR Number of keys can't be greater than number of args",
+        ));
+    }
+    let Ok(count) = usize::try_from(count) else {
+        return Err(CommandError::text("ERR Number of keys can't be negative"));
+    };
+    let keys = all.get(..count).unwrap_or_default();
+    Ok((keys.to_vec(), rest(all, count).to_vec()))
+}
+
+/// Whether what has these flags may call nothing that writes.
+pub(super) fn may_only_read(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
+    if is_ro && !flags.is_plain && !flags.no_writes {
+        return Err(CommandError::text(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    Ok(is_ro || flags.no_writes)
+}
+
+/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server. One
+/// that only reads writes nothing: this server remembers it.
+async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<(), CommandError> {
+    let AnyUnit::Write(writable) = unit else {
+        let flushes = unit.read_context(database).script_flushes().await?;
+        let scripts = &unit.environment().scripts;
+        if scripts.kept(flushes, script).is_none() {
+            scripts.note_met(flushes, &script.sha);
+            scripts.remember(flushes, Arc::clone(script), Kept::OnServer);
+        }
+        return Ok(());
+    };
+    let scripts = &unit.environment().scripts;
+    let context = writable.write_context(database);
+    let flushes = context.script_flushes().await?;
+    if scripts.kept(flushes, script) == Some(Kept::InStore) {
+        return Ok(());
+    }
+    scripts.note_met(flushes, &script.sha);
+    let stored = context.stored_script(&script.sha).await?;
+    match stored {
+        // One that this attempt has stored is not in the store yet.
+        Some(stored) if stored.at_ms != context.now_ms => {
+            scripts.remember(flushes, Arc::clone(script), Kept::InStore);
+        }
+        Some(_) => {}
+        // On a full disk it runs without being kept: consumers send scripts too.
+        None => match context.store_script(script, ScriptOrigin::Eval, None) {
+            Ok(()) | Err(CommandError::NoRoomToGrow) => {}
+            Err(error) => return Err(error),
+        },
+    }
+    Ok(())
+}
+
+/// A stored script.
+async fn find(context: &ReadContext<'_>, sha: &[u8]) -> Result<Arc<Script>, CommandError> {
+    let Some(sha) = std::str::from_utf8(sha)
+        .ok()
+        .filter(|sha| sha.len() == SHA_BYTES)
+    else {
+        return Err(NO_SCRIPT);
+    };
+    let sha = sha.to_ascii_lowercase();
+    let scripts = &context.environment.scripts;
+    let flushes = context.script_flushes().await?;
+    if let Some(script) = scripts.known(flushes, &sha) {
+        return Ok(script);
+    }
+    let Some((stored, text)) = context.load_script(&sha).await? else {
+        return Err(NO_SCRIPT);
+    };
+    let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
+    let script = Arc::new(script);
+    scripts.note_met(flushes, &script.sha);
+    if stored.at_ms != context.now_ms {
+        scripts.remember(flushes, Arc::clone(&script), Kept::InStore);
+    }
+    Ok(script)
+}

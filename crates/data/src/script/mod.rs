@@ -1,0 +1,5 @@
+//! Scripts and functions: which are known, and the commands that run them.
+
+pub mod commands;
+pub mod libraries;
+pub mod scripts;

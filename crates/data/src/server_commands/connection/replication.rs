@@ -1,0 +1,98 @@
+//! Commands of Redis's replication and of Redis Cluster, which clients ask for when they connect. A
+//! server is a master without replicas: what replicates, if anything, is the store.
+
+use bytes::Bytes;
+
+use crate::command::arguments::{argument, is_word};
+use crate::command::flags::Flags;
+use crate::command::grammar::string;
+use crate::command::row::{Group, Handler, Row};
+use crate::error::CommandError;
+use crate::unit::context::Environment;
+use quoin_resp::reply::Reply;
+
+/// `ROLE` → a master, its replication offset, and its replicas.
+pub(super) fn role(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(Reply::Array(vec![
+        Reply::bulk("master"),
+        Reply::Integer(0),
+        Reply::Array(Vec::new()),
+    ]))
+}
+
+/// `REPLICAOF NO ONE`, which changes nothing. Another master is refused.
+pub(super) fn replicaof(
+    environment: &Environment,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (host, port) = (argument(arguments, 1)?, argument(arguments, 2)?);
+    if is_word(host, "no") && is_word(port, "one") {
+        return Ok(Reply::OK);
+    }
+    let port = std::str::from_utf8(port).ok();
+    if port.and_then(|port| port.parse::<u16>().ok()).is_none() {
+        return Err(CommandError::text("ERR Invalid master port"));
+    }
+    Err(CommandError::text(
+        match environment.capabilities.single_writer {
+            true => {
+                "ERR REPLICAOF is not supported: this server's data is on one machine. Servers on a \
+             FoundationDB cluster share replicated data (see docs/start/compatibility.md)"
+            }
+            false => {
+                "ERR REPLICAOF is not supported: the FoundationDB cluster replicates the data (see \
+             docs/start/compatibility.md)"
+            }
+        },
+    ))
+}
+
+/// SYNC, PSYNC and REPLCONF: there is no stream of changes that a replica, or `redis-cli --rdb`, could follow.
+pub(super) fn no_replication(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Err(CommandError::text(
+        "ERR this server has no replication stream. `quoin export` writes a dump file of Redis (RDB) over an \
+         ordinary connection, and `quoin backup` makes a backup",
+    ))
+}
+
+/// CLUSTER, READONLY, READWRITE, ASKING: as a Redis that is not part of a cluster.
+pub(super) fn no_cluster(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Err(CommandError::text(
+        "ERR This instance has cluster support disabled",
+    ))
+}
+
+const NO_CLUSTER: Handler = Handler::Pure(no_cluster);
+
+const fn cluster(name: &'static str, since: &'static str) -> Row {
+    Row::new(name, 2, since, Group::Cluster, NO_CLUSTER).flags(Flags::STALE)
+}
+
+/// The subcommands by which clients find out whether there is a cluster.
+pub(super) const CLUSTER: &[Row] = &[
+    Row::help("cluster|help", "5.0.0", Group::Cluster, NO_CLUSTER),
+    cluster("cluster|info", "3.0.0")
+        .summary("Returns information about the state of a node.")
+        .tips(&["nondeterministic_output"]),
+    Row {
+        arity: 3,
+        ..cluster("cluster|keyslot", "3.0.0")
+            .summary("Returns the hash slot for a key.")
+            .complexity("O(N) where N is the number of bytes in the key")
+            .arguments(&[string("key")])
+    },
+    cluster("cluster|myid", "3.0.0").summary("Returns the ID of a node."),
+    cluster("cluster|nodes", "3.0.0")
+        .summary("Returns the cluster configuration for a node.")
+        .complexity("O(N) where N is the total number of Cluster nodes")
+        .tips(&["nondeterministic_output"]),
+    cluster("cluster|shards", "7.0.0")
+        .summary("Returns the mapping of cluster slots to shards.")
+        .complexity("O(N) where N is the total number of cluster nodes")
+        .tips(&["nondeterministic_output"]),
+    cluster("cluster|slots", "3.0.0")
+        .summary("Returns the mapping of cluster slots to nodes.")
+        .complexity("O(N) where N is the total number of Cluster nodes")
+        .tips(&["nondeterministic_output"])
+        .deprecated("7.0.0", "`CLUSTER SHARDS`"),
+];

@@ -1,0 +1,302 @@
+//! Streams in Redis's serialization, with their consumer groups.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use crate::error::CommandError;
+use crate::keyspace::dumping::check_size;
+use crate::keyspace::key::OpenKey;
+use crate::keyspace::kind::Restorable;
+use crate::rows::pages::Pages;
+use crate::unit::context::{ReadContext, WriteContext};
+use quoin_base::limits::STREAM_NAME_BYTES_MAX;
+use quoin_layout::stream_group::long_name;
+use quoin_layout::{
+    Id, StreamConsumer, StreamGroup, StreamHead, StreamId, StreamPending, ValueType, encode_counter,
+};
+use quoin_rdb::{
+    DumpError, DumpedConsumer, DumpedGroup, DumpedPending, DumpedStream, EntryId, Payload,
+    StreamReader, StreamWriter,
+};
+use quoin_store::StoreError;
+
+use super::IdRange;
+
+fn dumped(id: StreamId) -> EntryId {
+    (id.ms, id.seq)
+}
+
+fn stored((ms, seq): EntryId) -> StreamId {
+    StreamId { ms, seq }
+}
+
+impl ReadContext<'_> {
+    /// A stream in Redis's serialization.
+    ///
+    /// # Errors
+    /// `Text` where that is too large; when the store fails.
+    pub(super) async fn stream_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
+        let mut writer = StreamWriter::new();
+        let mut pages = self.stream_pages(key, IdRange::ALL, false, 0);
+        while let Some(entries) = pages.next().await? {
+            for entry in entries {
+                writer.push(dumped(entry.id), entry.fields);
+                check_size(writer.size_bytes())?;
+            }
+        }
+        let head = self.stream_head(key).await?;
+        let stream = DumpedStream {
+            last: dumped(head.last),
+            deleted: dumped(self.stream_deleted(key).await?),
+            added: head.added,
+            groups: self.dumped_groups(key).await?,
+        };
+        let payload = writer.finish(&stream);
+        check_size(payload.len())?;
+        Ok(payload)
+    }
+
+    async fn dumped_groups(&self, key: &OpenKey) -> Result<Vec<DumpedGroup>, StoreError> {
+        let (layout, data) = (self.layout(), key.data());
+        let mut groups = Vec::new();
+        let mut pages = Pages::new(self, layout.stream_groups(data), false, 0);
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                let group = StreamGroup::decode(&row.value)?;
+                let name = layout.read_stream_group_key(data, &row.key)?;
+                let mut consumers = self.dumped_consumers(key, group.id).await?;
+                let pending = self.dumped_pending(key, group.id, &mut consumers).await?;
+                groups.push(DumpedGroup {
+                    name: full_name(name, group.long_name)?,
+                    last: dumped(group.last),
+                    entries_read: group.entries_read,
+                    pending,
+                    consumers: consumers
+                        .into_iter()
+                        .map(|(_, consumer)| consumer)
+                        .collect(),
+                });
+            }
+        }
+        Ok(groups)
+    }
+
+    async fn dumped_consumers(
+        &self,
+        key: &OpenKey,
+        group: Id,
+    ) -> Result<Vec<(Id, DumpedConsumer)>, StoreError> {
+        let (layout, data) = (self.layout(), key.data());
+        let mut consumers = Vec::new();
+        let mut pages = Pages::new(self, layout.stream_consumers(data, group), false, 0);
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                let consumer = StreamConsumer::decode(&row.value)?;
+                let (_, name) = layout.read_stream_consumer_key(data, &row.key)?;
+                consumers.push((
+                    consumer.id,
+                    DumpedConsumer {
+                        name: full_name(name, consumer.long_name)?,
+                        seen_at_ms: consumer.seen_at_ms,
+                        active_at_ms: consumer.active_at_ms,
+                        pending: Vec::new(),
+                    },
+                ));
+            }
+        }
+        Ok(consumers)
+    }
+
+    /// The pending entries of a group, each of which is put to its consumer too.
+    async fn dumped_pending(
+        &self,
+        key: &OpenKey,
+        group: Id,
+        consumers: &mut Vec<(Id, DumpedConsumer)>,
+    ) -> Result<Vec<DumpedPending>, StoreError> {
+        let (layout, data) = (self.layout(), key.data());
+        let mut by_id: HashMap<Id, &mut DumpedConsumer> = consumers
+            .iter_mut()
+            .map(|(id, consumer)| (*id, consumer))
+            .collect();
+        let rows = layout.stream_pending(data, group, StreamId::MIN, StreamId::MAX);
+        let mut released = Vec::new();
+        let mut pending = Vec::new();
+        let mut pages = Pages::new(self, rows, false, 0);
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                let (_, id) = layout.read_stream_pending_key(data, &row.key)?;
+                let one = StreamPending::decode(&row.value)?;
+                match one.consumer.map(|consumer| by_id.get_mut(&consumer)) {
+                    Some(Some(consumer)) => consumer.pending.push(dumped(id)),
+                    Some(None) => {
+                        return Err(StoreError::Corrupt("a pending entry without its consumer"));
+                    }
+                    None => released.push(dumped(id)),
+                }
+                pending.push(DumpedPending {
+                    id: dumped(id),
+                    delivered_at_ms: one.delivered_at_ms,
+                    deliveries: one.deliveries,
+                });
+            }
+        }
+        give_to_nobody(consumers, released);
+        Ok(pending)
+    }
+}
+
+/// Redis's serialization wants each entry to have a consumer, so those that XNACK has released go to
+/// one with an empty name.
+fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<EntryId>) {
+    if released.is_empty() {
+        return;
+    }
+    // Consumers are in the order of their names.
+    if let Some((_, first)) = consumers.first_mut()
+        && first.name.is_empty()
+    {
+        first.pending.extend(released);
+        first.pending.sort_unstable();
+        return;
+    }
+    let nobody = DumpedConsumer {
+        name: Bytes::new(),
+        seen_at_ms: 0,
+        active_at_ms: None,
+        pending: released,
+    };
+    let no_id = Id {
+        instance: 0,
+        sequence: 0,
+    };
+    consumers.insert(0, (no_id, nobody));
+}
+
+fn full_name(in_key: Option<Bytes>, in_row: Option<Bytes>) -> Result<Bytes, StoreError> {
+    in_key
+        .or(in_row)
+        .ok_or(StoreError::Corrupt("a name in a stream is missing"))
+}
+
+/// Reads a stream from a payload.
+pub(super) fn restorable(
+    context: &ReadContext<'_>,
+    payload: Payload,
+) -> Result<Restorable, CommandError> {
+    let mut reader = StreamReader::new(payload)?;
+    let mut budget = context.size_budget();
+    let mut entries = Vec::new();
+    while let Some((id, fields)) = reader.next_entry()? {
+        let bytes = fields.iter().map(Bytes::len).sum();
+        budget.take_element(bytes)?;
+        entries.push((stored(id), fields));
+    }
+    let stream = reader.finish()?;
+    let consumers = stream.groups.iter().flat_map(|group| &group.consumers);
+    let names = consumers.map(|consumer| &consumer.name);
+    let mut names = names.chain(stream.groups.iter().map(|group| &group.name));
+    if names.any(|name| name.len() > STREAM_NAME_BYTES_MAX) {
+        return Err(DumpError::Format.into());
+    }
+    for group in &stream.groups {
+        for _ in &group.pending {
+            budget.take_element(0)?;
+        }
+    }
+    Ok(Box::new(move |context, name, expire_at_ms| {
+        Box::pin(async move {
+            let key = context
+                .create(name, ValueType::Stream, expire_at_ms)
+                .await?;
+            for (id, fields) in &entries {
+                context.stream_put(&key, *id, fields);
+            }
+            let head = StreamHead {
+                last: stored(stream.last),
+                added: stream.added,
+            };
+            context.set_stream_head(&key, head);
+            if stream.deleted != dumped(StreamId::MIN) {
+                context.set_stream_deleted(&key, stored(stream.deleted));
+            }
+            for group in &stream.groups {
+                context.put_dumped_group(&key, group);
+            }
+            context.add_length(&key, i64::try_from(entries.len()).unwrap_or(i64::MAX));
+            Ok(())
+        })
+    }))
+}
+
+impl WriteContext<'_> {
+    /// Writes a group with all that belongs to it.
+    fn put_dumped_group(&self, key: &OpenKey, group: &DumpedGroup) {
+        let (layout, data) = (self.layout(), key.data());
+        let group_id = self.environment.ids.allocate();
+        let row = StreamGroup {
+            id: group_id,
+            last: stored(group.last),
+            entries_read: group.entries_read,
+            long_name: long_name(&group.name),
+            policy: None,
+        };
+        let group_key = layout.stream_group_key(data, &group.name);
+        self.transaction.set(&group_key, &row.encode());
+        let by_id: HashMap<EntryId, &DumpedPending> =
+            group.pending.iter().map(|one| (one.id, one)).collect();
+        for consumer in &group.consumers {
+            // What XNACK has released, see `give_to_nobody`.
+            let is_released = |id: &EntryId| {
+                let one = by_id.get(id);
+                consumer.name.is_empty() && one.is_some_and(|one| one.delivered_at_ms == 0)
+            };
+            let released = consumer.pending.iter().filter(|id| is_released(id)).count();
+            let is_nobody = consumer.seen_at_ms == 0 && released == consumer.pending.len();
+            let consumer_id = self.environment.ids.allocate();
+            let row = StreamConsumer {
+                id: consumer_id,
+                seen_at_ms: consumer.seen_at_ms,
+                active_at_ms: consumer.active_at_ms,
+                long_name: long_name(&consumer.name),
+            };
+            let consumer_key = layout.stream_consumer_key(data, group_id, &consumer.name);
+            if released == 0 || !is_nobody {
+                self.transaction.set(&consumer_key, &row.encode());
+            }
+            for id in &consumer.pending {
+                let Some(one) = by_id.get(id) else {
+                    continue;
+                };
+                let is_released = is_released(id);
+                let row = StreamPending {
+                    consumer: (!is_released).then_some(consumer_id),
+                    delivered_at_ms: one.delivered_at_ms,
+                    deliveries: one.deliveries,
+                };
+                let id = stored(*id);
+                let pending_key = layout.stream_pending_key(data, group_id, id);
+                self.transaction.set(&pending_key, &row.encode());
+                let by_consumer =
+                    layout.stream_consumer_pending_key(data, group_id, consumer_id, id);
+                if !is_released {
+                    self.transaction.set(&by_consumer, b"");
+                }
+            }
+            let count = consumer.pending.len() - released;
+            self.put_dumped_count(key, group_id, Some(consumer_id), count);
+        }
+        self.put_dumped_count(key, group_id, None, group.pending.len());
+    }
+
+    fn put_dumped_count(&self, key: &OpenKey, group: Id, consumer: Option<Id>, count: usize) {
+        if count > 0 {
+            let row = self
+                .layout()
+                .stream_pending_count_key(key.data(), group, consumer);
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.transaction.set(&row, &encode_counter(count));
+        }
+    }
+}

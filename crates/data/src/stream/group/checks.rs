@@ -1,0 +1,268 @@
+//! What `quoin doctor` looks up in the rows of consumer groups.
+
+use std::collections::HashSet;
+
+use futures_util::future::try_join_all;
+
+use crate::keyspace::kind::{Entries, EntryCheck, EntryFault};
+use quoin_base::limits::RANGE_PAGE_ROWS;
+use quoin_layout::{
+    Id, KeyRange, StreamGroup, StreamId, StreamPending, decode_counter, encode_counter, successor,
+};
+use quoin_store::{KeyValue, RangeQuery, StoreError, Transaction};
+
+/// Entries that are pending, but not among those of their consumer.
+pub(in crate::stream) const PENDING: EntryCheck = EntryCheck::new(&PENDING_FAULT, |entries| {
+    Box::pin(are_with_consumer(entries))
+});
+
+/// Entries among those of a consumer that are not pending.
+pub(in crate::stream) const CONSUMER_PENDING: EntryCheck =
+    EntryCheck::new(&CONSUMER_PENDING_FAULT, |entries| {
+        Box::pin(are_pending(entries))
+    })
+    .recounted(|entries, transaction| Box::pin(recount(entries, transaction)));
+
+/// Consumers of groups that are gone.
+pub(in crate::stream) const CONSUMERS: EntryCheck = EntryCheck::new(&CONSUMERS_FAULT, |entries| {
+    Box::pin(are_of_a_group(entries))
+});
+
+/// Counters of pending entries.
+pub(in crate::stream) const COUNTS: EntryCheck =
+    EntryCheck::new(&COUNTS_FAULT, |entries| Box::pin(are_right(entries)))
+        .recounted(|entries, transaction| Box::pin(count_again(entries, transaction)));
+
+/// Rows by time of entries that are not pending since then.
+pub(in crate::stream) const IDLE: EntryCheck =
+    EntryCheck::new(&IDLE_FAULT, |entries| Box::pin(are_pending_since(entries)));
+
+static PENDING_FAULT: EntryFault = EntryFault {
+    text: [
+        "pending entry of a stream that its consumer does not have",
+        "pending entries of streams that their consumer does not have",
+    ],
+    advice: "XCLAIM gives them to another consumer, which then has them",
+    is_removable: false,
+    entry_name: Some(|layout, data, key| {
+        let (_, id) = layout.read_stream_pending_key(data, key)?;
+        Ok(id.to_string().into_bytes())
+    }),
+};
+
+static CONSUMER_PENDING_FAULT: EntryFault = EntryFault {
+    text: [
+        "entry that a consumer of a stream has, but that is not pending",
+        "entries that a consumer of a stream has, but that are not pending",
+    ],
+    advice: "--repair removes them from those of the consumer, and counts again",
+    is_removable: true,
+    entry_name: Some(|layout, data, key| {
+        let (.., id) = layout.read_stream_consumer_pending_key(data, key)?;
+        Ok(id.to_string().into_bytes())
+    }),
+};
+
+static IDLE_FAULT: EntryFault = EntryFault {
+    text: [
+        "row by time of an entry of a stream that is not pending since then",
+        "rows by time of entries of streams that are not pending since then",
+    ],
+    advice: "they do no harm; --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+static CONSUMERS_FAULT: EntryFault = EntryFault {
+    text: [
+        "consumer of a stream whose group is gone",
+        "consumers of streams whose group is gone",
+    ],
+    advice: "--repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+static COUNTS_FAULT: EntryFault = EntryFault {
+    text: [
+        "counter of pending entries of a stream that is wrong",
+        "counters of pending entries of streams that are wrong",
+    ],
+    advice: "XPENDING and XINFO show wrong numbers; --repair counts again",
+    is_removable: true,
+    entry_name: None,
+};
+
+async fn are_with_consumer(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let Ok((group, id)) = layout.read_stream_pending_key(data, &row.key) else {
+            return Ok(true);
+        };
+        let Ok(pending) = StreamPending::decode(&row.value) else {
+            return Ok(true);
+        };
+        let Some(consumer) = pending.consumer else {
+            return Ok(true);
+        };
+        let twin = layout.stream_consumer_pending_key(data, group, consumer, id);
+        let twin = entries.transaction.get(&twin, entries.isolation).await?;
+        Ok::<_, StoreError>(twin.is_some())
+    });
+    try_join_all(looked_up).await
+}
+
+async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let Ok((group, consumer, id)) = layout.read_stream_consumer_pending_key(data, &row.key)
+        else {
+            return Ok(true);
+        };
+        let pending = layout.stream_pending_key(data, group, id);
+        let pending = entries.transaction.get(&pending, entries.isolation).await?;
+        let pending = pending.map(|row| StreamPending::decode(&row));
+        Ok::<_, StoreError>(match pending {
+            None => false,
+            Some(Ok(pending)) => pending.consumer == Some(consumer),
+            // The other check reports it.
+            Some(Err(_)) => true,
+        })
+    });
+    try_join_all(looked_up).await
+}
+
+/// Counts the pending entries of the groups and consumers of removed rows.
+async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<(), StoreError> {
+    let Entries { layout, data, .. } = entries;
+    for row in entries.rows {
+        let Ok((group, consumer, _)) = layout.read_stream_consumer_pending_key(data, &row.key)
+        else {
+            continue;
+        };
+        for counted in [None, Some(consumer)] {
+            let counter = layout.stream_pending_count_key(data, group, counted);
+            set_count(entries, transaction, group, counted, &counter).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts again what counters of removed rows counted.
+async fn count_again(
+    entries: Entries<'_>,
+    transaction: &dyn Transaction,
+) -> Result<(), StoreError> {
+    let Entries { layout, data, .. } = entries;
+    for row in entries.rows {
+        if let Ok((group, counted)) = layout.read_stream_pending_count_key(data, &row.key) {
+            set_count(entries, transaction, group, counted, &row.key).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn set_count(
+    entries: Entries<'_>,
+    transaction: &dyn Transaction,
+    group: Id,
+    counted: Option<Id>,
+    counter: &[u8],
+) -> Result<(), StoreError> {
+    match count(entries, group, counted).await? {
+        0 => transaction.clear(counter),
+        count => transaction.set(counter, &encode_counter(count)),
+    }
+    Ok(())
+}
+
+async fn are_pending_since(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let Ok((group, at_ms, id)) = layout.read_stream_idle_key(data, &row.key) else {
+            return Ok(true);
+        };
+        let pending = layout.stream_pending_key(data, group, id);
+        let pending = entries.transaction.get(&pending, entries.isolation).await?;
+        let pending = pending.map(|row| StreamPending::decode(&row));
+        Ok::<_, StoreError>(match pending {
+            None => false,
+            Some(Ok(pending)) => pending.delivered_at_ms == at_ms,
+            // The other check reports it.
+            Some(Err(_)) => true,
+        })
+    });
+    try_join_all(looked_up).await
+}
+
+async fn are_of_a_group(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    if entries.rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut groups = HashSet::new();
+    let mut has_all = true;
+    each_row(entries, layout.stream_groups(data), |row| {
+        match StreamGroup::decode(&row.value) {
+            Ok(group) => drop(groups.insert(group.id)),
+            // Which group that is nobody knows.
+            Err(_) => has_all = false,
+        }
+    })
+    .await?;
+    let group_of = |row: &KeyValue| layout.read_stream_consumer_key(data, &row.key);
+    let is_sound = |row| match group_of(row) {
+        Ok((group, _)) => !has_all || groups.contains(&group),
+        Err(_) => true,
+    };
+    Ok(entries.rows.iter().map(is_sound).collect())
+}
+
+async fn are_right(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let mut are_right = Vec::with_capacity(entries.rows.len());
+    for row in entries.rows {
+        let counted = entries
+            .layout
+            .read_stream_pending_count_key(entries.data, &row.key);
+        let stored = decode_counter(Some(&row.value));
+        are_right.push(match (counted, stored) {
+            (Ok((group, consumer)), Ok(stored)) => count(entries, group, consumer).await? == stored,
+            _ => true,
+        });
+    }
+    Ok(are_right)
+}
+
+async fn count(entries: Entries<'_>, group: Id, consumer: Option<Id>) -> Result<i64, StoreError> {
+    let (layout, data) = (entries.layout, entries.data);
+    let (first, last) = (StreamId::MIN, StreamId::MAX);
+    let range = match consumer {
+        None => layout.stream_pending(data, group, first, last),
+        Some(consumer) => layout.stream_consumer_pending(data, group, consumer, first, last),
+    };
+    let mut count = 0;
+    each_row(entries, range, |_| count += 1).await?;
+    Ok(count)
+}
+
+async fn each_row(
+    entries: Entries<'_>,
+    mut range: KeyRange,
+    mut look: impl FnMut(&KeyValue),
+) -> Result<(), StoreError> {
+    loop {
+        let query = RangeQuery {
+            begin: &range.begin,
+            end: &range.end,
+            limit: RANGE_PAGE_ROWS,
+            reverse: false,
+            isolation: entries.isolation,
+        };
+        let rows = entries.transaction.get_range(query).await?;
+        rows.iter().for_each(&mut look);
+        match rows.last() {
+            Some(last) if rows.len() >= RANGE_PAGE_ROWS => range.begin = successor(&last.key),
+            _ => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The table of types, and the table of commands.
+
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
+
+use quoin_layout::ValueType;
+
+use crate::command::row::Row;
+use crate::keyspace::kind::{TypeKind, ValueKind};
+use crate::server_commands::{command, connection, pubsub, transactions};
+use crate::{hash, keys, list, pqueue, script, set, stream, string, taskqueue, zset};
+
+impl TypeKind for ValueType {
+    fn kind(self) -> &'static ValueKind {
+        type_of(self).0
+    }
+}
+
+/// A type: its descriptor, and its commands.
+type Type = (&'static ValueKind, &'static [&'static [Row]]);
+
+/// The type of this code in metadata.
+fn type_of(value_type: ValueType) -> Type {
+    match value_type {
+        ValueType::List => (
+            &list::KIND,
+            &[list::commands::ROWS, list::commands::BLOCKING_ROWS],
+        ),
+        ValueType::SortedSet => (
+            &zset::KIND,
+            &[
+                zset::commands::ROWS,
+                zset::commands::BLOCKING_ROWS,
+                zset::geo_commands::ROWS,
+            ],
+        ),
+        ValueType::PriorityQueue => (
+            &pqueue::KIND,
+            &[pqueue::commands::ROWS, pqueue::commands::BLOCKING_ROWS],
+        ),
+        ValueType::TaskQueue => (&taskqueue::KIND, &[taskqueue::commands::ROWS]),
+        ValueType::String => (
+            &string::KIND,
+            &[
+                string::commands::ROWS,
+                string::bitmap_commands::ROWS,
+                string::hyperloglog_commands::ROWS,
+            ],
+        ),
+        ValueType::Hash => (&hash::KIND, &[hash::commands::ROWS]),
+        ValueType::Set => (&set::KIND, &[set::commands::ROWS]),
+        ValueType::Stream => (
+            &stream::KIND,
+            &[stream::commands::ROWS, stream::commands::GROUP_ROWS],
+        ),
+    }
+}
+
+/// Rows of commands that are of no type.
+const GENERAL: &[&[Row]] = &[
+    keys::commands::ROWS,
+    script::commands::ROWS,
+    connection::ROWS,
+    command::ROWS,
+    pubsub::ROWS,
+    transactions::ROWS,
+];
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let of_types = ValueType::ALL.iter().flat_map(|each| type_of(*each).1);
+    let commands = of_types.chain(GENERAL).copied().flatten();
+    let rows = commands.flat_map(|row| std::iter::once(row).chain(row.subcommands));
+    rows.enumerate()
+        .map(|(id, row)| Row { id, ..*row })
+        .collect()
+});
+
+/// The names are known, so nobody can make them collide in a fast hash.
+static BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> =
+    LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
+
+/// Commands and subcommands, each after the command that contains it. A row's place is its id.
+pub fn all() -> &'static [Row] {
+    &ROWS
+}
+
+/// Commands, by family.
+pub fn commands() -> impl Iterator<Item = &'static Row> {
+    all().iter().filter(|row| !row.is_subcommand())
+}
+
+/// The subcommands of a command.
+pub fn subcommands(row: &Row) -> &'static [Row] {
+    let first = row.id + 1;
+    all()
+        .get(first..first + row.subcommands.len())
+        .unwrap_or_default()
+}
+
+/// Names are at most this long; longer ones are unknown without a look.
+const NAME_BYTES_MAX: usize = 32;
+
+/// The command of this name, in whatever case it is written.
+pub fn find(name: &[u8]) -> Option<&'static Row> {
+    let mut lower = [0_u8; NAME_BYTES_MAX];
+    let lower = lower.get_mut(..name.len())?;
+    for (to, from) in lower.iter_mut().zip(name) {
+        *to = from.to_ascii_lowercase();
+    }
+    let name = std::str::from_utf8(lower).ok()?;
+    BY_NAME.get(name).copied()
+}
+
+/// The subcommand of this name, in whatever case it is written.
+pub fn find_subcommand(row: &Row, name: &[u8]) -> Option<&'static Row> {
+    let is_named = |row: &&Row| row.own_name().as_bytes().eq_ignore_ascii_case(name);
+    subcommands(row).iter().find(is_named)
+}
+
+/// The command or subcommand (`client|kill`) of this name, in whatever case it is written.
+pub fn find_by_full_name(name: &[u8]) -> Option<&'static Row> {
+    match name.iter().position(|byte| *byte == b'|') {
+        None => find(name),
+        Some(at) => find_subcommand(find(name.get(..at)?)?, name.get(at + 1..)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_lower_case() {
+        let mut names: Vec<_> = all().iter().map(|row| row.name).collect();
+        assert!(names.iter().all(|name| *name == name.to_ascii_lowercase()));
+        assert!(commands().all(|row| row.name.len() <= NAME_BYTES_MAX));
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_id_and_its_name() {
+        for (id, row) in all().iter().enumerate() {
+            assert_eq!(row.id, id, "{}", row.name);
+            let found = find_by_full_name(row.name.to_ascii_uppercase().as_bytes());
+            assert_eq!(found.map(|row| row.id), Some(id), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn subcommands_bear_the_name_of_their_container() {
+        for container in commands() {
+            for row in subcommands(container) {
+                assert_eq!(row.name, format!("{}|{}", container.name, row.own_name()));
+                assert!(row.subcommands.is_empty(), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_found_in_any_case() {
+        assert!(find(b"LPush").is_some());
+        assert!(find(b"nosuch").is_none());
+        assert!(find(b"client|kill").is_none());
+        assert!(find(&[b'x'; 1000]).is_none());
+    }
+}

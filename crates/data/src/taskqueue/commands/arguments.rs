@@ -1,0 +1,233 @@
+//! What the commands of task queues have in common in their arguments.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word, rest, to_usize};
+use crate::error::CommandError;
+use crate::taskqueue::{Amounts, too_many_resources};
+use quoin_base::limits::{
+    TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
+    TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
+};
+
+/// The word that amounts follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    /// What a task needs.
+    Needs,
+    /// What a consumer has; also without end.
+    Having,
+}
+
+impl Clause {
+    /// Refuses more resources than it may name. Without a limit a request with half a million names
+    /// would be compared name by name.
+    fn check_room(self, named: usize) -> Result<(), CommandError> {
+        match self {
+            Clause::Needs if named >= TASK_RESOURCES_MAX => Err(too_many_resources()),
+            Clause::Having if named >= TASK_HAVING_RESOURCES_MAX => Err(CommandError::Text(
+                format!("ERR HAVING names at most {TASK_HAVING_RESOURCES_MAX} resources").into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The pairs after `NEEDS` or `HAVING`, up to a keyword of the command, and the words from there on.
+///
+/// # Errors
+/// `Syntax` where there is no pair, or half of one. `Text` for an amount that is none, for too many
+/// resources, and for needs of a resource that no TASK.TAKE could name.
+pub(super) fn amounts<'a>(
+    words: &'a [Bytes],
+    keywords: &[&str],
+    clause: Clause,
+) -> Result<(Amounts, &'a [Bytes]), CommandError> {
+    let mut amounts = Amounts::default();
+    let mut words = words;
+    while let Some((name, after)) = words.split_first() {
+        if keywords.iter().any(|keyword| is_word(name, keyword)) {
+            break;
+        }
+        let Some((amount, after)) = after.split_first() else {
+            return Err(CommandError::Syntax);
+        };
+        let amount = double_or(amount, "ERR amount of a resource is not a valid float")?;
+        if amount < 0.0 || (amount.is_infinite() && clause == Clause::Needs) {
+            return Err(CommandError::text(
+                "ERR amount of a resource is out of range, must be a finite number, zero or more",
+            ));
+        }
+        if name.is_empty() || name.len() > TASK_RESOURCE_NAME_BYTES_MAX {
+            return Err(CommandError::Text(
+                format!(
+                    "ERR name of a resource must have 1 to {TASK_RESOURCE_NAME_BYTES_MAX} bytes"
+                )
+                .into(),
+            ));
+        }
+        if clause == Clause::Needs && TASK_TAKE_KEYWORDS.iter().any(|word| is_word(name, word)) {
+            return Err(CommandError::text(
+                "ERR name of a resource cannot be that of an option",
+            ));
+        }
+        if amounts.0.iter().any(|(known, _)| known == name) {
+            return Err(CommandError::text("ERR resource is named twice"));
+        }
+        clause.check_room(amounts.0.len())?;
+        amounts.0.push((name.clone(), amount));
+        words = after;
+    }
+    if amounts.0.is_empty() {
+        return Err(CommandError::Syntax);
+    }
+    Ok((amounts, words))
+}
+
+/// A time that a command may give.
+///
+/// # Errors
+/// `too_small` below `least`, `too_large` above [`TASK_TIME_MS_MAX`].
+fn milliseconds(
+    time_ms: i64,
+    least: i64,
+    too_small: &'static str,
+    too_large: impl FnOnce() -> CommandError,
+) -> Result<i64, CommandError> {
+    match time_ms {
+        time_ms if time_ms < least => Err(CommandError::text(too_small)),
+        time_ms if time_ms > TASK_TIME_MS_MAX => Err(too_large()),
+        time_ms => Ok(time_ms),
+    }
+}
+
+/// The refusal of a lease or a delay.
+fn too_long(what: &str) -> CommandError {
+    CommandError::Text(
+        format!("ERR {what} is out of range, must be at most {TASK_TIME_MS_MAX} milliseconds")
+            .into(),
+    )
+}
+
+/// A lease.
+///
+/// # Errors
+/// `Text` if the word is not a lease; see [`milliseconds`].
+pub(super) fn lease(word: &[u8]) -> Result<i64, CommandError> {
+    let too_small = "ERR lease is out of range, must be positive";
+    let time_ms = integer_or(word, "ERR lease is not an integer or out of range")?;
+    milliseconds(time_ms, 1, too_small, || too_long("lease"))
+}
+
+/// A delay.
+///
+/// # Errors
+/// `Text` if the word is not a delay; see [`milliseconds`].
+pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
+    let too_small = "ERR delay is out of range, must be zero or more";
+    let time_ms = integer_or(word, "ERR delay is not an integer or out of range")?;
+    milliseconds(time_ms, 0, too_small, || too_long("delay"))
+}
+
+/// Reads how long to wait, with Redis's errors for timeouts. `None` means forever.
+fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
+    let time_ms = integer_or(word, "ERR timeout is not an integer or out of range")?;
+    let time_ms = milliseconds(time_ms, 0, "ERR timeout is negative", || {
+        CommandError::text("ERR timeout is out of range")
+    })?;
+    let time_ms = u64::try_from(time_ms).unwrap_or_default();
+    Ok((time_ms > 0).then(|| Duration::from_millis(time_ms)))
+}
+
+/// How many tasks; never more than [`TASK_COUNT_MAX`].
+///
+/// # Errors
+/// `Text` if the word is not a number of tasks.
+pub(super) fn how_many(word: &[u8]) -> Result<usize, CommandError> {
+    let message = "ERR COUNT is out of range, must be positive";
+    Ok(to_usize(integer_at_least(word, 0, message)?).min(TASK_COUNT_MAX))
+}
+
+/// An id that a client has chosen.
+///
+/// # Errors
+/// `Text` where it cannot be one.
+pub(super) fn new_id(word: &Bytes) -> Result<Bytes, CommandError> {
+    if word.is_empty() || word.len() > TASK_ID_BYTES_MAX {
+        return Err(CommandError::Text(
+            format!("ERR task id must have 1 to {TASK_ID_BYTES_MAX} bytes").into(),
+        ));
+    }
+    if is_word(word, "token") {
+        return Err(CommandError::text("ERR task id cannot be TOKEN"));
+    }
+    Ok(word.clone())
+}
+
+/// The ids of a command and the token after them: `id [id …] [TOKEN token]`.
+///
+/// # Errors
+/// See [`token`].
+pub(super) fn ids_and_token(words: &[Bytes]) -> Result<(&[Bytes], Option<u64>), CommandError> {
+    if let [ids @ .., word, last] = words
+        && !ids.is_empty()
+        && is_word(word, "token")
+    {
+        return Ok((ids, Some(token(last)?)));
+    }
+    Ok((words, None))
+}
+
+/// A token of a lease.
+///
+/// # Errors
+/// `Text` if the word is not a token.
+pub(super) fn token(word: &[u8]) -> Result<u64, CommandError> {
+    let text = std::str::from_utf8(word).ok();
+    text.filter(|text| text.len() == 16)
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
+        .ok_or(CommandError::text("ERR lease token is not valid"))
+}
+
+/// The options of TASK.TAKE.
+#[derive(Debug, Default)]
+pub(super) struct Take {
+    pub(super) count: Option<usize>,
+    pub(super) having: Amounts,
+    pub(super) lease_ms: Option<i64>,
+    /// How long it waits, if it does. The inner `None` means forever.
+    pub(super) block: Option<Option<Duration>>,
+}
+
+impl Take {
+    /// Reads `[COUNT n] [HAVING resource amount …] [LEASE ms] [BLOCK ms]`.
+    ///
+    /// # Errors
+    /// `Syntax`, and those of each word.
+    pub(super) fn parse(arguments: &[Bytes]) -> Result<Self, CommandError> {
+        let mut take = Take::default();
+        let mut words = rest(arguments, 2);
+        while let Some((word, after)) = words.split_first() {
+            if is_word(word, "having") && take.having.0.is_empty() {
+                (take.having, words) = amounts(after, TASK_TAKE_KEYWORDS, Clause::Having)?;
+                continue;
+            }
+            let Some((value, after)) = after.split_first() else {
+                return Err(CommandError::Syntax);
+            };
+            if is_word(word, "count") {
+                take.count = Some(how_many(value)?);
+            } else if is_word(word, "lease") {
+                take.lease_ms = Some(lease(value)?);
+            } else if is_word(word, "block") {
+                take.block = Some(timeout(value)?);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            words = after;
+        }
+        Ok(take)
+    }
+}

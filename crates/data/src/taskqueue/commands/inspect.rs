@@ -1,0 +1,157 @@
+//! TASK.GET, TASK.PEEK, TASK.LEN, TASK.DEAD, TASK.INFO.
+
+use bytes::Bytes;
+
+use super::arguments::{Clause, amounts, how_many};
+use crate::command::arguments::{argument, is_word, rest};
+use crate::error::CommandError;
+use crate::taskqueue::Amounts;
+use crate::unit::context::ReadContext;
+use quoin_layout::{TaskState, ValueType};
+use quoin_resp::reply::Reply;
+
+/// Tasks that TASK.DEAD answers where COUNT is not given.
+const DEAD_COUNT_DEFAULT: usize = 10;
+
+fn text(text: &'static str) -> Reply {
+    Reply::bulk(Bytes::from_static(text.as_bytes()))
+}
+
+/// `TASK.GET key id` → what is known of a task, or nothing.
+pub(super) async fn get(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
+        return Ok(Reply::Null);
+    };
+    let Some(task) = context.task_get(&key, argument(arguments, 2)?).await? else {
+        return Ok(Reply::Null);
+    };
+    let left_ms = match task.state {
+        TaskState::Leased | TaskState::Delayed => task.at_ms - context.now_ms,
+        TaskState::Ready | TaskState::Dead => -1,
+    };
+    Ok(Reply::Map(vec![
+        (text("id"), Reply::Bulk(task.id)),
+        (text("state"), text(task.state.name())),
+        (text("priority"), Reply::Double(task.priority)),
+        (text("tries"), Reply::Integer(task.tries)),
+        (text("maxtries"), Reply::Integer(task.tries_max)),
+        (text("left-ms"), Reply::Integer(left_ms)),
+        (text("needs"), super::amounts(&task.needs)),
+        (text("payload"), Reply::Bulk(task.payload)),
+    ]))
+}
+
+/// `TASK.PEEK key [COUNT n] [HAVING resource amount …]` → the tasks that TASK.TAKE would take.
+pub async fn peek(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let mut count = 1;
+    let mut having = Amounts::default();
+    let mut words = rest(arguments, 2);
+    while let Some((word, behind)) = words.split_first() {
+        if is_word(word, "having") && having.0.is_empty() {
+            (having, words) = amounts(behind, &["count", "having"], Clause::Having)?;
+            continue;
+        }
+        let Some((value, behind)) = behind.split_first() else {
+            return Err(CommandError::Syntax);
+        };
+        if !is_word(word, "count") {
+            return Err(CommandError::Syntax);
+        }
+        count = how_many(value)?;
+        words = behind;
+    }
+    let tasks = match context.find(name, ValueType::TaskQueue).await? {
+        Some(key) => context.task_peek(&key, count, &having).await?,
+        None => Vec::new(),
+    };
+    let tasks = tasks.into_iter().map(|task| super::task(task, None));
+    Ok(Reply::Array(tasks.collect()))
+}
+
+/// `TASK.LEN key [READY|LEASED|DELAYED|DEAD]` → how many tasks.
+pub(super) async fn len(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let state = match rest(arguments, 2) {
+        [] => None,
+        [word] => Some(state(word)?),
+        _ => return Err(CommandError::Syntax),
+    };
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
+        return Ok(Reply::Integer(0));
+    };
+    let counts = context.task_counts(&key).await?;
+    Ok(Reply::Integer(match state {
+        None => counts.ready + counts.leased + counts.delayed + counts.dead,
+        Some(TaskState::Ready) => counts.ready,
+        Some(TaskState::Leased) => counts.leased,
+        Some(TaskState::Delayed) => counts.delayed,
+        Some(TaskState::Dead) => counts.dead,
+    }))
+}
+
+fn state(word: &[u8]) -> Result<TaskState, CommandError> {
+    [
+        TaskState::Ready,
+        TaskState::Leased,
+        TaskState::Delayed,
+        TaskState::Dead,
+    ]
+    .into_iter()
+    .find(|state| is_word(word, state.name()))
+    .ok_or(CommandError::Syntax)
+}
+
+/// `TASK.DEAD key [COUNT n]` → dead tasks, the longest dead first.
+pub async fn dead(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let count = match rest(arguments, 2) {
+        [] => DEAD_COUNT_DEFAULT,
+        [word, value] if is_word(word, "count") => how_many(value)?,
+        _ => return Err(CommandError::Syntax),
+    };
+    let name = argument(arguments, 1)?;
+    let tasks = match context.find(name, ValueType::TaskQueue).await? {
+        Some(key) => context.task_dead(&key, count).await?,
+        None => Vec::new(),
+    };
+    let tasks = tasks.into_iter().map(|task| super::task(task, None));
+    Ok(Reply::Array(tasks.collect()))
+}
+
+/// `TASK.INFO key` → what is known of a queue.
+pub(super) async fn info(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
+        return Err(CommandError::NoSuchKey);
+    };
+    if !context.has_elements(&key).await? {
+        return Err(CommandError::NoSuchKey);
+    }
+    let counts = context.task_counts(&key).await?;
+    let (resources, classes) = context.task_resources(&key).await?;
+    let next_due_ms = context.task_next_due(&key).await?;
+    let left_ms = next_due_ms.map_or(-1, |at_ms| (at_ms - context.now_ms).max(0));
+    let resources = resources.into_iter().map(Reply::Bulk).collect();
+    let length = counts.ready + counts.leased + counts.delayed + counts.dead;
+    Ok(Reply::Map(vec![
+        (text("length"), Reply::Integer(length)),
+        (text("ready"), Reply::Integer(counts.ready)),
+        (text("leased"), Reply::Integer(counts.leased)),
+        (text("delayed"), Reply::Integer(counts.delayed)),
+        (text("dead"), Reply::Integer(counts.dead)),
+        (text("added"), Reply::Integer(counts.added)),
+        (text("next-due-ms"), Reply::Integer(left_ms)),
+        (text("resources"), Reply::Array(resources)),
+        (text("classes"), Reply::count(classes)),
+    ]))
+}

@@ -1,0 +1,38 @@
+//! The commands of task queues, which Redis does not have: docs/start/task-queues.md.
+
+mod arguments;
+pub mod consume;
+mod dumping;
+pub mod inspect;
+pub mod produce;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use rows::ROWS;
+
+use crate::taskqueue::{Amounts, Task};
+use quoin_resp::reply::Reply;
+
+/// Amounts by resource.
+fn amounts(amounts: &Amounts) -> Reply {
+    let pairs = amounts.0.iter();
+    Reply::Map(
+        pairs
+            .map(|(name, amount)| (Reply::Bulk(name.clone()), Reply::Double(*amount)))
+            .collect(),
+    )
+}
+
+/// A task: id, priority, tries, needs, payload; and the token of its lease where it has one.
+fn task(task: Task, token: Option<u64>) -> Reply {
+    let mut parts = vec![
+        Reply::Bulk(task.id),
+        Reply::Double(task.priority),
+        Reply::Integer(task.tries),
+        amounts(&task.needs),
+        Reply::Bulk(task.payload),
+    ];
+    parts.extend(token.map(|token| Reply::bulk(format!("{token:016x}"))));
+    Reply::Array(parts)
+}

@@ -1,0 +1,147 @@
+//! The rows of the task queues' commands.
+
+use super::{consume, dumping, inspect, produce};
+use crate::command::flags::Flags;
+use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
+use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at};
+use crate::command::row::{Group, Handler, Row};
+use crate::{read_handler, write_handler};
+
+const ONE_TASK: &str = "O(log N)";
+const EACH_TASK: &str = "O(log N) for each task";
+
+const ID: Argument = string("id");
+const MILLISECONDS: Argument = integer("milliseconds");
+const TOKEN: Argument = string("token").token("TOKEN").optional();
+/// Of resources; the word in front says whether they are needed or there.
+const AMOUNTS: Argument = block("amounts", &[string("resource"), double("amount")])
+    .optional()
+    .multiple();
+const STATE: Argument = oneof(
+    "state",
+    &[
+        token("READY"),
+        token("LEASED"),
+        token("DELAYED"),
+        token("DEAD"),
+    ],
+)
+.optional();
+
+/// None of Redis's ACL categories is about such values.
+const fn task(name: &'static str, arity: i32, handler: Handler) -> Row {
+    Row::new(name, arity, "0.1.0", Group::TaskQueue, handler).categories(&["@taskqueue"])
+}
+
+/// The task queues' commands.
+pub const ROWS: &[Row] = &[
+    task("task.add", -4, write_handler!(produce::add))
+        .summary(
+            "Adds a task with a priority and what it needs to a task queue. Creates the key if it \
+             doesn't exist.",
+        )
+        .complexity(ONE_TASK)
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, INSERT)])
+        .arguments(&[
+            key(0),
+            double("priority"),
+            string("payload"),
+            ID.token("ID").optional(),
+            AMOUNTS.token("NEEDS"),
+            MILLISECONDS.token("DELAY").optional(),
+            integer("tries").token("MAXTRIES").optional(),
+        ]),
+    task("task.take", -2, write_handler!(consume::take))
+        .summary(
+            "Takes the first tasks in order that fit what the consumer has, for good or with a \
+             lease. Blocks until there is one, if asked to.",
+        )
+        .complexity(
+            "O(log N) for each task, unless what single tasks need is hidden by others' needs \
+             (docs/start/task-queues.md)",
+        )
+        .flags(Flags::BLOCKING)
+        .keys(&[at(1, TAKE)])
+        .arguments(&[
+            key(0),
+            COUNT,
+            AMOUNTS.token("HAVING"),
+            MILLISECONDS.token("LEASE").optional(),
+            MILLISECONDS.token("BLOCK").optional(),
+        ])
+        .waits(consume::wait_for_task),
+    task("task.ack", -3, write_handler!(consume::ack))
+        .summary("Ends leased tasks that are done. Deletes the task queue if the last task was.")
+        .complexity(EACH_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, TAKE)])
+        .arguments(&[key(0), ID.multiple(), TOKEN]),
+    task("task.nack", -3, write_handler!(consume::nack))
+        .summary("Gives a leased task back, at once or after a delay.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), ID, MILLISECONDS.token("DELAY").optional(), TOKEN]),
+    task("task.extend", -4, write_handler!(consume::extend))
+        .summary("Lets the lease of a task end so long from now.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), ID, MILLISECONDS, TOKEN]),
+    task("task.cancel", -3, write_handler!(produce::cancel))
+        .summary("Removes tasks, whatever their state.")
+        .complexity(EACH_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), ID.multiple()]),
+    task("task.revive", -3, write_handler!(produce::revive))
+        .summary("Makes dead tasks ready again.")
+        .complexity(EACH_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), ID.multiple()]),
+    task("task.get", 3, read_handler!(inspect::get))
+        .summary("Returns what is known of a task.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), ID]),
+    task("task.peek", -2, read_handler!(inspect::peek))
+        .summary("Returns the tasks that would be taken.")
+        .complexity("As TASK.TAKE")
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), COUNT, AMOUNTS.token("HAVING")]),
+    task("task.len", -2, read_handler!(inspect::len))
+        .summary("Returns the number of tasks in a task queue, of all or of a state.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, LOOK)])
+        .arguments(&[key(0), STATE]),
+    task("task.dead", -2, read_handler!(inspect::dead))
+        .summary("Returns tasks that have been tried as often as they may be.")
+        .complexity("O(log N + M), M being the tasks returned")
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), COUNT]),
+    task("task.info", 2, read_handler!(inspect::info))
+        .summary("Returns counters of a task queue and what it knows of resources.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, LOOK)])
+        .arguments(&[key(0)]),
+    task("task.scandump", -3, read_handler!(dumping::scan_dump))
+        .summary(
+            "Returns some tasks, whatever their state, in the form of DUMP, and the cursor to go on \
+             from.",
+        )
+        .complexity(EACH_TASK)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), string("cursor"), COUNT]),
+    task("task.loadchunk", 3, write_handler!(dumping::load_chunk))
+        .summary("Adds what TASK.SCANDUMP returned. Creates the key if it doesn't exist.")
+        .complexity(EACH_TASK)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, INSERT)])
+        .categories(&["@taskqueue", "@dangerous"])
+        .arguments(&[key(0), string("chunk")]),
+];

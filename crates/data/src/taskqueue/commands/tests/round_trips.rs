@@ -1,0 +1,140 @@
+//! What names many tasks waits for the store a few times, not once for each.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use super::*;
+use quoin_base::clock::Clock;
+use quoin_data::unit::context::NamespaceCache;
+use quoin_data::unit::context::{ReadContext, WriteContext};
+use quoin_data::unit::signals::Signals;
+use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreFuture};
+
+/// How often a future is polled until it is ready. On the store that imitates a cluster a read
+/// answers at its second poll, so reads that follow each other need a poll each.
+pub(super) fn polls<F: Future>(future: F) -> usize {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    (1..100_000)
+        .find(|_| matches!(future.as_mut().poll(&mut context), Poll::Ready(_)))
+        .unwrap()
+}
+
+/// Reads that follow each other need a poll for each of 300 tasks; of reads that are under way side
+/// by side every poll brings two on, which is how a set of futures takes turns with others.
+const POLLS_MAX: usize = 220;
+
+/// Counts the rows that ranges are read for.
+struct Counting<'s> {
+    inner: Box<dyn ReadTransaction + 's>,
+    rows: Cell<usize>,
+}
+
+impl ReadTransaction for Counting<'_> {
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        self.inner.get(key, isolation)
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        let answered = self.inner.get_range(query);
+        StoreFuture::Pending(Box::pin(async {
+            let rows = answered.await?;
+            self.rows.set(self.rows.get() + rows.len());
+            Ok(rows)
+        }))
+    }
+
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
+        self.inner.cache_value(key, value);
+    }
+}
+
+#[test]
+fn a_search_for_many_tasks_reads_each_about_once() {
+    on_both(|bench| {
+        let line = |number| format!("TASK.ADD q 1 p NEEDS gb {}", 1 + number % 2);
+        bench.run_all(&(0..600).map(line).collect::<Vec<_>>());
+        reap(bench);
+        let transaction = Counting {
+            inner: bench.store.begin_read().unwrap(),
+            rows: Cell::new(0),
+        };
+        let namespaces = NamespaceCache::default();
+        let environment = bench.executor.environment();
+        let now_ms = bench.clock.now_ms();
+        let context = ReadContext::new(&transaction, environment, &namespaces, now_ms, 0);
+        let line = "TASK.PEEK q COUNT 300 HAVING gb 1";
+        let arguments = line.split_whitespace().map(Bytes::from).collect::<Vec<_>>();
+        let peeked = bench.block_on(quoin_data::taskqueue::commands::inspect::peek(
+            &context, &arguments,
+        ));
+        assert_eq!(parts(&peeked.unwrap()).len(), 300);
+        // And some of the index.
+        assert!(transaction.rows.get() < 1_000, "{}", transaction.rows.get());
+    });
+}
+
+/// Polls of a command that changes something, which is not committed.
+fn polls_of(bench: &Bench, line: &str) -> usize {
+    let words = line.split_whitespace().map(str::to_owned);
+    let arguments: Vec<Bytes> = words.map(Bytes::from).collect();
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
+    let environment = bench.executor.environment();
+    let now_ms = bench.clock.now_ms();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
+    match arguments[0].as_ref() {
+        b"TASK.ACK" => polls(quoin_data::taskqueue::commands::consume::ack(
+            &context, &arguments,
+        )),
+        b"TASK.CANCEL" => polls(quoin_data::taskqueue::commands::produce::cancel(
+            &context, &arguments,
+        )),
+        b"TASK.REVIVE" => polls(quoin_data::taskqueue::commands::produce::revive(
+            &context, &arguments,
+        )),
+        b"TASK.TAKE" => polls(quoin_data::taskqueue::commands::consume::take(
+            &context, &arguments,
+        )),
+        b"TASK.PEEK" => polls(quoin_data::taskqueue::commands::inspect::peek(
+            &context, &arguments,
+        )),
+        _ => polls(quoin_data::taskqueue::commands::inspect::dead(
+            &context, &arguments,
+        )),
+    }
+}
+
+#[test]
+fn commands_on_many_tasks_read_them_side_by_side() {
+    let bench = Bench::cluster_like();
+    let names: String = (0..300).map(|number| format!(" t{number}")).collect();
+    let lines: Vec<String> = (0..300)
+        .map(|number| format!("TASK.ADD q 1 p ID t{number} MAXTRIES 1"))
+        .collect();
+    bench.run_all(&lines);
+    for line in ["TASK.PEEK q COUNT 300", "TASK.TAKE q COUNT 300 LEASE 1000"] {
+        let polls = polls_of(&bench, line);
+        assert!(polls < POLLS_MAX, "{polls}: {line}");
+    }
+    bench.run("TASK.TAKE q COUNT 300 LEASE 1000");
+    for command in ["TASK.ACK", "TASK.CANCEL"] {
+        let polls = polls_of(&bench, &format!("{command} q{names}"));
+        assert!(polls < POLLS_MAX, "{command}: {polls}");
+    }
+    bench.clock.advance_ms(2_000);
+    reap(&bench);
+    assert_eq!(bench.run("TASK.LEN q DEAD"), Reply::Integer(300));
+    for line in [
+        format!("TASK.REVIVE q{names}"),
+        "TASK.DEAD q COUNT 300".to_owned(),
+    ] {
+        let polls = polls_of(&bench, &line);
+        assert!(polls < POLLS_MAX, "{polls}: {line}");
+    }
+}

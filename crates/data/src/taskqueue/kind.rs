@@ -1,0 +1,152 @@
+//! The descriptor of task queues.
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use crate::keyspace::kind::{
+    ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, Serialization,
+    ValueKind,
+};
+use quoin_layout::{Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
+use quoin_rdb::OwnType;
+use quoin_store::{Isolation, KeyValue, StoreError};
+
+use super::dumping::restorable;
+use super::places::place_row;
+
+const READY: u8 = TaskState::Ready as u8;
+const LEASED: u8 = TaskState::Leased as u8;
+const DELAYED: u8 = TaskState::Delayed as u8;
+const DEAD: u8 = TaskState::Dead as u8;
+
+/// The descriptor of task queues. The groups of elements are the states of tasks.
+pub static KIND: ValueKind = ValueKind {
+    name: "taskqueue",
+    encoding: |_, _| Box::pin(async { Ok("indexed-rows") }),
+    exists_when_empty: false,
+    body: None,
+    is_waited_for: true,
+    sections: &[
+        SectionKind::elements(Section::Tasks, |row| {
+            let task = TaskRow::decode(row)?;
+            Ok(ElementRow {
+                value: Some(task.payload),
+                group: task.state as u8,
+                count: 1,
+            })
+        })
+        .checked(EntryCheck::new(&LOST_PLACE, |entries| {
+            let looks = entries.rows.iter().map(move |row| has_place(entries, row));
+            Box::pin(try_join_all(looks))
+        })),
+        // The index above the order is small beside it.
+        SectionKind::index(Section::TaskOrder, &[READY])
+            .measured()
+            .checked(EntryCheck::new(&STRAY_PLACE, |entries| {
+                Box::pin(are_of_ready_tasks(entries))
+            })),
+        SectionKind::index(Section::TaskDue, &[LEASED, DELAYED]).checked(BY_ID),
+        SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
+        SectionKind::other(Section::TaskNodes),
+        SectionKind::other(Section::TaskQueue),
+        SectionKind::other(Section::TaskUntended),
+        SectionKind::CHUNKS,
+    ],
+    counters: &[
+        GroupCounter {
+            group: LEASED,
+            key: |layout, data| layout.task_counter_key(data, TaskCounter::Leased),
+        },
+        GroupCounter {
+            group: DELAYED,
+            key: |layout, data| layout.task_counter_key(data, TaskCounter::Delayed),
+        },
+        GroupCounter {
+            group: DEAD,
+            key: |layout, data| layout.task_counter_key(data, TaskCounter::Dead),
+        },
+    ],
+    // Tasks are not popped from an end.
+    queue: None,
+    // The alarms that the queue had are under its old name.
+    on_put: Some(|context, key| context.set_alarm(key, context.now_ms)),
+    slice: None,
+    serialization: Some(Serialization {
+        reads: |payload| payload.own_type() == Some(OwnType::TaskQueue),
+        dump: |context, key| Box::pin(context.task_dump(key)),
+        read: restorable,
+    }),
+};
+
+static LOST_PLACE: EntryFault = EntryFault {
+    text: ["task that nobody would get", "tasks that nobody would get"],
+    advice: "TASK.GET shows them; TASK.CANCEL and TASK.ADD put them right",
+    is_removable: false,
+    entry_name: Some(Layout::read_task_key),
+};
+
+static STRAY_PLACE: EntryFault = EntryFault {
+    text: [
+        "place of a task that is not there",
+        "places of tasks that are not there",
+    ],
+    advice: "--deep --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+/// Rows by place whose value is a task's id.
+const BY_ID: EntryCheck = EntryCheck::new(&STRAY_PLACE, |entries| {
+    let looks = entries.rows.iter();
+    let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
+    Box::pin(try_join_all(looks))
+});
+
+/// Whether a task's place names it.
+async fn has_place(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let (Ok(id), Ok(task)) = (
+        layout.read_task_key(data, &row.key),
+        TaskRow::decode(&row.value),
+    ) else {
+        return Ok(true);
+    };
+    let place = place_row(layout, data, &task);
+    let place = entries.transaction.get(&place, entries.isolation).await?;
+    Ok(place.is_some_and(|value| match task.state {
+        TaskState::Ready => OrderRow::decode(task.amounts.len(), &value)
+            .is_ok_and(|order| order.id == id && order.amounts == task.amounts),
+        _ => value == id,
+    }))
+}
+
+/// Whether the tasks in rows of the order stand there.
+async fn are_of_ready_tasks(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    // Things are only ever added to it.
+    let registry = layout.task_registry_key(data);
+    let registry = entries.transaction.get(&registry, Isolation::Snapshot);
+    let registry = TaskRegistry::decode(registry.await?.as_ref())?;
+    let id = |row: &KeyValue| {
+        let class = layout.read_task_order_class(data, &row.key).ok()?;
+        let resources = registry.classes.get(class)?.mask.count_ones() as usize;
+        Some(OrderRow::decode(resources, &row.value).ok()?.id)
+    };
+    let looks = entries.rows.iter().map(async |row| match id(row) {
+        Some(id) => stands_there(entries, row, id).await,
+        None => Ok(true),
+    });
+    try_join_all(looks).await
+}
+
+/// Whether a task is found by this row.
+async fn stands_there(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let task = layout.task_key(data, &id);
+    let task = entries.transaction.get(&task, entries.isolation).await?;
+    Ok(match task.map(|value| TaskRow::decode(&value)) {
+        None => false,
+        Some(Ok(task)) => place_row(layout, data, &task) == row.key,
+        Some(Err(_)) => true,
+    })
+}

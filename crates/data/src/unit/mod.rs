@@ -1,0 +1,336 @@
+//! A unit of work: one attempt to run commands in one store transaction, with everything that the
+//! attempt changes. All of it can be undone back to a savepoint.
+
+pub mod changed_bodies;
+pub mod context;
+pub mod first_nodes;
+pub mod ids;
+pub mod known_keys;
+pub mod latest_known;
+pub mod notices;
+pub mod rights;
+pub mod script_calls;
+pub mod script_reads;
+pub mod signals;
+pub mod size_budget;
+pub mod startup;
+pub mod tracking;
+pub mod wants;
+
+pub(crate) mod located;
+pub(crate) mod reading_ahead;
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use quoin_base::limits::FULL_DISK_COMMAND_BYTES_MAX;
+use quoin_base::stopwatch::BusyLimit;
+use quoin_store::{Growth, ReadTransaction, Transaction};
+
+use crate::cluster::delegation::{GrantsSavepoint, HeldGrants};
+use crate::rows::ranks::RankChangesSavepoint;
+use crate::unit::context::{Environment, NamespaceCache, ReadContext, WriteContext};
+use crate::unit::latest_known::Known;
+use crate::unit::signals::{Signals, SignalsSavepoint};
+use crate::unit::tracking::{Change, Origin};
+
+/// About what counting a member in its block adds to a transaction.
+const RANK_CHANGE_BYTES: usize = 300;
+
+/// What commands that only read share: a snapshot of the store and the time.
+pub struct ReadUnit<'t> {
+    transaction: &'t dyn ReadTransaction,
+    /// What does not change.
+    pub environment: &'t Environment,
+    /// When the commands run, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+    namespaces: NamespaceCache,
+    /// On whose behalf the current command runs.
+    origin: Cell<Origin>,
+    /// The keys that clients who track them have read.
+    reads: RefCell<Vec<Change>>,
+    script_limit: Cell<Option<BusyLimit>>,
+}
+
+impl<'t> ReadUnit<'t> {
+    /// Commands that read `transaction` run at one moment, which is now. Before it began, so much was
+    /// known.
+    pub fn new(
+        transaction: &'t dyn ReadTransaction,
+        environment: &'t Environment,
+        known: Option<Arc<Known>>,
+    ) -> Self {
+        Self {
+            transaction,
+            environment,
+            now_ms: environment.clock.now_ms(),
+            namespaces: NamespaceCache::knowing(environment.latest_known.unchanged(known)),
+            origin: Cell::default(),
+            reads: RefCell::default(),
+            script_limit: Cell::default(),
+        }
+    }
+
+    /// A script that keeps the thread busy for longer is given up, as if it had not run.
+    pub fn limit_scripts(&self, limit: Option<BusyLimit>) {
+        self.script_limit.set(limit);
+    }
+
+    /// What clients who track keys have read.
+    pub fn take_reads(&self) -> Vec<Change> {
+        self.reads.take()
+    }
+
+    /// The view of a command of a client of `database`.
+    pub fn context(&self, database: u32) -> ReadContext<'_> {
+        ReadContext::new(
+            self.transaction,
+            self.environment,
+            &self.namespaces,
+            self.now_ms,
+            database,
+        )
+    }
+}
+
+/// A unit for commands that may run on a snapshot or in a transaction.
+#[derive(Clone, Copy)]
+pub enum AnyUnit<'c> {
+    /// A transaction.
+    Write(&'c Unit<'c>),
+    /// A snapshot.
+    Read(&'c ReadUnit<'c>),
+}
+
+impl<'c> AnyUnit<'c> {
+    /// What does not change.
+    pub fn environment(self) -> &'c Environment {
+        match self {
+            AnyUnit::Write(unit) => unit.environment(),
+            AnyUnit::Read(unit) => unit.environment,
+        }
+    }
+
+    /// The number of the client on whose behalf the current command runs; 0 is no client.
+    pub fn client(self) -> u64 {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.origin().client,
+            AnyUnit::Read(unit) => unit.origin.get().client,
+        }
+    }
+
+    /// Whether the store takes more data. On a snapshot nothing is added.
+    pub fn growth(self) -> Growth {
+        match self {
+            AnyUnit::Write(unit) => unit.transaction.growth(),
+            AnyUnit::Read(_) => Growth::Free,
+        }
+    }
+
+    /// How long a script may take before it is given up, if there is a limit.
+    pub fn script_limit(self) -> Option<BusyLimit> {
+        match self {
+            AnyUnit::Write(unit) => unit.read.script_limit.get(),
+            AnyUnit::Read(unit) => unit.script_limit.get(),
+        }
+    }
+
+    /// Whether keys that the current command reads are to be remembered.
+    pub fn tracks(self) -> bool {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.origin().tracks,
+            AnyUnit::Read(unit) => unit.origin.get().tracks,
+        }
+    }
+
+    /// The current command has read a key that is to be remembered.
+    pub fn note_read(self, key: Bytes) {
+        match self {
+            AnyUnit::Write(unit) => {
+                let client = unit.signals.origin().client;
+                unit.signals.change(Change::Read { key, client });
+            }
+            AnyUnit::Read(unit) => {
+                let client = unit.origin.get().client;
+                unit.reads.borrow_mut().push(Change::Read { key, client });
+            }
+        }
+    }
+
+    /// The next command runs on behalf of this client.
+    pub fn set_origin(self, origin: Origin) {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.set_origin(origin),
+            AnyUnit::Read(unit) => unit.origin.set(origin),
+        }
+    }
+
+    /// The view of a client of `database`. In a transaction its reads may conflict.
+    pub fn read_context(self, database: u32) -> ReadContext<'c> {
+        self.context(database, true)
+    }
+
+    /// The same, where reads in a transaction take part in conflict detection only if they are strict.
+    pub fn context(self, database: u32, is_strict: bool) -> ReadContext<'c> {
+        match self {
+            AnyUnit::Write(unit) if is_strict => unit.read_context(database).strict(),
+            AnyUnit::Write(unit) => unit.read_context(database),
+            AnyUnit::Read(unit) => unit.context(database),
+        }
+    }
+}
+
+/// One attempt to run commands in a transaction.
+pub struct Unit<'t> {
+    read: ReadUnit<'t>,
+    /// The transaction.
+    pub transaction: &'t dyn Transaction,
+    /// What others are to learn after the commit.
+    pub signals: Signals,
+    /// What other servers have popped for the commands.
+    pub grants: HeldGrants,
+    rollbacks: Cell<u64>,
+}
+
+/// A state of a unit of work to which it can go back.
+#[must_use]
+pub struct Savepoint {
+    transaction: quoin_store::Savepoint,
+    signals: SignalsSavepoint,
+    grants: GrantsSavepoint,
+    rank_changes: RankChangesSavepoint,
+    grown_bytes: i64,
+    bounds_growth: bool,
+}
+
+impl Savepoint {
+    /// What follows may add only what a full disk takes, where this is so ([`Unit::has_outgrown`]).
+    pub fn bounding_growth(self, bounds_growth: bool) -> Self {
+        Self {
+            bounds_growth,
+            ..self
+        }
+    }
+}
+
+impl<'t> Unit<'t> {
+    /// A unit in which nothing was done yet.
+    pub fn new(transaction: &'t dyn Transaction, environment: &'t Environment) -> Self {
+        Self {
+            read: ReadUnit::new(transaction, environment, environment.latest_known.get()),
+            transaction,
+            signals: Signals::default(),
+            grants: HeldGrants::default(),
+            rollbacks: Cell::new(0),
+        }
+    }
+
+    /// What does not change.
+    pub fn environment(&self) -> &'t Environment {
+        self.read.environment
+    }
+
+    /// [`ReadUnit::limit_scripts`].
+    pub fn limit_scripts(&self, limit: Option<BusyLimit>) {
+        self.read.limit_scripts(limit);
+    }
+
+    /// The view of a command of a client of `database` that reads.
+    pub fn read_context(&self, database: u32) -> ReadContext<'_> {
+        self.read.context(database).with_grants(&self.grants)
+    }
+
+    /// The view of a command of a client of `database` that writes.
+    pub fn write_context(&self, database: u32) -> WriteContext<'_> {
+        WriteContext::new(
+            self.transaction,
+            self.read.environment,
+            &self.read.namespaces,
+            &self.signals,
+            self.read.now_ms,
+            database,
+        )
+        .with_grants(&self.grants)
+    }
+
+    /// Marks the state. Savepoints nest: the innermost ends first, by [`Self::rollback`] or
+    /// [`Self::release`].
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            transaction: self.transaction.savepoint(),
+            signals: self.signals.savepoint(),
+            grants: self.grants.savepoint(),
+            rank_changes: self.read.namespaces.rank_changes.savepoint(),
+            grown_bytes: self.transaction.grown_bytes(),
+            bounds_growth: false,
+        }
+    }
+
+    /// Undoes everything since the savepoint. The transaction still conflicts on what was read
+    /// since: the reply may depend on it.
+    pub fn rollback(&self, savepoint: Savepoint) {
+        let mutations = self.transaction.mutation_count();
+        self.transaction.rollback(savepoint.transaction);
+        if self.transaction.mutation_count() != mutations {
+            self.rollbacks.set(self.rollbacks.get() + 1);
+        }
+        self.signals.rollback(savepoint.signals);
+        self.grants.rollback(&savepoint.grants);
+        let rank_changes = &self.read.namespaces.rank_changes;
+        rank_changes.rollback(savepoint.rank_changes);
+        self.read.namespaces.forget();
+    }
+
+    /// What is known at the end of the transaction, if that is news and nobody else writes. To be told to
+    /// [`Environment::latest_known`], which is to forget what was known before the commit and is told
+    /// after it, before another transaction begins.
+    pub fn take_known(&self) -> Option<Known> {
+        match self.environment().capabilities.single_writer {
+            true => self.read.namespaces.take_news(),
+            false => None,
+        }
+    }
+
+    /// Whether what was done since the savepoint is more than a full disk takes: it adds data, and not as
+    /// little as a consumer notes of what it takes. False where the savepoint does not bound growth.
+    pub fn has_outgrown(&self, savepoint: &Savepoint) -> bool {
+        if !savepoint.bounds_growth || self.transaction.growth() != Growth::DiskFull {
+            return false;
+        }
+        let all = self.transaction.grown_bytes();
+        let grown = all.saturating_sub(savepoint.grown_bytes);
+        grown > FULL_DISK_COMMAND_BYTES_MAX || (grown > 0 && all > self.transaction.spare_bytes())
+    }
+
+    /// How often writes were undone.
+    pub fn rollbacks(&self) -> u64 {
+        self.rollbacks.get()
+    }
+
+    /// Keeps what was done since the savepoint.
+    pub fn release(&self, savepoint: Savepoint) {
+        self.transaction.release(savepoint.transaction);
+    }
+
+    /// Bytes of the transaction, with the messages that it will carry to other servers.
+    pub fn size_bytes(&self) -> usize {
+        let message_bytes = match self.environment().capabilities.single_writer {
+            true => 0,
+            false => self.signals.message_bytes(),
+        };
+        let counts = self.read.namespaces.rank_changes.uncounted();
+        let count_bytes = counts.saturating_mul(RANK_CHANGE_BYTES);
+        let other_bytes = message_bytes.saturating_add(count_bytes);
+        self.transaction.size_bytes().saturating_add(other_bytes)
+    }
+
+    /// Whether the store would refuse the transaction for its size.
+    pub fn is_too_large(&self) -> bool {
+        self.size_bytes() > self.environment().capabilities.transaction_bytes_max
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What a transaction can hold, for commands that would make much before a store could refuse it.
+
+use crate::error::CommandError;
+use quoin_base::limits::INLINE_NAME_BYTES_MAX;
+
+use crate::unit::context::ReadContext;
+
+/// Bytes that an element of a list takes in the store beside its own, at the least: its length, in a
+/// run. By this and the next, commands are refused that cannot fit into a transaction, before they
+/// make anything.
+const LIST_ELEMENT_BYTES_MIN: usize = 1;
+/// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
+const SET_MEMBER_BYTES_MIN: usize = 48;
+/// Bytes that a task takes in its two rows beside its id and payload, at the least.
+const TASK_BYTES_MIN: usize = 64;
+
+/// What a transaction can still hold at the most. What is taken is the least that rows come to,
+/// so that nothing is refused which would have fit.
+#[derive(Debug)]
+pub struct SizeBudget {
+    /// What is left.
+    pub left_bytes: usize,
+}
+
+impl ReadContext<'_> {
+    /// That of a transaction without writes.
+    pub fn size_budget(&self) -> SizeBudget {
+        SizeBudget {
+            left_bytes: self.environment.capabilities.transaction_bytes_max,
+        }
+    }
+}
+
+impl SizeBudget {
+    /// For an element of a list.
+    ///
+    /// # Errors
+    /// `TooLarge` where so much does not fit.
+    pub fn take_element(&mut self, element_bytes: usize) -> Result<(), CommandError> {
+        self.take_elements(element_bytes, 1)
+    }
+
+    /// For `count` elements of a list that are equal.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_elements(
+        &mut self,
+        element_bytes: usize,
+        count: usize,
+    ) -> Result<(), CommandError> {
+        self.take(
+            element_bytes
+                .saturating_add(LIST_ELEMENT_BYTES_MIN)
+                .saturating_mul(count),
+        )
+    }
+
+    /// For a member of a sorted set: a row by its score, and one by its name.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_member(&mut self, member_bytes: usize) -> Result<(), CommandError> {
+        // Both rows repeat it, but not the end of a long one.
+        let repeated_bytes = member_bytes.min(INLINE_NAME_BYTES_MAX);
+        self.take(
+            member_bytes
+                .saturating_add(repeated_bytes)
+                .saturating_add(SET_MEMBER_BYTES_MIN),
+        )
+    }
+
+    /// For a field of a hash, or a member of a set, which has no value.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_field(
+        &mut self,
+        name_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<(), CommandError> {
+        // A small value has nothing but lengths beside these.
+        self.take(name_bytes.saturating_add(value_bytes).saturating_add(1))
+    }
+
+    /// For a task: its own row, and one by which it is found.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_task(&mut self, id_bytes: usize, payload_bytes: usize) -> Result<(), CommandError> {
+        // Both rows name it.
+        self.take(
+            id_bytes
+                .saturating_mul(2)
+                .saturating_add(payload_bytes)
+                .saturating_add(TASK_BYTES_MIN),
+        )
+    }
+
+    /// For a string, of which zeros at the end or in between may take nothing.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_string(&mut self, string: &[u8]) -> Result<(), CommandError> {
+        self.take(string.iter().filter(|byte| **byte != 0).count())
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), CommandError> {
+        self.left_bytes = self
+            .left_bytes
+            .checked_sub(bytes)
+            .ok_or(CommandError::TooLarge)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
