@@ -5,7 +5,7 @@
 //! works on all types. General code (`unit`, `keyspace`, `rows`, `prefetch`, `cluster`, `command`) asks a type's
 //! descriptor ([`keyspace::kind::ValueKind`]) and names no type. [`table`] lists the types and the commands.
 //! [`command::call`] is the only way to run a command. [`error`] is what a command may end with; one place turns it
-//! into RESP.
+//! into RESP. A function that reads or writes the store fails when the store does; its comment names only other errors.
 //!
 //! The crate knows the trait of the store and the layout. It knows no engine: which commands share a transaction,
 //! who waits, and when a transaction runs again is decided above. It knows no connections.

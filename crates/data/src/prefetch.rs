@@ -382,9 +382,6 @@ impl ReadContext<'_> {
     /// looks at those that `were_empty` only if it finds something in a later key
     /// ([`KnownKeys::WereEmpty`](crate::unit::known_keys::KnownKeys::WereEmpty)): their lengths, all at once. The
     /// lengths of the other keys are in the transaction's cache.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn prefetch_passed_over(
         &self,
         keys: &[Bytes],

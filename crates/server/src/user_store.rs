@@ -36,9 +36,6 @@ pub(super) fn is_used(state: &ServerState) -> bool {
 }
 
 /// Takes up the users of the store if they have changed. Those that wait share the next read.
-///
-/// # Errors
-/// When the store fails.
 pub(super) async fn refresh(state: &ServerState) -> Result<(), CommandError> {
     if !is_used(state) {
         return Ok(());

@@ -37,9 +37,6 @@ type PartLength<'f> = &'f dyn Fn(usize, &Bytes) -> Result<usize, DecodeError>;
 impl ReadContext<'_> {
     /// The ends of what can be taken from a queue; nothing of types that are no queues, or whose
     /// rows hold a time. Where there are priorities: of the first and the last of them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn queue_spans(&self, key: &OpenKey) -> Result<Vec<QueueSpan>, StoreError> {
         let prefix = |section| self.layout().section_prefix(key.data(), section);
         match key.meta.value_type {

@@ -70,9 +70,6 @@ fn changed_keys(changes: &[Change]) -> Option<(u8, Bytes)> {
 }
 
 /// The key of the last row of the log; where the log is empty, one before every row.
-///
-/// # Errors
-/// When the store fails.
 pub async fn last_message_key(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -133,9 +130,6 @@ struct Partial {
 
 impl LogReader {
     /// A reader of what is written from now on: after all that was ever in the log.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn start(
         transaction: &dyn ReadTransaction,
         environment: &Environment,

@@ -32,9 +32,6 @@ pub fn clear_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64)
 }
 
 /// Gives a sign of life. Returns whether the mark was still there; if not, sets it again.
-///
-/// # Errors
-/// When the store fails.
 pub async fn beat(
     transaction: &dyn Transaction,
     layout: &Layout,
@@ -50,9 +47,6 @@ pub async fn beat(
 }
 
 /// Whether clients of other servers track keys. Conflicts with a server that begins to.
-///
-/// # Errors
-/// When the store fails.
 pub async fn has_other_trackers(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -73,9 +67,6 @@ pub async fn has_other_trackers(
 }
 
 /// Marks of other servers.
-///
-/// # Errors
-/// When the store fails.
 pub async fn other_marks(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -105,9 +96,6 @@ pub async fn other_marks(
 }
 
 /// Removes a mark if its server has given no sign of life since it was looked at.
-///
-/// # Errors
-/// When the store fails.
 pub async fn clear_if_silent(
     transaction: &dyn Transaction,
     layout: &Layout,

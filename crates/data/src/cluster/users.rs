@@ -21,9 +21,6 @@ pub struct StoredUsers {
 
 impl ReadContext<'_> {
     /// The version of the users; 0 before there was a change.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn users_version(&self) -> Result<u64, StoreError> {
         let key = self.layout().users_version_key();
         let row = self.transaction.get(&key, Isolation::Snapshot).await?;
@@ -36,9 +33,6 @@ impl ReadContext<'_> {
     }
 
     /// All users.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stored_users(&self) -> Result<StoredUsers, StoreError> {
         let version = self.users_version().await?;
         let mut pages = Pages::new(self, self.layout().all_users(), false, 0).with_snapshot_reads();
@@ -56,9 +50,6 @@ impl ReadContext<'_> {
 
 impl WriteContext<'_> {
     /// The rules of a user. Two changes of one user conflict.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stored_user(&self, name: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let key = self.layout().user_key(name);
         let row = self.transaction.get(&key, Isolation::Serializable).await?;

@@ -40,7 +40,7 @@ impl WriteContext<'_> {
     /// is created.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn fields_put(
         &self,
         name: &Bytes,
@@ -79,7 +79,7 @@ impl WriteContext<'_> {
     /// Puts entries as a whole new value in place of whatever is at `name`. There must be one.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn fields_create(
         &self,
         name: &Bytes,
@@ -103,9 +103,6 @@ impl WriteContext<'_> {
 
     /// Removes fields and answers how many there were. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fields_remove(
         &self,
         key: &mut OpenKey,

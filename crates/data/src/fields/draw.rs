@@ -16,7 +16,7 @@ impl ReadContext<'_> {
     /// `count` random entries, each drawn from all; none of a value that is not there.
     ///
     /// # Errors
-    /// `Text` where they have more than [`RANDOM_BYTES_MAX`]; when the store fails.
+    /// `Text` where they have more than [`RANDOM_BYTES_MAX`].
     pub async fn fields_random(
         &self,
         key: &OpenKey,
@@ -50,9 +50,6 @@ impl ReadContext<'_> {
     }
 
     /// Up to `count` distinct random entries.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fields_random_distinct(
         &self,
         key: &OpenKey,
@@ -94,9 +91,6 @@ impl WriteContext<'_> {
     /// Takes up to `count` random entries away and answers them in random order. Conflicts on these,
     /// not on others among which they were drawn. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fields_take_random(
         &self,
         key: &mut OpenKey,

@@ -20,7 +20,7 @@ impl ReadContext<'_> {
     /// A hash in Redis's serialization.
     ///
     /// # Errors
-    /// `Text` where that is too large; when the store fails.
+    /// `Text` where that is too large.
     pub(crate) async fn hash_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let length = self.counted_length(key).await?;
         if length <= SMALL_HASH_FIELDS_MAX as u64 {
@@ -42,7 +42,7 @@ impl ReadContext<'_> {
     /// A set in Redis's serialization.
     ///
     /// # Errors
-    /// `Text` where that is too large; when the store fails.
+    /// `Text` where that is too large.
     pub(crate) async fn set_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let length = self.counted_length(key).await?;
         if length <= SMALL_SET_NUMBERS_MAX as u64 {

@@ -78,9 +78,6 @@ enum Source<'c, 't> {
 
 impl EntryPages<'_, '_> {
     /// The next entries; `None` after the last. A page is never empty.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn next(&mut self) -> Result<Option<Vec<Entry>>, StoreError> {
         match &mut self.source {
             Source::Body(entries) => Ok(entries.take().filter(|entries| !entries.is_empty())),
@@ -111,7 +108,7 @@ impl ReadContext<'_> {
     /// have no values, empty bytes.
     ///
     /// # Errors
-    /// `Text` where the values have more than [`MGET_ANSWER_BYTES_MAX`] together; when the store fails.
+    /// `Text` where the values have more than [`MGET_ANSWER_BYTES_MAX`] together.
     pub async fn fields_get(
         &self,
         key: &OpenKey,
@@ -147,9 +144,6 @@ impl ReadContext<'_> {
     }
 
     /// The value of one field.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn field_get(
         &self,
         key: &OpenKey,
@@ -166,9 +160,6 @@ impl ReadContext<'_> {
     }
 
     /// Which of these fields are there. Reads no values that are split.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fields_exist(
         &self,
         key: &OpenKey,
@@ -212,9 +203,6 @@ impl ReadContext<'_> {
     }
 
     /// All entries at once.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fields_all(&self, key: &OpenKey) -> Result<Vec<Entry>, StoreError> {
         let mut pages = self.fields(key)?;
         let mut all = Vec::new();
@@ -226,9 +214,6 @@ impl ReadContext<'_> {
 
     /// One step of HSCAN or SSCAN: entries, and the cursor to go on from; 0 at the end. A value
     /// that Redis keeps in a compact encoding is answered whole, as is one that lies in metadata.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fields_scan(
         &self,
         key: &OpenKey,

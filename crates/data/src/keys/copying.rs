@@ -15,9 +15,6 @@ use crate::unit::context::WriteContext;
 impl WriteContext<'_> {
     /// Gives a key another name, in the database of `to`, in place of what has it. Moves no
     /// data, and keeps the expiry.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn move_key(
         &self,
         source: &OpenKey,
@@ -38,9 +35,6 @@ impl WriteContext<'_> {
     ///
     /// Where the copy turns out larger than a transaction may be, this stops in the middle: the
     /// executor refuses the command for its size, and nothing of it is kept.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn copy_key(
         &self,
         source: &OpenKey,

@@ -41,9 +41,6 @@ impl ReadContext<'_> {
 impl WriteContext<'_> {
     /// Removes a key that the other server has, unless it has changed since it was read. Returns
     /// whether it is gone.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn depart(&self, departure: &Departure) -> Result<bool, CommandError> {
         let name = &departure.name;
         let Some(key) = self.find_any(name).await? else {

@@ -58,7 +58,7 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// `WrongType` for other types; `Text` where an element that is to be sorted as a number is
-    /// none; when the store fails.
+    /// none.
     pub async fn sort(&self, key: &OpenKey, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
         let Some(slice_of) = key.meta.value_type.kind().slice else {
             return Err(CommandError::WrongType);

@@ -17,8 +17,7 @@ impl ReadContext<'_> {
     /// A key's value as a payload.
     ///
     /// # Errors
-    /// `Text` where that is more than [`DUMP_BYTES_MAX`], or where the type has no such form;
-    /// when the store fails.
+    /// `Text` where that is more than [`DUMP_BYTES_MAX`], or where the type has no such form.
     pub async fn dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let kind = key.meta.value_type.kind();
         match &kind.serialization {
@@ -73,7 +72,7 @@ impl WriteContext<'_> {
     /// executor refuses the command for its size, and nothing of it is kept.
     ///
     /// # Errors
-    /// `Text` where keys leave no room for so many long members; when the store fails.
+    /// `Text` where keys leave no room for so many long members.
     pub async fn restore(
         &self,
         name: &Bytes,

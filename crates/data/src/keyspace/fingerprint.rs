@@ -13,9 +13,6 @@ impl ReadContext<'_> {
     /// such key. They consist of its metadata (what RENAME, EXPIRE, a new value change) and of
     /// the row that holds its length and a count of its changes. Watching costs pushes nothing:
     /// they add to that row without reading it, and only a transaction that looks can conflict.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fingerprint(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
         let (meta_key, Some(meta_row)) = self.meta_row(key).await? else {
             return Ok(None);

@@ -17,9 +17,6 @@ impl WriteContext<'_> {
     /// Gives a database a new, empty namespace and leaves the old one to the background task
     /// that clears trash. Every command that writes reads which namespace its database shows,
     /// so this conflicts with all of them and nothing can still be added to the old one.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn flush_database(&self, database: u32) -> Result<(), CommandError> {
         // Of a database without keys, too: as in Redis, clients forget what they remember.
         self.signals.change(Change::AllKeys);
@@ -46,9 +43,6 @@ impl WriteContext<'_> {
     }
 
     /// Makes two databases show each other's namespace.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn swap_databases(&self, first: u32, second: u32) -> Result<(), CommandError> {
         let of_first = self.namespace_of(first).await?;
         let of_second = self.namespace_of(second).await?;

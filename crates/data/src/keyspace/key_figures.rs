@@ -37,9 +37,6 @@ pub struct KeyFigures {
 impl ReadContext<'_> {
     /// The figures of a key, if it exists and holds elements, as all types do except strings. Does not
     /// count as a look-up in INFO.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn key_figures(&self, name: &Bytes) -> Result<Option<KeyFigures>, StoreError> {
         let context = self.uncounted();
         let Some(key) = context.find_any(name).await? else {

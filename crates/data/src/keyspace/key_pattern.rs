@@ -50,9 +50,6 @@ impl KeyPattern {
 impl ReadContext<'_> {
     /// What patterns lead to from elements, one value for each pair: a string, or a field of a
     /// hash. Takes the bytes of all from `left_bytes`; `None` where there are not as many left.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn values_of_patterns(
         &self,
         pairs: &[(&KeyPattern, &Bytes)],

@@ -11,6 +11,7 @@ pub mod dumping;
 pub mod encoding;
 pub mod fingerprint;
 pub mod flush;
+pub mod handle;
 pub mod key;
 pub mod key_figures;
 pub mod key_pattern;
@@ -93,9 +94,6 @@ impl ReadContext<'_> {
     ///
     /// A serializable read conflicts with every push and pop of the key; commands that only
     /// report the length of what they change use `Snapshot`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn length(&self, key: &OpenKey, isolation: Isolation) -> Result<i64, StoreError> {
         match &key.meta.body {
             Some(body) => Ok(key.meta.value_type.kind().body_length(body)?),
@@ -114,9 +112,6 @@ impl ReadContext<'_> {
     }
 
     /// Whether a key that was found by its type exists for clients, see the module's comment.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
         if let Some(has_some) = self.has_granted(key) {
             return Ok(has_some);
@@ -127,18 +122,12 @@ impl ReadContext<'_> {
     }
 
     /// [`Self::has_elements`], which conflicts with nothing except within EXEC.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn has_elements_now(&self, key: &OpenKey) -> Result<bool, StoreError> {
         self.relaxed_view().has_elements(key).await
     }
 
     /// The first of these keys whose length is not 0. The reads are under way side by side, and
     /// conflict with nothing except within EXEC.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn first_with_elements<'k>(
         &self,
         keys: &[&'k Bytes],
@@ -161,9 +150,6 @@ impl ReadContext<'_> {
 
     /// Whether there is nothing in a key: for those that follow keys which clients wait for.
     /// Conflicts with nothing, and counts as no look-up of a client.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn is_empty(&self, key: &Bytes) -> Result<bool, StoreError> {
         let view = self.relaxed_view();
         Ok(match view.look_up(key).await? {
@@ -174,9 +160,6 @@ impl ReadContext<'_> {
 
     /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
     /// and pops where metadata is retained: for commands on keys, not on elements.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let found = self.look_up(key).await?;
         let found = match found {
@@ -189,9 +172,6 @@ impl ReadContext<'_> {
 
     /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
     /// cluster each is a round trip.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn find_each(&self, keys: &[Bytes]) -> Result<Vec<Option<OpenKey>>, StoreError> {
         self.each(keys, KEY_READS_AT_ONCE, async |key| {
             self.find_any(key).await
@@ -203,7 +183,7 @@ impl ReadContext<'_> {
     /// absent. Does not conflict with pushes and pops.
     ///
     /// # Errors
-    /// `WrongType` where the key holds another type; when the store fails.
+    /// `WrongType` where the key holds another type.
     pub async fn find(
         &self,
         key: &Bytes,
@@ -216,7 +196,7 @@ impl ReadContext<'_> {
     /// by side.
     ///
     /// # Errors
-    /// `WrongType` where one holds another type; when the store fails.
+    /// `WrongType` where one holds another type.
     pub async fn find_each_of(
         &self,
         keys: &[Bytes],
@@ -275,7 +255,7 @@ impl WriteContext<'_> {
     /// into it in the same command.
     ///
     /// # Errors
-    /// `WrongType` where the key holds another type; when the store fails.
+    /// `WrongType` where the key holds another type.
     pub async fn find_or_create(
         &self,
         key: &Bytes,
@@ -294,7 +274,7 @@ impl WriteContext<'_> {
     /// means to overwrite) by a new, empty key.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn create(
         &self,
         key: &Bytes,
@@ -307,7 +287,7 @@ impl WriteContext<'_> {
     /// [`Self::create`] of a key whose whole value is `body`, if there is one.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn create_with(
         &self,
         key: &Bytes,
@@ -329,7 +309,7 @@ impl WriteContext<'_> {
     /// [`Self::create`] of a key with this metadata, whose data the caller has written already.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub(crate) async fn create_as(
         &self,
         key: &Bytes,
@@ -346,7 +326,7 @@ impl WriteContext<'_> {
     /// second half of RENAME and MOVE.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, CommandError> {
         self.check_name(key)?;
         self.notify_of_creation(key, false).await?;
@@ -642,9 +622,6 @@ impl WriteContext<'_> {
 
     /// To be called after elements were taken away, counted and notified: a key that ceases to exist
     /// when it is empty is removed, which is notified too.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
         if let Some(body) = &key.meta.body {
             if body.bytes.is_empty() && !key.meta.value_type.kind().exists_when_empty {

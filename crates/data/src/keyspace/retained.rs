@@ -26,9 +26,6 @@ impl ReadContext<'_> {
     /// Looks for retained metadata among the keys of the context's database from `hash` on, looking
     /// at about `keys_max`. Answers where to go on, 0 at the end, and what was found. Conflicts
     /// with nothing.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn retained(
         &self,
         hash: u64,
@@ -65,9 +62,6 @@ impl WriteContext<'_> {
     /// No push is lost: a push reads the key's metadata serializably and adds to its length. One
     /// that commits before this changes the length that was read here, and this conflicts; one
     /// that commits after this finds its metadata changed, conflicts, and creates the key again.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn sweep_retained(&self, found: &RetainedMeta) -> Result<bool, StoreError> {
         let KeysRow::Meta(name) = self.layout().read_keys_row(&found.meta_key)? else {
             return Ok(false);

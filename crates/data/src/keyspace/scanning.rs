@@ -69,9 +69,6 @@ impl<'c, 't> KeyScan<'c, 't> {
     }
 
     /// The next key; `None` after the last.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn next(&mut self) -> Result<Option<ScannedKey>, StoreError> {
         while let Some(row) = self.next_row().await? {
             let KeysRow::Meta(name) = self.context.layout().read_keys_row(&row.key)? else {
@@ -96,9 +93,6 @@ impl<'c, 't> KeyScan<'c, 't> {
     }
 
     /// The next key that exists for clients.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn next_visible(&mut self) -> Result<Option<ScannedKey>, StoreError> {
         while let Some(found) = self.next().await? {
             if self.context.is_visible(&found) {
@@ -198,9 +192,6 @@ impl ReadContext<'_> {
     /// The cursor is the hash behind the last key that was looked at, and keys of one hash are
     /// never parted. So a key that is there from the first call to the last is returned exactly
     /// once, whatever is added and removed meanwhile, and no server remembers anything.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn scan_keys(&self, query: &ScanQuery) -> Result<(u64, Vec<Bytes>), StoreError> {
         let namespace = self.namespace().await?;
         let mut scan = KeyScan::new(self, namespace, query.cursor, query.count.saturating_add(1));
@@ -225,9 +216,6 @@ impl ReadContext<'_> {
     }
 
     /// The names of all keys that match.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn matching_keys(&self, pattern: Option<&Glob>) -> Result<Vec<Bytes>, StoreError> {
         let mut scan = KeyScan::new(self, self.namespace().await?, 0, 0);
         let mut names = Vec::new();
@@ -241,9 +229,6 @@ impl ReadContext<'_> {
 
     /// How many keys the database has, and how many of them will expire. Counts them: a counter
     /// would make all transactions that create keys write to one row.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn count_keys(&self) -> Result<(i64, i64), StoreError> {
         let mut scan = KeyScan::new(self, self.namespace().await?, 0, 0);
         let mut keys = 0;
@@ -257,9 +242,6 @@ impl ReadContext<'_> {
 
     /// The name of some key: the first from a random hash on. Keys behind a wide gap come more
     /// often than others.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn random_key(&self) -> Result<Option<Bytes>, StoreError> {
         let namespace = self.namespace().await?;
         let start = self

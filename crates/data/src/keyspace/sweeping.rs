@@ -53,9 +53,6 @@ impl Budget {
 
 impl ReadContext<'_> {
     /// What background work there is now.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn due_work(&self) -> Result<DueWork, StoreError> {
         Ok(DueWork {
             expired: !self
@@ -115,9 +112,6 @@ impl WriteContext<'_> {
 
     /// Removes keys whose time has come, those that expired first before others, until the batch is
     /// full, and answers how many.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
         let rows = self.first_rows(&range, keys_max).await?;
@@ -215,9 +209,6 @@ impl WriteContext<'_> {
     }
 
     /// Clears some of the trash: about `rows_max` rows.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn trash_pass(&self, rows_max: usize) -> Result<(), StoreError> {
         let mut budget = Budget::new(rows_max);
         for row in self.first_rows(&self.layout().trash(), rows_max).await? {

@@ -25,9 +25,6 @@ const COUNTED_ROWS_PER_READ: usize = 128;
 
 impl WriteContext<'_> {
     /// Replaces the element at `index`; false where there is none.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_set(
         &self,
         key: &OpenKey,
@@ -95,7 +92,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// `Text` where a million of alternating insertions at one spot have used up the room that
-    /// a key has for positions; when the store fails.
+    /// a key has for positions.
     pub async fn list_insert(
         &self,
         key: &OpenKey,
@@ -184,9 +181,6 @@ impl WriteContext<'_> {
 
     /// Removes up to `count` elements (`None`: all) that equal `value`, searching from one end,
     /// and answers how many. The caller ends with [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_remove(
         &self,
         key: &OpenKey,
@@ -242,9 +236,6 @@ impl WriteContext<'_> {
 
     /// Keeps only the elements of an index range. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_trim(&self, key: &OpenKey, start: i64, stop: i64) -> Result<(), StoreError> {
         let length = self.length(key, Isolation::Serializable).await?;
         let (range, _) = rows_of(self, key.data());

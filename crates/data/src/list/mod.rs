@@ -82,9 +82,6 @@ pub fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)>
 
 impl ReadContext<'_> {
     /// The value of the element at `index` (negative: from the tail).
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_index(&self, key: &OpenKey, index: i64) -> Result<Option<Bytes>, StoreError> {
         let found = self.list_find(key, index).await?;
         match found.and_then(|(row, number)| row.element(number)) {
@@ -128,9 +125,6 @@ impl ReadContext<'_> {
     }
 
     /// The values of LRANGE.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_range(
         &self,
         key: &OpenKey,
@@ -181,9 +175,6 @@ impl ReadContext<'_> {
     }
 
     /// The indexes at which LPOS finds its element, in the order of the search.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_positions(
         &self,
         key: &OpenKey,

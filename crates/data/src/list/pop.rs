@@ -14,9 +14,6 @@ use quoin_store::{Isolation, StoreError};
 impl WriteContext<'_> {
     /// Takes up to `count` elements off one end, the outermost first. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_pop(
         &self,
         key: &OpenKey,

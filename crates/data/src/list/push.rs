@@ -13,9 +13,6 @@ use quoin_store::{Isolation, KeyValue, StoreError};
 impl WriteContext<'_> {
     /// Adds values at one end, the first of them first (so that LPUSH a b leaves b in front),
     /// and answers the new length as this transaction sees it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn list_push<'v>(
         &self,
         key: &OpenKey,

@@ -41,7 +41,7 @@ impl ReadContext<'_> {
     /// A queue as a payload.
     ///
     /// # Errors
-    /// `Text` where that is too large; when the store fails.
+    /// `Text` where that is too large.
     pub(super) async fn queue_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let (range, prefix_length) = rows_of(self, key.data());
         let mut rows = ElementsRows::new(self, range, false);
@@ -60,9 +60,6 @@ impl ReadContext<'_> {
     }
 
     /// Up to `count` values from a rank on, of about [`IMPORT_CHUNK_BYTES`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn queue_chunk(
         &self,
         key: &OpenKey,
@@ -159,7 +156,7 @@ impl WriteContext<'_> {
     /// Adds the values of a payload to a queue, which is made where there is none. Answers how many.
     ///
     /// # Errors
-    /// `Payload` if the payload is not that of a priority queue; `TooLarge`; `WrongType`; when the store fails.
+    /// `Payload` if the payload is not that of a priority queue; `TooLarge`; `WrongType`.
     pub async fn queue_add_chunk(
         &self,
         name: &Bytes,

@@ -38,9 +38,6 @@ pub struct PriorityBound {
 
 impl ReadContext<'_> {
     /// Up to `count` elements from one end, as pops would take them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn queue_peek(
         &self,
         key: &OpenKey,
@@ -64,9 +61,6 @@ impl ReadContext<'_> {
     /// The elements of a range by rank, both ends included and negative ones counted from the
     /// last: by ascending priority, or (`reverse`) by descending priority; in either case the
     /// oldest of a priority first.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn queue_range(
         &self,
         key: &OpenKey,
@@ -88,9 +82,6 @@ impl ReadContext<'_> {
     }
 
     /// How many elements have a priority within bounds.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn queue_count(
         &self,
         key: &OpenKey,

@@ -16,9 +16,6 @@ use super::{Extreme, QueuedValue};
 impl WriteContext<'_> {
     /// Adds values, each behind all of its priority, and answers the new length as this
     /// transaction sees it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn queue_push(
         &self,
         key: &OpenKey,
@@ -105,9 +102,6 @@ impl WriteContext<'_> {
 
     /// Takes up to `count` elements from one end: the lowest or the highest priorities, the
     /// oldest of each first. The caller ends with [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn queue_pop(
         &self,
         key: &OpenKey,

@@ -35,9 +35,6 @@ impl ReadContext<'_> {
     /// at the end. The cursor is a hash, so no server remembers anything: what is there from the
     /// first call to the last is answered, whatever comes and goes meanwhile. Rows of one hash are
     /// never apart.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn hashed_scan(
         &self,
         data: Id,
@@ -70,9 +67,6 @@ impl ReadContext<'_> {
 
     /// `count` random rows of a section that has `length` of them, each drawn from all. Every row of
     /// a small section has the same chance, and nearly the same of a large one.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn hashed_random(
         &self,
         data: Id,
@@ -104,9 +98,6 @@ impl ReadContext<'_> {
     }
 
     /// `count` distinct random rows of a section that has `length` of them, more than that.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn hashed_random_distinct(
         &self,
         data: Id,
@@ -186,7 +177,7 @@ impl ReadContext<'_> {
     /// (`dictGetFairRandomKey`).
     ///
     /// # Errors
-    /// `Corrupt` where there are fewer; when the store fails.
+    /// `Corrupt` where there are fewer.
     async fn hashed_draw(
         &self,
         data: Id,

@@ -74,18 +74,12 @@ impl<'c, 't> Pages<'c, 't> {
     }
 
     /// The next rows, at most so many; `None` after the last.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn next_of(&mut self, rows: usize) -> Result<Option<Vec<KeyValue>>, StoreError> {
         self.page_rows = rows.clamp(1, self.page_rows_max);
         self.next().await
     }
 
     /// The next rows; `None` after the last. A page is never empty.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn next(&mut self) -> Result<Option<Vec<KeyValue>>, StoreError> {
         if self.is_done {
             return Ok(None);
@@ -120,9 +114,6 @@ impl<'c, 't> Pages<'c, 't> {
     }
 
     /// Up to `count` rows behind the first `offset`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn slice(
         mut self,
         mut offset: usize,
@@ -144,9 +135,6 @@ impl<'c, 't> Pages<'c, 't> {
 
 impl ReadContext<'_> {
     /// The row at one end of a range.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn outermost(
         &self,
         range: &KeyRange,
@@ -255,9 +243,6 @@ impl WriteContext<'_> {
     /// The rows to pop: up to `count` from one end of a range. Snapshot reads, and a conflict on
     /// just these rows and the way to them: a read beyond the last would conflict with every push.
     /// Within EXEC it does, because that there is nothing more may be what the rest depends on.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn rows_to_pop(
         &self,
         range: &KeyRange,

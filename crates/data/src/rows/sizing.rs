@@ -19,9 +19,6 @@ impl ReadContext<'_> {
     /// About how many bytes of keys and values a key takes in the store: exact where the value
     /// has at most `samples` elements, else reckoned from the first so many. What the store
     /// itself needs for its pages comes on top.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stored_bytes(&self, key: &OpenKey, samples: usize) -> Result<u64, StoreError> {
         let layout = self.layout();
         let meta_bytes = key.meta_key.len() + key.meta.encode().len();

@@ -15,9 +15,6 @@ const REMOVED_PER_PASS_MAX: usize = 500;
 
 impl ReadContext<'_> {
     /// How often scripts were flushed. What is known of scripts holds until this changes.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn script_flushes(&self) -> Result<u64, StoreError> {
         if let Some(flushes) = self.namespaces.script_flushes() {
             return Ok(flushes);
@@ -30,9 +27,6 @@ impl ReadContext<'_> {
     }
 
     /// What is stored of a script.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stored_script(&self, sha: &str) -> Result<Option<StoredScript>, StoreError> {
         let key = self.layout().script_key(sha);
         let row = self.transaction.get(&key, Isolation::Serializable).await?;
@@ -120,9 +114,6 @@ impl WriteContext<'_> {
     }
 
     /// Removes the oldest scripts of EVAL beyond as many as stay. Returns how many.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn sweep_scripts(&self) -> Result<usize, StoreError> {
         let range = self.layout().scripts_by_time();
         let rows = self

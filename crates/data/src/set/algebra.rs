@@ -20,7 +20,7 @@ impl ReadContext<'_> {
     /// whole numbers in their order until something else is met, as in Redis while sets are small.
     ///
     /// # Errors
-    /// `visit`'s; when the store fails.
+    /// `visit`'s.
     pub async fn set_union(
         &self,
         sets: &[OpenKey],
@@ -50,7 +50,7 @@ impl ReadContext<'_> {
     /// `visit` wants no more. Reads the smallest set, and of the others what that asks for.
     ///
     /// # Errors
-    /// `visit`'s; when the store fails.
+    /// `visit`'s.
     pub async fn set_intersection(
         &self,
         sets: &[OpenKey],
@@ -69,7 +69,7 @@ impl ReadContext<'_> {
     /// `visit` wants no more.
     ///
     /// # Errors
-    /// `visit`'s; when the store fails.
+    /// `visit`'s.
     pub async fn set_difference(
         &self,
         first: &OpenKey,

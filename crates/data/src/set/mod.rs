@@ -45,7 +45,7 @@ impl WriteContext<'_> {
     /// none. Answers how many there are.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn set_store(&self, name: &Bytes, members: Vec<Bytes>) -> Result<i64, CommandError> {
         if members.is_empty() {
             if let Some(old) = self.find_any(name).await? {

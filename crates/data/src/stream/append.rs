@@ -62,9 +62,6 @@ pub struct Appending<'c, 't> {
 
 impl<'c, 't> Appending<'c, 't> {
     /// Begins to add.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn begin(
         context: &'c WriteContext<'t>,
         key: &'c OpenKey,
@@ -95,9 +92,6 @@ impl<'c, 't> Appending<'c, 't> {
     }
 
     /// Trims the stream as it is so far.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
         let length = u64::try_from(self.length).unwrap_or(0);
         if self.context.stream_trims(self.key, trim, self.head, length) {
@@ -119,7 +113,7 @@ impl WriteContext<'_> {
     /// Adds an entry of names and values in turns, and answers its id.
     ///
     /// # Errors
-    /// `Text` where no entry can have that id; when the store fails.
+    /// `Text` where no entry can have that id.
     pub async fn stream_append(
         &self,
         key: &OpenKey,

@@ -25,9 +25,6 @@ pub struct StreamSettings {
 
 impl WriteContext<'_> {
     /// Deletes entries, and answers those that were there.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_delete(
         &self,
         key: &OpenKey,
@@ -64,7 +61,7 @@ impl WriteContext<'_> {
     /// Sets the last id of a stream, and more.
     ///
     /// # Errors
-    /// `Text` where what is set contradicts the stream's entries; when the store fails.
+    /// `Text` where what is set contradicts the stream's entries.
     pub async fn stream_set_id(
         &self,
         key: &OpenKey,

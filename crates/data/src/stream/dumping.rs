@@ -35,7 +35,7 @@ impl ReadContext<'_> {
     /// A stream in Redis's serialization.
     ///
     /// # Errors
-    /// `Text` where that is too large; when the store fails.
+    /// `Text` where that is too large.
     pub(super) async fn stream_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let mut writer = StreamWriter::new();
         let mut pages = self.stream_pages(key, IdRange::ALL, false, 0);

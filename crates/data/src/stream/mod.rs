@@ -100,9 +100,6 @@ pub struct EntryPages<'c, 't> {
 
 impl EntryPages<'_, '_> {
     /// The next entries, of about [`RANGE_PAGE_BYTES`]; `None` after the last. A page is never empty.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn next(&mut self) -> Result<Option<Vec<StreamEntry>>, StoreError> {
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -137,17 +134,11 @@ impl EntryPages<'_, '_> {
     }
 
     /// The next up to `count` entries of them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn take(self, count: usize) -> Result<Vec<StreamEntry>, StoreError> {
         self.take_within(count, usize::MAX).await
     }
 
     /// The same up to the entry with which they have so many bytes.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn take_within(
         mut self,
         count: usize,
@@ -169,17 +160,11 @@ impl EntryPages<'_, '_> {
 impl ReadContext<'_> {
     /// The last id of a stream, and how many entries it was ever given. In a command that writes this
     /// conflicts with every XADD.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_head(&self, key: &OpenKey) -> Result<StreamHead, StoreError> {
         self.stream_head_at(key, self.isolation).await
     }
 
     /// [`Self::stream_head`], read in this isolation.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_head_at(
         &self,
         key: &OpenKey,
@@ -191,9 +176,6 @@ impl ReadContext<'_> {
     }
 
     /// The greatest id that XDEL has deleted.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_deleted(&self, key: &OpenKey) -> Result<StreamId, StoreError> {
         let row = self.layout().stream_deleted_key(key.data());
         let row = self.transaction.get(&row, self.isolation).await?;
@@ -226,9 +208,6 @@ impl ReadContext<'_> {
     }
 
     /// Up to `count` entries of a range, from its end where `reverse`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_range(
         &self,
         key: &OpenKey,
@@ -244,9 +223,6 @@ impl ReadContext<'_> {
     }
 
     /// The entry with an id.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_entry(
         &self,
         key: &OpenKey,

@@ -38,9 +38,6 @@ pub enum TrimTo {
 
 impl WriteContext<'_> {
     /// Trims a stream, and answers how many entries went.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_trim(&self, key: &OpenKey, trim: &Trim) -> Result<i64, StoreError> {
         let count = match (trim.to, trim.is_approximate) {
             (TrimTo::Length(kept), false) => {

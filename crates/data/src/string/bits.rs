@@ -13,9 +13,6 @@ const BITS: u64 = 8;
 
 impl ReadContext<'_> {
     /// How many of some bits are set. The string must not end before them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_count_bits(
         &self,
         key: &OpenKey,
@@ -32,9 +29,6 @@ impl ReadContext<'_> {
     }
 
     /// The first of some bits that is `bit`. The string must not end before them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_find_bit(
         &self,
         key: &OpenKey,

@@ -16,7 +16,7 @@ impl WriteContext<'_> {
     /// Puts a string in place of whatever is at `name`.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn string_set(
         &self,
         name: &Bytes,
@@ -52,9 +52,6 @@ impl WriteContext<'_> {
     ///
     /// Of a string in pieces nothing stays, so that pieces are never taken away under those who
     /// write others.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_replace(
         &self,
         key: &mut OpenKey,
@@ -72,9 +69,6 @@ impl WriteContext<'_> {
     /// Writes bytes from an offset on, over what is there; zeros fill up what lies between the end
     /// and the offset. Answers the length of the string after that. Nothing is changed where there
     /// are no bytes.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_write(
         &self,
         key: &mut OpenKey,
@@ -102,9 +96,6 @@ impl WriteContext<'_> {
     }
 
     /// Lengthens a string with zeros, unless it is as long. Answers whether it was shorter.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_lengthen(
         &self,
         key: &mut OpenKey,

@@ -33,7 +33,7 @@ impl WriteContext<'_> {
     /// executor refuses the command for its size, and nothing of it is kept.
     ///
     /// # Errors
-    /// `KeyNameTooLong`; when the store fails.
+    /// `KeyNameTooLong`.
     pub async fn string_combine(
         &self,
         combination: Combination,

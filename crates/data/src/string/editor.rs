@@ -50,9 +50,6 @@ impl<'c> WriteContext<'c> {
 
 impl StringEditor<'_> {
     /// Reads bytes from an offset on.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
         bytes.fill(0);
         let end = offset.saturating_add(bytes.len() as u64);
@@ -64,9 +61,6 @@ impl StringEditor<'_> {
     }
 
     /// Changes bytes from an offset on, which the string must have.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let end = offset.saturating_add(bytes.len() as u64);
         for number in offset / PIECE..end.div_ceil(PIECE) {

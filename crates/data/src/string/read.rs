@@ -12,18 +12,12 @@ use super::{PAGE_PIECES, PIECE, clip, copy_piece};
 
 impl ReadContext<'_> {
     /// The bytes of a string.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_length(&self, key: &OpenKey) -> Result<u64, StoreError> {
         let length = self.length(key, self.isolation).await?;
         checked_length(length)
     }
 
     /// The whole string.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_get(&self, key: &OpenKey) -> Result<Bytes, StoreError> {
         if let Some(body) = &key.meta.body {
             return Ok(body.bytes.clone());
@@ -34,9 +28,6 @@ impl ReadContext<'_> {
 
     /// The bytes `begin..end` of a string. Of one in pieces, zeros stand for what is beyond its end;
     /// a string in metadata ends where it ends.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_range(
         &self,
         key: &OpenKey,
@@ -125,9 +116,6 @@ pub(super) fn checked_length(length: i64) -> Result<u64, StoreError> {
 
 impl ReadContext<'_> {
     /// Whether a string has all bytes up to an offset; see [`Self::length_for_write`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn string_reaches(&self, key: &OpenKey, end: u64) -> Result<bool, StoreError> {
         Ok(self.length_for_write(key, end).await? >= end)
     }

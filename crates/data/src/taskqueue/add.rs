@@ -36,7 +36,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// `Text` where the id is there already, or where the queue knows too many resources;
-    /// `WrongType`; when the store fails.
+    /// `WrongType`.
     pub async fn task_add(&self, name: &Bytes, task: &NewTask) -> Result<Bytes, CommandError> {
         let found = self.find(name, ValueType::TaskQueue).await?;
         let registry = match &found {

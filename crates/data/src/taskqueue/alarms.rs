@@ -88,9 +88,6 @@ fn alarm_ms(now_ms: i64, due_ms: i64, hash: u64) -> i64 {
 impl ReadContext<'_> {
     /// The queues in which [`WriteContext::alarm_pass`] would do something, as far as their names
     /// are known: their databases and keys.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn alarmed_queues(&self, turn: u64) -> Result<Vec<(u32, Bytes)>, StoreError> {
         let looked_at = self.look_at_alarmed(turn).await?;
         let busy = looked_at.iter().filter_map(|(_, outlook)| match outlook {
@@ -251,9 +248,6 @@ impl WriteContext<'_> {
     /// Of many queues `turn` chooses which, see [`ReadContext::alarmed_queues`]. Where `claimed` names
     /// the queues that clients of this server leave alone meanwhile, something is done in those
     /// only; others in which there is something to do by now are left to the next pass.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn alarm_pass(
         &self,
         turn: u64,

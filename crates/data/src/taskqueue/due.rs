@@ -36,9 +36,6 @@ pub(super) struct Upkeep {
 impl WriteContext<'_> {
     /// Puts back up to so many tasks whose lease or delay is over, about so many bytes of payloads
     /// and no more than the batch should hold, but one at least. Answers whether there may be more.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_put_back(
         &self,
         key: &OpenKey,

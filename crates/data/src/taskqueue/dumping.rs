@@ -59,7 +59,7 @@ impl ReadContext<'_> {
     /// A queue as a payload.
     ///
     /// # Errors
-    /// `Text` where that is too large; when the store fails.
+    /// `Text` where that is too large.
     pub(super) async fn task_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let mut writer = self.task_writer(key).await?;
         let mut pages = Pages::new(self, self.tasks_from(key, None), false, 0);
@@ -73,9 +73,6 @@ impl ReadContext<'_> {
     }
 
     /// Up to `count` tasks, of about [`IMPORT_CHUNK_BYTES`], in the order of their ids, after an id.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_chunk(
         &self,
         key: &OpenKey,
@@ -192,7 +189,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// `Payload` if the payload is not that of a task queue; `Text` where the queue has a task with an id or at a place
-    /// of theirs, or would know too many resources; `TooLarge`; `WrongType`; when the store fails.
+    /// of theirs, or would know too many resources; `TooLarge`; `WrongType`.
     pub async fn task_add_chunk(
         &self,
         name: &Bytes,

@@ -55,9 +55,6 @@ impl WriteContext<'_> {
     }
 
     /// Ends a task that is done. The caller ends with [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_ack(
         &self,
         key: &OpenKey,
@@ -76,9 +73,6 @@ impl WriteContext<'_> {
 
     /// Gives a task back: it is ready at its old place, at once or after a delay, or dead where
     /// this was its last try.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_nack(
         &self,
         key: &OpenKey,
@@ -110,9 +104,6 @@ impl WriteContext<'_> {
     }
 
     /// Lets a lease end so long from now.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_extend(
         &self,
         key: &OpenKey,
@@ -133,9 +124,6 @@ impl WriteContext<'_> {
 
     /// Removes a task, whatever its state; false where there is none. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_cancel(&self, key: &OpenKey, id: &Bytes) -> Result<bool, StoreError> {
         let Some(row) = self.task_row(key, id, Isolation::Serializable).await? else {
             return Ok(false);
@@ -147,9 +135,6 @@ impl WriteContext<'_> {
 
     /// Makes a dead task ready again at its old place, as if it had never been tried; false where
     /// it is not dead.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_revive(&self, key: &OpenKey, id: &Bytes) -> Result<bool, StoreError> {
         let found = self.task_row(key, id, Isolation::Serializable).await?;
         let Some(mut row) = found.filter(|row| row.state == TaskState::Dead) else {

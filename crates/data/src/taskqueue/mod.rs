@@ -126,9 +126,6 @@ impl ReadContext<'_> {
 
     /// Has the rows of tasks, at most [`KEY_READS_AT_ONCE`] of them, read side by side, because on
     /// a cluster each read is a round trip: what a transaction has read it answers from memory.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_read_ahead(&self, key: &OpenKey, ids: &[Bytes]) -> Result<(), StoreError> {
         if self.environment.capabilities.single_writer {
             return Ok(());
@@ -171,9 +168,6 @@ impl ReadContext<'_> {
 
     /// A task, whatever its state; one whose lease or delay is over is told of as ready, or dead,
     /// even before it is put back.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_get(&self, key: &OpenKey, id: &Bytes) -> Result<Option<Task>, StoreError> {
         let Some(mut row) = self.task_row(key, id, self.isolation).await? else {
             return Ok(None);
@@ -190,9 +184,6 @@ impl ReadContext<'_> {
     }
 
     /// How many tasks there are. What falls due counts as leased or delayed until it is put back.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_counts(&self, key: &OpenKey) -> Result<TaskCounts, StoreError> {
         let total = self.length(key, self.isolation).await?;
         let leased = self.task_counter(key, TaskCounter::Leased).await?;
@@ -214,18 +205,12 @@ impl ReadContext<'_> {
     }
 
     /// The names of the resources that a queue knows, and how many classes of tasks.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_resources(&self, key: &OpenKey) -> Result<(Vec<Bytes>, usize), StoreError> {
         let registry = self.task_registry(key, self.isolation).await?;
         Ok((registry.resources, registry.classes.len()))
     }
 
     /// When the next lease or delay ends.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_next_due(&self, key: &OpenKey) -> Result<Option<i64>, StoreError> {
         let range = self.layout().task_due(key.data());
         let rows = self.task_rows(&range, 1, self.relaxed()).await?;
@@ -236,9 +221,6 @@ impl ReadContext<'_> {
     }
 
     /// When the longest dead task died.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_dead_since(&self, key: &OpenKey) -> Result<Option<i64>, StoreError> {
         let range = self.layout().task_dead(key.data());
         let rows = self.task_rows(&range, 1, Isolation::Snapshot).await?;
@@ -248,9 +230,6 @@ impl ReadContext<'_> {
     }
 
     /// Dead tasks, the longest dead first, of up to [`DELIVERED_BYTES_MAX`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_dead(&self, key: &OpenKey, count: usize) -> Result<Vec<Task>, StoreError> {
         let range = self.layout().task_dead(key.data());
         let registry = self.task_registry(key, self.relaxed()).await?;

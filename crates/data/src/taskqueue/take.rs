@@ -30,9 +30,6 @@ pub struct Taking {
 
 impl ReadContext<'_> {
     /// The tasks that fit, the first in order first, of up to [`DELIVERED_BYTES_MAX`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_peek(
         &self,
         key: &OpenKey,
@@ -74,9 +71,6 @@ impl WriteContext<'_> {
     /// [`WriteContext::remove_if_empty`].
     ///
     /// Conflicts with whoever takes, cancels or changes the same tasks.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn task_take(
         &self,
         key: &OpenKey,

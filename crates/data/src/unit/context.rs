@@ -359,18 +359,12 @@ impl<'t> ReadContext<'t> {
     }
 
     /// The current namespace of the client's database.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn namespace(&self) -> Result<Id, StoreError> {
         self.namespace_of(self.database).await
     }
 
     /// The current namespace of a database. Read serializably by commands that write, so that
     /// FLUSHDB and SWAPDB conflict with everything that they must.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn namespace_of(&self, database: u32) -> Result<Id, StoreError> {
         let known = self.namespaces.find(|known| known.namespace(database));
         if let Some(namespace) = known {

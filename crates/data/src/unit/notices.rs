@@ -51,9 +51,6 @@ impl WriteContext<'_> {
     /// Tells that something is put into a key that was found empty: on a store with many writers
     /// such a key may be there without existing for clients (see [`crate::keyspace`]). To be
     /// called before anything is put into it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn notify_if_reborn(&self, key: &OpenKey, name: &Bytes) -> Result<(), StoreError> {
         if self.tells_of(EventClasses::NEW)
             && self

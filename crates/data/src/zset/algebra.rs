@@ -124,9 +124,6 @@ impl ReadContext<'_> {
     }
 
     /// The members that any of the sets has, in Redis's order.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_union(
         &self,
         operands: &[Operand],
@@ -155,9 +152,6 @@ impl ReadContext<'_> {
     }
 
     /// The members that all of the sets have, in Redis's order.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_intersection(
         &self,
         operands: &[Operand],
@@ -184,9 +178,6 @@ impl ReadContext<'_> {
     }
 
     /// How many members all of the sets have; stops counting at `limit`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_intersection_length(
         &self,
         operands: &[Operand],
@@ -253,9 +244,6 @@ impl ReadContext<'_> {
     }
 
     /// The members of the first set that none of the others has, in Redis's order.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_difference(
         &self,
         first: Option<&OpenKey>,

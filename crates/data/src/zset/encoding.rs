@@ -10,9 +10,6 @@ use crate::unit::context::ReadContext;
 impl ReadContext<'_> {
     /// All members of a sorted set in Redis's order, if it keeps the set in its compact encoding,
     /// which it also scans whole.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn compact_members(
         &self,
         key: &OpenKey,

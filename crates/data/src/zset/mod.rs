@@ -68,9 +68,6 @@ fn score_rows(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
 
 impl ReadContext<'_> {
     /// The member's score.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_score(
         &self,
         key: &OpenKey,
@@ -81,9 +78,6 @@ impl ReadContext<'_> {
     }
 
     /// The scores of several members, read at once.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_scores(
         &self,
         key: &OpenKey,

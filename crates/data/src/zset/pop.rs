@@ -19,9 +19,6 @@ pub enum Extreme {
 impl WriteContext<'_> {
     /// Takes up to `count` members from one end, the outermost first. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_pop(
         &self,
         key: &OpenKey,

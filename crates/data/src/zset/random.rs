@@ -10,9 +10,6 @@ use super::{ScoredMember, score_rows};
 
 impl ReadContext<'_> {
     /// `count` random members, each drawn from the whole set.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_random(
         &self,
         key: &OpenKey,
@@ -26,9 +23,6 @@ impl ReadContext<'_> {
     }
 
     /// Up to `count` distinct random members.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_random_distinct(
         &self,
         key: &OpenKey,

@@ -73,9 +73,6 @@ impl SortedRange {
 
 impl ReadContext<'_> {
     /// The members of a range, in its order.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_range(
         &self,
         key: &OpenKey,
@@ -146,9 +143,6 @@ impl ReadContext<'_> {
 impl WriteContext<'_> {
     /// Removes what is selected and answers how many members that were. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_remove_range(
         &self,
         key: &OpenKey,

@@ -10,9 +10,6 @@ use super::{Selection, SortedRange, score_rows};
 
 impl ReadContext<'_> {
     /// How many members come before this one (`reverse`: after it), and its score.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_rank(
         &self,
         key: &OpenKey,
@@ -37,9 +34,6 @@ impl ReadContext<'_> {
     }
 
     /// How many members a range by score or by bytes has.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_count(
         &self,
         key: &OpenKey,

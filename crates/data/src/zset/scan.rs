@@ -10,9 +10,6 @@ use super::{ScoredMember, score_rows};
 
 impl ReadContext<'_> {
     /// All members in Redis's order, if there are at most `most` of them.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn zset_all_of_small(
         &self,
         key: &OpenKey,
@@ -31,9 +28,6 @@ impl ReadContext<'_> {
 
     /// At least `count` members from a cursor onwards, as far as there are any, and the next
     /// cursor; 0 at the end ([`ReadContext::hashed_scan`]).
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_scan(
         &self,
         key: &OpenKey,

@@ -88,7 +88,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// `Text` where an increment gives NaN, or where long members leave no room for another
-    /// between them; when the store fails.
+    /// between them.
     pub async fn zset_add(
         &self,
         key: &OpenKey,
@@ -228,9 +228,6 @@ impl WriteContext<'_> {
 
     /// Removes members and answers how many there were. The caller ends with
     /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn zset_remove(&self, key: &OpenKey, members: &[Bytes]) -> Result<i64, StoreError> {
         let mut removed = 0;
         for chunk in members.chunks(RANGE_PAGE_ROWS) {
@@ -277,7 +274,7 @@ impl WriteContext<'_> {
     /// must be distinct and in Redis's order. Answers how many there are.
     ///
     /// # Errors
-    /// `Text` where keys leave no room for so many long members; when the store fails.
+    /// `Text` where keys leave no room for so many long members.
     pub async fn zset_store(
         &self,
         name: &Bytes,

@@ -28,9 +28,6 @@ pub(super) struct Arming {
 
 impl Arming {
     /// Reads a row and watches it.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn arm(&self, row: &[u8]) -> Result<Watched, StoreError> {
         let (respond, armed) = oneshot::channel();
         self.asked.borrow_mut().push(Asked {

@@ -36,9 +36,6 @@ pub struct FoundGrants {
 impl ReadContext<'_> {
     /// The grants that are there. One has expired when its time has come by this server's clock, or
     /// if it is `overdue`: servers' clocks differ.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn find_grants(&self, overdue: &HashSet<Bytes>) -> Result<FoundGrants, StoreError> {
         let mut found = FoundGrants::default();
         let mut expired = Vec::new();
@@ -110,9 +107,6 @@ impl WriteContext<'_> {
     }
 
     /// Removes requests that no server waits for any more.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn remove_old_requests(&self) -> Result<(), StoreError> {
         let requests = self.layout().all_pop_requests();
         for row in self.first_rows(&requests, ROWS_PER_PASS).await? {

@@ -26,9 +26,6 @@ pub struct MadeRequest {
 impl WriteContext<'_> {
     /// Fetches what was popped for a request into `held`, and answers whether there was a grant.
     /// If there was none the request is cleared, so that there will be none.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn fetch_grant(
         &self,
         request: &MadeRequest,

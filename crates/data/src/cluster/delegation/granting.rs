@@ -32,9 +32,6 @@ pub struct Granted {
 
 impl ReadContext<'_> {
     /// The oldest requests for elements of a queue. Causes no conflicts.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn read_requests(&self, data: Id) -> Result<Vec<KeyValue>, StoreError> {
         let requests = self.layout().pop_requests(data);
         let query = RangeQuery {
@@ -70,7 +67,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// `TooLarge` where one command wants more than one transaction can return to the queue, if its
-    /// server dies; when the store fails.
+    /// server dies.
     pub async fn grant_requests(
         &self,
         key: &OpenKey,

@@ -16,9 +16,6 @@ impl WriteContext<'_> {
     /// Ends all requests for a queue, and all grants, whose elements return: before it gets another
     /// name or an expiry, after which they would not find it. The commands that wanted them pop from
     /// the queue itself.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn return_grants(&self, key: &OpenKey) -> Result<(), CommandError> {
         if self.environment.capabilities.single_writer {
             return Ok(());
@@ -51,9 +48,6 @@ impl WriteContext<'_> {
 
     /// Puts back what no command has popped of the unit's grants: what was popped for commands that
     /// did not run.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn return_rest(&self) -> Result<(), CommandError> {
         let Some(held) = self.grants else {
             return Ok(());
@@ -144,9 +138,6 @@ fn rank(length: RankLengthFn, name: Option<&Bytes>) -> Option<&[u8]> {
 
 /// Whether elements of a queue's data are granted and not fetched. Conflicts with servers that grant
 /// some.
-///
-/// # Errors
-/// When the store fails.
 pub async fn has_grants(
     layout: &Layout,
     transaction: &dyn ReadTransaction,

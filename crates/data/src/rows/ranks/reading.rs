@@ -44,9 +44,6 @@ impl ReadContext<'_> {
 
     /// The end of the last block that ends at the key of a row or before it. `all`: the range of all
     /// rows.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn rank_start_by_key(
         &self,
         key: &OpenKey,
@@ -59,9 +56,6 @@ impl ReadContext<'_> {
 
     /// The end of the last block before which there are at most `rank` elements. `all`: the range of
     /// all rows.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn rank_start_by_rank(
         &self,
         key: &OpenKey,

@@ -62,9 +62,6 @@ struct Parts {
 impl WriteContext<'_> {
     /// Does a piece of the work on a value's blocks, and answers how far it has come; `None` where all
     /// is done, or there is no such value.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn tend_ranks(
         &self,
         name: &Bytes,

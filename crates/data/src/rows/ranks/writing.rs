@@ -53,9 +53,6 @@ impl WriteContext<'_> {
     }
 
     /// Counts what was noted. To be called at the end of the unit of work.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn count_rank_changes(&self) -> Result<(), StoreError> {
         if self.namespaces.rank_changes.uncounted() == 0 {
             return Ok(());

@@ -19,9 +19,6 @@ pub(crate) struct ElementsPlace<'c, 't> {
 impl ElementsPlace<'_, '_> {
     /// The row in which the elements begin, and others after it, if possible with so many elements;
     /// `None` where the value has ended before. `skip` is of that row then.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn arrive(
         &mut self,
         context: &ReadContext<'_>,
@@ -52,9 +49,6 @@ impl ElementsPlace<'_, '_> {
 
 impl<'t> ReadContext<'t> {
     /// Where `count` elements from `offset` on are in a value that has `length`. `range`: all its rows.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn elements_place<'c>(
         &'c self,
         key: &OpenKey,

@@ -35,9 +35,6 @@ impl Taken {
 impl WriteContext<'_> {
     /// What to pop: up to `count` elements from one end of a range. Snapshot reads: the caller adds the
     /// conflicts.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn elements_to_take(
         &self,
         range: &KeyRange,
@@ -109,9 +106,6 @@ impl WriteContext<'_> {
     /// elements `from_end`. An element of its own row is named by the rest of its key after
     /// `prefix_length` bytes. For a run `names` answers, from the row's key, what names an element by its
     /// place in the run. The caller ends with [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(crate) async fn take_off<N: Fn(usize) -> Bytes>(
         &self,
         key: &OpenKey,

@@ -75,9 +75,6 @@ pub fn only_reads(invocation: &Invocation) -> bool {
 
 /// What the script or the function that a command runs declares that it may do; `None` where it
 /// declares nothing, or is not there (Redis: `getCommandFlags`).
-///
-/// # Errors
-/// When the store fails.
 pub async fn declared_flags(
     context: &ReadContext<'_>,
     row: &Row,

@@ -13,9 +13,6 @@ use super::pending::PendingChanges;
 impl WriteContext<'_> {
     /// Entries are pending no more; answers how many were. Conflicts only with changes of the same
     /// entries.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_acknowledge(
         &self,
         key: &OpenKey,
@@ -28,9 +25,6 @@ impl WriteContext<'_> {
 
     /// [`Self::stream_acknowledge`] for several clients, one after the other, which counts once.
     /// Answers how many entries of each were pending.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_acknowledge_each(
         &self,
         key: &OpenKey,

@@ -107,9 +107,6 @@ pub(super) type EntriesAhead = std::vec::IntoIter<Option<StreamEntry>>;
 impl WriteContext<'_> {
     /// Gives pending entries to a consumer, and answers those that it got. Entries that are gone from
     /// the stream are pending no more.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_claim(
         &self,
         key: &OpenKey,
@@ -157,9 +154,6 @@ impl WriteContext<'_> {
 
     /// Claims up to `count` pending entries, of up to [`DELIVERED_BYTES_MAX`], from an id on. Those that
     /// it finds deleted count too.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_auto_claim(
         &self,
         key: &OpenKey,

@@ -32,9 +32,6 @@ pub struct OpenConsumer {
 
 impl ReadContext<'_> {
     /// A consumer of a group.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_consumer(
         &self,
         key: &OpenKey,
@@ -54,9 +51,6 @@ impl ReadContext<'_> {
     }
 
     /// The consumers of a group in the order of their names.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_consumers(
         &self,
         key: &OpenKey,
@@ -78,9 +72,6 @@ impl ReadContext<'_> {
     }
 
     /// The names of a group's consumers by their ids.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_consumer_names(
         &self,
         key: &OpenKey,
@@ -98,7 +89,7 @@ impl WriteContext<'_> {
     /// what keyspace events call the stream.
     ///
     /// # Errors
-    /// `Text` for a name that is too long; when the store fails.
+    /// `Text` for a name that is too long.
     pub async fn stream_find_or_create_consumer(
         &self,
         key: &OpenKey,
@@ -173,7 +164,7 @@ impl WriteContext<'_> {
     /// these were.
     ///
     /// # Errors
-    /// `Text` where these are more than a transaction can change; when the store fails.
+    /// `Text` where these are more than a transaction can change.
     pub async fn stream_delete_consumer(
         &self,
         key: &OpenKey,

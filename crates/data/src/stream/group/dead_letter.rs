@@ -43,7 +43,7 @@ impl WriteContext<'_> {
     /// Adds a dead letter to the stream of that name, which is made where it is missing.
     ///
     /// # Errors
-    /// `Text` where the name holds no stream or the letter's own; when the store fails.
+    /// `Text` where the name holds no stream or the letter's own.
     pub(super) async fn put_dead_letter(
         &self,
         name: &Bytes,

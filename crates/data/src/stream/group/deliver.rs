@@ -34,7 +34,7 @@ impl WriteContext<'_> {
     /// serializably.
     ///
     /// # Errors
-    /// `Text` where an entry cannot become a dead letter; when the store fails.
+    /// `Text` where an entry cannot become a dead letter.
     pub async fn stream_deliver(
         &self,
         key: &OpenKey,
@@ -149,9 +149,6 @@ impl WriteContext<'_> {
 
     /// Gives a consumer its own pending entries after an id once more, up to `count`,
     /// [`STREAM_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`].
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_deliver_again(
         &self,
         key: &OpenKey,

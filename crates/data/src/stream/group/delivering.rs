@@ -69,7 +69,7 @@ impl<'c, 't> Delivering<'c, 't> {
     /// now on.
     ///
     /// # Errors
-    /// `Text` for a name that is too long; when the store fails.
+    /// `Text` for a name that is too long.
     pub async fn deliver(
         &mut self,
         consumer: &Bytes,
@@ -148,9 +148,6 @@ impl<'c, 't> Delivering<'c, 't> {
 
     /// Writes down how far the group has read, and what its consumers were given. To be called at the
     /// end.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn end(mut self) -> Result<(), StoreError> {
         let (context, key) = (self.context, self.key);
         if let Some(last) = self.delivered.last() {

@@ -77,9 +77,6 @@ impl StreamFacts {
 
 impl ReadContext<'_> {
     /// What a stream knows of its entries.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_facts(&self, key: &OpenKey) -> Result<StreamFacts, StoreError> {
         let first = self.stream_range(key, IdRange::ALL, false, 1).await?;
         Ok(StreamFacts {

@@ -88,9 +88,6 @@ fn check_name(name: &Bytes) -> Result<(), CommandError> {
 impl ReadContext<'_> {
     /// A group of a stream. Read serializably it conflicts with all that deliver new entries to the
     /// group.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_group(
         &self,
         key: &OpenKey,
@@ -108,9 +105,6 @@ impl ReadContext<'_> {
     }
 
     /// The groups of a stream in the order of their names.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_groups(&self, key: &OpenKey) -> Result<Vec<OpenGroup>, StoreError> {
         let (layout, data) = (self.layout(), key.data());
         let mut pages = Pages::new(self, layout.stream_groups(data), false, 0);
@@ -131,7 +125,7 @@ impl WriteContext<'_> {
     /// Makes a group that was given all entries up to `last`; false where there is one of that name.
     ///
     /// # Errors
-    /// `Text` for a name that is too long; when the store fails.
+    /// `Text` for a name that is too long.
     pub async fn stream_create_group(
         &self,
         key: &OpenKey,

@@ -53,9 +53,6 @@ impl PendingChanges {
 
 impl ReadContext<'_> {
     /// How many pending entries a group has, or one of its consumers.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_pending_count(
         &self,
         key: &OpenKey,
@@ -70,9 +67,6 @@ impl ReadContext<'_> {
     }
 
     /// How many pending entries each of some consumers has.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_pending_counts(
         &self,
         key: &OpenKey,
@@ -91,9 +85,6 @@ impl ReadContext<'_> {
     }
 
     /// The pending entry with an id.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn stream_pending_entry(
         &self,
         key: &OpenKey,
@@ -112,9 +103,6 @@ impl ReadContext<'_> {
     }
 
     /// [`Self::stream_pending_entry`] of several ids, read side by side.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub(super) async fn stream_pending_each(
         &self,
         key: &OpenKey,
@@ -137,9 +125,6 @@ impl ReadContext<'_> {
     }
 
     /// The first `count` pending entries of a group within a range; the last where `reverse`.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_pending_range(
         &self,
         key: &OpenKey,
@@ -181,9 +166,6 @@ impl ReadContext<'_> {
     }
 
     /// The first `count` pending entries of a consumer within a range.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_consumer_pending(
         &self,
         key: &OpenKey,

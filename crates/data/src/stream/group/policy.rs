@@ -38,9 +38,6 @@ pub struct IdleOutlook {
 
 impl ReadContext<'_> {
     /// When entries of any group of a stream are handed out again.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_idle_outlook(&self, key: &OpenKey) -> Result<IdleOutlook, StoreError> {
         let mut outlook = IdleOutlook::default();
         for group in self.relaxed_view().stream_groups(key).await? {
@@ -94,7 +91,7 @@ impl WriteContext<'_> {
     /// serializably.
     ///
     /// # Errors
-    /// `Text` where more entries are pending than a transaction can change; when the store fails.
+    /// `Text` where more entries are pending than a transaction can change.
     pub async fn stream_set_policy(
         &self,
         key: &OpenKey,
@@ -138,9 +135,6 @@ impl WriteContext<'_> {
     /// Has clients that wait for entries of a group woken when the next idle one can be handed out:
     /// soon if it can already. To be called where a client begins to wait. A reader may have stopped
     /// at a limit, and a server whose clock is ahead may have removed the alarm before.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_await_idle(
         &self,
         key: &OpenKey,
@@ -163,7 +157,7 @@ impl WriteContext<'_> {
     /// They stay where they are if there is none, or if a transaction cannot hold them.
     ///
     /// # Errors
-    /// `Text` where the dead letter stream is none; when the store fails.
+    /// `Text` where the dead letter stream is none.
     pub(super) async fn stream_deliver_idle(
         &self,
         key: &OpenKey,

@@ -36,9 +36,6 @@ pub enum Deletion {
 impl WriteContext<'_> {
     /// Deletes entries, and answers what has become of each. With [`References::Acknowledged`] it
     /// conflicts with all that deliver new entries.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_delete_with_references(
         &self,
         key: &OpenKey,
@@ -63,9 +60,6 @@ impl WriteContext<'_> {
 
     /// Acknowledges entries in a group and deletes them, and answers what has become of each that was
     /// pending.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_acknowledge_and_delete(
         &self,
         key: &OpenKey,

@@ -50,9 +50,6 @@ impl Release {
 impl WriteContext<'_> {
     /// Gives pending entries back to their group: no consumer has them, and the next one that claims
     /// them gets them at once. Answers how many. Clients that wait are woken, where the group hands out entries again.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn stream_release(
         &self,
         key: &OpenKey,

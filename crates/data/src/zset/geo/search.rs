@@ -54,9 +54,6 @@ pub struct FoundMember {
 
 impl ReadContext<'_> {
     /// The members inside a shape.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn geo_search(
         &self,
         key: &OpenKey,

@@ -46,7 +46,7 @@ pub(super) fn subcommand_syntax(container: &str, subcommand: &[u8]) -> CommandEr
 /// A group of a key, or the refusal of XPENDING, XCLAIM and XAUTOCLAIM.
 ///
 /// # Errors
-/// NOGROUP; `WrongType`; when the store fails.
+/// NOGROUP; `WrongType`.
 pub(super) async fn group_of(
     context: &ReadContext<'_>,
     key_name: &Bytes,

@@ -1,0 +1,62 @@
+//! Handles: what a type can do with one of its values, and nothing else.
+//!
+//! A type names its handles, and gives them its operations:
+//!
+//! ```ignore
+//! pub enum ListType {}
+//! pub type List<'c, 't> = Value<'c, 't, ListType>;
+//! pub type ListMut<'c, 't> = ValueMut<'c, 't, ListType>;
+//!
+//! impl List<'_, '_> { /* reads */ }
+//! impl ListMut<'_, '_> { /* writes */ }
+//! ```
+//!
+//! Their operations fail when the store does. Their comments name only errors beyond that.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::{ReadContext, WriteContext};
+
+/// A value of the type `T`, for reading.
+pub struct Value<'c, 't, T> {
+    pub(crate) context: &'c ReadContext<'t>,
+    pub(crate) key: &'c OpenKey,
+    of_type: PhantomData<T>,
+}
+
+impl<'c, 't, T> Value<'c, 't, T> {
+    /// The value of a key that was found to be of this type.
+    pub fn open(context: &'c ReadContext<'t>, key: &'c OpenKey) -> Self {
+        Self {
+            context,
+            key,
+            of_type: PhantomData,
+        }
+    }
+}
+
+/// A value of the type `T`, for writing. It can do what [`Value`] can.
+pub struct ValueMut<'c, 't, T> {
+    read: Value<'c, 't, T>,
+    pub(crate) context: &'c WriteContext<'t>,
+}
+
+impl<'c, 't, T> ValueMut<'c, 't, T> {
+    /// The value of a key that was found, or created, with this type.
+    pub fn open(context: &'c WriteContext<'t>, key: &'c OpenKey) -> Self {
+        Self {
+            read: Value::open(context, key),
+            context,
+        }
+    }
+}
+
+impl<'c, 't, T> Deref for ValueMut<'c, 't, T> {
+    type Target = Value<'c, 't, T>;
+
+    fn deref(&self) -> &Value<'c, 't, T> {
+        &self.read
+    }
+}
