@@ -10,6 +10,7 @@ use quoin_base::random::{Random, SystemRandom};
 use quoin_data::command::call::Invocation;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::startup;
+use quoin_data::unit::tracking::Trackers;
 use quoin_engine::watchers::Touched;
 use quoin_engine::{
     Bundle, Call, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter, WatchedKey,
@@ -20,6 +21,7 @@ use quoin_store::Store;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
+use crate::tracking::{NoSubscribers, Tracker};
 use crate::watches::WATCHES_MAX;
 
 /// Longer than anything takes, and shorter than the poll that makes up for a lost wake-up.
@@ -38,9 +40,9 @@ pub struct Bench {
     _folder: Option<TempDir>,
 }
 
-/// One of the servers.
+/// One of the servers, and a client of it that may track keys.
 #[derive(Clone)]
-pub struct Server(pub Arc<Executor>);
+pub struct Server(pub Arc<Executor>, pub Arc<Tracker>);
 
 impl Bench {
     /// `stores`: one store, as each server sees it.
@@ -59,11 +61,14 @@ impl Bench {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let random: Arc<dyn Random> = Arc::new(SystemRandom);
             let layout = Layout::new(root_prefix);
-            let environment = runtime
+            let mut environment = runtime
                 .block_on(startup::prepare(&*store, layout, clock, random))
                 .unwrap();
-            let executor = Executor::start(store, Arc::new(environment), options.clone()).unwrap();
-            Server(Arc::new(executor))
+            let tracker = Arc::<Tracker>::default();
+            environment.trackers = Some(Arc::clone(&tracker) as Arc<dyn Trackers>);
+            environment.subscribers = Some(Arc::new(NoSubscribers));
+            let executor = Executor::start(store, environment, options.clone()).unwrap();
+            Server(Arc::new(executor), tracker)
         });
         Self {
             servers,

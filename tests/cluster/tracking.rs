@@ -15,9 +15,10 @@ use crate::bench::{Bench, PATIENCE, Server, invocation};
 
 const KEYS: usize = 4;
 
-/// One client of a server that tracks keys, as plainly as can be: it forgets no change.
+/// One client of a server that tracks keys once it is on, as plainly as can be: it forgets no change.
 #[derive(Default)]
-struct Tracker {
+pub struct Tracker {
+    is_on: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -43,7 +44,7 @@ impl Tracker {
 
 impl Trackers for Tracker {
     fn is_any(&self) -> bool {
-        true
+        self.is_on.load(Ordering::SeqCst)
     }
 
     fn open_window(&self) -> u64 {
@@ -82,7 +83,7 @@ impl Trackers for Tracker {
 }
 
 /// Nobody listens.
-struct NoSubscribers;
+pub struct NoSubscribers;
 
 impl Subscribers for NoSubscribers {
     fn count(&self, _kind: ChannelKind, _channel: &[u8]) -> usize {
@@ -98,14 +99,9 @@ impl Subscribers for NoSubscribers {
 
 /// Has a client of a server track keys.
 fn track(bench: &Bench, server: &Server) -> Arc<Tracker> {
-    let tracker = Arc::<Tracker>::default();
-    let environment = server.0.environment();
-    let trackers = Arc::clone(&tracker) as Arc<dyn Trackers>;
-    assert!(environment.trackers.set(trackers).is_ok());
-    // The server has set its own where there is one.
-    let _ = environment.subscribers.set(Arc::new(NoSubscribers));
+    server.1.is_on.store(true, Ordering::SeqCst);
     bench.block_on(server.0.begin_tracking()).unwrap();
-    tracker
+    Arc::clone(&server.1)
 }
 
 /// Runs a command of the client that tracks keys.

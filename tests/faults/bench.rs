@@ -69,7 +69,7 @@ impl<S: Store> Bench<S> {
                     ))
                     .unwrap();
                 let store = Arc::clone(&store) as Arc<dyn Store>;
-                Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap()
+                Executor::start(store, environment, ExecutorOptions::default()).unwrap()
             })
             .collect();
         Self {

@@ -32,6 +32,7 @@ use quoin_data::cluster::tracker_marks::set_mark;
 use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::unit::context::{Environment, WriteContext};
+use quoin_data::unit::signals::WatchedKeys;
 use quoin_store::{Store, StoreError};
 
 mod batch;
@@ -113,7 +114,7 @@ impl Executor {
     /// When a thread cannot be started.
     pub fn start(
         store: Arc<dyn Store>,
-        environment: Arc<Environment>,
+        mut environment: Environment,
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
@@ -123,9 +124,8 @@ impl Executor {
             delegates_pops: options.delegates_pops,
             ..Shared::default()
         });
-        let watched_keys = Arc::clone(&shared.watchers);
-        // Set already where a test starts two executors with one environment.
-        let _ = environment.watched_keys.set(watched_keys);
+        environment.watched_keys = Some(Arc::clone(&shared.watchers) as Arc<dyn WatchedKeys>);
+        let environment = Arc::new(environment);
         let mut threads = Vec::new();
         let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
         let lane = lane::WriteLane::new(

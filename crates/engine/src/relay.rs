@@ -81,7 +81,7 @@ impl Relay {
                 () = tokio::time::sleep_until(self.clearing.next) => {}
             }
             self.tend_when_due().await;
-            let subscribers = self.environment.subscribers.get().cloned();
+            let subscribers = self.environment.subscribers.clone();
             if let Some(subscribers) = subscribers
                 && self.is_heard(&*subscribers)
             {

@@ -14,6 +14,7 @@ use quoin_base::clock::{Clock, ManualClock};
 use quoin_base::random::SeededRandom;
 use quoin_data::command::call::{Invocation, Mode};
 use quoin_data::command::row::{Handler, Row};
+use quoin_data::unit::context::Environment;
 use quoin_data::unit::{Unit, startup};
 use quoin_layout::{Layout, Space};
 use quoin_resp::reply::Reply;
@@ -34,6 +35,20 @@ pub struct Bench {
     pub store: Arc<dyn Store>,
     runtime: tokio::runtime::Runtime,
     _folder: TempDir,
+}
+
+async fn start(
+    store: &Arc<dyn Store>,
+    clock: &Arc<ManualClock>,
+    seed: u64,
+    change: impl FnOnce(&mut Environment),
+) -> Executor {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let random = Arc::new(SeededRandom::new(seed));
+    let prepared = startup::prepare(&**store, Layout::new("test"), clock, random);
+    let mut environment = prepared.await.unwrap();
+    change(&mut environment);
+    Executor::start(Arc::clone(store), environment, ExecutorOptions::default()).unwrap()
 }
 
 impl Bench {
@@ -70,20 +85,7 @@ impl Bench {
             .enable_all()
             .build()
             .unwrap();
-        let environment = runtime
-            .block_on(startup::prepare(
-                &*store,
-                Layout::new("test"),
-                Arc::clone(&clock) as Arc<dyn Clock>,
-                Arc::new(SeededRandom::new(7)),
-            ))
-            .unwrap();
-        let executor = Executor::start(
-            Arc::clone(&store),
-            Arc::new(environment),
-            ExecutorOptions::default(),
-        )
-        .unwrap();
+        let executor = runtime.block_on(start(&store, &clock, 7, |_| {}));
         Self {
             clock,
             executor: Arc::new(executor),
@@ -95,16 +97,16 @@ impl Bench {
 
     /// A second server on the same store.
     pub fn another_server(&self) -> Executor {
-        let environment = self
-            .block_on(startup::prepare(
-                &*self.store,
-                Layout::new("test"),
-                Arc::clone(&self.clock) as Arc<dyn Clock>,
-                Arc::new(SeededRandom::new(8)),
-            ))
-            .unwrap();
-        let store = Arc::clone(&self.store);
-        Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap()
+        self.block_on(start(&self.store, &self.clock, 8, |_| {}))
+    }
+
+    /// The same store, served in an environment that `change` has changed.
+    pub fn served_with(self, change: impl FnOnce(&mut Environment)) -> Self {
+        let executor = self.block_on(start(&self.store, &self.clock, 9, change));
+        Self {
+            executor: Arc::new(executor),
+            ..self
+        }
     }
 
     /// Waits for a result.

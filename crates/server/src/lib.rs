@@ -35,7 +35,7 @@ use quoin_base::allocator;
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_config::logging::Log;
 use quoin_config::{LoadedSettings, RuntimeConfig};
-use quoin_engine::{Executor, ExecutorOptions, Reaper, Standstill};
+use quoin_engine::{Reaper, Standstill};
 use quoin_tools::backup::Backups;
 
 mod access;
@@ -113,24 +113,17 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let runtime = build_runtime(settings.io_threads)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = opening::prepare(&runtime, &*store, &settings, &clock)?;
-    let executor = Arc::new(Executor::start(
-        Arc::clone(&store),
-        Arc::new(environment),
-        ExecutorOptions {
-            delegates_pops: Arc::clone(config.live.delegated_pops()),
-            ..ExecutorOptions::default()
-        },
-    )?);
     let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
-    let state = Arc::new(ServerState::new(
+    let state = Arc::new(ServerState::start(
         config,
-        Arc::clone(&executor),
+        environment,
         store,
         backups,
         clock,
         handshakes,
         addresses.ports,
-    ));
+    )?);
+    let executor = Arc::clone(&state.executor);
     load_users(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
     exposure::warn(&settings, &state.access.users);

@@ -1,5 +1,6 @@
 //! What all connections of a server share.
 
+use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -10,10 +11,11 @@ use quoin_base::clock::Clock;
 use quoin_config::RuntimeConfig;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
+use quoin_data::unit::context::Environment;
 use quoin_data::unit::rights::Rights;
 use quoin_data::unit::signals::Subscribers;
 use quoin_data::unit::tracking::Trackers;
-use quoin_engine::{Executor, ReaperHandle};
+use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
 
@@ -120,17 +122,20 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    /// The state of a server that starts now.
-    pub(super) fn new(
+    /// The state of a server that starts now, with an executor in this environment.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub(super) fn start(
         config: Arc<RuntimeConfig>,
-        executor: Arc<Executor>,
+        mut environment: Environment,
         store: Arc<dyn Store>,
         backups: Option<Arc<Backups>>,
         clock: Arc<dyn Clock>,
         handshakes: Option<Arc<Handshakes>>,
         ports: Ports,
-    ) -> Self {
-        let random = &executor.environment().random;
+    ) -> io::Result<Self> {
+        let random = &environment.random;
         let run_id: String = (0..5)
             .map(|_| format!("{:08x}", random.next_u64() >> 32))
             .collect();
@@ -164,30 +169,21 @@ impl ServerState {
             monitors: Arc::clone(&monitors),
             access: Arc::clone(&access),
         });
-        let rights = Arc::clone(&access) as Arc<dyn Rights>;
-        let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
-        let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
-        let events = Arc::clone(config.live.keyspace_events());
-        let sparse_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
-        let node_entries = Arc::clone(config.live.stream_node_max_entries());
         store.bound_data(Arc::clone(config.live.maxmemory_bytes()));
-        let node_bytes = Arc::clone(config.live.stream_node_max_bytes());
-        let environment = executor.environment();
-        if environment.subscribers.set(subscribers).is_err()
-            || environment.trackers.set(trackers).is_err()
-            || environment.keyspace_events.set(events).is_err()
-            || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
-            || environment.script_calls.set(script_calls).is_err()
-            || environment.rights.set(rights).is_err()
-            || environment
-                .stream_node_max_entries
-                .set(node_entries)
-                .is_err()
-            || environment.stream_node_max_bytes.set(node_bytes).is_err()
-        {
-            tracing::error!("another server already hears what this executor publishes");
-        }
-        Self {
+        environment.subscribers = Some(Arc::clone(&pubsub) as Arc<dyn Subscribers>);
+        environment.trackers = Some(Arc::clone(&tracking) as Arc<dyn Trackers>);
+        environment.rights = Some(Arc::clone(&access) as Arc<dyn Rights>);
+        environment.script_calls = Some(script_calls);
+        environment.keyspace_events = Arc::clone(config.live.keyspace_events());
+        environment.hll_sparse_max_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
+        environment.stream_node_max_entries = Arc::clone(config.live.stream_node_max_entries());
+        environment.stream_node_max_bytes = Arc::clone(config.live.stream_node_max_bytes());
+        let options = ExecutorOptions {
+            delegates_pops: Arc::clone(config.live.delegated_pops()),
+            ..ExecutorOptions::default()
+        };
+        let executor = Arc::new(Executor::start(Arc::clone(&store), environment, options)?);
+        Ok(Self {
             config,
             executor,
             store,
@@ -215,7 +211,7 @@ impl ServerState {
             handshakes,
             ports,
             clock,
-        }
+        })
     }
 
     /// The ports on which the server listens.

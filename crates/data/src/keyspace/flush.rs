@@ -61,7 +61,7 @@ impl WriteContext<'_> {
     /// Redis (`touchAllWatchedKeysInDb`) these are the watched keys that exist on either side, also
     /// where the database is exchanged again before EXEC, which would find them as they were.
     async fn touch_watched(&self, database: u32, other: Option<u32>) -> Result<(), CommandError> {
-        let Some(watched_keys) = self.environment.watched_keys.get() else {
+        let Some(watched_keys) = &self.environment.watched_keys else {
             return Ok(());
         };
         let names = watched_keys.of_database(database);

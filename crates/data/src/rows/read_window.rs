@@ -28,7 +28,10 @@ impl Environment {
     /// Opens a window if clients track keys. To be called before the snapshot is opened from which
     /// they read.
     pub fn open_read_window(&self) -> Option<ReadWindow> {
-        let trackers = self.trackers.get().filter(|trackers| trackers.is_any())?;
+        let trackers = self
+            .trackers
+            .as_ref()
+            .filter(|trackers| trackers.is_any())?;
         Some(ReadWindow {
             number: trackers.open_window(),
             trackers: Arc::clone(trackers),
@@ -37,14 +40,14 @@ impl Environment {
 
     /// Whether clients of this server track keys.
     pub fn has_trackers(&self) -> bool {
-        let trackers = self.trackers.get();
+        let trackers = self.trackers.as_ref();
         trackers.is_some_and(|trackers| trackers.is_any())
     }
 
     /// Tells the clients that track keys what was done.
     pub fn note_changes(&self, window: Option<&ReadWindow>, changes: &[Change]) {
         if !changes.is_empty()
-            && let Some(trackers) = self.trackers.get()
+            && let Some(trackers) = self.trackers.as_ref()
             && trackers.is_any()
         {
             trackers.note(changes, window.map(ReadWindow::number));

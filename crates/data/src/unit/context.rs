@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use quoin_base::clock::Clock;
 use quoin_base::counter::Counter;
 use quoin_base::events::{EventClasses, EventSwitch};
-use quoin_base::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
+use quoin_base::limits::STREAM_NODE_ENTRIES_MAX;
 use quoin_base::random::Random;
 use quoin_layout::{Id, Layout, decode_id};
 use quoin_lua::Scripts;
@@ -46,34 +46,34 @@ pub struct Environment {
     pub random: Arc<dyn Random>,
     /// Unique ids.
     pub ids: IdAllocator,
-    /// Who hears what is published, set once when there is a server.
-    pub subscribers: OnceLock<Arc<dyn Subscribers>>,
-    /// Which changes of keys are published, set once when there is a server.
-    pub keyspace_events: OnceLock<Arc<EventSwitch>>,
+    /// Who hears what is published, if anybody can.
+    pub subscribers: Option<Arc<dyn Subscribers>>,
+    /// Which changes of keys are published.
+    pub keyspace_events: Arc<EventSwitch>,
     /// What reads of keys have found, for INFO.
     pub lookups: Lookups,
     /// Scripts that run, and those that are known.
     pub scripts: Scripts,
     /// What scripts have read.
     pub script_reads: ScriptReads,
-    /// Who counts the commands that scripts call, set once when there is a server.
-    pub script_calls: OnceLock<Arc<dyn ScriptCalls>>,
-    /// The setting `hll-sparse-max-bytes`, set once when there is a server.
-    pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
-    /// Who tracks keys, set once when there is a server.
-    pub trackers: OnceLock<Arc<dyn Trackers>>,
-    /// The setting `stream-node-max-entries`, set once when there is a server.
-    pub stream_node_max_entries: OnceLock<Arc<AtomicU64>>,
-    /// The setting `stream-node-max-bytes`, set once when there is a server.
-    pub stream_node_max_bytes: OnceLock<Arc<AtomicU64>>,
+    /// Who counts the commands that scripts call, if anybody does.
+    pub script_calls: Option<Arc<dyn ScriptCalls>>,
+    /// The setting `hll-sparse-max-bytes`.
+    pub hll_sparse_max_bytes: Arc<AtomicU64>,
+    /// Who tracks keys, if clients can.
+    pub trackers: Option<Arc<dyn Trackers>>,
+    /// The setting `stream-node-max-entries`.
+    pub stream_node_max_entries: Arc<AtomicU64>,
+    /// The setting `stream-node-max-bytes`.
+    pub stream_node_max_bytes: Arc<AtomicU64>,
     /// Where Redis's first nodes of streams end that are trimmed.
     pub stream_first_nodes: FirstNodes,
-    /// What clients may do, set once when there is a server. Without one, everything.
-    pub rights: OnceLock<Arc<dyn Rights>>,
+    /// What clients may do. `None` is everything.
+    pub rights: Option<Arc<dyn Rights>>,
     /// Sets in which ranks were hard to find.
     pub rank_wants: RankWants,
-    /// Which keys clients watch, set once when there is an executor.
-    pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
+    /// Which keys clients watch. The executor sets it when it starts.
+    pub watched_keys: Option<Arc<dyn WatchedKeys>>,
     /// What the latest commit has left of some rows. Nothing where other servers write too.
     pub latest_known: LatestKnown,
 }
@@ -92,15 +92,12 @@ impl Environment {
 
     /// Which changes of keys are published at the moment.
     pub fn events(&self) -> EventClasses {
-        self.keyspace_events
-            .get()
-            .map_or(EventClasses::NONE, |switch| switch.classes())
+        self.keyspace_events.classes()
     }
 
     /// The most bytes that a HyperLogLog has in the sparse encoding.
     pub fn hll_sparse_bytes_max(&self) -> usize {
-        let setting = self.hll_sparse_max_bytes.get();
-        let bytes = setting.map_or(HLL_SPARSE_BYTES_MAX, |bytes| bytes.load(Ordering::Relaxed));
+        let bytes = self.hll_sparse_max_bytes.load(Ordering::Relaxed);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
@@ -115,9 +112,7 @@ impl Environment {
 
     /// How many entries of a stream Redis keeps in a node at most, however small.
     pub fn stream_node_entries_max(&self) -> u64 {
-        let setting = self.stream_node_max_entries.get();
-        let entries = setting.map(|entries| entries.load(Ordering::Relaxed));
-        match entries.unwrap_or(STREAM_NODE_ENTRIES_MAX) {
+        match self.stream_node_max_entries.load(Ordering::Relaxed) {
             0 => u64::MAX,
             entries => entries,
         }
@@ -125,9 +120,7 @@ impl Environment {
 
     /// How many bytes Redis keeps in a node at most, unless an entry has more.
     pub fn stream_node_bytes_max(&self) -> u64 {
-        let setting = self.stream_node_max_bytes.get();
-        let bytes = setting.map(|bytes| bytes.load(Ordering::Relaxed));
-        match bytes.unwrap_or(STREAM_NODE_BYTES_MAX) {
+        match self.stream_node_max_bytes.load(Ordering::Relaxed) {
             0 => u64::MAX,
             bytes => bytes,
         }
@@ -478,7 +471,7 @@ impl<'t> WriteContext<'t> {
     /// it will reach. A message that nobody will hear is not kept. Where too much is published, the
     /// command fails when it ends ([`Signals::has_refused`]).
     pub fn publish(&self, kind: ChannelKind, channel: Bytes, payload: Bytes) -> usize {
-        let subscribers = self.environment.subscribers.get();
+        let subscribers = self.environment.subscribers.as_ref();
         let count = subscribers.map_or(0, |subscribers| subscribers.count(kind, &channel));
         if count == 0 && subscribers.is_some() && self.environment.capabilities.single_writer {
             return 0;

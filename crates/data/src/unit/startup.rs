@@ -1,11 +1,15 @@
 //! What a server does to a store before it serves from it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 
 use quoin_base::clock::Clock;
-use quoin_base::limits::{COMMIT_ATTEMPTS_MAX, DATABASES};
+use quoin_base::limits::{
+    COMMIT_ATTEMPTS_MAX, DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX,
+    STREAM_NODE_ENTRIES_MAX,
+};
 use quoin_base::random::Random;
 use quoin_layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_counter};
 use quoin_lua::Scripts;
@@ -45,7 +49,8 @@ pub enum StartError {
 }
 
 /// Checks the layout's version (or writes it into an empty store) and takes an instance number
-/// that no other server start has.
+/// that no other server start has. The environment has nobody who listens, and default settings: a server
+/// puts its own in before it starts an executor.
 ///
 /// # Errors
 /// `NewerLayout`, or the store's own.
@@ -77,22 +82,27 @@ pub async fn prepare(
         clock,
         random,
         ids: IdAllocator::new(instance),
-        subscribers: OnceLock::new(),
-        trackers: OnceLock::new(),
-        keyspace_events: OnceLock::new(),
+        subscribers: None,
+        trackers: None,
+        keyspace_events: Arc::default(),
         lookups: Lookups::default(),
         scripts: Scripts::default(),
-        script_calls: OnceLock::new(),
+        script_calls: None,
         script_reads: Default::default(),
-        hll_sparse_max_bytes: OnceLock::new(),
-        stream_node_max_entries: OnceLock::new(),
-        stream_node_max_bytes: OnceLock::new(),
+        hll_sparse_max_bytes: setting(HLL_SPARSE_BYTES_MAX),
+        stream_node_max_entries: setting(STREAM_NODE_ENTRIES_MAX),
+        stream_node_max_bytes: setting(STREAM_NODE_BYTES_MAX),
         stream_first_nodes: FirstNodes::default(),
-        rights: OnceLock::new(),
+        rights: None,
         rank_wants: RankWants::default(),
-        watched_keys: OnceLock::new(),
+        watched_keys: None,
         latest_known,
     })
+}
+
+/// A setting that nothing changes.
+fn setting(value: u64) -> Arc<AtomicU64> {
+    Arc::new(AtomicU64::new(value))
 }
 
 async fn read_known(store: &dyn Store, layout: &Layout) -> Result<Known, StoreError> {

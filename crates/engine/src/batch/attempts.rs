@@ -371,14 +371,14 @@ impl Batch<'_> {
                 self.shared.watchers.touch_later(&exchanged);
             }
         }
-        if let Some(subscribers) = self.environment.subscribers.get() {
+        if let Some(subscribers) = &self.environment.subscribers {
             for message in self.signals.take_messages() {
                 subscribers.deliver(&message);
                 // Once more: the relay may have read the log before this message was in it.
                 self.shared.relay.note_news();
             }
         }
-        if let Some(counter) = self.environment.script_calls.get() {
+        if let Some(counter) = &self.environment.script_calls {
             for call in self.signals.script_calls.take() {
                 counter.tell(&call);
             }

@@ -488,9 +488,9 @@ async fn publish_much(
 
 #[test]
 fn what_a_woken_client_publishes_is_not_its_wakers() {
-    let bench = Bench::embedded();
-    let subscribers = &bench.executor.environment().subscribers;
-    assert!(subscribers.set(Arc::new(Listening)).is_ok());
+    let bench = Bench::embedded().served_with(|environment| {
+        environment.subscribers = Some(Arc::new(Listening));
+    });
     let waiting = bench.wait_with(with_handler("BLPOP list 0", write_handler!(publish_much)));
     let script = "redis.call('PUBLISH', 'c', string.rep('m', 1000000)) \
                   return redis.call('RPUSH', 'list', 'a')";

@@ -396,7 +396,7 @@ impl Batch<'_> {
     /// The error line where a client may not run a command that has waited, as the rights of its user
     /// have changed.
     fn refusal_of(&self, invocation: &Invocation) -> Option<String> {
-        let rights = self.environment.rights.get()?;
+        let rights = self.environment.rights.as_ref()?;
         let rights = rights.of(invocation.origin.client)?;
         let refused = rights
             .check(invocation.row.id, &invocation.arguments)

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::testing::{Bench, bulks};
 use quoin_base::clock::Clock;
-use quoin_base::events::{EventClasses, EventSwitch};
+use quoin_base::events::EventClasses;
 use quoin_base::limits::{DATABASES, RETAINED_REST_MS, TASK_DUE_PER_PASS};
 use quoin_base::random::SeededRandom;
 use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
@@ -167,12 +167,12 @@ impl Subscribers for Listening {
 }
 
 /// Has a bench tell of expired keys, by key and by event.
-fn tell_of_expired_keys(bench: &Bench) {
-    let environment = bench.executor.environment();
-    let switch = Arc::new(EventSwitch::default());
-    switch.set(EventClasses::parse("KEx").unwrap());
-    assert!(environment.keyspace_events.set(switch).is_ok());
-    assert!(environment.subscribers.set(Arc::new(Listening)).is_ok());
+fn telling_of_expired_keys(bench: Bench) -> Bench {
+    bench.served_with(|environment| {
+        let classes = EventClasses::parse("KEx").unwrap();
+        environment.keyspace_events.set(classes);
+        environment.subscribers = Some(Arc::new(Listening));
+    })
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn keys_whose_names_are_large_together_expire_although_all_are_told() {
         (Bench::embedded(), 110, 1_300_000),
         (Bench::cluster_like(), 120, 48_000),
     ] {
-        tell_of_expired_keys(&bench);
+        let bench = telling_of_expired_keys(bench);
         let mut reaper = Reaper::new(&bench.executor);
         for number in 0..keys {
             let name = format!("{number:04}{}", "n".repeat(name_bytes));

@@ -69,6 +69,8 @@ impl Listener {
 struct Server {
     executor: Executor,
     listener: Arc<Listener>,
+    /// Its clients that track keys: none, until [`Tracker::begin`].
+    tracker: Arc<Tracker>,
 }
 
 impl Server {
@@ -76,15 +78,19 @@ impl Server {
         let clock = Arc::new(ManualClock::at(0));
         let random = Arc::new(SeededRandom::new(1));
         let environment = startup::prepare(&**store, Layout::new("test"), clock, random);
-        let environment = environment.await.unwrap();
+        let mut environment = environment.await.unwrap();
         let listener = Arc::new(Listener::default());
         let subscribers = Arc::clone(&listener) as Arc<dyn Subscribers>;
-        assert!(environment.subscribers.set(subscribers).is_ok());
+        environment.subscribers = Some(subscribers);
+        let tracker = Arc::<Tracker>::default();
+        tracker.is_away.store(true, Ordering::SeqCst);
+        environment.trackers = Some(Arc::clone(&tracker) as Arc<dyn Trackers>);
         let options = ExecutorOptions::default();
-        let executor = Executor::start(Arc::clone(store), Arc::new(environment), options);
+        let executor = Executor::start(Arc::clone(store), environment, options);
         Self {
             executor: executor.unwrap(),
             listener,
+            tracker,
         }
     }
 
@@ -292,12 +298,9 @@ impl Trackers for Tracker {
 
 impl Tracker {
     async fn begin(server: &Server) -> Arc<Self> {
-        let tracker = Arc::<Self>::default();
-        let trackers = Arc::clone(&tracker) as Arc<dyn Trackers>;
-        let environment = server.executor.environment();
-        assert!(environment.trackers.set(trackers).is_ok());
+        server.tracker.is_away.store(false, Ordering::SeqCst);
         server.executor.begin_tracking().await.unwrap();
-        tracker
+        Arc::clone(&server.tracker)
     }
 
     fn told(&self) -> Vec<Change> {

@@ -266,17 +266,11 @@ fn what_comes_before_a_slow_script_is_answered_and_done_once() {
 
 #[test]
 fn the_calls_of_a_slow_script_are_counted_once() {
-    let bench = Bench::embedded();
     let counted = Arc::new(Counted::default());
     let counter: Arc<dyn ScriptCalls> = counted.clone();
-    assert!(
-        bench
-            .executor
-            .environment()
-            .script_calls
-            .set(counter)
-            .is_ok()
-    );
+    let bench = Bench::embedded().served_with(|environment| {
+        environment.script_calls = Some(counter);
+    });
     for name in [b"EVAL".as_slice(), b"EVAL_RO"] {
         counted.0.store(0, Ordering::Relaxed);
         let slow = b"for i = 1, 5000 do redis.call('GET', KEYS[1]) end return 1";

@@ -107,7 +107,7 @@ impl Connection {
 /// that its client may not run any more finds nothing.
 async fn look_once(executor: &Executor, waiter: &Waiter) -> Reply {
     let invocation = &waiter.invocation;
-    let rights = executor.environment().rights.get();
+    let rights = executor.environment().rights.as_ref();
     let rights = rights.and_then(|rights| rights.of(invocation.origin.client));
     let is_refused = |rights: Arc<dyn ClientRights>| {
         let checked = rights.check(invocation.row.id, &invocation.arguments);

@@ -166,7 +166,7 @@ impl<'c> Calls<'c> {
             Reply::Error(line) => (CallResult::Failed, Some(code_of(line).into())),
             _ => (CallResult::Done, None),
         };
-        let counter = self.unit.environment().script_calls.get();
+        let counter = self.unit.environment().script_calls.as_ref();
         let is_shown = counter.is_some_and(|counter| counter.are_shown());
         let shown = is_shown.then_some((database, invocation.arguments));
         self.note(ScriptCall {
@@ -273,7 +273,7 @@ impl<'c> Calls<'c> {
             AnyUnit::Write(unit) => unit.signals.script_calls.keep(made),
             AnyUnit::Read(_) => made,
         };
-        if let Some(counter) = self.unit.environment().script_calls.get() {
+        if let Some(counter) = self.unit.environment().script_calls.as_ref() {
             for call in &at_once {
                 counter.tell(call);
             }
@@ -312,7 +312,7 @@ fn code_of(line: &str) -> &str {
 
 /// What the client may do on whose behalf a script runs, where that is not everything.
 fn rights_of(unit: AnyUnit<'_>) -> Option<Arc<dyn ClientRights>> {
-    let rights = unit.environment().rights.get()?;
+    let rights = unit.environment().rights.as_ref()?;
     rights.of(unit.client())
 }
 

@@ -212,14 +212,7 @@ fn a_script_that_runs_again_tells_and_wakes_once() {
     let (bench, faulty) = Bench::faulty(1);
     let listening = Arc::new(Listening::default());
     let subscribers = Arc::clone(&listening) as Arc<dyn Subscribers>;
-    assert!(
-        bench
-            .executor
-            .environment()
-            .subscribers
-            .set(subscribers)
-            .is_ok()
-    );
+    let bench = bench.served_with(|environment| environment.subscribers = Some(subscribers));
     let first = bench.wait("BLPOP q 0");
     let mut second = bench.wait("BLPOP q 0");
     let faults = [

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{error, on_both_stores, one, pairs};
-use quoin_base::events::{EventClasses, EventSwitch};
+use quoin_base::events::EventClasses;
 use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
 use quoin_engine::testing::{Bench, bulk, bulks};
 use quoin_resp::reply::Reply;
@@ -132,13 +132,13 @@ impl Subscribers for Ear {
 
 #[test]
 fn its_changes_are_told_as_those_of_modules_values() {
-    on_both_stores(|bench| {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
         let ear = Arc::new(Ear::default());
-        let switch = Arc::new(EventSwitch::default());
-        switch.set(EventClasses::parse("Edg").unwrap());
-        let environment = bench.executor.environment();
-        assert!(environment.subscribers.set(ear.clone()).is_ok());
-        assert!(environment.keyspace_events.set(switch).is_ok());
+        let bench = bench.served_with(|environment| {
+            let classes = EventClasses::parse("Edg").unwrap();
+            environment.keyspace_events.set(classes);
+            environment.subscribers = Some(ear.clone());
+        });
         bench.run("PQ.PUSH q 1 a 2 b");
         bench.run("PQ.POPMIN q");
         bench.run("PQ.MOVE q r MAX");
@@ -155,5 +155,5 @@ fn its_changes_are_told_as_those_of_modules_values() {
             "__keyevent@0__:del r",
         ];
         assert_eq!(heard, expected);
-    });
+    }
 }
