@@ -34,10 +34,7 @@ fn type_of(value_type: ValueType) -> Type {
                 zset::geo_commands::ROWS,
             ],
         ),
-        ValueType::PriorityQueue => (
-            &pqueue::KIND,
-            &[pqueue::commands::ROWS, pqueue::commands::BLOCKING_ROWS],
-        ),
+        ValueType::PriorityQueue => (&pqueue::KIND, &[pqueue::commands::ROWS]),
         ValueType::TaskQueue => (&taskqueue::KIND, &[taskqueue::commands::ROWS]),
         ValueType::String => (
             &string::KIND,

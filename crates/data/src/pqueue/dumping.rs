@@ -1,25 +1,29 @@
-//! Priority queues as payloads.
+//! DUMP, RESTORE, PQ.SCANDUMP and PQ.LOADCHUNK of priority queues.
 
 use bytes::Bytes;
 
+use crate::command::arguments::{argument, cursor};
+use crate::command::chunks::{chunk_arguments, chunk_payload, chunk_reply};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
-use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::Restorable;
 use crate::list::clamp_range;
 use crate::rows::runs::ElementsRows;
 use crate::unit::context::{ReadContext, WriteContext};
+use quoin_base::events::EventClasses;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, RANGE_PAGE_ROWS};
 use quoin_layout::{Priority, PriorityNumber, ValueType, successor};
 use quoin_rdb::{DumpError, DumpedPriority, Payload, PriorityQueueReader, PriorityQueueWriter};
+use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
-use super::QueuedValue;
-use super::rows::{QueueSlice, rows_of};
+use super::commands::PUSH_EVENT;
+use super::range::QueueSlice;
+use super::{PriorityQueue, PriorityQueueMut, QueuedValue, rows_of};
 
-/// Values that a chunk reads at first. As large as rows may be, they hardly exceed [`IMPORT_CHUNK_BYTES`].
+/// Values that a chunk reads first. Even the largest of them hardly exceed [`IMPORT_CHUNK_BYTES`].
 const FIRST_STEP_ELEMENTS: usize = 16;
-/// Values that a chunk reads at a time, once it has seen that they are small.
+/// Values that a chunk reads at a time if they are small.
 const STEP_ELEMENTS_MAX: usize = 128;
 
 fn dumped(priority: &Priority) -> DumpedPriority {
@@ -37,20 +41,20 @@ fn queued((priority, value): (DumpedPriority, Bytes)) -> Result<QueuedValue, Dum
     Ok(QueuedValue { value, priority })
 }
 
-impl ReadContext<'_> {
+impl PriorityQueue<'_, '_> {
     /// A queue as a payload.
     ///
     /// # Errors
-    /// `Text` where that is too large.
-    pub(super) async fn queue_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
-        let (range, prefix_length) = rows_of(self, key.data());
-        let mut rows = ElementsRows::new(self, range, false);
+    /// `Text` if the payload is too large.
+    pub(super) async fn dump(&self) -> Result<Bytes, CommandError> {
+        let (range, prefix_length) = rows_of(self.context, self.key.data());
+        let mut rows = ElementsRows::new(self.context, range, false);
         let mut writer = PriorityQueueWriter::new();
         while let Some(page) = rows.next(usize::MAX).await? {
             for row in page {
-                let (place, _) = row.queue_place(self, prefix_length)?;
+                let (place, _) = row.queue_place(self.context, prefix_length)?;
                 for (_, value) in row.elements(false) {
-                    let value = self.load_stored(key.data(), value).await?;
+                    let value = self.context.load_stored(self.key.data(), value).await?;
                     writer.push(dumped(&place.priority), &value);
                     check_size(writer.size_bytes())?;
                 }
@@ -59,27 +63,25 @@ impl ReadContext<'_> {
         Ok(writer.finish())
     }
 
-    /// Up to `count` values from a rank on, of about [`IMPORT_CHUNK_BYTES`].
-    pub async fn queue_chunk(
-        &self,
-        key: &OpenKey,
-        rank: i64,
-        count: usize,
-    ) -> Result<Chunk, StoreError> {
-        let length = self.length(key, self.isolation).await?;
+    /// Up to `count` values from a rank on, about [`IMPORT_CHUNK_BYTES`] in size.
+    pub(super) async fn chunk(&self, rank: i64, count: usize) -> Result<Chunk, StoreError> {
+        let length = self
+            .context
+            .length(self.key, self.context.isolation)
+            .await?;
         let stop = rank.saturating_add_unsigned(count as u64).saturating_sub(1);
         let Some((offset, count)) = clamp_range(rank, stop, length) else {
             return Ok(Chunk::default());
         };
-        // In steps: values may be so large that a chunk has only a few of them.
+        // In steps, because a chunk may have only a few values if they are large.
         let mut step = FIRST_STEP_ELEMENTS;
-        let slice = self.queue_ascending(key, length, offset, count.min(step));
+        let slice = self.ascending(length, offset, count.min(step));
         let mut slice = slice.await?;
-        let (mut range, prefix_length) = rows_of(self, key.data());
+        let (mut range, prefix_length) = rows_of(self.context, self.key.data());
         if let Some(last) = slice.rows.last() {
             range.begin = successor(&last.key);
         }
-        let mut rows = ElementsRows::new(self, range, false);
+        let mut rows = ElementsRows::new(self.context, range, false);
         let mut writer = PriorityQueueWriter::new();
         let mut taken = 0;
         let is_full = |taken: usize, writer: &PriorityQueueWriter| {
@@ -88,13 +90,13 @@ impl ReadContext<'_> {
         while !slice.rows.is_empty() {
             let mut skip = slice.skip;
             'rows: for row in &slice.rows {
-                let (place, _) = row.queue_place(self, prefix_length)?;
+                let (place, _) = row.queue_place(self.context, prefix_length)?;
                 let skipped = std::mem::take(&mut skip);
                 for (_, value) in row.elements(false).into_iter().skip(skipped) {
                     if is_full(taken, &writer) {
                         break 'rows;
                     }
-                    let value = self.load_stored(key.data(), value).await?;
+                    let value = self.context.load_stored(self.key.data(), value).await?;
                     writer.push(dumped(&place.priority), &value);
                     taken += 1;
                 }
@@ -116,7 +118,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// The values of a payload, which were read to their end.
+/// The values of a payload. All of them are valid.
 fn sound_values(
     context: &ReadContext<'_>,
     payload: Payload,
@@ -124,7 +126,7 @@ fn sound_values(
     let values = PriorityQueueReader::new(payload)?;
     let mut budget = context.size_budget();
     let mut is_empty = true;
-    // Only read: values are read again when they are written, rather than kept.
+    // Values are not kept. They are read again when they are written.
     for value in values.clone() {
         let (_, value) = value?;
         budget.take_element(value.len())?;
@@ -146,85 +148,64 @@ pub(super) fn restorable(
         Box::pin(async move {
             let value_type = ValueType::PriorityQueue;
             let key = context.create(name, value_type, expire_at_ms).await?;
-            context.queue_push_dumped(&key, values).await?;
+            let queue = PriorityQueueMut::open(context, &key);
+            queue.push_dumped(values).await?;
             Ok(())
         })
     }))
 }
 
-impl WriteContext<'_> {
-    /// Adds the values of a payload to a queue, which is made where there is none. Answers how many.
-    ///
-    /// # Errors
-    /// `Payload` if the payload is not that of a priority queue; `TooLarge`; `WrongType`.
-    pub async fn queue_add_chunk(
-        &self,
-        name: &Bytes,
-        payload: Payload,
-    ) -> Result<i64, CommandError> {
-        let values = sound_values(self, payload)?;
-        let key = self.find_or_create(name, ValueType::PriorityQueue).await?;
-        self.queue_push_dumped(&key, values).await
-    }
-
-    async fn queue_push_dumped(
-        &self,
-        key: &OpenKey,
-        mut values: PriorityQueueReader,
-    ) -> Result<i64, CommandError> {
+impl PriorityQueueMut<'_, '_> {
+    /// Adds the values of a payload. Returns how many.
+    async fn push_dumped(&self, mut values: PriorityQueueReader) -> Result<i64, CommandError> {
         let mut count = 0;
         loop {
             let page = values.by_ref().take(RANGE_PAGE_ROWS);
             let page: Result<Vec<_>, _> = page.map(|value| queued(value?)).collect();
             let page = page?;
-            // One that is larger than a transaction may be is refused for that afterwards.
-            let bytes_max = self.environment.capabilities.transaction_bytes_max;
-            if page.is_empty() || self.transaction.size_bytes() > bytes_max {
+            // A transaction that is too large is refused when it commits.
+            let bytes_max = self.context.environment.capabilities.transaction_bytes_max;
+            if page.is_empty() || self.context.transaction.size_bytes() > bytes_max {
                 return Ok(count);
             }
             count += i64::try_from(page.len()).unwrap_or(i64::MAX);
-            self.queue_push(key, &page).await?;
+            self.push(&page).await?;
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rows::pages::testing::Counting;
-    use crate::testing::environment;
-    use crate::unit::context::NamespaceCache;
-    use quoin_engine::testing::Bench;
+/// `PQ.SCANDUMP key cursor [COUNT count]` → the next cursor, and a chunk. A cursor is a rank.
+pub(super) async fn scan_dump(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (at, count) = chunk_arguments(arguments)?;
+    let rank = at.map_or(Ok(0), |at| cursor(at))?;
+    let rank = i64::try_from(rank).unwrap_or(i64::MAX);
+    let name = argument(arguments, 1)?;
+    Ok(chunk_reply(
+        match context.find(name, ValueType::PriorityQueue).await? {
+            Some(key) => {
+                PriorityQueue::open(context, &key)
+                    .chunk(rank, count)
+                    .await?
+            }
+            None => Chunk::default(),
+        },
+    ))
+}
 
-    #[test]
-    fn a_chunk_reads_little_more_than_it_answers() {
-        for bench in [Bench::embedded(), Bench::cluster_like()] {
-            let value = "v".repeat(80_000);
-            for number in 0..100 {
-                bench.run(&format!("PQ.PUSH q {number} {value}"));
-            }
-            for rank in [0, 95] {
-                let environment = &environment(&bench);
-                let transaction = bench.store.begin_read().unwrap();
-                let counting = Counting::of(&*transaction);
-                let namespaces = NamespaceCache::default();
-                let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
-                let chunk = bench.block_on(async {
-                    let name = Bytes::from_static(b"q");
-                    let key = context.find(&name, ValueType::PriorityQueue).await.unwrap();
-                    context
-                        .queue_chunk(&key.unwrap(), rank, 10_000)
-                        .await
-                        .unwrap()
-                });
-                assert!(chunk.payload.is_some());
-                assert_eq!(chunk.next.is_some(), rank == 0);
-                assert!(
-                    counting.bytes() <= 3 * IMPORT_CHUNK_BYTES,
-                    "{rank}: {}",
-                    counting.bytes()
-                );
-            }
-        }
-    }
+/// `PQ.LOADCHUNK key chunk` → the number of values added.
+pub(super) async fn load_chunk(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let values = sound_values(context, chunk_payload(arguments)?)?;
+    let value_type = ValueType::PriorityQueue;
+    let key = context.find_or_create(name, value_type).await?;
+    let queue = PriorityQueueMut::open(context, &key);
+    let count = queue.push_dumped(values).await?;
+    context.notify(EventClasses::MODULE, PUSH_EVENT, name);
+    Ok(Reply::Integer(count))
 }

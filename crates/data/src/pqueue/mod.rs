@@ -1,114 +1,84 @@
-//! Priority queues: FoundationDB's recipe with Redis's manners.
+//! Priority queues.
 //!
-//! A row is `(…, priority, count, random, sequence) = element`, or a run: elements of one priority that
-//! one unit of work has pushed one after the other ([`runs`](crate::rows::runs)); values may repeat. A push
-//! takes the count behind the last row of its priority that its snapshot shows, and a random number of
-//! its unit, so that pushes never conflict. Within a priority the oldest comes first, whichever end of
-//! the queue is asked for. A pop conflicts with pops of the same rows, and with pushes in front of them.
+//! A row is `(…, priority, count, random, sequence) = element`, or a run: elements of one priority that one unit of
+//! work has pushed one after the other ([`runs`](crate::rows::runs)). Values may repeat. A push takes the count after
+//! the last row of its priority in its snapshot, and a random number of its unit, so pushes never conflict. Within a
+//! priority the oldest element comes first, from either end of the queue. A pop conflicts with pops of the same rows
+//! and with pushes in front of them.
 
 pub mod commands;
-
-use quoin_layout::{KeyRange, Priority};
-use quoin_store::StoreError;
-
-use crate::keyspace::key::OpenKey;
-use crate::list::clamp_range;
-use crate::rows::runs::ElementsRows;
-use crate::unit::context::ReadContext;
-use rows::{QueueSlice, rows_of};
-
-mod descending;
 mod dumping;
 mod kind;
-mod rows;
-mod update;
+mod push_pop;
+mod range;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use crate::keyspace::handle::{Value, ValueMut};
+use crate::rows::runs::ElementsRow;
+use crate::unit::context::ReadContext;
+use quoin_layout::{ElementsValue, Id, KeyRange, Priority, QueuePlace};
+use quoin_store::StoreError;
 
 pub use crate::zset::Extreme;
 pub use kind::KIND;
-pub use rows::QueuedValue;
+
+/// Marks handles of priority queues.
+pub enum PriorityQueueType {}
+
+/// A priority queue, for reading.
+pub type PriorityQueue<'c, 't> = Value<'c, 't, PriorityQueueType>;
+
+/// A priority queue, for writing.
+pub type PriorityQueueMut<'c, 't> = ValueMut<'c, 't, PriorityQueueType>;
+
+/// A value with its priority.
+#[derive(Debug, Clone)]
+pub struct QueuedValue {
+    /// The value.
+    pub value: Bytes,
+    /// Its priority.
+    pub priority: Priority,
+}
 
 /// A bound of a range of priorities.
 #[derive(Debug, Clone, Copy)]
 pub struct PriorityBound {
     /// The priority.
     pub priority: Priority,
-    /// Whether elements of just that priority are outside.
+    /// Whether the range excludes elements of this priority.
     pub is_exclusive: bool,
 }
 
-impl ReadContext<'_> {
-    /// Up to `count` elements from one end, as pops would take them.
-    pub async fn queue_peek(
+/// All rows of a queue, and the length of the prefix that their keys share.
+fn rows_of(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
+    let prefix = context.layout().queue_prefix(data);
+    (KeyRange::children(&prefix), prefix.len())
+}
+
+impl ElementsRow {
+    /// The place in the key of a queue's row, and the length of the prefix that all rows of its priority share.
+    fn queue_place(
         &self,
-        key: &OpenKey,
-        count: usize,
-        end: Extreme,
-    ) -> Result<Vec<QueuedValue>, StoreError> {
-        let slice = match end {
-            Extreme::Min => {
-                let (range, _) = rows_of(self, key.data());
-                let mut rows = ElementsRows::new(self, range, false);
-                QueueSlice::read(&mut rows, 0, count).await?
-            }
-            Extreme::Max => {
-                self.queue_descending(key.data(), 0, count, self.isolation)
-                    .await?
-            }
-        };
-        self.queued_values(key.data(), &slice, count).await
+        context: &ReadContext<'_>,
+        prefix_length: usize,
+    ) -> Result<(QueuePlace, usize), StoreError> {
+        Ok(context.layout().read_queue_key(prefix_length, &self.key)?)
     }
 
-    /// The elements of a range by rank, both ends included and negative ones counted from the
-    /// last: by ascending priority, or (`reverse`) by descending priority; in either case the
-    /// oldest of a priority first.
-    pub async fn queue_range(
+    /// The place of the first element of a queue's row: the place in the key, unless the first elements of a run are
+    /// gone.
+    fn first_queue_place(
         &self,
-        key: &OpenKey,
-        start: i64,
-        stop: i64,
-        reverse: bool,
-    ) -> Result<Vec<QueuedValue>, StoreError> {
-        let length = self.length(key, self.isolation).await?;
-        let Some((offset, count)) = clamp_range(start, stop, length) else {
-            return Ok(Vec::new());
-        };
-        let slice = if reverse {
-            self.queue_descending(key.data(), offset, count, self.isolation)
-                .await?
-        } else {
-            self.queue_ascending(key, length, offset, count).await?
-        };
-        self.queued_values(key.data(), &slice, count).await
-    }
-
-    /// How many elements have a priority within bounds.
-    pub async fn queue_count(
-        &self,
-        key: &OpenKey,
-        min: PriorityBound,
-        max: PriorityBound,
-    ) -> Result<i64, StoreError> {
-        let of = |bound: PriorityBound| {
-            let prefix = self.layout().priority_prefix(key.data(), &bound.priority);
-            KeyRange::children(&prefix)
-        };
-        let (min_rows, max_rows) = (of(min), of(max));
-        let inside = KeyRange {
-            begin: if min.is_exclusive {
-                min_rows.end
-            } else {
-                min_rows.begin
-            },
-            end: if max.is_exclusive {
-                max_rows.begin
-            } else {
-                max_rows.end
-            },
-        };
-        if inside.begin >= inside.end {
-            return Ok(0);
-        }
-        let (all, _) = rows_of(self, key.data());
-        self.count_between(key, all, inside).await
+        context: &ReadContext<'_>,
+        prefix_length: usize,
+    ) -> Result<QueuePlace, StoreError> {
+        let (place, _) = self.queue_place(context, prefix_length)?;
+        Ok(match &self.value {
+            ElementsValue::Run(run) if run.skipped() > 0 => place.raised_by(run.skipped()),
+            _ => place,
+        })
     }
 }

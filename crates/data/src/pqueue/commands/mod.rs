@@ -1,5 +1,4 @@
-//! Priority-queue commands, which are Quoin's own. Their forms are those of Redis's sorted-set
-//! commands.
+//! Commands of priority queues. Redis does not have them; their syntax follows that of sorted-set commands.
 
 use crate::error::CommandError;
 use crate::pqueue::QueuedValue;
@@ -7,25 +6,21 @@ use quoin_base::number::parse_double;
 use quoin_layout::{Priority, PriorityNumber};
 use quoin_resp::reply::Reply;
 
-mod blocking;
-mod dumping;
-mod pop;
-mod push;
+mod push_pop;
 mod read;
 mod rows;
-#[cfg(test)]
-mod tests;
 
-pub use blocking::ROWS as BLOCKING_ROWS;
 pub use rows::ROWS;
 
-/// The 64-bit integer that a text is, if it is nothing but a sign and digits.
+/// The event of a push. Like modules of Redis, it names the command.
+pub(super) const PUSH_EVENT: &str = "pq.push";
+
+/// Parses a 64-bit integer: an optional sign and digits.
 fn whole_number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A priority: an integer where it is written as one and has 64 bits, else a double as Redis
-/// reads scores.
+/// Parses a priority: a 64-bit integer, or else a double as Redis parses scores.
 fn priority(argument: &[u8]) -> Result<Priority, CommandError> {
     whole_number(argument)
         .map(Priority::integer)

@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 
-use super::pop::PriorityQueue;
 use super::{value_and_priority, whole_number};
 use crate::command::arguments::{argument, integer, is_word, optional_count, rest};
 use crate::command::popping::numbered_reply;
 use crate::error::CommandError;
-use crate::pqueue::{Extreme, PriorityBound};
+use crate::pqueue::{Extreme, PriorityBound, PriorityQueue, PriorityQueueType};
 use crate::unit::context::ReadContext;
 use crate::zset::commands::c_double;
 use quoin_layout::{Priority, ValueType};
@@ -37,10 +36,17 @@ async fn peek(
     let limit = optional_count(arguments)?;
     let name = argument(arguments, 1)?;
     let values = match context.find(name, ValueType::PriorityQueue).await? {
-        Some(key) => context.queue_peek(&key, limit.unwrap_or(1), end).await?,
+        Some(key) => {
+            PriorityQueue::open(context, &key)
+                .peek(limit.unwrap_or(1), end)
+                .await?
+        }
         None => Vec::new(),
     };
-    Ok(numbered_reply::<PriorityQueue>(values.into_iter(), limit))
+    Ok(numbered_reply::<PriorityQueueType>(
+        values.into_iter(),
+        limit,
+    ))
 }
 
 /// `PQ.LEN key` → number of elements.
@@ -70,12 +76,12 @@ pub(super) async fn count(
     let name = argument(arguments, 1)?;
     let key = context.find(name, ValueType::PriorityQueue).await?;
     Ok(Reply::Integer(match key {
-        Some(key) => context.queue_count(&key, min, max).await?,
+        Some(key) => PriorityQueue::open(context, &key).count(min, max).await?,
         None => 0,
     }))
 }
 
-/// `1.5`, `(1.5`, `-inf` and what else ZCOUNT takes; integers exactly.
+/// Parses a bound like `1.5`, `(1.5` or `-inf`, with ZCOUNT's syntax. Integers keep all 64 bits.
 fn bound(argument: &[u8]) -> Option<PriorityBound> {
     let (is_exclusive, number) = match argument.strip_prefix(b"(") {
         Some(number) => (true, number),
@@ -105,7 +111,11 @@ pub(super) async fn range(
     };
     let name = argument(arguments, 1)?;
     let values = match context.find(name, ValueType::PriorityQueue).await? {
-        Some(key) => context.queue_range(&key, start, stop, reverse).await?,
+        Some(key) => {
+            PriorityQueue::open(context, &key)
+                .range(start, stop, reverse)
+                .await?
+        }
         None => Vec::new(),
     };
     let pairs = values.into_iter().map(value_and_priority);

@@ -1,28 +1,29 @@
 //! The rows of the priority-queue commands.
 
-use super::pop::PriorityQueue;
-use super::{dumping, pop, push, read};
+use super::{push_pop, read};
 use crate::command::flags::Flags;
 use crate::command::grammar;
 use crate::command::grammar::{Argument, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{INSERT, LOOK, READ, TAKE, at};
+use crate::command::key_specs::{INSERT, LOOK, READ, TAKE, at, up_to};
 use crate::command::popping::{
-    FIRST, LAST, has_no_zero_count, is_any, plan_pop, pop_numbered, pop_series,
+    FIRST, LAST, blocking_pop, has_no_zero_count, is_any, plan_blocking_pop, plan_pop,
+    pop_numbered, pop_series, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
+use crate::pqueue::{PriorityQueueType, dumping};
 use crate::{read_handler, series, write_handler};
 
 const EACH_VALUE: &str = "O(log N) for each value, N being all that is stored";
 const COUNT: Argument = integer("count").optional();
 
-/// None of Redis's ACL categories is about such values.
-pub(super) const fn priority_queue(name: &'static str, arity: i32, handler: Handler) -> Row {
+/// A row of a command. Redis has no ACL category for priority queues.
+const fn priority_queue(name: &'static str, arity: i32, handler: Handler) -> Row {
     Row::new(name, arity, "0.1.0", Group::PriorityQueue, handler).categories(&["@pqueue"])
 }
 
 /// The priority-queue commands.
 pub const ROWS: &[Row] = &[
-    priority_queue("pq.push", -4, write_handler!(push::push))
+    priority_queue("pq.push", -4, write_handler!(push_pop::push))
         .summary(
             "Adds one or more values to a priority queue, each after the others of its \
              priority. Creates the key if it doesn't exist.",
@@ -34,11 +35,11 @@ pub const ROWS: &[Row] = &[
             key(0),
             block("data", &[double("priority"), string("value")]).multiple(),
         ])
-        .series(series!(is_any, push::push_series)),
+        .series(series!(is_any, push_pop::push_series)),
     priority_queue(
         "pq.popmin",
         -2,
-        write_handler!(pop_numbered::<PriorityQueue, FIRST>),
+        write_handler!(pop_numbered::<PriorityQueueType, FIRST>),
     )
     .summary(
         "Returns the values of the lowest priority, the oldest first, after removing them. \
@@ -48,15 +49,15 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), COUNT])
-    .plan(plan_pop::<PriorityQueue, FIRST>)
+    .plan(plan_pop::<PriorityQueueType, FIRST>)
     .series(series!(
         has_no_zero_count,
-        pop_series::<PriorityQueue, FIRST>
+        pop_series::<PriorityQueueType, FIRST>
     )),
     priority_queue(
         "pq.popmax",
         -2,
-        write_handler!(pop_numbered::<PriorityQueue, LAST>),
+        write_handler!(pop_numbered::<PriorityQueueType, LAST>),
     )
     .summary(
         "Returns the values of the highest priority, the oldest first, after removing them. \
@@ -66,10 +67,10 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), COUNT])
-    .plan(plan_pop::<PriorityQueue, LAST>)
+    .plan(plan_pop::<PriorityQueueType, LAST>)
     .series(series!(
         has_no_zero_count,
-        pop_series::<PriorityQueue, LAST>
+        pop_series::<PriorityQueueType, LAST>
     )),
     priority_queue("pq.peekmin", -2, read_handler!(read::peekmin))
         .summary("Returns the values of the lowest priority, the oldest first.")
@@ -116,7 +117,7 @@ pub const ROWS: &[Row] = &[
             integer("stop"),
             token("REV").optional(),
         ]),
-    priority_queue("pq.move", 4, write_handler!(pop::move_value))
+    priority_queue("pq.move", 4, write_handler!(push_pop::move_value))
         .summary(
             "Pops the oldest value of the lowest or highest priority, pushes it to another \
              priority queue with that priority, and returns both. Deletes the queue if the last \
@@ -142,4 +143,36 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, INSERT)])
         .categories(&["@pqueue", "@dangerous"])
         .arguments(&[key(0), string("chunk")]),
+    priority_queue(
+        "pq.bpopmin",
+        -3,
+        write_handler!(blocking_pop::<PriorityQueueType, FIRST>),
+    )
+    .summary(
+        "Removes and returns the oldest value of the lowest priority from one or more \
+             priority queues. Blocks until a value is available otherwise. Deletes the queue if \
+             the last value was popped.",
+    )
+    .complexity("O(K) with K keys looked at")
+    .flags(Flags::BLOCKING.and(Flags::FAST))
+    .keys(&[up_to(1, -2, TAKE)])
+    .arguments(&[key(0).multiple(), double("timeout")])
+    .plan(plan_blocking_pop::<PriorityQueueType, FIRST>)
+    .waits(wait_to_pop::<PriorityQueueType>),
+    priority_queue(
+        "pq.bpopmax",
+        -3,
+        write_handler!(blocking_pop::<PriorityQueueType, LAST>),
+    )
+    .summary(
+        "Removes and returns the oldest value of the highest priority from one or more \
+             priority queues. Blocks until a value is available otherwise. Deletes the queue if \
+             the last value was popped.",
+    )
+    .complexity("O(K) with K keys looked at")
+    .flags(Flags::BLOCKING.and(Flags::FAST))
+    .keys(&[up_to(1, -2, TAKE)])
+    .arguments(&[key(0).multiple(), double("timeout")])
+    .plan(plan_blocking_pop::<PriorityQueueType, LAST>)
+    .waits(wait_to_pop::<PriorityQueueType>),
 ];

@@ -1,7 +1,15 @@
 //! DUMP, RESTORE, PQ.SCANDUMP and PQ.LOADCHUNK of priority queues.
 
+use bytes::Bytes;
+
 use super::*;
+use crate::pqueue::PriorityQueue;
+use crate::rows::pages::testing::Counting;
+use crate::testing::environment;
+use crate::unit::context::{NamespaceCache, ReadContext};
+use quoin_base::limits::IMPORT_CHUNK_BYTES;
 use quoin_base::random::{Random, SeededRandom};
+use quoin_layout::ValueType;
 use quoin_rdb::testing::sealed;
 
 fn bytes(reply: Reply) -> Bytes {
@@ -195,4 +203,37 @@ fn another_version_of_a_payload_is_refused() {
     let refused = restore(&bench, "copy", &sealed(10, &value));
     let expected = "ERR Bad data format: written by another version of Quoin";
     assert_eq!(refused, error(expected));
+}
+
+#[test]
+fn a_chunk_reads_little_more_than_it_answers() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        let value = "v".repeat(80_000);
+        for number in 0..100 {
+            bench.run(&format!("PQ.PUSH q {number} {value}"));
+        }
+        for rank in [0, 95] {
+            let environment = &environment(&bench);
+            let transaction = bench.store.begin_read().unwrap();
+            let counting = Counting::of(&*transaction);
+            let namespaces = NamespaceCache::default();
+            let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
+            let chunk = bench.block_on(async {
+                let name = Bytes::from_static(b"q");
+                let key = context.find(&name, ValueType::PriorityQueue).await.unwrap();
+                let key = key.unwrap();
+                let chunk = PriorityQueue::open(&context, &key)
+                    .chunk(rank, 10_000)
+                    .await;
+                chunk.unwrap()
+            });
+            assert!(chunk.payload.is_some());
+            assert_eq!(chunk.next.is_some(), rank == 0);
+            assert!(
+                counting.bytes() <= 3 * IMPORT_CHUNK_BYTES,
+                "{rank}: {}",
+                counting.bytes()
+            );
+        }
+    }
 }
