@@ -149,15 +149,15 @@ fn tasks(layout: &Layout, data: &[u8]) {
     if let Ok((place, Some(slot))) = layout.read_task_node(level.len(), &key) {
         assert_eq!(layout.task_minimum_key(&level, &place, slot), key);
     }
-    for section in [layout.task_due(DATA), layout.task_untended(DATA)] {
+    for section in [layout.task_due(DATA), layout.task_maintenance(DATA)] {
         let mut key = section.begin;
         key.pop();
         key.extend_from_slice(data);
         let _ = layout.read_task_due_key(DATA, &key);
-        let _ = layout.read_task_untended(DATA, &key);
+        let _ = layout.read_task_maintenance_key(DATA, &key);
     }
-    if let Ok((namespace, name)) = layout.read_alarm_key(data) {
-        let again = layout.alarm_key(7, namespace, &name);
-        assert_eq!(layout.read_alarm_key(&again).ok(), Some((namespace, name)));
+    if let Ok((namespace, name)) = layout.read_timer_key(data) {
+        let again = layout.timer_key(7, namespace, &name);
+        assert_eq!(layout.read_timer_key(&again).ok(), Some((namespace, name)));
     }
 }

@@ -19,6 +19,7 @@ use quoin_base::limits::{
 use quoin_base::log_throttle::LogThrottle;
 use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
+use quoin_data::taskqueue::timers;
 use quoin_store::StoreError;
 
 use super::Executor;
@@ -204,7 +205,7 @@ impl Reaper {
             true => clear_trash(executor).await,
             false => Ok(()),
         };
-        let timers_run = match due.alarms && !stands_still {
+        let timers_run = match due.timers && !stands_still {
             true => run_timers(executor).await,
             false => Ok(0),
         };
@@ -311,7 +312,7 @@ async fn run_timers(executor: &Executor) -> Result<i64, JobError> {
     if executor.plans() {
         let queues = executor
             .read(0, move |context| {
-                Box::pin(async move { Ok(context.alarmed_queues(turn).await?) })
+                Box::pin(async move { Ok(timers::due_queues(context, turn).await?) })
             })
             .await?;
         let hashes = queues
@@ -323,7 +324,7 @@ async fn run_timers(executor: &Executor) -> Result<i64, JobError> {
     executor
         .transact(0, locks, move |context| {
             let locked = locked.clone();
-            Box::pin(async move { Ok(context.alarm_pass(turn, locked.as_deref()).await?) })
+            Box::pin(async move { Ok(timers::run_due(context, turn, locked.as_deref()).await?) })
         })
         .await
 }

@@ -122,8 +122,8 @@ numbered! {
         /// counters that such servers change while they live; `(8, 4)`: the key of the last message
         /// that was cleared.
         Messages = 8,
-        /// `(9, at_ms, namespace…, hash, name) = ""`: task queues and streams to be looked at.
-        Alarms = 9,
+        /// `(9, at_ms, namespace…, hash, name) = ""`: timers of task queues and streams.
+        Timers = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
         /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
@@ -191,8 +191,8 @@ numbered! {
         TaskDead = 12,
         /// A task queue's counters and what it knows of resources.
         TaskQueue = 13,
-        /// Places whose minima are to be looked at by background work.
-        TaskUntended = 14,
+        /// Requests for maintenance of the index around a place.
+        TaskMaintenance = 14,
         /// A stream's entries by id.
         StreamEntries = 15,
         /// A stream's last id, and the greatest that was deleted.

@@ -143,7 +143,7 @@ mod tests {
             (Space::Instances, layout.instances_key()),
             (Space::Databases, layout.database_key(0)),
             (Space::Messages, layout.bell_key()),
-            (Space::Alarms, layout.alarm_key(7, ID, &name)),
+            (Space::Timers, layout.timer_key(7, ID, &name)),
             (Space::Scripts, layout.script_flushes_key()),
             (Space::Scripts, layout.script_by_time_key(7, "ab")),
             (Space::Scripts, layout.library_piece_key("lib", 1)),

@@ -464,41 +464,45 @@ impl Layout {
     }
 
     /// Key that asks background work to look at the index around a place.
-    pub fn task_untended_key(&self, data: Id, class: u32, place: &[u8]) -> Vec<u8> {
-        let mut key = self.section_prefix(data, Section::TaskUntended);
+    pub fn task_maintenance_key(&self, data: Id, class: u32, place: &[u8]) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskMaintenance);
         pack_into(&(class,), &mut key);
         key.extend_from_slice(place);
         key
     }
 
-    /// All places that background work is asked to look at.
-    pub fn task_untended(&self, data: Id) -> KeyRange {
-        KeyRange::children(&self.section_prefix(data, Section::TaskUntended))
+    /// All requests for maintenance of the index.
+    pub fn task_maintenance(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.section_prefix(data, Section::TaskMaintenance))
     }
 
-    /// Class and place of a row of [`Self::task_untended`].
+    /// Class and place of a row of [`Self::task_maintenance`].
     ///
     /// # Errors
     /// Where the key is none of those.
-    pub fn read_task_untended(&self, data: Id, key: &[u8]) -> Result<(u32, Vec<u8>), DecodeError> {
-        let prefix = self.section_prefix(data, Section::TaskUntended);
+    pub fn read_task_maintenance_key(
+        &self,
+        data: Id,
+        key: &[u8],
+    ) -> Result<(u32, Vec<u8>), DecodeError> {
+        let prefix = self.section_prefix(data, Section::TaskMaintenance);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
             return corrupt("key of an untended place");
         };
         Ok((take(&mut rest, "class")?, rest.to_vec()))
     }
 
-    /// Key that asks background work to look at a task queue at a time.
-    pub fn alarm_key(&self, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
+    /// Key of a timer: a row that says when background work should look at a task queue or a stream.
+    pub fn timer_key(&self, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
         let place = (at_ms, namespace.instance, namespace.sequence, name.hash());
-        let mut key = self.pack(Space::Alarms, &place);
+        let mut key = self.pack(Space::Timers, &place);
         name.pack_into(&mut key);
         key
     }
 
-    /// Alarms up to and including `now_ms`.
-    pub fn alarms_by(&self, now_ms: i64) -> KeyRange {
-        let all = self.pack(Space::Alarms, &());
+    /// Timers up to and including `now_ms`.
+    pub fn timers_by(&self, now_ms: i64) -> KeyRange {
+        let all = self.pack(Space::Timers, &());
         let mut end = all.clone();
         pack_into(&(now_ms.saturating_add(1),), &mut end);
         KeyRange {
@@ -507,12 +511,12 @@ impl Layout {
         }
     }
 
-    /// Reads an alarm: of which namespace, which key.
+    /// The namespace and the key of a timer.
     ///
     /// # Errors
     /// Where the key is not of this space.
-    pub fn read_alarm_key(&self, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
-        let mut rest = self.strip(Space::Alarms, key)?;
+    pub fn read_timer_key(&self, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
+        let mut rest = self.strip(Space::Timers, key)?;
         let _: i64 = take(&mut rest, "time of an alarm")?;
         let namespace = take_id(&mut rest, "namespace")?;
         let hash = take(&mut rest, "key hash")?;

@@ -796,13 +796,13 @@ fn rows_of_task_queues() {
     );
     golden(
         "untended place of class 2",
-        &layout.task_untended_key(DATA, 2, &encoded),
+        &layout.task_maintenance_key(DATA, 2, &encoded),
         "0271756f696e001502150116012c150e150221bff800000000000016012c1507",
     );
     let name = KeyName::new(&Bytes::from_static(b"jobs"));
     golden(
         "alarm of `jobs` at 1700000000000",
-        &layout.alarm_key(1_700_000_000_000, NAMESPACE, &name),
+        &layout.timer_key(1_700_000_000_000, NAMESPACE, &name),
         "0271756f696e0015091a018bcfe568001415031ad97cb6cc6471016a6f627300",
     );
 }

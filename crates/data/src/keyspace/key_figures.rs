@@ -68,30 +68,6 @@ impl ReadContext<'_> {
         Ok(Some(KeyFigures { value_type, states }))
     }
 
-    async fn task_figures(
-        &self,
-        key: &OpenKey,
-        ready: Vec<QueueSpan>,
-    ) -> Result<Vec<StateFigures>, StoreError> {
-        let counts = self.task_counts(key).await?;
-        let dead_since_ms = self.task_dead_since(key).await?;
-        let figures = |state: TaskState, length, since_ms| StateFigures {
-            state: state.name(),
-            length,
-            since_ms,
-            spans: Vec::new(),
-        };
-        Ok(vec![
-            StateFigures {
-                spans: ready,
-                ..figures(TaskState::Ready, counts.ready, None)
-            },
-            figures(TaskState::Leased, counts.leased, None),
-            figures(TaskState::Delayed, counts.delayed, None),
-            figures(TaskState::Dead, counts.dead, dead_since_ms),
-        ])
-    }
-
     /// The id of a stream's first entry.
     async fn stream_first_id(&self, key: &OpenKey) -> Result<Option<StreamId>, StoreError> {
         let range = self

@@ -24,8 +24,8 @@ pub struct DueWork {
     pub expired: bool,
     /// Trash.
     pub trash: bool,
-    /// Task queues to look at.
-    pub alarms: bool,
+    /// Timers of task queues and streams.
+    pub timers: bool,
 }
 
 /// Rows that removing a key writes: metadata, length, expiry, and its data or trash.
@@ -60,8 +60,8 @@ impl ReadContext<'_> {
                 .await?
                 .is_empty(),
             trash: !self.first_rows(&self.layout().trash(), 1).await?.is_empty(),
-            alarms: !self
-                .first_rows(&self.layout().alarms_by(self.now_ms), 1)
+            timers: !self
+                .first_rows(&self.layout().timers_by(self.now_ms), 1)
                 .await?
                 .is_empty(),
         })

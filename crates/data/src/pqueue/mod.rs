@@ -4,7 +4,7 @@
 //! work has pushed one after the other ([`runs`](crate::rows::runs)). Values may repeat. A push takes the count after
 //! the last row of its priority in its snapshot, and a random number of its unit, so pushes never conflict. Within a
 //! priority the oldest element comes first, from either end of the queue. A pop conflicts with pops of the same rows
-//! and with pushes in front of them.
+//! and with pushes before them.
 
 pub mod commands;
 mod dumping;

@@ -13,7 +13,7 @@ use super::{Extreme, PriorityQueueMut, QueuedValue, rows_of};
 
 impl PriorityQueueMut<'_, '_> {
     /// Adds values, each after all others of its priority. Returns the new length in this transaction.
-    pub async fn push(&self, values: &[QueuedValue]) -> Result<i64, StoreError> {
+    pub(super) async fn push(&self, values: &[QueuedValue]) -> Result<i64, StoreError> {
         let mut sorted: Vec<&QueuedValue> = values.iter().collect();
         // A stable sort: it keeps the order within a priority.
         sorted.sort_by(|one, other| one.priority.order(&other.priority));
@@ -35,8 +35,8 @@ impl PriorityQueueMut<'_, '_> {
         self.context.length(self.key, Isolation::Snapshot).await
     }
 
-    /// The last row of a priority. A snapshot read, so pushes do not conflict. Two pushes that get the same count differ
-    /// in their random numbers.
+    /// The last row of a priority. A snapshot read, so pushes do not conflict. Two pushes that get the same count
+    /// differ in their random numbers.
     async fn last_row(&self, priority: &Priority) -> Result<Option<KeyValue>, StoreError> {
         let prefix = self
             .context
@@ -98,9 +98,14 @@ impl PriorityQueueMut<'_, '_> {
         Ok(())
     }
 
-    /// Pops up to `count` elements of the lowest or the highest priorities, the oldest of each first. The caller calls
+    /// Pops up to `count` elements of the lowest or the highest priorities, the oldest of each first. The caller
+    /// calls
     /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty) afterwards.
-    pub async fn pop(&self, count: usize, end: Extreme) -> Result<Vec<QueuedValue>, StoreError> {
+    pub(super) async fn pop(
+        &self,
+        count: usize,
+        end: Extreme,
+    ) -> Result<Vec<QueuedValue>, StoreError> {
         let elements = self
             .context
             .pop_elements(self.key, end == Extreme::Max, count)
@@ -144,8 +149,8 @@ impl PriorityQueueMut<'_, '_> {
             .await
     }
 
-    /// The elements to pop from the highest priority down. Adds a conflict on their rows of the lowest of these priorities,
-    /// and on all higher priorities. Pushes after these rows do not conflict, nor do lower priorities.
+    /// The elements to pop from the highest priority down. Adds a conflict on their rows of the lowest of these
+    /// priorities, and on all higher priorities. Pushes after these rows do not conflict, nor do lower priorities.
     async fn highest_to_take(&self, count: usize) -> Result<Taken, StoreError> {
         let slice = self.descending(0, count, self.context.relaxed()).await?;
         if !self.context.is_strict
@@ -188,7 +193,7 @@ impl PriorityQueueMut<'_, '_> {
     }
 
     /// Puts back popped elements of one priority, the oldest first, at their old places. If the priority was empty in
-    /// between and has begun again at lower places, they get new places in front of these.
+    /// between and has begun again at lower places, they get new places before these.
     async fn put_back_priority(&self, elements: &[PoppedElement]) -> Result<(), StoreError> {
         let Some(oldest) = elements.first() else {
             return Ok(());

@@ -90,7 +90,11 @@ impl Taken {
 
 impl PriorityQueue<'_, '_> {
     /// Up to `count` elements from one end, in the order of pops.
-    pub async fn peek(&self, count: usize, end: Extreme) -> Result<Vec<QueuedValue>, StoreError> {
+    pub(super) async fn peek(
+        &self,
+        count: usize,
+        end: Extreme,
+    ) -> Result<Vec<QueuedValue>, StoreError> {
         let slice = match end {
             Extreme::Min => {
                 let (range, _) = rows_of(self.context, self.key.data());
@@ -104,7 +108,7 @@ impl PriorityQueue<'_, '_> {
 
     /// The elements from rank `start` to rank `stop`, both included. Negative ranks count from the last element.
     /// Priorities ascend, or descend if `reverse`; the oldest element of a priority comes first either way.
-    pub async fn range(
+    pub(super) async fn range(
         &self,
         start: i64,
         stop: i64,
@@ -124,7 +128,11 @@ impl PriorityQueue<'_, '_> {
     }
 
     /// The number of elements whose priority is within bounds.
-    pub async fn count(&self, min: PriorityBound, max: PriorityBound) -> Result<i64, StoreError> {
+    pub(super) async fn count(
+        &self,
+        min: PriorityBound,
+        max: PriorityBound,
+    ) -> Result<i64, StoreError> {
         let context = self.context;
         let of = |bound: PriorityBound| {
             let layout = context.layout();

@@ -34,8 +34,8 @@ pub static KIND: ValueKind = ValueKind {
     ],
     counters: &[],
     queue: None,
-    // The alarms that the stream had are under its old name.
-    on_put: Some(|context, key| context.set_alarm(key, context.now_ms)),
+    // The timers that the stream had are under its old name.
+    on_put: Some(|context, key| context.set_timer(key, context.now_ms)),
     slice: None,
     serialization: Some(Serialization {
         reads: |payload| StreamReader::reads(payload.rdb_type()),

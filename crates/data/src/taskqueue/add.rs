@@ -1,129 +1,133 @@
 //! Adding tasks.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
-use super::{Amounts, classes};
+use super::resources::{Amounts, Classified, Classifying, classify};
+use super::{TaskQueue, TaskQueueMut};
 use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
-use quoin_layout::{TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState, ValueType};
-use quoin_store::Isolation;
+use quoin_layout::{
+    TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState, ValueType, decode_counter,
+};
+use quoin_store::{Isolation, StoreError};
 
 /// A task to be added.
 #[derive(Debug, Clone)]
-pub struct NewTask {
-    /// Its id; made up where it is `None`.
-    pub id: Option<Bytes>,
-    /// The lower the sooner; not NaN.
-    pub priority: f64,
-    /// What it needs: positive, finite amounts of distinct resources.
-    pub needs: Amounts,
-    /// How long it is to wait before it is ready.
-    pub delay_ms: i64,
-    /// How often it may be taken with a lease before it is dead; 0 is without limit.
-    pub tries_max: i64,
-    /// What it is.
-    pub payload: Bytes,
+pub(super) struct NewTask {
+    /// Its id; `None` if the server is to choose one.
+    pub(super) id: Option<Bytes>,
+    /// Lower ones come first; not NaN.
+    pub(super) priority: f64,
+    /// Positive, finite amounts of distinct resources.
+    pub(super) needs: Amounts,
+    /// How long until it is ready.
+    pub(super) delay_ms: i64,
+    /// How often it may be taken with a lease before it is dead; 0 means no limit.
+    pub(super) tries_max: i64,
+    pub(super) payload: Bytes,
 }
 
-impl WriteContext<'_> {
-    /// Adds a task to a queue, which is made where there is none, and answers the task's id.
-    ///
-    /// Concurrent additions do not conflict, unless they name the same id or are the first to
-    /// name a resource.
-    ///
-    /// # Errors
-    /// `Text` where the id is there already, or where the queue knows too many resources;
-    /// `WrongType`.
-    pub async fn task_add(&self, name: &Bytes, task: &NewTask) -> Result<Bytes, CommandError> {
-        let found = self.find(name, ValueType::TaskQueue).await?;
-        let registry = match &found {
-            Some(key) => self.task_registry(key, self.relaxed()).await?,
-            None => TaskRegistry::default(),
-        };
-        let classifying = classes::classify(registry, &task.needs)?;
-        if let (Some(key), Some(id)) = (&found, &task.id)
-            && self
-                .task_row(key, id, Isolation::Serializable)
+/// Adds a task to a queue and returns its id. Creates the queue if it does not exist.
+///
+/// Concurrent additions conflict only if they have the same id or both add a resource or a class.
+///
+/// # Errors
+/// `Text` if there is a task with this id, or if the queue has too many resources; `WrongType`.
+pub(super) async fn add(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    task: &NewTask,
+) -> Result<Bytes, CommandError> {
+    let found = context.find(name, ValueType::TaskQueue).await?;
+    let registry = match &found {
+        Some(key) => {
+            TaskQueue::open(context, key)
+                .registry(context.relaxed())
                 .await?
-                .is_some()
-        {
-            return Err(CommandError::text("EXISTS Task id already exists"));
         }
-        let key = match found {
-            Some(key) => {
-                self.notify_if_reborn(&key, name).await?;
-                key
-            }
-            None => self.create(name, ValueType::TaskQueue, None).await?,
-        };
-        let classified = self.task_register(&key, classifying).await?;
-        let added_row = self
-            .layout()
-            .task_counter_key(key.data(), TaskCounter::Added);
-        let index = quoin_layout::decode_counter(
-            self.transaction
-                .get(&added_row, self.relaxed())
-                .await?
-                .as_ref(),
-        )?;
-        self.transaction.atomic_add(&added_row, 1);
-        let id = match &task.id {
-            Some(id) => id.clone(),
-            // Nobody guesses the random part, so no id that a client makes up is in its way.
-            None => {
-                let random = self.environment.random.next_u64();
-                Bytes::from(format!("{index}-{random:016x}"))
-            }
-        };
-        let is_delayed = task.delay_ms > 0;
-        let row = TaskRow {
-            state: if is_delayed {
-                TaskState::Delayed
-            } else {
-                TaskState::Ready
-            },
-            place: TaskPlace {
-                priority: task.priority,
-                index,
-                random: self.environment.position_random(),
-            },
-            class: classified.class,
-            mask: classified.mask,
-            amounts: classified.amounts,
-            tries: 0,
-            tries_max: task.tries_max,
-            at_ms: if is_delayed {
-                self.now_ms.saturating_add(task.delay_ms)
-            } else {
-                0
-            },
-            token: 0,
-            payload: self.store_value(key.data(), &task.payload).into(),
-        };
-        self.task_enter(&key, &id, &row).await?;
-        self.count_change(&key, 1);
-        Ok(id)
+        None => TaskRegistry::default(),
+    };
+    let classifying = classify(registry, &task.needs)?;
+    if let (Some(key), Some(id)) = (&found, &task.id)
+        && TaskQueue::open(context, key)
+            .row(id, Isolation::Serializable)
+            .await?
+            .is_some()
+    {
+        return Err(CommandError::text("EXISTS Task id already exists"));
     }
-
-    /// Offers a task that has become ready to the clients that wait. `place` is its row in the
-    /// order.
-    pub(super) async fn offer(
-        &self,
-        key: &OpenKey,
-        row: &TaskRow,
-        place: Bytes,
-    ) -> Result<(), quoin_store::StoreError> {
-        if let Some(client_key) = key.client_key() {
-            let registry = self.task_registry(key, self.relaxed()).await?;
-            let needs = classes::named(&registry, row.mask, &row.amounts);
-            let value_type = key.meta.value_type;
-            let offer = Arc::new(needs);
-            self.signals
-                .item_ready(client_key, value_type, offer, place);
+    let key = match found {
+        Some(key) => {
+            context.notify_if_reborn(&key, name).await?;
+            key
         }
-        Ok(())
+        None => context.create(name, ValueType::TaskQueue, None).await?,
+    };
+    let queue = TaskQueueMut::open(context, &key);
+    let classified = queue.register(classifying).await?;
+    let added_row = context
+        .layout()
+        .task_counter_key(key.data(), TaskCounter::Added);
+    let index = decode_counter(
+        context
+            .transaction
+            .get(&added_row, context.relaxed())
+            .await?
+            .as_ref(),
+    )?;
+    context.transaction.atomic_add(&added_row, 1);
+    let id = match &task.id {
+        Some(id) => id.clone(),
+        // The random part cannot be guessed, so an id that a client has chosen does not collide.
+        None => {
+            let random = context.environment.random.next_u64();
+            Bytes::from(format!("{index}-{random:016x}"))
+        }
+    };
+    let is_delayed = task.delay_ms > 0;
+    let row = TaskRow {
+        state: if is_delayed {
+            TaskState::Delayed
+        } else {
+            TaskState::Ready
+        },
+        place: TaskPlace {
+            priority: task.priority,
+            index,
+            random: context.environment.position_random(),
+        },
+        class: classified.class,
+        mask: classified.mask,
+        amounts: classified.amounts,
+        tries: 0,
+        tries_max: task.tries_max,
+        at_ms: if is_delayed {
+            context.now_ms.saturating_add(task.delay_ms)
+        } else {
+            0
+        },
+        token: 0,
+        payload: context.store_value(key.data(), &task.payload).into(),
+    };
+    queue.enter(&id, &row).await?;
+    context.count_change(&key, 1);
+    Ok(id)
+}
+
+impl TaskQueueMut<'_, '_> {
+    /// Writes a registry that was changed. Conflicts with other changes of it.
+    pub(super) async fn register(
+        &self,
+        classifying: Classifying,
+    ) -> Result<Classified, StoreError> {
+        if classifying.is_new {
+            // This read makes concurrent changes conflict.
+            self.registry(Isolation::Serializable).await?;
+            let row = self.context.layout().task_registry_key(self.key.data());
+            self.context
+                .transaction
+                .set(&row, &classifying.registry.encode());
+        }
+        Ok(classifying.classified)
     }
 }

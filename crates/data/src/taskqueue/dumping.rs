@@ -1,34 +1,39 @@
-//! Task queues as payloads.
+//! DUMP, RESTORE, TASK.SCANDUMP and TASK.LOADCHUNK of task queues.
 //!
-//! Places, times and tokens go along as they are: a consumer whose queue is moved to another server ends
-//! its lease there, and tasks keep their order.
+//! Payloads have places, times and tokens as they are. So after a move to another server a consumer can end its lease
+//! there, and tasks keep their order.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use crate::command::arguments::argument;
+use crate::command::chunks::{chunk_arguments, chunk_payload, chunk_reply};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
-use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::Restorable;
 use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
+use quoin_base::events::EventClasses;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE};
 use quoin_layout::{
     KeyRange, Section, TaskCounter, TaskPlace, TaskRow, TaskState, ValueType, successor,
 };
 use quoin_rdb::{DumpError, DumpedState, DumpedTask, Payload, TaskQueueReader, TaskQueueWriter};
+use quoin_resp::reply::Reply;
 use quoin_store::{Isolation, KeyValue, StoreError};
 
-use super::Amounts;
-use super::classes;
-use super::places::place_row;
+use super::resources::{Amounts, classify};
+use super::states::place_row;
+use super::{TaskQueue, TaskQueueMut};
 
-/// Tasks that a chunk reads at first. As large as rows may be, they hardly exceed [`IMPORT_CHUNK_BYTES`].
+/// Tasks that a chunk reads first. Even the largest of them hardly exceed [`IMPORT_CHUNK_BYTES`].
 const FIRST_STEP_TASKS: usize = 16;
-/// Tasks that a chunk reads at a time, once it has seen that they are small.
+/// Tasks that a chunk reads at a time if they are small.
 const STEP_TASKS_MAX: usize = 128;
+/// Precedes the id in a cursor, because an id may be equal to the cursor of the beginning.
+const AFTER: &[u8] = b"after:";
 
-/// What a row's state is in a payload.
+/// The state of a task, for a payload.
 fn dumped_state(row: &TaskRow) -> DumpedState {
     match row.state {
         TaskState::Ready => DumpedState::Ready,
@@ -45,7 +50,7 @@ fn dumped_state(row: &TaskRow) -> DumpedState {
     }
 }
 
-/// State, time and token of a task in a payload.
+/// State, time and token, from the state in a payload.
 fn stored_state(state: DumpedState) -> (TaskState, i64, u64) {
     match state {
         DumpedState::Ready => (TaskState::Ready, 0, 0),
@@ -55,37 +60,36 @@ fn stored_state(state: DumpedState) -> (TaskState, i64, u64) {
     }
 }
 
-impl ReadContext<'_> {
+impl TaskQueue<'_, '_> {
     /// A queue as a payload.
     ///
     /// # Errors
-    /// `Text` where that is too large.
-    pub(super) async fn task_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
-        let mut writer = self.task_writer(key).await?;
-        let mut pages = Pages::new(self, self.tasks_from(key, None), false, 0);
+    /// `Text` if the payload is too large.
+    pub(super) async fn dump(&self) -> Result<Bytes, CommandError> {
+        let mut writer = self.writer().await?;
+        let mut pages = Pages::new(self.context, self.rows_after(None), false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
-                writer.push(&self.dumped_task(key, &row).await?);
+                writer.push(&self.dumped_task(&row).await?);
                 check_size(writer.size_bytes())?;
             }
         }
         Ok(writer.finish())
     }
 
-    /// Up to `count` tasks, of about [`IMPORT_CHUNK_BYTES`], in the order of their ids, after an id.
-    pub async fn task_chunk(
+    /// Up to `count` tasks after an id, in the order of their ids, about [`IMPORT_CHUNK_BYTES`] in size.
+    pub(super) async fn chunk(
         &self,
-        key: &OpenKey,
         after: Option<&[u8]>,
         count: usize,
     ) -> Result<Chunk, StoreError> {
-        let mut writer = self.task_writer(key).await?;
-        let mut pages = Pages::new(self, self.tasks_from(key, after), false, 0);
-        // In steps: tasks may be so large that a chunk has only a few of them.
+        let mut writer = self.writer().await?;
+        let mut pages = Pages::new(self.context, self.rows_after(after), false, 0);
+        // In steps, because a chunk may have only a few tasks if they are large.
         let mut step = FIRST_STEP_TASKS;
         let mut taken = 0;
         let mut last = None;
-        // One more than are taken tells whether there are more.
+        // One task more than are taken shows whether there are more.
         while let Some(rows) = pages
             .next_of(step.min(count.saturating_add(1) - taken))
             .await?
@@ -98,7 +102,7 @@ impl ReadContext<'_> {
                         next: last,
                     });
                 }
-                let task = self.dumped_task(key, &row).await?;
+                let task = self.dumped_task(&row).await?;
                 writer.push(&task);
                 taken += 1;
                 last = Some(task.id);
@@ -110,27 +114,33 @@ impl ReadContext<'_> {
         })
     }
 
-    async fn task_writer(&self, key: &OpenKey) -> Result<TaskQueueWriter, StoreError> {
-        let registry = self.task_registry(key, self.isolation).await?;
-        let added = self.task_counter(key, TaskCounter::Added).await?;
+    async fn writer(&self) -> Result<TaskQueueWriter, StoreError> {
+        let registry = self.registry(self.context.isolation).await?;
+        let added = self.counter(TaskCounter::Added).await?;
         Ok(TaskQueueWriter::new(added, &registry.resources))
     }
 
     /// The rows of tasks after an id.
-    fn tasks_from(&self, key: &OpenKey, after: Option<&[u8]>) -> KeyRange {
-        let all = self.layout().section_prefix(key.data(), Section::Tasks);
+    fn rows_after(&self, after: Option<&[u8]>) -> KeyRange {
+        let all = self
+            .context
+            .layout()
+            .section_prefix(self.key.data(), Section::Tasks);
         let all = KeyRange::children(&all);
         match after {
             Some(id) => KeyRange {
-                begin: successor(&self.layout().task_key(key.data(), id)),
+                begin: successor(&self.context.layout().task_key(self.key.data(), id)),
                 ..all
             },
             None => all,
         }
     }
 
-    async fn dumped_task(&self, key: &OpenKey, row: &KeyValue) -> Result<DumpedTask, StoreError> {
-        let id = self.layout().read_task_key(key.data(), &row.key)?;
+    async fn dumped_task(&self, row: &KeyValue) -> Result<DumpedTask, StoreError> {
+        let id = self
+            .context
+            .layout()
+            .read_task_key(self.key.data(), &row.key)?;
         let task = TaskRow::decode(&row.value)?;
         Ok(DumpedTask {
             id: id.into(),
@@ -141,13 +151,16 @@ impl ReadContext<'_> {
             state: dumped_state(&task),
             tries: task.tries,
             tries_max: task.tries_max,
-            payload: self.load_value(key.data(), &task.payload).await?,
+            payload: self
+                .context
+                .load_value(self.key.data(), &task.payload)
+                .await?,
             amounts: task.amounts,
         })
     }
 }
 
-/// The tasks of a payload, which were read to their end.
+/// The tasks of a payload. All of them are valid.
 fn sound_tasks(
     context: &ReadContext<'_>,
     payload: Payload,
@@ -155,7 +168,7 @@ fn sound_tasks(
     let tasks = TaskQueueReader::new(payload)?;
     let mut budget = context.size_budget();
     let mut is_empty = true;
-    // Only read: tasks are read again when they are written, rather than kept.
+    // Tasks are not kept. They are read again when they are written.
     for task in tasks.clone() {
         let task = task?;
         budget.take_task(task.id.len(), task.payload.len())?;
@@ -177,77 +190,60 @@ pub(super) fn restorable(
         Box::pin(async move {
             let value_type = ValueType::TaskQueue;
             let key = context.create(name, value_type, expire_at_ms).await?;
-            context.task_put_dumped(&key, tasks).await?;
+            TaskQueueMut::open(context, &key).put_dumped(tasks).await?;
             Ok(())
         })
     }))
 }
 
-impl WriteContext<'_> {
-    /// Adds the tasks of a payload, with their places and states, to a queue, which is made where there
-    /// is none. Answers how many.
+impl TaskQueueMut<'_, '_> {
+    /// Adds the tasks of a payload with their places and states. Returns how many.
     ///
     /// # Errors
-    /// `Payload` if the payload is not that of a task queue; `Text` where the queue has a task with an id or at a place
-    /// of theirs, or would know too many resources; `TooLarge`; `WrongType`.
-    pub async fn task_add_chunk(
-        &self,
-        name: &Bytes,
-        payload: Payload,
-    ) -> Result<i64, CommandError> {
-        let tasks = sound_tasks(self, payload)?;
-        let key = self.find_or_create(name, ValueType::TaskQueue).await?;
-        self.task_put_dumped(&key, tasks).await
-    }
-
-    async fn task_put_dumped(
-        &self,
-        key: &OpenKey,
-        mut tasks: TaskQueueReader,
-    ) -> Result<i64, CommandError> {
-        self.task_raise_added(key, tasks.added()).await?;
+    /// `Text` if the queue has a task with the id or at the place of one of them, or gets too many resources.
+    async fn put_dumped(&self, mut tasks: TaskQueueReader) -> Result<i64, CommandError> {
+        self.raise_added(tasks.added()).await?;
         let resources = tasks.resources().to_vec();
         let mut count = 0;
         loop {
             let some = tasks.by_ref().take(KEY_READS_AT_ONCE);
             let some = some.collect::<Result<Vec<DumpedTask>, DumpError>>()?;
-            // What is larger than a transaction may be is refused for that afterwards.
-            let bytes_max = self.environment.capabilities.transaction_bytes_max;
-            if some.is_empty() || self.transaction.size_bytes() > bytes_max {
+            // A transaction that is too large is refused when it commits.
+            let bytes_max = self.context.environment.capabilities.transaction_bytes_max;
+            if some.is_empty() || self.context.transaction.size_bytes() > bytes_max {
                 break;
             }
             let mut rows = Vec::with_capacity(some.len());
             for task in some {
-                rows.push(self.stored_task(key, task, &resources).await?);
+                rows.push(self.stored_task(task, &resources).await?);
             }
-            let free = rows.iter().map(|(id, row)| self.is_free(key, id, row));
+            let free = rows.iter().map(|(id, row)| self.is_free(id, row));
             if try_join_all(free).await?.contains(&false) {
                 return Err(CommandError::text("EXISTS Task id or place already exists"));
             }
-            self.task_enter_all(key, &rows).await?;
+            self.enter_all(&rows).await?;
             count += i64::try_from(rows.len()).unwrap_or(i64::MAX);
         }
-        self.count_change(key, count);
+        self.context.count_change(self.key, count);
         Ok(count)
     }
 
-    /// Has the queue count at least so many tasks as ever added, so that tasks which are added later
-    /// come after those of a payload.
-    async fn task_raise_added(&self, key: &OpenKey, added: i64) -> Result<(), StoreError> {
+    /// Raises the number of tasks ever added to at least `added`, so that later tasks come after those of a payload.
+    async fn raise_added(&self, added: i64) -> Result<(), StoreError> {
         let row = self
+            .context
             .layout()
-            .task_counter_key(key.data(), TaskCounter::Added);
-        let counted = self.task_counter(key, TaskCounter::Added).await?;
+            .task_counter_key(self.key.data(), TaskCounter::Added);
+        let counted = self.counter(TaskCounter::Added).await?;
         if added > counted {
-            self.transaction.atomic_add(&row, added - counted);
+            self.context.transaction.atomic_add(&row, added - counted);
         }
         Ok(())
     }
 
-    /// A task of a payload as this queue keeps it.
+    /// The id and the row of a task of a payload in this queue.
     async fn stored_task(
         &self,
-        key: &OpenKey,
         task: DumpedTask,
         resources: &[Bytes],
     ) -> Result<(Bytes, TaskRow), CommandError> {
@@ -255,9 +251,9 @@ impl WriteContext<'_> {
         let needed = names.filter(|(number, _)| task.mask & (1 << number) != 0);
         let names = needed.map(|(_, name)| name.clone());
         let needs = Amounts(names.zip(task.amounts).collect());
-        let registry = self.task_registry(key, self.relaxed()).await?;
-        let classifying = classes::classify(registry, &needs)?;
-        let classified = self.task_register(key, classifying).await?;
+        let registry = self.registry(self.context.relaxed()).await?;
+        let classifying = classify(registry, &needs)?;
+        let classified = self.register(classifying).await?;
         let (state, at_ms, token) = stored_state(task.state);
         let row = TaskRow {
             state,
@@ -273,52 +269,54 @@ impl WriteContext<'_> {
             tries_max: task.tries_max,
             at_ms,
             token,
-            payload: self.store_value(key.data(), &task.payload).into(),
+            payload: self
+                .context
+                .store_value(self.key.data(), &task.payload)
+                .into(),
         };
         Ok((task.id, row))
     }
 
-    /// Whether the queue has no task of this id, and none where it is to stand.
-    async fn is_free(&self, key: &OpenKey, id: &Bytes, row: &TaskRow) -> Result<bool, StoreError> {
-        let place = place_row(self.layout(), key.data(), row);
-        let place = self.transaction.get(&place, Isolation::Serializable);
-        Ok(place.await?.is_none()
-            && self
-                .task_row(key, id, Isolation::Serializable)
-                .await?
-                .is_none())
+    /// Whether the queue has no task with this id and none at this place.
+    async fn is_free(&self, id: &Bytes, row: &TaskRow) -> Result<bool, StoreError> {
+        let place = place_row(self.context.layout(), self.key.data(), row);
+        let place = self
+            .context
+            .transaction
+            .get(&place, Isolation::Serializable);
+        Ok(place.await?.is_none() && self.row(id, Isolation::Serializable).await?.is_none())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rows::pages::testing::Counting;
-    use crate::testing::environment;
-    use crate::unit::context::NamespaceCache;
-    use quoin_engine::testing::Bench;
+/// `TASK.SCANDUMP key cursor [COUNT count]` → the next cursor, and a chunk. A cursor contains the last id.
+pub(super) async fn scan_dump(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (cursor, count) = chunk_arguments(arguments)?;
+    let after = match cursor.map(|cursor| cursor.strip_prefix(AFTER)) {
+        None => None,
+        Some(Some(id)) => Some(id),
+        Some(None) => return Err(CommandError::text("ERR invalid cursor")),
+    };
+    let name = argument(arguments, 1)?;
+    let mut chunk = match context.find(name, ValueType::TaskQueue).await? {
+        Some(key) => TaskQueue::open(context, &key).chunk(after, count).await?,
+        None => Chunk::default(),
+    };
+    chunk.next = chunk.next.map(|id| [AFTER, &id].concat().into());
+    Ok(chunk_reply(chunk))
+}
 
-    #[test]
-    fn a_chunk_reads_little_more_than_it_answers() {
-        for bench in [Bench::embedded(), Bench::cluster_like()] {
-            let payload = "p".repeat(80_000);
-            for _ in 0..100 {
-                bench.run(&format!("TASK.ADD q 1 {payload}"));
-            }
-            let environment = &environment(&bench);
-            let transaction = bench.store.begin_read().unwrap();
-            let counting = Counting::of(&*transaction);
-            let namespaces = NamespaceCache::default();
-            let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
-            let chunk = bench.block_on(async {
-                let name = Bytes::from_static(b"q");
-                let key = context.find(&name, ValueType::TaskQueue).await.unwrap();
-                let chunk = context.task_chunk(&key.unwrap(), None, 10_000).await;
-                chunk.unwrap()
-            });
-            assert!(chunk.payload.is_some() && chunk.next.is_some());
-            let bytes = counting.bytes();
-            assert!(bytes <= 3 * IMPORT_CHUNK_BYTES, "{bytes}");
-        }
-    }
+/// `TASK.LOADCHUNK key chunk` → the number of tasks added.
+pub(super) async fn load_chunk(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let tasks = sound_tasks(context, chunk_payload(arguments)?)?;
+    let key = context.find_or_create(name, ValueType::TaskQueue).await?;
+    let count = TaskQueueMut::open(context, &key).put_dumped(tasks).await?;
+    context.notify(EventClasses::MODULE, "task.add", name);
+    Ok(Reply::Integer(count))
 }

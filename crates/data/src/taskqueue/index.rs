@@ -1,93 +1,91 @@
 //! The index of minima above the order of a class's ready tasks.
 //!
-//! On each level *nodes* divide the order into stretches: a node stands at a place, and its
-//! stretch goes up to the next node of its level. It holds, for each resource of the class, a
-//! number that is at most what any task of its stretch needs. Levels do not depend on each other;
-//! the stretches of a higher one are longer, that is all. So the rules are few:
+//! Each level has *nodes*. A node has a place in the order. It covers the range from its place up to the next node of
+//! its level. For each resource of the class it holds a number that is at most what any task in its range needs.
+//! Levels do not depend on each other; ranges of higher levels are longer. The rules:
 //!
-//! - Whatever stands in front of the first node of a level is not covered by it, and searched.
-//! - The last node of a level begins with minima of zero, which never change while it is the
-//!   last: tasks that are added behind all others change no minima.
-//! - A task that is added elsewhere lowers the minima of its node on each level, by atomic
-//!   operations. It conflicts with changes of the nodes around it (a node put in between, or its
-//!   own taken away), which are rare, and not with others that are added.
-//! - Taking a task changes no node. Minima that have become too low are raised by [who finds out]
-//!   (super::tend), and nodes that have no tasks any more are taken away.
+//! - The range before the first node of a level has no node, and is searched.
+//! - The last node of a level has minima of zero, so tasks that are added after all others change no minima.
+//! - A task that is added elsewhere lowers the minima of the node that covers it on each level, by atomic operations.
+//!   It conflicts with additions and removals of nodes around its place, which are rare, and not with other tasks
+//!   that are added.
+//! - Taking a task changes no node. [Maintenance](super::maintenance) raises minima that have become too low, and
+//!   removes nodes without tasks.
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 
-use super::alarms::TEND_STEP_MS;
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{TaskRow, successor};
-use quoin_store::{Isolation, RangeQuery, StoreError};
+use super::{TaskQueue, TaskQueueMut};
+use quoin_layout::{Id, TaskRow, successor};
+use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
-/// Tasks in a stretch of the index, beyond which it is cut.
-pub const LEAF_MAX: usize = 128;
-/// Nodes in a stretch of a higher level, beyond which it is cut.
+/// A range of the lowest level with more tasks is split.
+pub(super) const LEAF_MAX: usize = 128;
+/// A range of a higher level with more nodes of the level below is split.
 pub(super) const FAN_MAX: usize = 64;
-/// Levels of the index; each holds some dozens of times fewer nodes than the one below.
+/// The most levels of the index. Each has dozens of times fewer nodes than the one below.
 pub(super) const LEVELS_MAX: u32 = 6;
-/// The index is looked after once for so many tasks that are added or taken.
-pub(super) const TEND_EVERY: i64 = 16;
+/// One of this many added or taken tasks causes maintenance of the index.
+pub(super) const MAINTENANCE_EVERY: i64 = 16;
+/// On a store with many writers, maintenance is due at multiples of this.
+pub(super) const MAINTENANCE_STEP_MS: i64 = 500;
 
-/// What maintenance of the index is to do.
+/// What maintenance of the index does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tending {
-    /// Long stretches are cut, going up as long as there was something to cut.
+pub(super) enum Scope {
+    /// Splits long ranges, level by level up to the first one that has none.
     Split,
-    /// That, and minima are raised, on every level.
+    /// Splits long ranges and raises minima, on every level.
     All,
 }
 
-impl Tending {
-    /// How a note to the background work says it.
-    pub(super) fn note(self) -> &'static [u8] {
+impl Scope {
+    /// The value of a row that requests maintenance.
+    pub(super) fn value(self) -> &'static [u8] {
         match self {
-            Tending::Split => b"s",
-            Tending::All => b"",
+            Scope::Split => b"s",
+            Scope::All => b"",
         }
     }
 
-    pub(super) fn from_note(note: &[u8]) -> Self {
-        match note {
-            b"s" => Tending::Split,
-            _ => Tending::All,
+    pub(super) fn from_value(value: &[u8]) -> Self {
+        match value {
+            b"s" => Scope::Split,
+            _ => Scope::All,
         }
     }
 }
 
-/// A node whose minima are lower than need be.
+/// A node whose minima are too low.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stale {
     pub(super) class: u32,
     pub(super) level: u32,
     pub(super) place: Bytes,
-    /// Up to where its stretch was looked at.
+    /// The end of the range that was read.
     pub(super) to: Bytes,
-    /// What its tasks need at the least; infinite where it has none.
+    /// The minima of its tasks; infinite if it has none.
     pub(super) minima: Vec<f64>,
 }
 
-/// Where a class lies.
+/// A class of tasks.
 #[derive(Debug, Clone)]
-pub(super) struct ClassPlace {
-    pub(super) data: quoin_layout::Id,
+pub(super) struct Class {
+    pub(super) data: Id,
     pub(super) class: u32,
-    /// Resources that its tasks need.
+    /// The number of resources that its tasks need.
     pub(super) slots: usize,
     pub(super) order_prefix: Vec<u8>,
 }
 
-/// A node.
+/// A node of the index.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub(super) place: Bytes,
     pub(super) minima: Vec<f64>,
 }
 
-/// A key behind all rows below a prefix, or in front of `to` where there is one.
+/// The end of a range of keys below a prefix: at `to`, or after all of them.
 pub(super) fn end_key(prefix: &[u8], to: Option<&[u8]>) -> Vec<u8> {
     match to {
         Some(to) => [prefix, to].concat(),
@@ -95,7 +93,7 @@ pub(super) fn end_key(prefix: &[u8], to: Option<&[u8]>) -> Vec<u8> {
     }
 }
 
-/// A key in front of all rows below a prefix, or of those from `from` on.
+/// The beginning of a range of keys below a prefix: at `from`, or before all of them.
 pub(super) fn begin_key(prefix: &[u8], from: Option<&[u8]>) -> Vec<u8> {
     match from {
         Some(from) => [prefix, from].concat(),
@@ -103,26 +101,30 @@ pub(super) fn begin_key(prefix: &[u8], from: Option<&[u8]>) -> Vec<u8> {
     }
 }
 
-impl ReadContext<'_> {
-    pub(super) fn class_place(&self, key: &OpenKey, class: u32, slots: usize) -> ClassPlace {
-        ClassPlace {
-            data: key.data(),
+impl TaskQueue<'_, '_> {
+    pub(super) fn class(&self, class: u32, slots: usize) -> Class {
+        Class {
+            data: self.key.data(),
             class,
             slots,
-            order_prefix: self.layout().task_order_prefix(key.data(), class),
+            order_prefix: self
+                .context
+                .layout()
+                .task_order_prefix(self.key.data(), class),
         }
     }
 
-    pub(super) fn level_prefix(&self, class: &ClassPlace, level: u32) -> Vec<u8> {
-        self.layout()
+    pub(super) fn level_prefix(&self, class: &Class, level: u32) -> Vec<u8> {
+        self.context
+            .layout()
             .task_nodes_prefix(class.data, class.class, level)
     }
 
-    /// Nodes of a level from one place up to another, at most so many, and whether there may be
-    /// more; then the last may lack some of its minima.
+    /// Up to `nodes_max` nodes of a level from one place to another, and whether there may be more. If there may be,
+    /// the last node may lack some of its minima.
     pub(super) async fn nodes_between(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         (from, to): (Option<&[u8]>, Option<&[u8]>),
         nodes_max: usize,
@@ -131,6 +133,7 @@ impl ReadContext<'_> {
         let prefix = self.level_prefix(class, level);
         let limit = nodes_max.saturating_mul(class.slots + 1);
         let rows = self
+            .context
             .transaction
             .get_range(RangeQuery {
                 begin: &begin_key(&prefix, from),
@@ -146,13 +149,16 @@ impl ReadContext<'_> {
 
     fn group_nodes(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         prefix_length: usize,
-        rows: &[quoin_store::KeyValue],
+        rows: &[KeyValue],
     ) -> Result<Vec<Node>, StoreError> {
         let mut nodes: Vec<Node> = Vec::new();
         for row in rows {
-            let (place, slot) = self.layout().read_task_node(prefix_length, &row.key)?;
+            let (place, slot) = self
+                .context
+                .layout()
+                .read_task_node(prefix_length, &row.key)?;
             if nodes.last().is_none_or(|last| last.place != place) {
                 nodes.push(Node {
                     place,
@@ -171,16 +177,17 @@ impl ReadContext<'_> {
         Ok(nodes)
     }
 
-    /// The node whose stretch a place lies in.
+    /// The node that covers a place.
     pub(super) async fn node_over(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         place: &[u8],
         isolation: Isolation,
     ) -> Result<Option<Node>, StoreError> {
         let prefix = self.level_prefix(class, level);
         let mut rows = self
+            .context
             .transaction
             .get_range(RangeQuery {
                 begin: &begin_key(&prefix, None),
@@ -194,16 +201,17 @@ impl ReadContext<'_> {
         Ok(self.group_nodes(class, prefix.len(), &rows)?.pop())
     }
 
-    /// The place of the first node behind a place.
-    pub(super) async fn node_behind(
+    /// The place of the first node after a place.
+    pub(super) async fn node_after(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         place: &[u8],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, StoreError> {
         let prefix = self.level_prefix(class, level);
         let rows = self
+            .context
             .transaction
             .get_range(RangeQuery {
                 begin: &[prefix.as_slice(), place, &[0xff]].concat(),
@@ -215,145 +223,163 @@ impl ReadContext<'_> {
             .await?;
         match rows.first() {
             Some(row) => Ok(Some(
-                self.layout().read_task_node(prefix.len(), &row.key)?.0,
+                self.context
+                    .layout()
+                    .read_task_node(prefix.len(), &row.key)?
+                    .0,
             )),
             None => Ok(None),
         }
     }
 
-    /// How many levels there are.
-    pub(super) async fn levels(&self, class: &ClassPlace) -> Result<u32, StoreError> {
+    /// The number of levels that have nodes.
+    pub(super) async fn levels(&self, class: &Class) -> Result<u32, StoreError> {
         if class.slots == 0 {
             return Ok(0);
         }
-        let (range, prefix_length) = self.layout().task_levels(class.data, class.class);
-        match self.outermost(&range, true, self.relaxed()).await? {
-            Some(row) => Ok(self.layout().read_task_level(prefix_length, &row.key)? + 1),
+        let (range, prefix_length) = self.context.layout().task_levels(class.data, class.class);
+        match self
+            .context
+            .outermost(&range, true, self.context.relaxed())
+            .await?
+        {
+            Some(row) => Ok(self
+                .context
+                .layout()
+                .read_task_level(prefix_length, &row.key)?
+                + 1),
             None => Ok(0),
         }
     }
 }
 
-impl WriteContext<'_> {
-    /// Lets the index know of a task that has become ready; its row in the order is written.
-    pub(super) async fn index_ready(&self, key: &OpenKey, row: &TaskRow) -> Result<(), StoreError> {
+impl TaskQueueMut<'_, '_> {
+    /// Adds a task that has become ready to the index. Its row in the order is already written.
+    pub(super) async fn index_ready(&self, row: &TaskRow) -> Result<(), StoreError> {
         if row.amounts.is_empty() {
-            // Tasks that need nothing fit everyone: the first is always the one.
+            // Tasks that need nothing fit every consumer, so the first one is always found.
             return Ok(());
         }
-        let class = self.class_place(key, row.class, row.amounts.len());
+        let class = self.class(row.class, row.amounts.len());
         let place = row.place.encode();
-        let is_alone = self.environment.capabilities.single_writer;
-        // On the first level that has no nodes others may put some meanwhile.
+        let is_alone = self.context.environment.capabilities.single_writer;
+        // Others may add nodes on the first level that has none.
         let levels = self.levels(&class).await? + u32::from(!is_alone);
         let lowered = (0..levels.min(LEVELS_MAX))
             .map(|level| self.lower_minima(&class, level, &place, &row.amounts));
-        // Side by side, because on a cluster each read is a round trip.
+        // Concurrently, because on a cluster each read is a round trip.
         try_join_all(lowered).await?;
         if is_alone {
-            if row.place.index.rem_euclid(TEND_EVERY) == 0 {
-                self.tend(&class, &place, Tending::Split).await?;
+            if row.place.index.rem_euclid(MAINTENANCE_EVERY) == 0 {
+                self.maintain(&class, &place, Scope::Split).await?;
             }
-        } else if self.environment.random.below(TEND_EVERY as u64 * 4) == 0 {
-            // By a transaction of its own, which may conflict with others as this one must not.
-            self.leave_untended(key, &class, &place, Tending::Split);
+        } else if self
+            .context
+            .environment
+            .random
+            .below(MAINTENANCE_EVERY as u64 * 4)
+            == 0
+        {
+            // In another transaction, because this one must not conflict with additions.
+            self.request_maintenance(&class, &place, Scope::Split);
         }
         Ok(())
     }
 
-    /// Asks background work to look at a place of the index.
-    pub(super) fn leave_untended(
-        &self,
-        key: &OpenKey,
-        class: &ClassPlace,
-        place: &[u8],
-        tending: Tending,
-    ) {
-        let row = self
-            .layout()
-            .task_untended_key(class.data, class.class, place);
-        self.transaction.set(&row, tending.note());
-        // Not at once: additions that are under way meet what it does, and are run again.
-        let step_ms = TEND_STEP_MS;
-        self.set_alarm(
-            key,
-            self.now_ms.saturating_add(step_ms - 1) / step_ms * step_ms,
-        );
+    /// Asks background work to maintain the index around a place.
+    pub(super) fn request_maintenance(&self, class: &Class, place: &[u8], scope: Scope) {
+        let layout = self.context.layout();
+        let row = layout.task_maintenance_key(class.data, class.class, place);
+        self.context.transaction.set(&row, scope.value());
+        // Not at once: maintenance makes concurrent additions conflict.
+        let step_ms = MAINTENANCE_STEP_MS;
+        let at_ms = self.context.now_ms.saturating_add(step_ms - 1) / step_ms * step_ms;
+        self.context.set_timer(self.key, at_ms);
     }
 
-    /// Lowers the minima over a place on one level.
+    /// Lowers the minima of the node that covers a place on one level.
     async fn lower_minima(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         place: &[u8],
         amounts: &[f64],
     ) -> Result<(), StoreError> {
         let prefix = self.level_prefix(class, level);
-        let has_conflicts = !self.environment.capabilities.single_writer;
-        let behind_place = [prefix.as_slice(), place, &[0xff]].concat();
-        let (over, behind) = try_join(
+        let has_conflicts = !self.context.environment.capabilities.single_writer;
+        let after_place = [prefix.as_slice(), place, &[0xff]].concat();
+        let (over, after) = try_join(
             self.node_over(class, level, place, Isolation::Snapshot),
-            self.node_behind(class, level, place, Isolation::Snapshot),
+            self.node_after(class, level, place, Isolation::Snapshot),
         )
         .await?;
         let Some(node) = over else {
-            // In front of all nodes, where nothing is covered: unless one is put here meanwhile.
+            // No node covers the place. Conflicts if one is added before it.
             if has_conflicts {
-                self.transaction
-                    .add_read_conflict_range(&begin_key(&prefix, None), &behind_place);
+                self.context
+                    .transaction
+                    .add_read_conflict_range(&begin_key(&prefix, None), &after_place);
             }
             return Ok(());
         };
-        let mark = self.layout().task_mark_key(&prefix, &node.place);
-        if behind.is_none() {
+        let mark = self.context.layout().task_mark_key(&prefix, &node.place);
+        if after.is_none() {
             if has_conflicts {
-                // Unless the node is taken away, or is not the last any more.
-                self.transaction
+                // Conflicts if the node is removed or is not the last any more.
+                self.context
+                    .transaction
                     .add_read_conflict_range(&mark, &successor(&mark));
-                self.transaction
-                    .add_read_conflict_range(&behind_place, &end_key(&prefix, None));
+                self.context
+                    .transaction
+                    .add_read_conflict_range(&after_place, &end_key(&prefix, None));
             }
             return Ok(());
         }
         if has_conflicts {
-            self.transaction
-                .add_read_conflict_range(&mark, &behind_place);
+            self.context
+                .transaction
+                .add_read_conflict_range(&mark, &after_place);
         }
         for (slot, (amount, minimum)) in amounts.iter().zip(&node.minima).enumerate() {
-            // What was read is certain only where nobody else writes.
+            // The minima that were read are certain only if there are no other writers.
             if has_conflicts || amount < minimum {
-                let row = self.layout().task_minimum_key(&prefix, &node.place, slot);
-                self.transaction.atomic_min(&row, amount.to_bits());
+                let row = self
+                    .context
+                    .layout()
+                    .task_minimum_key(&prefix, &node.place, slot);
+                self.context.transaction.atomic_min(&row, amount.to_bits());
             }
         }
         Ok(())
     }
 
-    /// Puts a node somewhere: whoever adds a task behind it meanwhile conflicts.
-    pub(super) fn put_node(&self, class: &ClassPlace, level: u32, place: &[u8], minima: &[f64]) {
+    /// Adds a node. Concurrent additions of tasks after its place conflict.
+    pub(super) fn put_node(&self, class: &Class, level: u32, place: &[u8], minima: &[f64]) {
         self.set_minima(class, level, place, minima);
         let mark = self
+            .context
             .layout()
             .task_mark_key(&self.level_prefix(class, level), place);
-        self.transaction.set(&mark, b"");
+        self.context.transaction.set(&mark, b"");
     }
 
-    /// Gives a node other minima. The caller has read its stretch, and so conflicts with those
-    /// who add a task to it first; those who do later lower the new minima.
-    pub(super) fn set_minima(&self, class: &ClassPlace, level: u32, place: &[u8], minima: &[f64]) {
+    /// Sets the minima of a node. The caller has read its range, so it conflicts with tasks that were added before it
+    /// commits. Tasks that are added later lower the new minima.
+    pub(super) fn set_minima(&self, class: &Class, level: u32, place: &[u8], minima: &[f64]) {
         let prefix = self.level_prefix(class, level);
         for (slot, minimum) in minima.iter().enumerate() {
-            let row = self.layout().task_minimum_key(&prefix, place, slot);
-            self.transaction.set(&row, &minimum.to_bits().to_le_bytes());
+            let row = self.context.layout().task_minimum_key(&prefix, place, slot);
+            self.context
+                .transaction
+                .set(&row, &minimum.to_bits().to_le_bytes());
         }
     }
 
-    /// Takes a node away: its stretch becomes part of the one before.
-    pub(super) fn clear_node(&self, class: &ClassPlace, level: u32, place: &[u8]) {
+    /// Removes a node. The node before it covers its range then.
+    pub(super) fn clear_node(&self, class: &Class, level: u32, place: &[u8]) {
         let prefix = self.level_prefix(class, level);
         let begin = [prefix.as_slice(), place].concat();
         let end = [prefix.as_slice(), place, &[0xff]].concat();
-        self.transaction.clear_range(&begin, &end);
+        self.context.transaction.clear_range(&begin, &end);
     }
 }

@@ -11,8 +11,9 @@ use quoin_layout::{Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow
 use quoin_rdb::OwnType;
 use quoin_store::{Isolation, KeyValue, StoreError};
 
+use super::TaskQueue;
 use super::dumping::restorable;
-use super::places::place_row;
+use super::states::place_row;
 
 const READY: u8 = TaskState::Ready as u8;
 const LEASED: u8 = TaskState::Leased as u8;
@@ -39,7 +40,7 @@ pub static KIND: ValueKind = ValueKind {
             let looks = entries.rows.iter().map(move |row| has_place(entries, row));
             Box::pin(try_join_all(looks))
         })),
-        // The index above the order is small beside it.
+        // The index above the order is much smaller than the order.
         SectionKind::index(Section::TaskOrder, &[READY])
             .measured()
             .checked(EntryCheck::new(&STRAY_PLACE, |entries| {
@@ -49,7 +50,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
         SectionKind::other(Section::TaskNodes),
         SectionKind::other(Section::TaskQueue),
-        SectionKind::other(Section::TaskUntended),
+        SectionKind::other(Section::TaskMaintenance),
         SectionKind::CHUNKS,
     ],
     counters: &[
@@ -68,12 +69,12 @@ pub static KIND: ValueKind = ValueKind {
     ],
     // Tasks are not popped from an end.
     queue: None,
-    // The alarms that the queue had are under its old name.
-    on_put: Some(|context, key| context.set_alarm(key, context.now_ms)),
+    // The timers that the queue had are under its old name.
+    on_put: Some(|context, key| context.set_timer(key, context.now_ms)),
     slice: None,
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::TaskQueue),
-        dump: |context, key| Box::pin(context.task_dump(key)),
+        dump: |context, key| Box::pin(async move { TaskQueue::open(context, key).dump().await }),
         read: restorable,
     }),
 };
@@ -95,14 +96,14 @@ static STRAY_PLACE: EntryFault = EntryFault {
     entry_name: None,
 };
 
-/// Rows by place whose value is a task's id.
+/// Checks rows by place whose value is a task's id.
 const BY_ID: EntryCheck = EntryCheck::new(&STRAY_PLACE, |entries| {
     let looks = entries.rows.iter();
-    let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
+    let looks = looks.map(move |row| is_in_place(entries, row, row.value.clone()));
     Box::pin(try_join_all(looks))
 });
 
-/// Whether a task's place names it.
+/// Whether the row at a task's place has the task's id.
 async fn has_place(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let (Ok(id), Ok(task)) = (
@@ -120,10 +121,10 @@ async fn has_place(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreEr
     }))
 }
 
-/// Whether the tasks in rows of the order stand there.
+/// Whether the tasks of rows of the order are ready, and at these places.
 async fn are_of_ready_tasks(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
     let Entries { layout, data, .. } = entries;
-    // Things are only ever added to it.
+    // Entries of the registry are never removed.
     let registry = layout.task_registry_key(data);
     let registry = entries.transaction.get(&registry, Isolation::Snapshot);
     let registry = TaskRegistry::decode(registry.await?.as_ref())?;
@@ -133,14 +134,14 @@ async fn are_of_ready_tasks(entries: Entries<'_>) -> Result<Vec<bool>, StoreErro
         Some(OrderRow::decode(resources, &row.value).ok()?.id)
     };
     let looks = entries.rows.iter().map(async |row| match id(row) {
-        Some(id) => stands_there(entries, row, id).await,
+        Some(id) => is_in_place(entries, row, id).await,
         None => Ok(true),
     });
     try_join_all(looks).await
 }
 
-/// Whether a task is found by this row.
-async fn stands_there(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<bool, StoreError> {
+/// Whether this row is the one by which the task is found.
+async fn is_in_place(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let task = layout.task_key(data, &id);
     let task = entries.transaction.get(&task, entries.isolation).await?;

@@ -1,24 +1,22 @@
-//! What becomes of tasks that were taken: acknowledged, given back, kept longer; and of those
-//! that are cancelled or dead.
+//! The ends of leases (TASK.ACK, TASK.NACK), their extension, TASK.CANCEL and TASK.REVIVE.
 
 use bytes::Bytes;
 
-use super::{lease_answer, state_after};
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::WriteContext;
+use super::{TaskQueueMut, state_after};
+use quoin_base::limits::TASK_CLOCK_TOLERANCE_MS;
 use quoin_layout::{TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
 
-/// What is answered to who says something about its lease.
+/// The answer to a client that names its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeaseAnswer {
+pub(super) enum LeaseAnswer {
     /// Done.
     Done,
-    /// Done, and that was the last try: the task is dead.
+    /// Done, and it was the last try: the task is dead.
     Dead,
     /// There is no such task: it was acknowledged, cancelled, or never there.
     Missing,
-    /// The task is not leased any more.
+    /// The lease of the task is over.
     Lapsed,
     /// The task is leased, but with another token.
     Foreign,
@@ -26,7 +24,7 @@ pub enum LeaseAnswer {
 
 impl LeaseAnswer {
     /// The number in replies.
-    pub fn code(self) -> i64 {
+    pub(super) fn code(self) -> i64 {
         match self {
             LeaseAnswer::Done => 1,
             LeaseAnswer::Dead => 2,
@@ -37,115 +35,142 @@ impl LeaseAnswer {
     }
 }
 
-impl WriteContext<'_> {
-    /// A task on lease, or why there is none of the caller's.
-    async fn task_on_lease(
+impl TaskQueueMut<'_, '_> {
+    /// A leased task, or why the caller has no such lease.
+    async fn leased(
         &self,
-        key: &OpenKey,
         id: &Bytes,
         token: Option<u64>,
     ) -> Result<Result<TaskRow, LeaseAnswer>, StoreError> {
-        let Some(row) = self.task_row(key, id, Isolation::Serializable).await? else {
+        let Some(row) = self.row(id, Isolation::Serializable).await? else {
             return Ok(Err(LeaseAnswer::Missing));
         };
-        Ok(match lease_answer(&row, token, self.now_ms) {
+        Ok(match lease_answer(&row, token, self.context.now_ms) {
             LeaseAnswer::Done => Ok(row),
             refused => Err(refused),
         })
     }
 
-    /// Ends a task that is done. The caller ends with [`WriteContext::remove_if_empty`].
-    pub async fn task_ack(
+    /// Removes a leased task. The caller calls [`remove_if_empty`] afterwards.
+    ///
+    /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
+    pub(super) async fn ack(
         &self,
-        key: &OpenKey,
         id: &Bytes,
         token: Option<u64>,
     ) -> Result<LeaseAnswer, StoreError> {
-        match self.task_on_lease(key, id, token).await? {
+        match self.leased(id, token).await? {
             Err(answer) => Ok(answer),
             Ok(row) => {
-                self.task_remove(key, id, &row)?;
-                self.count_change(key, -1);
+                self.remove(id, &row)?;
+                self.context.count_change(self.key, -1);
                 Ok(LeaseAnswer::Done)
             }
         }
     }
 
-    /// Gives a task back: it is ready at its old place, at once or after a delay, or dead where
-    /// this was its last try.
-    pub async fn task_nack(
+    /// Ends a lease without success. The task is ready at its old place, at once or after a delay, or dead if this
+    /// was its last try.
+    pub(super) async fn nack(
         &self,
-        key: &OpenKey,
         id: &Bytes,
         delay_ms: i64,
         token: Option<u64>,
     ) -> Result<LeaseAnswer, StoreError> {
-        let mut row = match self.task_on_lease(key, id, token).await? {
+        let mut row = match self.leased(id, token).await? {
             Err(answer) => return Ok(answer),
             Ok(row) => row,
         };
-        self.task_leave(key, &row);
+        self.leave(&row);
         row.token = 0;
         row.at_ms = 0;
         row.state = state_after(&row);
         if row.state == TaskState::Dead {
-            row.at_ms = self.now_ms;
+            row.at_ms = self.context.now_ms;
         } else if delay_ms > 0 {
             row.state = TaskState::Delayed;
-            row.at_ms = self.now_ms.saturating_add(delay_ms);
+            row.at_ms = self.context.now_ms.saturating_add(delay_ms);
         }
-        self.task_enter(key, id, &row).await?;
-        self.signals.task_end(row.state == TaskState::Dead);
-        self.mark_changed(key);
+        self.enter(id, &row).await?;
+        self.context.signals.task_end(row.state == TaskState::Dead);
+        self.context.mark_changed(self.key);
         Ok(match row.state {
             TaskState::Dead => LeaseAnswer::Dead,
             _ => LeaseAnswer::Done,
         })
     }
 
-    /// Lets a lease end so long from now.
-    pub async fn task_extend(
+    /// Sets the end of a lease to `lease_ms` from now.
+    pub(super) async fn extend(
         &self,
-        key: &OpenKey,
         id: &Bytes,
         lease_ms: i64,
         token: Option<u64>,
     ) -> Result<LeaseAnswer, StoreError> {
-        let mut row = match self.task_on_lease(key, id, token).await? {
+        let mut row = match self.leased(id, token).await? {
             Err(answer) => return Ok(answer),
             Ok(row) => row,
         };
-        self.task_leave(key, &row);
+        self.leave(&row);
         row.at_ms = self.lease_end_ms(lease_ms);
-        self.task_enter(key, id, &row).await?;
-        self.mark_changed(key);
+        self.enter(id, &row).await?;
+        self.context.mark_changed(self.key);
         Ok(LeaseAnswer::Done)
     }
 
-    /// Removes a task, whatever its state; false where there is none. The caller ends with
-    /// [`WriteContext::remove_if_empty`].
-    pub async fn task_cancel(&self, key: &OpenKey, id: &Bytes) -> Result<bool, StoreError> {
-        let Some(row) = self.task_row(key, id, Isolation::Serializable).await? else {
+    /// Removes a task in any state. Returns false if there is none. The caller calls [`remove_if_empty`] afterwards.
+    ///
+    /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
+    pub(super) async fn cancel(&self, id: &Bytes) -> Result<bool, StoreError> {
+        let Some(row) = self.row(id, Isolation::Serializable).await? else {
             return Ok(false);
         };
-        self.task_remove(key, id, &row)?;
-        self.count_change(key, -1);
+        self.remove(id, &row)?;
+        self.context.count_change(self.key, -1);
         Ok(true)
     }
 
-    /// Makes a dead task ready again at its old place, as if it had never been tried; false where
-    /// it is not dead.
-    pub async fn task_revive(&self, key: &OpenKey, id: &Bytes) -> Result<bool, StoreError> {
-        let found = self.task_row(key, id, Isolation::Serializable).await?;
+    /// Makes a dead task ready again at its old place, with all its tries. Returns false if it is not dead.
+    pub(super) async fn revive(&self, id: &Bytes) -> Result<bool, StoreError> {
+        let found = self.row(id, Isolation::Serializable).await?;
         let Some(mut row) = found.filter(|row| row.state == TaskState::Dead) else {
             return Ok(false);
         };
-        self.task_leave(key, &row);
+        self.leave(&row);
         row.state = TaskState::Ready;
         row.tries = 0;
         row.at_ms = 0;
-        self.task_enter(key, id, &row).await?;
-        self.mark_changed(key);
+        self.enter(id, &row).await?;
+        self.context.mark_changed(self.key);
         Ok(true)
+    }
+
+    /// When a lease that is granted now is over on all servers.
+    pub(super) fn lease_end_ms(&self, lease_ms: i64) -> i64 {
+        self.context
+            .now_ms
+            .saturating_add(lease_ms)
+            .saturating_add(self.clock_tolerance_ms())
+    }
+
+    /// How long a lease lasts after its end by the clock of the server that granted it. On a store with several
+    /// servers their clocks may differ by this.
+    fn clock_tolerance_ms(&self) -> i64 {
+        if self.context.environment.capabilities.single_writer {
+            0
+        } else {
+            TASK_CLOCK_TOLERANCE_MS
+        }
+    }
+}
+
+/// Whether the task is leased now, and with this token if there is one.
+fn lease_answer(row: &TaskRow, token: Option<u64>, now_ms: i64) -> LeaseAnswer {
+    match row.state {
+        TaskState::Leased if row.at_ms > now_ms => match token {
+            Some(token) if token != row.token => LeaseAnswer::Foreign,
+            _ => LeaseAnswer::Done,
+        },
+        _ => LeaseAnswer::Lapsed,
     }
 }

@@ -1,155 +1,107 @@
-//! Task queues: tasks with priorities and needs of resources, leases, retries, delays, and dead
-//! letters.
+//! Task queues: tasks with priorities, resource needs, leases, retries, delays and dead letters.
 //!
-//! A task keeps its [place](quoin_layout::TaskPlace) (priority, then arrival) for its life.
-//! While it is ready it has a row in the [order](index) of its [class](classes), above which an
-//! index of minima leads [the search](search) to the first task that fits. While it is leased or
-//! delayed it has a row by when that ends ([due]); whoever takes, or else the background work,
-//! which [alarms] lead to it, puts it back. docs/understand/decisions/010-task-index.md says why.
+//! A task keeps its [place](quoin_layout::TaskPlace) (priority, then arrival) for its life. A ready task has a row in
+//! the order of its [class](resources). The [search](search) finds the first ready task that fits by an
+//! [index](index) of minima above that order. A leased or delayed task has a row by the time when that ends. The next
+//! take puts it back after that time, or background work does, which a [timer](timers) starts
+//! ([`due`]). docs/understand/decisions/010-task-index.md says why.
 
+mod add;
 pub mod commands;
+mod due;
+mod dumping;
+mod index;
+mod kind;
+mod lease;
+mod maintenance;
+mod resources;
+mod search;
+mod states;
+mod take;
+#[cfg(test)]
+mod tests;
+pub mod timers;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS};
-use quoin_layout::{
-    KeyRange, OrderRow, TaskCounter, TaskRegistry, TaskRow, TaskState, decode_counter,
-};
-use quoin_store::{Isolation, RangeQuery, StoreError};
-
+use crate::cluster::queue_spans::QueueSpan;
+use crate::keyspace::handle::{Value, ValueMut};
 use crate::keyspace::key::OpenKey;
-use crate::unit::context::{ReadContext, WriteContext};
-use places::place_row;
+use crate::keyspace::key_figures::StateFigures;
+use crate::rows::pages::Pages;
+use crate::unit::context::ReadContext;
+use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE};
+use quoin_layout::{KeyRange, TaskCounter, TaskRegistry, TaskRow, TaskState, decode_counter};
+use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
+use resources::{Amounts, named};
 
-pub mod add;
-pub mod alarms;
-pub mod amounts;
-pub mod classes;
-pub mod due;
-mod dumping;
-pub mod index;
-mod kind;
-pub mod lease;
-mod places;
-pub mod search;
-pub mod take;
-pub mod tend;
-#[cfg(test)]
-mod tests;
-
-pub use add::NewTask;
-pub use amounts::Amounts;
-pub(crate) use classes::too_many_resources;
 pub use kind::KIND;
-pub use lease::LeaseAnswer;
-pub use take::Taking;
 
-/// A task as clients are told of it.
+/// Marks handles of task queues.
+pub enum TaskQueueType {}
+
+/// A task queue, for reading.
+pub type TaskQueue<'c, 't> = Value<'c, 't, TaskQueueType>;
+
+/// A task queue, for writing.
+pub type TaskQueueMut<'c, 't> = ValueMut<'c, 't, TaskQueueType>;
+
+/// A task as clients see it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Task {
-    /// Its id.
-    pub id: Bytes,
-    /// Its priority.
-    pub priority: f64,
-    /// What it is waiting for.
-    pub state: TaskState,
-    /// How often it has been taken, this time included.
-    pub tries: i64,
-    /// How often it may be taken with a lease; 0 is without limit.
-    pub tries_max: i64,
-    /// When its lease or delay ends, or when it died; 0 of a ready one.
-    pub at_ms: i64,
-    /// What it needs.
-    pub needs: Amounts,
-    /// Its payload.
-    pub payload: Bytes,
+struct Task {
+    id: Bytes,
+    priority: f64,
+    state: TaskState,
+    /// How often it has been taken, including this time.
+    tries: i64,
+    /// How often it may be taken with a lease; 0 means no limit.
+    tries_max: i64,
+    /// When its lease or delay ends, or when it died; 0 if it is ready.
+    at_ms: i64,
+    needs: Amounts,
+    payload: Bytes,
 }
 
-/// How many tasks a queue has, by state.
+/// The numbers of a queue's tasks by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TaskCounts {
-    /// To be taken.
-    pub ready: i64,
-    /// On lease.
-    pub leased: i64,
-    /// Delayed.
-    pub delayed: i64,
-    /// Dead.
-    pub dead: i64,
-    /// Ever added.
-    pub added: i64,
+struct TaskCounts {
+    ready: i64,
+    leased: i64,
+    delayed: i64,
+    dead: i64,
+    /// Tasks ever added.
+    added: i64,
 }
 
-/// The counter of a state that has one.
-fn counter_of(state: TaskState) -> Option<TaskCounter> {
-    match state {
-        TaskState::Ready => None,
-        TaskState::Leased => Some(TaskCounter::Leased),
-        TaskState::Delayed => Some(TaskCounter::Delayed),
-        TaskState::Dead => Some(TaskCounter::Dead),
-    }
-}
-
-impl ReadContext<'_> {
-    async fn task_registry(
-        &self,
-        key: &OpenKey,
-        isolation: Isolation,
-    ) -> Result<TaskRegistry, StoreError> {
-        let row = self.layout().task_registry_key(key.data());
-        let value = self.transaction.get(&row, isolation).await?;
+impl TaskQueue<'_, '_> {
+    async fn registry(&self, isolation: Isolation) -> Result<TaskRegistry, StoreError> {
+        let row = self.context.layout().task_registry_key(self.key.data());
+        let value = self.context.transaction.get(&row, isolation).await?;
         Ok(TaskRegistry::decode(value.as_ref())?)
     }
 
-    /// The prefixes of the orders of ready tasks, one for each class.
-    pub(crate) async fn task_order_prefixes(
-        &self,
-        key: &OpenKey,
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let registry = self.task_registry(key, Isolation::Snapshot).await?;
-        let classes = (0_u32..).take(registry.classes.len());
-        let prefix = |class| self.layout().task_order_prefix(key.data(), class);
-        Ok(classes.map(prefix).collect())
-    }
-
-    async fn task_row(
-        &self,
-        key: &OpenKey,
-        id: &[u8],
-        isolation: Isolation,
-    ) -> Result<Option<TaskRow>, StoreError> {
-        let row = self.layout().task_key(key.data(), id);
-        let value = self.transaction.get(&row, isolation).await?;
+    async fn row(&self, id: &[u8], isolation: Isolation) -> Result<Option<TaskRow>, StoreError> {
+        let row = self.context.layout().task_key(self.key.data(), id);
+        let value = self.context.transaction.get(&row, isolation).await?;
         Ok(value.as_ref().map(TaskRow::decode).transpose()?)
     }
 
-    /// Has the rows of tasks, at most [`KEY_READS_AT_ONCE`] of them, read side by side, because on
-    /// a cluster each read is a round trip: what a transaction has read it answers from memory.
-    pub async fn task_read_ahead(&self, key: &OpenKey, ids: &[Bytes]) -> Result<(), StoreError> {
-        if self.environment.capabilities.single_writer {
+    /// Reads the rows of up to [`KEY_READS_AT_ONCE`] tasks concurrently, because on a cluster each read is a round
+    /// trip. The transaction answers later reads of them from memory.
+    async fn read_ahead(&self, ids: &[Bytes]) -> Result<(), StoreError> {
+        if self.context.environment.capabilities.single_writer {
             return Ok(());
         }
         let ids = ids.iter().take(KEY_READS_AT_ONCE);
-        let reads = ids.map(|id| self.task_row(key, id, self.isolation));
+        let reads = ids.map(|id| self.row(id, self.context.isolation));
         try_join_all(reads).await?;
         Ok(())
     }
 
-    /// How long after its end by the clock of who granted it a lease is over for all: on a store
-    /// with many servers, their clocks may differ by this.
-    fn clock_tolerance_ms(&self) -> i64 {
-        if self.environment.capabilities.single_writer {
-            0
-        } else {
-            TASK_CLOCK_TOLERANCE_MS
-        }
-    }
-
-    /// A task's row as clients are told of it.
-    async fn task_shown(
+    /// A task for clients, from its row.
+    async fn load_task(
         &self,
-        key: &OpenKey,
         registry: &TaskRegistry,
         id: Bytes,
         row: &TaskRow,
@@ -161,95 +113,106 @@ impl ReadContext<'_> {
             tries: row.tries,
             tries_max: row.tries_max,
             at_ms: row.at_ms,
-            needs: classes::named(registry, row.mask, &row.amounts),
-            payload: self.load_value(key.data(), &row.payload).await?,
+            needs: named(registry, row.mask, &row.amounts),
+            payload: self
+                .context
+                .load_value(self.key.data(), &row.payload)
+                .await?,
         })
     }
 
-    /// A task, whatever its state; one whose lease or delay is over is told of as ready, or dead,
-    /// even before it is put back.
-    pub async fn task_get(&self, key: &OpenKey, id: &Bytes) -> Result<Option<Task>, StoreError> {
-        let Some(mut row) = self.task_row(key, id, self.isolation).await? else {
+    /// A task in any state. If its lease or delay is over, it is ready or dead here, even before it is put back.
+    async fn get(&self, id: &Bytes) -> Result<Option<Task>, StoreError> {
+        let Some(mut row) = self.row(id, self.context.isolation).await? else {
             return Ok(None);
         };
         let is_waiting = matches!(row.state, TaskState::Leased | TaskState::Delayed);
-        if is_waiting && row.at_ms <= self.now_ms {
+        if is_waiting && row.at_ms <= self.context.now_ms {
             row.state = state_after(&row);
             row.at_ms = 0;
         }
-        let registry = self.task_registry(key, self.relaxed()).await?;
-        Ok(Some(
-            self.task_shown(key, &registry, id.clone(), &row).await?,
-        ))
+        let registry = self.registry(self.context.relaxed()).await?;
+        Ok(Some(self.load_task(&registry, id.clone(), &row).await?))
     }
 
-    /// How many tasks there are. What falls due counts as leased or delayed until it is put back.
-    pub async fn task_counts(&self, key: &OpenKey) -> Result<TaskCounts, StoreError> {
-        let total = self.length(key, self.isolation).await?;
-        let leased = self.task_counter(key, TaskCounter::Leased).await?;
-        let delayed = self.task_counter(key, TaskCounter::Delayed).await?;
-        let dead = self.task_counter(key, TaskCounter::Dead).await?;
+    /// The numbers of tasks. A task whose lease or delay is over counts as leased or delayed until it is put back.
+    async fn counts(&self) -> Result<TaskCounts, StoreError> {
+        let total = self
+            .context
+            .length(self.key, self.context.isolation)
+            .await?;
+        let leased = self.counter(TaskCounter::Leased).await?;
+        let delayed = self.counter(TaskCounter::Delayed).await?;
+        let dead = self.counter(TaskCounter::Dead).await?;
         Ok(TaskCounts {
             ready: total - leased - delayed - dead,
             leased,
             delayed,
             dead,
-            added: self.task_counter(key, TaskCounter::Added).await?,
+            added: self.counter(TaskCounter::Added).await?,
         })
     }
 
-    async fn task_counter(&self, key: &OpenKey, counter: TaskCounter) -> Result<i64, StoreError> {
-        let row = self.layout().task_counter_key(key.data(), counter);
-        let value = self.transaction.get(&row, self.isolation).await?;
+    async fn counter(&self, counter: TaskCounter) -> Result<i64, StoreError> {
+        let row = self
+            .context
+            .layout()
+            .task_counter_key(self.key.data(), counter);
+        let value = self
+            .context
+            .transaction
+            .get(&row, self.context.isolation)
+            .await?;
         Ok(decode_counter(value.as_ref())?)
     }
 
-    /// The names of the resources that a queue knows, and how many classes of tasks.
-    pub async fn task_resources(&self, key: &OpenKey) -> Result<(Vec<Bytes>, usize), StoreError> {
-        let registry = self.task_registry(key, self.isolation).await?;
+    /// The names of the queue's resources, and the number of its classes.
+    async fn resources(&self) -> Result<(Vec<Bytes>, usize), StoreError> {
+        let registry = self.registry(self.context.isolation).await?;
         Ok((registry.resources, registry.classes.len()))
     }
 
     /// When the next lease or delay ends.
-    pub async fn task_next_due(&self, key: &OpenKey) -> Result<Option<i64>, StoreError> {
-        let range = self.layout().task_due(key.data());
-        let rows = self.task_rows(&range, 1, self.relaxed()).await?;
-        match rows.first() {
-            Some(row) => Ok(Some(self.layout().read_task_due_key(key.data(), &row.key)?)),
-            None => Ok(None),
-        }
+    async fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {
+        let layout = self.context.layout();
+        let range = layout.task_due(self.key.data());
+        let isolation = self.context.relaxed();
+        let row = self.context.outermost(&range, false, isolation).await?;
+        let at_ms = row.map(|row| layout.read_task_due_key(self.key.data(), &row.key));
+        Ok(at_ms.transpose()?)
     }
 
-    /// When the longest dead task died.
-    pub async fn task_dead_since(&self, key: &OpenKey) -> Result<Option<i64>, StoreError> {
-        let range = self.layout().task_dead(key.data());
-        let rows = self.task_rows(&range, 1, Isolation::Snapshot).await?;
-        let row = rows.first().map(|row| &row.key);
-        let died = row.map(|row| self.layout().read_task_dead_key(key.data(), row));
-        Ok(died.transpose()?)
+    /// When the oldest dead task died.
+    async fn dead_since_ms(&self) -> Result<Option<i64>, StoreError> {
+        let layout = self.context.layout();
+        let range = layout.task_dead(self.key.data());
+        let isolation = Isolation::Snapshot;
+        let row = self.context.outermost(&range, false, isolation).await?;
+        let at_ms = row.map(|row| layout.read_task_dead_key(self.key.data(), &row.key));
+        Ok(at_ms.transpose()?)
     }
 
-    /// Dead tasks, the longest dead first, of up to [`DELIVERED_BYTES_MAX`].
-    pub async fn task_dead(&self, key: &OpenKey, count: usize) -> Result<Vec<Task>, StoreError> {
-        let range = self.layout().task_dead(key.data());
-        let registry = self.task_registry(key, self.relaxed()).await?;
+    /// Dead tasks, the oldest death first, with up to [`DELIVERED_BYTES_MAX`] bytes of payloads.
+    async fn dead(&self, count: usize) -> Result<Vec<Task>, StoreError> {
+        let range = self.context.layout().task_dead(self.key.data());
+        let registry = self.registry(self.context.relaxed()).await?;
         let mut dead: Vec<Task> = Vec::new();
         let mut bytes = 0_usize;
-        let mut pages = crate::rows::pages::Pages::new(self, range, false, count);
+        let mut pages = Pages::new(self.context, range, false, count);
         'pages: while dead.len() < count
             && let Some(rows) = pages.next().await?
         {
-            for some in rows.chunks(self.large_reads_at_once()) {
+            for some in rows.chunks(self.context.large_reads_at_once()) {
                 if bytes >= DELIVERED_BYTES_MAX {
                     break 'pages;
                 }
-                // Side by side, because on a cluster each read is a round trip.
+                // Concurrently, because on a cluster each read is a round trip.
                 let shown = some.iter().take(count - dead.len()).map(async |row| {
-                    let Some(found) = self.task_row(key, &row.value, self.isolation).await? else {
+                    let Some(found) = self.row(&row.value, self.context.isolation).await? else {
                         return Ok::<_, StoreError>(None);
                     };
                     let id = row.value.clone();
-                    Ok(Some(self.task_shown(key, &registry, id, &found).await?))
+                    Ok(Some(self.load_task(&registry, id, &found).await?))
                 });
                 let shown = try_join_all(shown).await?.into_iter().flatten();
                 dead.extend(shown.inspect(|task| bytes = bytes.saturating_add(task.payload.len())));
@@ -257,113 +220,72 @@ impl ReadContext<'_> {
         }
         Ok(dead)
     }
-
-    async fn task_rows(
-        &self,
-        range: &KeyRange,
-        limit: usize,
-        isolation: Isolation,
-    ) -> Result<Vec<quoin_store::KeyValue>, StoreError> {
-        self.transaction
-            .get_range(RangeQuery {
-                begin: &range.begin,
-                end: &range.end,
-                limit,
-                reverse: false,
-                isolation,
-            })
-            .await
-    }
 }
 
-impl WriteContext<'_> {
-    fn count_state(&self, key: &OpenKey, state: TaskState, delta: i64) {
-        if let Some(counter) = counter_of(state) {
-            let row = self.layout().task_counter_key(key.data(), counter);
-            self.transaction.atomic_add(&row, delta);
-        }
-    }
-
-    /// Takes a task out of where its state has put it; its own row stays as it is.
-    fn task_leave(&self, key: &OpenKey, row: &TaskRow) {
-        let place_row = place_row(self.layout(), key.data(), row);
-        if row.state == TaskState::Ready {
-            self.signals.item_left(&place_row);
-        }
-        self.transaction.clear(&place_row);
-        self.count_state(key, row.state, -1);
-    }
-
-    /// Puts a task where its new state wants it, and writes its row.
-    async fn task_enter(&self, key: &OpenKey, id: &Bytes, row: &TaskRow) -> Result<(), StoreError> {
-        let data = key.data();
-        let place_row = place_row(self.layout(), data, row);
-        match row.state {
-            TaskState::Ready => {
-                self.transaction
-                    .set(&place_row, &OrderRow::encode(&row.amounts, id));
-                self.index_ready(key, row).await?;
-                self.offer(key, row, place_row.into()).await?;
-            }
-            TaskState::Leased | TaskState::Delayed => {
-                self.transaction.set(&place_row, id);
-                self.set_alarm(key, row.at_ms);
-            }
-            TaskState::Dead => self.transaction.set(&place_row, id),
-        }
-        self.count_state(key, row.state, 1);
-        self.transaction
-            .set(&self.layout().task_key(data, id), &row.encode());
-        Ok(())
-    }
-
-    /// Does so with several tasks.
-    async fn task_enter_all(
+/// What general code needs for metrics.
+impl ReadContext<'_> {
+    /// The figures of each state. `ready`: the spans of ready tasks.
+    pub(crate) async fn task_figures(
         &self,
         key: &OpenKey,
-        tasks: &[(Bytes, TaskRow)],
-    ) -> Result<(), StoreError> {
-        if self.environment.capabilities.single_writer {
-            // Each finds the index as the one before has left it.
-            for (id, row) in tasks {
-                self.task_enter(key, id, row).await?;
-            }
-            return Ok(());
-        }
-        // Side by side, because on a cluster each read is a round trip.
-        let enter = tasks.iter().map(|(id, row)| self.task_enter(key, id, row));
-        try_join_all(enter).await?;
-        Ok(())
+        ready: Vec<QueueSpan>,
+    ) -> Result<Vec<StateFigures>, StoreError> {
+        let queue = TaskQueue::open(self, key);
+        let counts = queue.counts().await?;
+        let dead_since_ms = queue.dead_since_ms().await?;
+        let figures = |state: TaskState, length, since_ms| StateFigures {
+            state: state.name(),
+            length,
+            since_ms,
+            spans: Vec::new(),
+        };
+        Ok(vec![
+            StateFigures {
+                spans: ready,
+                ..figures(TaskState::Ready, counts.ready, None)
+            },
+            figures(TaskState::Leased, counts.leased, None),
+            figures(TaskState::Delayed, counts.delayed, None),
+            figures(TaskState::Dead, counts.dead, dead_since_ms),
+        ])
     }
 
-    /// Ends a task: its row, its place, its payload.
-    fn task_remove(&self, key: &OpenKey, id: &[u8], row: &TaskRow) -> Result<(), StoreError> {
-        self.task_leave(key, row);
-        self.discard_value(key.data(), &row.payload)?;
-        self.transaction
-            .clear(&self.layout().task_key(key.data(), id));
-        Ok(())
+    /// The prefixes of the orders of ready tasks, one for each class.
+    pub(crate) async fn task_order_prefixes(
+        &self,
+        key: &OpenKey,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let queue = TaskQueue::open(self, key);
+        let registry = queue.registry(Isolation::Snapshot).await?;
+        let classes = (0_u32..).take(registry.classes.len());
+        let prefix = |class| self.layout().task_order_prefix(key.data(), class);
+        Ok(classes.map(prefix).collect())
     }
 }
 
-/// What becomes of a task whose lease or delay ends: it is ready again, unless it has been tried as often
-/// as it may be.
+/// The first rows of a range.
+async fn range_rows(
+    context: &ReadContext<'_>,
+    range: &KeyRange,
+    limit: usize,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, StoreError> {
+    let query = RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit,
+        reverse: false,
+        isolation,
+    };
+    context.transaction.get_range(query).await
+}
+
+/// The state of a task after its lease or delay: ready, or dead if it has used up its tries.
 fn state_after(row: &TaskRow) -> TaskState {
     let is_spent = row.tries_max > 0 && row.tries >= row.tries_max;
     if is_spent {
         TaskState::Dead
     } else {
         TaskState::Ready
-    }
-}
-
-/// Whether a lease of the task is live, of this token where one is named.
-fn lease_answer(row: &TaskRow, token: Option<u64>, now_ms: i64) -> LeaseAnswer {
-    match row.state {
-        TaskState::Leased if row.at_ms > now_ms => match token {
-            Some(token) if token != row.token => LeaseAnswer::Foreign,
-            _ => LeaseAnswer::Done,
-        },
-        _ => LeaseAnswer::Lapsed,
     }
 }

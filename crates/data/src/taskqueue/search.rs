@@ -1,22 +1,21 @@
-//! The first task in order that fits.
+//! The search for the first task in order that fits.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::classes::having_for;
-use super::index::{ClassPlace, FAN_MAX, LEAF_MAX, LEVELS_MAX, Stale, begin_key, end_key};
-use super::{Amounts, OpenKey};
-use crate::unit::context::ReadContext;
+use super::TaskQueue;
+use super::index::{Class, FAN_MAX, LEAF_MAX, LEVELS_MAX, Stale, begin_key, end_key};
+use super::resources::{Amounts, having_for};
 use quoin_layout::{OrderRow, TaskRegistry};
 use quoin_store::{RangeQuery, StoreError};
 
-/// Ready tasks of each class that are looked at first.
+/// Ready tasks of each class that are read first.
 const HEAD_ROWS: usize = 4;
-/// Ready tasks of a class that are looked at next, before its index is.
+/// Ready tasks of a class that are read next, before its index.
 const HEAD_MORE_ROWS: usize = 28;
-/// Classes of tasks that a search looks through side by side where a read is a round trip.
+/// Classes that are searched concurrently if a read is a round trip.
 const CLASSES_AT_ONCE: usize = 16;
 /// Nodes that one TASK.TAKE repairs.
 const REPAIRS_MAX: usize = 16;
@@ -29,28 +28,28 @@ pub(super) struct Found {
     pub(super) id: Bytes,
 }
 
-/// A class that is looked through.
-struct Lane {
-    class: ClassPlace,
+/// The search of a class.
+struct ClassSearch {
+    class: Class,
     having: Vec<f64>,
-    /// Rows that were read and not looked at yet.
+    /// Rows that were read and not compared yet.
     rows: VecDeque<(Bytes, OrderRow)>,
-    /// What comes behind those rows; `None` where nothing does.
+    /// Where the order goes on after these rows; `None` at its end.
     from: Option<Vec<u8>>,
-    /// Only the very first rows were read.
-    is_begun: bool,
+    /// Only the first [`HEAD_ROWS`] rows were read.
+    is_at_head: bool,
     found: Option<Found>,
-    /// Of its nodes, those that may be repaired.
+    /// Its stale nodes.
     stale: Vec<Stale>,
 }
 
-/// Of what a search goes on with.
+/// A step of a search by the index.
 enum Step {
-    /// A stretch of the order, and the level whose nodes divide it; 0 is the tasks themselves.
-    Stretch(Option<Vec<u8>>, Option<Vec<u8>>, u32),
-    /// A node's stretch begins.
+    /// Searches a range of the order, by the nodes of the level below this number; 0 reads the tasks.
+    Range(Option<Vec<u8>>, Option<Vec<u8>>, u32),
+    /// The range of a node begins.
     Begin,
-    /// Everything in this node's stretch has been looked at.
+    /// The range of this node was searched.
     End {
         level: u32,
         place: Bytes,
@@ -59,63 +58,62 @@ enum Step {
     },
 }
 
-/// Tasks that fit, in their order, one after the other.
-pub(super) struct Search<'c, 't> {
-    context: &'c ReadContext<'t>,
-    lanes: Vec<Lane>,
-    /// Nodes that may be repaired.
+/// Finds the tasks that fit, one after the other, in order.
+pub(super) struct Search<'q, 'c, 't> {
+    queue: &'q TaskQueue<'c, 't>,
+    searches: Vec<ClassSearch>,
+    /// Stale nodes.
     pub(super) stale: Vec<Stale>,
-    /// The first ready task of each class that was looked at.
-    pub(super) heads: Vec<(ClassPlace, Bytes)>,
+    /// The first ready task of each searched class.
+    pub(super) heads: Vec<(Class, Bytes)>,
 }
 
-impl<'c, 't> Search<'c, 't> {
-    /// Begins with the first rows of each class of which something can fit.
+impl<'q, 'c, 't> Search<'q, 'c, 't> {
+    /// Reads the first rows of each class that may have a task that fits.
     pub(super) async fn begin(
-        context: &'c ReadContext<'t>,
-        key: &OpenKey,
+        queue: &'q TaskQueue<'c, 't>,
         registry: &TaskRegistry,
         having: &Amounts,
     ) -> Result<Self, StoreError> {
-        let mut lanes = Vec::new();
+        let mut searches = Vec::new();
         for (number, class) in registry.classes.iter().enumerate() {
             let Some(having) = having_for(registry, class, having) else {
                 continue;
             };
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            lanes.push(Lane {
-                class: context.class_place(key, number, having.len()),
+            searches.push(ClassSearch {
+                class: queue.class(number, having.len()),
                 having,
                 rows: VecDeque::new(),
                 from: None,
-                is_begun: true,
+                is_at_head: true,
                 found: None,
                 stale: Vec::new(),
             });
         }
-        let reads = lanes
+        let reads = searches
             .iter()
-            .map(|lane| context.first_order_rows(&lane.class, HEAD_ROWS));
+            .map(|search| queue.first_order_rows(&search.class, HEAD_ROWS));
         let pages = try_join_all(reads).await?;
         let mut heads = Vec::new();
-        for (lane, rows) in lanes.iter_mut().zip(pages) {
+        for (search, rows) in searches.iter_mut().zip(pages) {
             if rows.len() >= HEAD_ROWS {
-                lane.from = rows.last().map(|(place, _)| behind(place));
+                search.from = rows.last().map(|(place, _)| after(place));
             }
             if let Some((place, _)) = rows.first() {
-                heads.push((lane.class.clone(), place.clone()));
+                heads.push((search.class.clone(), place.clone()));
             }
-            lane.rows = rows.into();
+            search.rows = rows.into();
         }
-        // What the first finds bounds how far the others must look.
-        lanes.sort_by(|a, b| {
-            let place = |lane: &Lane| lane.rows.front().map(|(place, _)| place.clone());
+        // The task that the first class finds bounds the search of the others.
+        searches.sort_by(|a, b| {
+            let place = |search: &ClassSearch| search.rows.front().map(|(place, _)| place.clone());
             let (a, b) = (place(a), place(b));
             a.is_none().cmp(&b.is_none()).then(a.cmp(&b))
         });
         Ok(Self {
-            context,
-            lanes,
+            queue,
+            searches,
             stale: Vec::new(),
             heads,
         })
@@ -123,25 +121,25 @@ impl<'c, 't> Search<'c, 't> {
 
     /// The next task that fits.
     ///
-    /// Where a read is a round trip, classes are looked through side by side, but for the first:
-    /// what it has bounds how far the others go.
+    /// If a read is a round trip, classes are searched concurrently, except the first: the task that it finds bounds
+    /// the search of the others.
     pub(super) async fn next(&mut self) -> Result<Option<Found>, StoreError> {
-        let context = self.context;
-        let at_once = match context.environment.capabilities.single_writer {
+        let queue = self.queue;
+        let at_once = match queue.context.environment.capabilities.single_writer {
             true => 1,
             false => CLASSES_AT_ONCE,
         };
-        let lanes = self.lanes.iter().enumerate();
-        let known = lanes.filter_map(|(number, lane)| Some((number, lane.found.as_ref()?)));
+        let searches = self.searches.iter().enumerate();
+        let known = searches.filter_map(|(number, search)| Some((number, search.found.as_ref()?)));
         let known = known.map(|(number, found)| (number, found.place.clone()));
         let mut best = known.min_by(|(_, place), (_, other)| place.cmp(other));
         let mut first = 0;
-        while first < self.lanes.len() {
+        while first < self.searches.len() {
             let until = best.as_ref().map(|(_, place)| place.clone());
             let some = if first == 0 { 1 } else { at_once };
-            let lanes = self.lanes.iter_mut().enumerate().skip(first).take(some);
-            let advanced = lanes.map(async |(number, lane)| {
-                let place = lane.advance(context, until.as_ref()).await?;
+            let searches = self.searches.iter_mut().enumerate().skip(first).take(some);
+            let advanced = searches.map(async |(number, search)| {
+                let place = search.advance(queue, until.as_ref()).await?;
                 Ok::<_, StoreError>(place.map(|place| (number, place)))
             });
             let advanced: Vec<_> = try_join_all(advanced).await?;
@@ -149,29 +147,32 @@ impl<'c, 't> Search<'c, 't> {
             best = nearer.min_by(|(_, place), (_, other)| place.cmp(other));
             first += some;
         }
-        let mut stale = self.lanes.iter_mut().flat_map(|lane| lane.stale.drain(..));
+        let mut stale = self
+            .searches
+            .iter_mut()
+            .flat_map(|search| search.stale.drain(..));
         let room = REPAIRS_MAX.saturating_sub(self.stale.len());
         self.stale.extend(stale.by_ref().take(room));
         drop(stale);
-        let lane = best.and_then(|(number, _)| self.lanes.get_mut(number));
-        Ok(lane.and_then(|lane| lane.found.take()))
+        let search = best.and_then(|(number, _)| self.searches.get_mut(number));
+        Ok(search.and_then(|search| search.found.take()))
     }
 }
 
-impl Lane {
-    /// Finds a class's next task that fits, unless it stands at or behind `until`.
+impl ClassSearch {
+    /// Finds the next task of the class that fits, if it is before `until`.
     async fn advance(
         &mut self,
-        context: &ReadContext<'_>,
+        queue: &TaskQueue<'_, '_>,
         until: Option<&Bytes>,
     ) -> Result<Option<Bytes>, StoreError> {
         if let Some(found) = &self.found {
             return Ok(Some(found.place.clone()));
         }
-        let is_behind = |place: &[u8]| until.is_some_and(|until| place >= until.as_ref());
+        let is_beyond = |place: &[u8]| until.is_some_and(|until| place >= until.as_ref());
         loop {
             while let Some((place, row)) = self.rows.pop_front() {
-                if is_behind(&place) {
+                if is_beyond(&place) {
                     self.rows.push_front((place, row));
                     return Ok(None);
                 }
@@ -179,27 +180,27 @@ impl Lane {
                     return Ok(self.find(place, row));
                 }
             }
-            if self.from.as_deref().is_some_and(is_behind) {
+            if self.from.as_deref().is_some_and(is_beyond) {
                 return Ok(None);
             }
-            let (Some(from), true) = (&self.from, std::mem::take(&mut self.is_begun)) else {
+            let (Some(from), true) = (&self.from, std::mem::take(&mut self.is_at_head)) else {
                 break;
             };
             let begin = begin_key(&self.class.order_prefix, Some(from));
-            let rows = context
+            let rows = queue
                 .order_rows(&self.class, (&begin, None), HEAD_MORE_ROWS)
                 .await?;
             self.from = rows
                 .last()
                 .filter(|_| rows.len() >= HEAD_MORE_ROWS)
-                .map(|(place, _)| behind(place));
+                .map(|(place, _)| after(place));
             self.rows = rows.into();
         }
         let Some(from) = self.from.take() else {
             return Ok(None);
         };
         let until = until.map(AsRef::as_ref);
-        let found = self.first_fit(context, from, until).await?;
+        let found = self.first_fit(queue, from, until).await?;
         match found {
             Some((place, row)) => Ok(self.find(place, row)),
             None => {
@@ -209,27 +210,27 @@ impl Lane {
         }
     }
 
-    /// The first task of a class that fits, in front of `until`, by the index. What was read behind
-    /// it is kept for the next.
+    /// Finds the first task of the class that fits before `until` by the index. Rows after it are kept for the next
+    /// search.
     async fn first_fit(
         &mut self,
-        context: &ReadContext<'_>,
+        queue: &TaskQueue<'_, '_>,
         from: Vec<u8>,
         until: Option<&[u8]>,
     ) -> Result<Option<(Bytes, OrderRow)>, StoreError> {
         let (class, having) = (&self.class, self.having.as_slice());
-        let levels = context.levels(class).await?.min(LEVELS_MAX);
-        let mut steps = vec![Step::Stretch(Some(from), until.map(<[u8]>::to_vec), levels)];
-        // What the tasks of each node that is being looked through need at the least.
+        let levels = queue.levels(class).await?.min(LEVELS_MAX);
+        let mut steps = vec![Step::Range(Some(from), until.map(<[u8]>::to_vec), levels)];
+        // The minima so far of each node whose range is being searched.
         let mut least: Vec<Vec<f64>> = vec![vec![f64::INFINITY; class.slots]];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Stretch(from, to, 0) => {
+                Step::Range(from, to, 0) => {
                     let end = to.as_deref();
                     let begin = begin_key(&class.order_prefix, from.as_deref());
-                    let rows = context.order_rows(class, (&begin, end), LEAF_MAX).await?;
+                    let rows = queue.order_rows(class, (&begin, end), LEAF_MAX).await?;
                     let last = rows.last().filter(|_| rows.len() >= LEAF_MAX);
-                    let rest = last.map(|(last, _)| behind(last));
+                    let rest = last.map(|(last, _)| after(last));
                     let mut rows = rows.into_iter();
                     while let Some((place, row)) = rows.next() {
                         if fits(&row.amounts, having) {
@@ -240,12 +241,12 @@ impl Lane {
                         lower(&mut least, &row.amounts);
                     }
                     if rest.is_some() {
-                        steps.push(Step::Stretch(rest, to, 0));
+                        steps.push(Step::Range(rest, to, 0));
                     }
                 }
-                Step::Stretch(from, to, levels) => {
-                    let stretch = (from, to, levels);
-                    descend(context, (class, having), stretch, &mut steps, &mut least).await?;
+                Step::Range(from, to, levels) => {
+                    let range = (from, to, levels);
+                    descend(queue, (class, having), range, &mut steps, &mut least).await?;
                 }
                 Step::Begin => least.push(vec![f64::INFINITY; class.slots]),
                 Step::End {
@@ -285,37 +286,37 @@ impl Lane {
     }
 }
 
-/// Puts what of a stretch must be looked at onto the steps, the first on top.
+/// Pushes the parts of a range that may have a task that fits onto the steps, the first on top.
 async fn descend(
-    context: &ReadContext<'_>,
-    (class, having): (&ClassPlace, &[f64]),
+    queue: &TaskQueue<'_, '_>,
+    (class, having): (&Class, &[f64]),
     (from, to, levels): (Option<Vec<u8>>, Option<Vec<u8>>, u32),
     steps: &mut Vec<Step>,
     least: &mut [Vec<f64>],
 ) -> Result<(), StoreError> {
     let level = levels - 1;
-    let (nodes, is_full) = context
+    let (nodes, is_full) = queue
         .nodes_between(
             class,
             level,
             (from.as_deref(), to.as_deref()),
             FAN_MAX * 2,
-            context.relaxed(),
+            queue.context.relaxed(),
         )
         .await?;
     let Some(first) = nodes.first() else {
-        steps.push(Step::Stretch(from, to, level));
+        steps.push(Step::Range(from, to, level));
         return Ok(());
     };
-    // The last node of a full page comes again with the next one, which tells where it ends.
+    // The last node of a full page is read again with the next page, which has its end.
     let known = nodes.len() - usize::from(is_full && nodes.len() > 1);
     if let Some(next) = nodes.get(known) {
-        steps.push(Step::Stretch(Some(next.place.to_vec()), to.clone(), levels));
+        steps.push(Step::Range(Some(next.place.to_vec()), to.clone(), levels));
     }
     let ends = nodes.iter().skip(1).map(|node| Some(node.place.clone()));
     let ends = ends.chain([to.map(Bytes::from)]);
-    let stretches: Vec<_> = nodes.iter().zip(ends).take(known).collect();
-    for (node, end) in stretches.into_iter().rev() {
+    let ranges: Vec<_> = nodes.iter().zip(ends).take(known).collect();
+    for (node, end) in ranges.into_iter().rev() {
         if !fits(&node.minima, having) {
             lower(least, &node.minima);
             continue;
@@ -328,20 +329,20 @@ async fn descend(
             to: end,
             stored: node.minima.clone(),
         });
-        steps.push(Step::Stretch(from, to, level));
+        steps.push(Step::Range(from, to, level));
         steps.push(Step::Begin);
     }
     if from
         .as_deref()
         .is_none_or(|from| from < first.place.as_ref())
     {
-        steps.push(Step::Stretch(from, Some(first.place.to_vec()), level));
+        steps.push(Step::Range(from, Some(first.place.to_vec()), level));
     }
     Ok(())
 }
 
-/// Behind a place, and behind the rows of a node that stands there. (No place begins with another.)
-fn behind(place: &[u8]) -> Vec<u8> {
+/// The key suffix after a place and after the rows of a node at it. (No place is a prefix of another.)
+fn after(place: &[u8]) -> Vec<u8> {
     [place, &[0xff]].concat()
 }
 
@@ -352,7 +353,7 @@ fn fits(amounts: &[f64], having: &[f64]) -> bool {
         .all(|(amount, having)| amount <= having)
 }
 
-/// Lowers the minima on top to these.
+/// Lowers the minima on top of the stack.
 fn lower(least: &mut [Vec<f64>], amounts: &[f64]) {
     if let Some(least) = least.last_mut() {
         for (least, amount) in least.iter_mut().zip(amounts) {
@@ -361,32 +362,33 @@ fn lower(least: &mut [Vec<f64>], amounts: &[f64]) {
     }
 }
 
-impl ReadContext<'_> {
-    /// The first ready tasks of a class.
+impl TaskQueue<'_, '_> {
+    /// The first ready tasks of a class, with their places.
     pub(super) async fn first_order_rows(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         limit: usize,
     ) -> Result<Vec<(Bytes, OrderRow)>, StoreError> {
         let begin = begin_key(&class.order_prefix, None);
         self.order_rows(class, (&begin, None), limit).await
     }
 
-    /// Ready tasks of a class with their places, from a key up to a place.
-    pub(super) async fn order_rows(
+    /// Ready tasks of a class with their places, from a key to a place.
+    async fn order_rows(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         (begin, to): (&[u8], Option<&[u8]>),
         limit: usize,
     ) -> Result<Vec<(Bytes, OrderRow)>, StoreError> {
         let rows = self
+            .context
             .transaction
             .get_range(RangeQuery {
                 begin,
                 end: &end_key(&class.order_prefix, to),
                 limit,
                 reverse: false,
-                isolation: self.relaxed(),
+                isolation: self.context.relaxed(),
             })
             .await?;
         let prefix = class.order_prefix.len();

@@ -496,16 +496,16 @@ fn a_pass_that_fails_does_not_keep_the_others_from_their_turn() {
         });
         assert_eq!(failed, 1);
     }
-    assert_eq!(rows_in(&bench, Space::Alarms), 0);
+    assert_eq!(rows_in(&bench, Space::Timers), 0);
     assert_eq!(rows_in(&bench, Space::Trash), 0);
     assert!(rows_in(&bench, Space::Keys) < before);
 }
 
 #[test]
-fn alarms_that_fail_do_not_keep_retained_metadata() {
+fn timers_that_fail_do_not_keep_retained_metadata() {
     let bench = bench_with_empty_key();
     let mut reaper = Reaper::new(&bench.executor);
-    spoil(&bench, Space::Alarms);
+    spoil(&bench, Space::Timers);
     for _ in 0..2 * DATABASES {
         bench.clock.advance_ms(RETAINED_REST_MS);
         let failed = bench.block_on(async {
@@ -588,30 +588,7 @@ fn a_take_leases_one_task_however_full_its_transaction_is() {
 }
 
 #[test]
-fn a_take_puts_back_one_task_however_large_it_is() {
-    let bench = Bench::cluster_like();
-    let payload = "x".repeat(80_000);
-    bench.run(&format!("TASK.ADD q 1 {payload}"));
-    bench.run("TASK.TAKE q LEASE 1000");
-    bench.clock.advance_ms(2_000);
-    let transaction = bench.store.begin_write().unwrap();
-    let namespaces = NamespaceCache::default();
-    let signals = Signals::default();
-    let environment = bench.executor.environment();
-    let now_ms = bench.clock.now_ms();
-    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    let has_more = bench.block_on(async {
-        let name = Bytes::from("q");
-        let key = context.find(&name, ValueType::TaskQueue).await.unwrap();
-        context.task_put_back(&key.unwrap(), 10, 1).await.unwrap()
-    });
-    assert!(!has_more);
-    bench.block_on(transaction.commit()).unwrap();
-    assert_eq!(leased(&bench, "q"), 0);
-}
-
-#[test]
-fn a_pass_over_alarms_ends_when_its_transaction_is_old() {
+fn a_pass_over_timers_ends_when_its_transaction_is_old() {
     let bench = Bench::cluster_like();
     add_lapsed(&bench, "a", 40, 10);
     add_lapsed(&bench, "b", 40, 10);
@@ -622,7 +599,7 @@ fn a_pass_over_alarms_ends_when_its_transaction_is_old() {
     let now_ms = bench.clock.now_ms();
     bench.clock.advance_ms(1_000);
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    assert!(bench.block_on(context.alarm_pass(0, None)).unwrap() > 0);
+    assert!(bench.block_on(timers::run_due(&context, 0, None)).unwrap() > 0);
     bench.block_on(transaction.commit()).unwrap();
     let left = leased(&bench, "a") + leased(&bench, "b");
     assert!((40..80).contains(&left), "{left}");
@@ -631,7 +608,7 @@ fn a_pass_over_alarms_ends_when_its_transaction_is_old() {
 }
 
 #[test]
-fn a_queue_with_many_alarms_does_not_keep_the_others_from_their_turn() {
+fn a_queue_with_many_timers_does_not_keep_the_others_from_their_turn() {
     on_both_stores(|bench| {
         let mut reaper = Reaper::new(&bench.executor);
         // More than one pass puts back, at many a moment.

@@ -1,11 +1,11 @@
-//! Which commands of two servers get into each other's way.
+//! Which commands of two servers conflict.
 
 use super::pairs;
 use quoin_engine::testing::Bench;
 use quoin_resp::reply::Reply;
 
-/// What comes of a transaction that runs `line` when `meanwhile` commits before it does: whether
-/// it conflicts, and the queue in the end.
+/// Runs `line` in a transaction, and `meanwhile` in another that commits first. Returns whether the first one
+/// conflicts, and the queue afterwards.
 fn race(line: &str, meanwhile: &str, is_strict: bool) -> (bool, Reply) {
     let bench = Bench::cluster_like();
     bench.run("PQ.PUSH q 1 a 1 b 2 c 2 d 3 e 3 f");
@@ -38,7 +38,7 @@ fn concurrent_pushes_of_one_priority_are_both_kept() {
         let value = Reply::bulk(value.as_bytes().to_vec());
         all.iter().position(|(other, _)| *other == value).unwrap()
     };
-    // Each push's own values stay in their order.
+    // The values of each push stay in order.
     assert!(at("x") < at("y") && at("v") < at("w"));
 }
 
@@ -48,7 +48,7 @@ fn a_pop_conflicts_with_pops_of_the_same_values_and_pushes_in_front_of_them() {
     assert!(conflicts("PQ.POPMAX q", "PQ.POPMAX q"));
     assert!(conflicts("PQ.POPMIN q", "PQ.PUSH q 0 x"));
     assert!(conflicts("PQ.POPMAX q", "PQ.PUSH q 9 x"));
-    // What is taken is not all of the highest priorities any more.
+    // The pop would not take all of the highest priority any more.
     assert!(conflicts("PQ.POPMAX q 3", "PQ.PUSH q 3 x"));
     assert!(conflicts("PQ.POPMIN q 3", "PQ.PUSH q 1 x"));
 }

@@ -27,7 +27,7 @@ fn restore(bench: &Bench, key: &str, payload: &[u8]) -> Reply {
     bench.run_words(&[b"RESTORE", key.as_bytes(), b"0", payload])
 }
 
-/// Values of integers and doubles as priorities, also of the same ones, long and empty ones among them.
+/// Pushes values with integers and doubles as priorities, some equal. Some values are long or empty.
 fn fill(bench: &Bench, seed: u64) {
     let random = SeededRandom::new(seed);
     for number in 0..200 {

@@ -107,7 +107,7 @@ fn retained_metadata_of_it_makes_room_for_another_type() {
     });
 }
 
-/// Remembers what is published.
+/// Keeps the published messages.
 #[derive(Default)]
 struct Ear(std::sync::Mutex<Vec<String>>);
 

@@ -19,7 +19,7 @@ fn error(line: &str) -> Reply {
     Reply::Error(line.to_owned())
 }
 
-/// A syntax error says what the command of the line expects.
+/// The syntax error of a line's command.
 fn syntax_error(line: &str) -> Reply {
     let name = line.split(' ').next().unwrap();
     let row = quoin_data::table::find(name.as_bytes()).unwrap();
@@ -30,7 +30,7 @@ fn syntax_error(line: &str) -> Reply {
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// Pairs of values and whole priorities.
+/// Pairs of values and integer priorities.
 fn pairs(pairs: &[(&str, i64)]) -> Reply {
     let pairs = pairs
         .iter()

@@ -11,7 +11,7 @@ use quoin_resp::reply::Reply;
 use quoin_store::Store;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
-/// Priorities as they are written, and their place in the order.
+/// Priorities as clients write them, with their rank.
 const PRIORITIES: [(&str, u8); 9] = [
     ("-inf", 0),
     ("-1.5", 1),
@@ -28,7 +28,7 @@ const QUEUES: [&str; 2] = ["a", "b"];
 
 #[derive(Debug, Clone)]
 enum Operation {
-    /// Priorities and values into a queue.
+    /// A queue, and numbers of priorities and values.
     Push(usize, Vec<(usize, usize)>),
     Pop(usize, bool, Option<usize>),
     Peek(usize, bool, Option<usize>),
@@ -42,7 +42,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     let queue = 0..QUEUES.len();
     let element = (0..PRIORITIES.len(), 0..6_usize);
     let few = proptest::collection::vec(element, 1..5);
-    // Of one priority: they share rows.
+    // Values of one priority share rows.
     let many = (
         0..PRIORITIES.len(),
         proptest::collection::vec(SMALL_VALUES, 2..40),
@@ -72,7 +72,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// Numbers of values that are not split.
 const SMALL_VALUES: std::ops::Range<usize> = 3..1_000;
 
-/// Few different values, so that they repeat; one of them is split.
+/// A few values, so they repeat. One of them is split.
 fn value(number: usize) -> Vec<u8> {
     match number {
         0 => Vec::new(),
@@ -120,7 +120,7 @@ impl Model {
         });
     }
 
-    /// All elements as pops of one end would take them.
+    /// All elements in the order of pops from one end.
     fn in_order(&self, queue: usize, max: bool) -> Vec<Element> {
         let mut elements = self.queues[queue].clone();
         if max {
@@ -270,7 +270,7 @@ fn check(bench: &Bench, model: &Model) {
     }
 }
 
-/// Applies operations to a bench and to a model, and takes what is left away again.
+/// Applies operations to a bench and to a model, and then removes all elements.
 fn run_against_model(bench: &Bench, operations: &[Operation]) {
     let mut model = Model::default();
     for (number, operation) in operations.iter().enumerate() {
@@ -287,7 +287,7 @@ fn run_against_model(bench: &Bench, operations: &[Operation]) {
     assert_eq!(bench.data_rows(), 0);
 }
 
-/// Runs operations on a store that fails often, and checks what is left.
+/// Runs operations on a store that fails often, and checks the result. Returns the number of faults.
 fn is_done_once<S: Store + 'static>(
     wrap: impl FnOnce(quoin_store_embedded::EmbeddedStore) -> S,
     operations: &[Operation],

@@ -56,10 +56,6 @@ fn a_priority_is_answered_as_the_number_that_it_was() {
     });
 }
 
-/// The sizes of the priorities from the highest down put the ends of pages at their beginnings,
-
-/// in their middles and at their ends.
-
 #[test]
 fn nothing_is_found_in_what_is_not_there() {
     on_both_stores(|bench| {
@@ -77,7 +73,7 @@ fn nothing_is_found_in_what_is_not_there() {
             ("PQ.POPMIN q 0", Reply::Pairs(Vec::new())),
         ] {
             assert_eq!(bench.run(line), expected, "{line}");
-            // As if it had never been there.
+            // The same after the queue has become empty.
             bench.run("PQ.PUSH q 1 a");
             bench.run("PQ.POPMIN q");
             assert_eq!(bench.run(line), expected, "{line}");
@@ -230,7 +226,7 @@ fn a_blocking_pop_that_finds_something_does_not_wait() {
     });
 }
 
-/// Gives the rows of a queue the keys that they had before layout 6.
+/// Gives the rows of a queue the keys of layouts before 6.
 fn write_rows_as_before_layout_6(bench: &Bench, name: &'static str) {
     let written = bench
         .executor
@@ -264,7 +260,7 @@ fn values_of_one_priority_that_are_pushed_together_share_rows() {
         let values = |priority: &str| format!(" {priority} v").repeat(50);
         bench.run(&format!("PQ.PUSH q{}", values("1")));
         assert_eq!(bench.data_rows(), 1);
-        // Given back as what they were, so not in one row.
+        // Replies return 2 and 2.0 as they were given, so they are in different rows.
         bench.run(&format!("PQ.PUSH q{}{}", values("2"), values("2.0")));
         assert_eq!(bench.data_rows(), 3);
         bench.run("PQ.POPMIN q 49");

@@ -263,7 +263,7 @@ impl WriteContext<'_> {
     /// delivered is to be handed out again.
     pub(super) fn count_pending(&self, key: &OpenKey, group: &OpenGroup, changes: PendingChanges) {
         if let (Some(policy), Some(at_ms)) = (&group.row.policy, changes.first_delivered_at_ms) {
-            self.set_alarm(key, at_ms.saturating_add(policy.min_idle_ms));
+            self.set_timer(key, at_ms.saturating_add(policy.min_idle_ms));
         }
         let counter = |consumer| {
             self.layout()

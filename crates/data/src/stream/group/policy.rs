@@ -6,7 +6,7 @@
 //! by a transaction that has not seen the policy conflicts. Such a transaction may still leave a row
 //! that does not agree with its entry. It means nothing, and a reader removes it.
 //!
-//! Clients that wait for entries are woken by an alarm (`types/task_queue/alarms.rs`),
+//! Clients that wait for entries are woken by a timer (`taskqueue/timers.rs`),
 //! which every delivery sets.
 
 use bytes::Bytes;
@@ -128,13 +128,13 @@ impl WriteContext<'_> {
                 self.put_pending(key, group, entry, Some(&entry), &mut changes);
             }
         }
-        self.set_alarm(key, self.now_ms);
+        self.set_timer(key, self.now_ms);
         Ok(())
     }
 
     /// Has clients that wait for entries of a group woken when the next idle one can be handed out:
     /// soon if it can already. To be called where a client begins to wait. A reader may have stopped
-    /// at a limit, and a server whose clock is ahead may have removed the alarm before.
+    /// at a limit, and a server whose clock is ahead may have removed the timer before.
     pub async fn stream_await_idle(
         &self,
         key: &OpenKey,
@@ -147,7 +147,7 @@ impl WriteContext<'_> {
         if let Some(row) = first.await?.first() {
             let (_, at_ms, _) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
             let due_ms = at_ms.saturating_add(policy.min_idle_ms);
-            self.set_alarm(key, due_ms.max(self.now_ms));
+            self.set_timer(key, due_ms.max(self.now_ms));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What the commands of task queues have in common in their arguments.
+//! Arguments that commands of task queues share.
 
 use std::time::Duration;
 
@@ -6,24 +6,23 @@ use bytes::Bytes;
 
 use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word, rest, to_usize};
 use crate::error::CommandError;
-use crate::taskqueue::{Amounts, too_many_resources};
+use crate::taskqueue::resources::{Amounts, too_many_resources};
 use quoin_base::limits::{
     TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
     TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
 };
 
-/// The word that amounts follow.
+/// The word before a list of amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clause {
-    /// What a task needs.
+    /// The needs of a task.
     Needs,
-    /// What a consumer has; also without end.
+    /// What a consumer has; may be infinite.
     Having,
 }
 
 impl Clause {
-    /// Refuses more resources than it may name. Without a limit a request with half a million names
-    /// would be compared name by name.
+    /// Refuses too many resources. Without a limit, half a million names would each be compared with all others.
     fn check_room(self, named: usize) -> Result<(), CommandError> {
         match self {
             Clause::Needs if named >= TASK_RESOURCES_MAX => Err(too_many_resources()),
@@ -38,8 +37,8 @@ impl Clause {
 /// The pairs after `NEEDS` or `HAVING`, up to a keyword of the command, and the words from there on.
 ///
 /// # Errors
-/// `Syntax` where there is no pair, or half of one. `Text` for an amount that is none, for too many
-/// resources, and for needs of a resource that no TASK.TAKE could name.
+/// `Syntax` if there is no pair, or half of one. `Text` for an invalid amount, for too many resources, and for needs
+/// of a resource that TASK.TAKE could not name.
 pub(super) fn amounts<'a>(
     words: &'a [Bytes],
     keywords: &[&str],
@@ -86,7 +85,7 @@ pub(super) fn amounts<'a>(
     Ok((amounts, words))
 }
 
-/// A time that a command may give.
+/// Checks a time.
 ///
 /// # Errors
 /// `too_small` below `least`, `too_large` above [`TASK_TIME_MS_MAX`].
@@ -141,7 +140,7 @@ fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
     Ok((time_ms > 0).then(|| Duration::from_millis(time_ms)))
 }
 
-/// How many tasks; never more than [`TASK_COUNT_MAX`].
+/// A number of tasks; at most [`TASK_COUNT_MAX`].
 ///
 /// # Errors
 /// `Text` if the word is not a number of tasks.
@@ -153,7 +152,7 @@ pub(super) fn how_many(word: &[u8]) -> Result<usize, CommandError> {
 /// An id that a client has chosen.
 ///
 /// # Errors
-/// `Text` where it cannot be one.
+/// `Text` if it is not a valid id.
 pub(super) fn new_id(word: &Bytes) -> Result<Bytes, CommandError> {
     if word.is_empty() || word.len() > TASK_ID_BYTES_MAX {
         return Err(CommandError::Text(
@@ -197,7 +196,7 @@ pub(super) struct Take {
     pub(super) count: Option<usize>,
     pub(super) having: Amounts,
     pub(super) lease_ms: Option<i64>,
-    /// How long it waits, if it does. The inner `None` means forever.
+    /// How long to wait, if at all. The inner `None` means forever.
     pub(super) block: Option<Option<Duration>>,
 }
 

@@ -1,17 +1,14 @@
-//! The commands of task queues, which Redis does not have: docs/start/task-queues.md.
+//! The commands of task queues. Redis does not have them; see docs/start/task-queues.md.
 
 mod arguments;
-pub mod consume;
-mod dumping;
-pub mod inspect;
-pub mod produce;
+pub(super) mod read;
 mod rows;
-#[cfg(test)]
-mod tests;
+pub(super) mod write;
 
 pub use rows::ROWS;
 
-use crate::taskqueue::{Amounts, Task};
+use crate::taskqueue::Task;
+use crate::taskqueue::resources::Amounts;
 use quoin_resp::reply::Reply;
 
 /// Amounts by resource.
@@ -24,7 +21,7 @@ fn amounts(amounts: &Amounts) -> Reply {
     )
 }
 
-/// A task: id, priority, tries, needs, payload; and the token of its lease where it has one.
+/// A task: id, priority, tries, needs, payload, and the token of its lease if it has one.
 fn task(task: Task, token: Option<u64>) -> Reply {
     let mut parts = vec![
         Reply::Bulk(task.id),

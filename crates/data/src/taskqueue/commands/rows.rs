@@ -1,10 +1,11 @@
 //! The rows of the task queues' commands.
 
-use super::{consume, dumping, inspect, produce};
+use super::{read, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at};
 use crate::command::row::{Group, Handler, Row};
+use crate::taskqueue::dumping;
 use crate::{read_handler, write_handler};
 
 const ONE_TASK: &str = "O(log N)";
@@ -13,7 +14,7 @@ const EACH_TASK: &str = "O(log N) for each task";
 const ID: Argument = string("id");
 const MILLISECONDS: Argument = integer("milliseconds");
 const TOKEN: Argument = string("token").token("TOKEN").optional();
-/// Of resources; the word in front says whether they are needed or there.
+/// Amounts of resources. The word before them says whether a task needs them or a consumer has them.
 const AMOUNTS: Argument = block("amounts", &[string("resource"), double("amount")])
     .optional()
     .multiple();
@@ -28,14 +29,14 @@ const STATE: Argument = oneof(
 )
 .optional();
 
-/// None of Redis's ACL categories is about such values.
+/// A row of a command. Redis has no ACL category for task queues.
 const fn task(name: &'static str, arity: i32, handler: Handler) -> Row {
     Row::new(name, arity, "0.1.0", Group::TaskQueue, handler).categories(&["@taskqueue"])
 }
 
 /// The task queues' commands.
 pub const ROWS: &[Row] = &[
-    task("task.add", -4, write_handler!(produce::add))
+    task("task.add", -4, write_handler!(write::add))
         .summary(
             "Adds a task with a priority and what it needs to a task queue. Creates the key if it \
              doesn't exist.",
@@ -52,7 +53,7 @@ pub const ROWS: &[Row] = &[
             MILLISECONDS.token("DELAY").optional(),
             integer("tries").token("MAXTRIES").optional(),
         ]),
-    task("task.take", -2, write_handler!(consume::take))
+    task("task.take", -2, write_handler!(write::take))
         .summary(
             "Takes the first tasks in order that fit what the consumer has, for good or with a \
              lease. Blocks until there is one, if asked to.",
@@ -70,60 +71,60 @@ pub const ROWS: &[Row] = &[
             MILLISECONDS.token("LEASE").optional(),
             MILLISECONDS.token("BLOCK").optional(),
         ])
-        .waits(consume::wait_for_task),
-    task("task.ack", -3, write_handler!(consume::ack))
+        .waits(write::wait_for_task),
+    task("task.ack", -3, write_handler!(write::ack))
         .summary("Ends leased tasks that are done. Deletes the task queue if the last task was.")
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, TAKE)])
         .arguments(&[key(0), ID.multiple(), TOKEN]),
-    task("task.nack", -3, write_handler!(consume::nack))
+    task("task.nack", -3, write_handler!(write::nack))
         .summary("Gives a leased task back, at once or after a delay.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID, MILLISECONDS.token("DELAY").optional(), TOKEN]),
-    task("task.extend", -4, write_handler!(consume::extend))
+    task("task.extend", -4, write_handler!(write::extend))
         .summary("Lets the lease of a task end so long from now.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID, MILLISECONDS, TOKEN]),
-    task("task.cancel", -3, write_handler!(produce::cancel))
+    task("task.cancel", -3, write_handler!(write::cancel))
         .summary("Removes tasks, whatever their state.")
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), ID.multiple()]),
-    task("task.revive", -3, write_handler!(produce::revive))
+    task("task.revive", -3, write_handler!(write::revive))
         .summary("Makes dead tasks ready again.")
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID.multiple()]),
-    task("task.get", 3, read_handler!(inspect::get))
+    task("task.get", 3, read_handler!(read::get))
         .summary("Returns what is known of a task.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), ID]),
-    task("task.peek", -2, read_handler!(inspect::peek))
+    task("task.peek", -2, read_handler!(read::peek))
         .summary("Returns the tasks that would be taken.")
         .complexity("As TASK.TAKE")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), COUNT, AMOUNTS.token("HAVING")]),
-    task("task.len", -2, read_handler!(inspect::len))
+    task("task.len", -2, read_handler!(read::len))
         .summary("Returns the number of tasks in a task queue, of all or of a state.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0), STATE]),
-    task("task.dead", -2, read_handler!(inspect::dead))
+    task("task.dead", -2, read_handler!(read::dead))
         .summary("Returns tasks that have been tried as often as they may be.")
         .complexity("O(log N + M), M being the tasks returned")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), COUNT]),
-    task("task.info", 2, read_handler!(inspect::info))
+    task("task.info", 2, read_handler!(read::info))
         .summary("Returns counters of a task queue and what it knows of resources.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)

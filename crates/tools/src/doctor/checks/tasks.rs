@@ -5,7 +5,7 @@ use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
 use quoin_base::size::counted;
-use quoin_data::taskqueue::alarms::ALARM_STEP_MS;
+use quoin_data::taskqueue::timers::TIMER_STEP_MS;
 use quoin_layout::{ValueType, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
@@ -14,7 +14,7 @@ pub(super) struct Tasks {
     queues: u64,
     overdue: u64,
     is_offline: bool,
-    without_alarm: Finding,
+    without_timer: Finding,
 }
 
 impl KeyCheck for Tasks {
@@ -55,7 +55,7 @@ impl KeyCheck for Tasks {
         outcome
             .finding(
                 Level::Fail,
-                &self.without_alarm,
+                &self.without_timer,
                 [
                     "of them without an alarm, so that only a TASK.TAKE puts its tasks back",
                     "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
@@ -78,30 +78,30 @@ impl Tasks {
                 if !is_overdue(target, transaction, key, now_ms).await? {
                     return Ok(None);
                 }
-                has_alarm(target, transaction, key, now_ms).await.map(Some)
+                has_timer(target, transaction, key, now_ms).await.map(Some)
             })
             .await?;
-        let Some(has_alarm) = overdue else {
+        let Some(has_timer) = overdue else {
             return Ok(());
         };
         self.overdue += 1;
-        if has_alarm {
+        if has_timer {
             return Ok(());
         }
-        self.without_alarm
+        self.without_timer
             .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
-        // One alarm too many does no harm, so nothing needs to be read again.
-        let step = ALARM_STEP_MS;
+        // One timer too many does no harm, so nothing needs to be read again.
+        let step = TIMER_STEP_MS;
         let at_ms = now_ms.saturating_add(step - 1) / step * step;
-        let alarm = target.layout.alarm_key(at_ms, key.namespace, &key.name);
+        let timer = target.layout.timer_key(at_ms, key.namespace, &key.name);
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
-                transaction.set(&alarm, b"");
+                transaction.set(&timer, b"");
                 Ok(true)
             })
             .await?;
         if is_repaired {
-            self.without_alarm.count_repaired();
+            self.without_timer.count_repaired();
         }
         Ok(())
     }
@@ -127,15 +127,15 @@ async fn is_overdue(
     Ok(!first.is_empty())
 }
 
-/// Whether one of the alarms that have gone off, or are about to, is the queue's.
-async fn has_alarm(
+/// Whether one of the timers that are due, or about to be, is the queue's.
+async fn has_timer(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
     let layout = &target.layout;
-    let mut range = layout.alarms_by(now_ms.saturating_add(ALARM_STEP_MS));
+    let mut range = layout.timers_by(now_ms.saturating_add(TIMER_STEP_MS));
     loop {
         let limit = PAGE_ROWS;
         let page = rows(
@@ -148,7 +148,7 @@ async fn has_alarm(
         .await?;
         let is_there = page.iter().any(|row| {
             layout
-                .read_alarm_key(&row.key)
+                .read_timer_key(&row.key)
                 .is_ok_and(|(namespace, name)| namespace == key.namespace && name == key.name)
         });
         if is_there {

@@ -277,7 +277,7 @@ fn rows_that_a_type_does_not_have() {
 }
 
 #[test]
-fn a_lease_that_ended_without_an_alarm() {
+fn a_lease_that_ended_without_a_timer() {
     on_both(|bench| {
         bench.run("TASK.ADD q 1 job ID a");
         bench.run("TASK.TAKE q LEASE 1000");
@@ -290,8 +290,8 @@ fn a_lease_that_ended_without_an_alarm() {
                 .contains("ended more than a minute ago")
         );
         change(bench, |transaction, layout| {
-            let alarms = layout.rows_of(Space::Alarms);
-            transaction.clear_range(&alarms.begin, &alarms.end);
+            let timers = layout.rows_of(Space::Timers);
+            transaction.clear_range(&timers.begin, &timers.end);
         });
         reap(bench);
         let told = lines(bench, LOOK);

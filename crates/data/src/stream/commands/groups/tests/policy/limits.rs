@@ -2,6 +2,7 @@
 
 use super::*;
 use quoin_base::clock::Clock;
+use quoin_data::taskqueue::timers;
 use quoin_data::unit::context::NamespaceCache;
 use quoin_data::unit::context::WriteContext;
 use quoin_data::unit::signals::Signals;
@@ -10,11 +11,11 @@ fn pending_count(bench: &Bench) -> Reply {
     info(bench, "XINFO GROUPS s", "pending")
 }
 
-/// Removes all alarms, as a server whose clock is ahead does.
-fn remove_alarms(bench: &Bench) {
+/// Removes all timers, as a server whose clock is ahead does.
+fn remove_timers(bench: &Bench) {
     let transaction = bench.store.begin_write().unwrap();
-    let alarms = bench.executor.environment().layout.alarms_by(i64::MAX - 1);
-    transaction.clear_range(&alarms.begin, &alarms.end);
+    let timers = bench.executor.environment().layout.timers_by(i64::MAX - 1);
+    transaction.clear_range(&timers.begin, &timers.end);
     bench.block_on(transaction.commit()).unwrap();
 }
 
@@ -81,7 +82,7 @@ fn clients_that_wait_are_woken_again_after_a_call_that_stopped_at_its_limit() {
         bench.clock.advance_ms(1);
         bench.run("XCLAIM s g a 0 120-0 RETRYCOUNT 1");
         bench.clock.advance_ms(50);
-        remove_alarms(bench);
+        remove_timers(bench);
         let waiting = bench.wait("XREADGROUP GROUP g b BLOCK 0 STREAMS s >");
         bench.clock.advance_ms(100);
         reap(bench);
@@ -94,7 +95,7 @@ fn a_client_that_begins_to_wait_has_itself_woken() {
     on_both_stores(|bench| {
         with_policy(bench, 1, "MINIDLE 1000");
         bench.run(READ);
-        remove_alarms(bench);
+        remove_timers(bench);
         let mut without = bench.wait("XREADGROUP GROUP g c BLOCK 0 NOACK STREAMS s >");
         bench.clock.advance_ms(500);
         let waiting = bench.wait("XREADGROUP GROUP g b BLOCK 0 STREAMS s >");
@@ -118,7 +119,7 @@ fn waking_conflicts_with_what_removes_the_stream() {
         let now_ms = bench.clock.now_ms();
         let context =
             WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-        assert!(bench.block_on(context.alarm_pass(0, None)).unwrap() > 0);
+        assert!(bench.block_on(timers::run_due(&context, 0, None)).unwrap() > 0);
         bench.run(line);
         let committed = bench.block_on(transaction.commit());
         assert_eq!(committed.is_err(), conflicts, "{line}");

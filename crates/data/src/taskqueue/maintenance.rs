@@ -1,61 +1,53 @@
-//! Keeping the index of minima in shape: nodes are put in where stretches have grown long, minima
-//! are raised that have become too low, and nodes without tasks are taken away.
+//! Maintenance of the index of minima: it splits ranges that have become long, raises minima that have become too
+//! low, and removes nodes without tasks.
 //!
-//! On a store with a single writer whoever adds or takes does it, a bounded piece at a time. On
-//! one with many it would make additions and takes conflict, so those leave a note, and the
-//! background work does it.
+//! On a store with a single writer, transactions that add or take tasks do it, a bounded piece at a time. On a store
+//! with many writers they would conflict, so they request it from background work.
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 
-use super::index::{
-    ClassPlace, FAN_MAX, LEAF_MAX, LEVELS_MAX, Node, Stale, Tending, begin_key, end_key,
-};
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::WriteContext;
+use super::index::{Class, FAN_MAX, LEAF_MAX, LEVELS_MAX, Node, Scope, Stale, begin_key, end_key};
+use super::{TaskQueueMut, range_rows};
 use quoin_layout::{KeyRange, OrderRow};
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
-#[cfg(test)]
-mod tests;
+/// Tasks before the point where a range of tasks is split.
+const LEAF_SPLIT: usize = 64;
+/// Nodes before the point where a range of nodes is split.
+const FAN_SPLIT: usize = 32;
+/// The most nodes that maintenance adds at a time on a level.
+const SPLITS_MAX: usize = 16;
 
-/// Tasks in the first part of a stretch that is cut.
-const LEAF_CUT: usize = 64;
-/// Nodes in the first part of such a stretch.
-const FAN_CUT: usize = 32;
-/// Nodes that are put in at most when it is, on each level.
-const TEND_CUTS_MAX: usize = 16;
-
-/// What became of a stretch that may have been too long.
-enum Cut {
-    /// It was not.
+/// How maintenance has split a range.
+pub(super) enum Split {
+    /// It was short enough.
     None,
-    /// It was cut into parts none of which is.
+    /// All parts are short enough.
     All,
-    /// As many nodes were put in as are at once; the last part, from here on, may be too long.
+    /// [`SPLITS_MAX`] nodes were added. The part from this place on may still be too long.
     UpTo(Bytes),
 }
 
-/// The parts that a stretch consists of: tasks, or nodes of the level below.
-struct Part {
+/// A part of a range: a task, or a node of the level below.
+pub(super) struct Part {
     place: Bytes,
     minima: Vec<f64>,
 }
 
-/// A stretch, with its parts in order.
-struct Stretch {
+/// A range that a node covers, or the range before all nodes, with its parts in order.
+struct NodeRange {
     node: Option<Node>,
     end: Option<Bytes>,
     parts: Vec<Part>,
-    /// There are more parts than were read.
+    /// Not all parts were read.
     is_cut_off: bool,
 }
 
-impl Stretch {
-    /// Minima to which those of its node can be raised; infinite where it has nothing. `None`
-    /// where they are as they should be, or not all was read, and of the last stretch, whose
-    /// minima stay zero.
-    fn raised(&self, class: &ClassPlace) -> Option<Vec<f64>> {
+impl NodeRange {
+    /// Higher minima for its node; infinite if it has no parts. `None` if the minima are right, if not all parts were
+    /// read, or if the range is the last one, whose minima stay zero.
+    fn raised(&self, class: &Class) -> Option<Vec<f64>> {
         let (Some(node), Some(_), false) = (&self.node, &self.end, self.is_cut_off) else {
             return None;
         };
@@ -75,105 +67,101 @@ fn minima_of<'p>(slots: usize, parts: impl IntoIterator<Item = &'p Part>) -> Vec
     minima
 }
 
-impl WriteContext<'_> {
-    /// Looks after the stretches that a place lies in. Answers the places of those that are too
-    /// long still.
-    pub(super) async fn tend(
+impl TaskQueueMut<'_, '_> {
+    /// Maintains the ranges around a place. Returns places in ranges that are still too long.
+    pub(super) async fn maintain(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         place: &[u8],
-        tending: Tending,
+        scope: Scope,
     ) -> Result<Vec<Bytes>, StoreError> {
         let levels = self.levels(class).await?;
         let mut too_long = Vec::new();
         for level in 0..LEVELS_MAX {
-            let cut = self.tend_level(class, level, place, tending).await?;
-            let is_last = tending == Tending::Split || level >= levels;
-            if matches!(cut, Cut::None) && is_last {
+            let split = self.maintain_level(class, level, place, scope).await?;
+            let is_last = scope == Scope::Split || level >= levels;
+            if matches!(split, Split::None) && is_last {
                 break;
             }
-            if let Cut::UpTo(place) = cut {
+            if let Split::UpTo(place) = split {
                 too_long.push(place);
             }
         }
         Ok(too_long)
     }
 
-    async fn tend_level(
+    pub(super) async fn maintain_level(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         place: &[u8],
-        tending: Tending,
-    ) -> Result<Cut, StoreError> {
-        let (parts_max, cut_at) = if level == 0 {
-            (LEAF_MAX, LEAF_CUT)
+        scope: Scope,
+    ) -> Result<Split, StoreError> {
+        let (parts_max, split_at) = if level == 0 {
+            (LEAF_MAX, LEAF_SPLIT)
         } else {
-            (FAN_MAX, FAN_CUT)
+            (FAN_MAX, FAN_SPLIT)
         };
         let mut place = Bytes::copy_from_slice(place);
-        let mut cut = Cut::None;
-        // Where there is nothing to do, nothing is to conflict.
-        let first_look = if self.environment.capabilities.single_writer {
+        let mut split = Split::None;
+        // A look that finds no work must not conflict.
+        let first_look = if self.context.environment.capabilities.single_writer {
             Isolation::Serializable
         } else {
             Isolation::Snapshot
         };
-        for _ in 0..TEND_CUTS_MAX {
-            let mut stretch = self
-                .stretch(class, level, &place, parts_max * 2, first_look)
+        for _ in 0..SPLITS_MAX {
+            let mut range = self
+                .node_range(class, level, &place, parts_max * 2, first_look)
                 .await?;
-            // A part that was cut off before all of it was read may seem to need nothing.
-            let raises = tending == Tending::All || matches!(cut, Cut::All);
+            // A part that was split off before all of it was read may have minima of zero.
+            let raises = scope == Scope::All || matches!(split, Split::All);
             let has_work =
-                stretch.parts.len() > parts_max || (raises && stretch.raised(class).is_some());
+                range.parts.len() > parts_max || (raises && range.raised(class).is_some());
             if has_work && first_look == Isolation::Snapshot {
-                stretch = self
-                    .stretch(class, level, &place, parts_max * 2, Isolation::Serializable)
+                range = self
+                    .node_range(class, level, &place, parts_max * 2, Isolation::Serializable)
                     .await?;
             }
-            let Some(middle) = stretch
+            let Some(middle) = range
                 .parts
-                .get(cut_at)
-                .filter(|_| stretch.parts.len() > parts_max)
+                .get(split_at)
+                .filter(|_| range.parts.len() > parts_max)
             else {
-                if raises && let (Some(minima), Some(node)) = (stretch.raised(class), &stretch.node)
-                {
+                if raises && let (Some(minima), Some(node)) = (range.raised(class), &range.node) {
                     self.raise_node(class, level, &node.place, &node.minima, &minima);
                 }
-                return Ok(cut);
+                return Ok(split);
             };
-            cut = Cut::All;
-            if let Some(node) = &stretch.node {
-                let minima = minima_of(class.slots, stretch.parts.iter().take(cut_at));
+            split = Split::All;
+            if let Some(node) = &range.node {
+                let minima = minima_of(class.slots, range.parts.iter().take(split_at));
                 self.set_minima(class, level, &node.place, &minima);
             }
-            // What is not known to need more may need nothing; and so may what will be added
-            // behind all others.
-            let minima = if stretch.is_cut_off || stretch.end.is_none() {
+            // Tasks that were not read may need nothing, and so may tasks that are added at the end.
+            let minima = if range.is_cut_off || range.end.is_none() {
                 vec![0.0; class.slots]
             } else {
-                minima_of(class.slots, stretch.parts.iter().skip(cut_at))
+                minima_of(class.slots, range.parts.iter().skip(split_at))
             };
             self.put_node(class, level, &middle.place, &minima);
             place = middle.place.clone();
         }
-        Ok(Cut::UpTo(place))
+        Ok(Split::UpTo(place))
     }
 
-    /// Reads the stretch that a place lies in: where it is to be changed so that this transaction
-    /// conflicts with whoever else changes it.
-    async fn stretch(
+    /// Reads the range around a place. A serializable read conflicts with other changes of it.
+    async fn node_range(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         place: &[u8],
         parts_max: usize,
         isolation: Isolation,
-    ) -> Result<Stretch, StoreError> {
+    ) -> Result<NodeRange, StoreError> {
         let (node, end) = try_join(
             self.node_over(class, level, place, isolation),
-            self.node_behind(class, level, place, isolation),
+            self.node_after(class, level, place, isolation),
         )
         .await?;
         let from = node.as_ref().map(|node| node.place.as_ref());
@@ -185,7 +173,7 @@ impl WriteContext<'_> {
             self.node_parts(class, level - 1, (from, to), parts_max, isolation)
                 .await?
         };
-        Ok(Stretch {
+        Ok(NodeRange {
             node,
             end,
             parts,
@@ -193,15 +181,16 @@ impl WriteContext<'_> {
         })
     }
 
-    async fn task_parts(
+    pub(super) async fn task_parts(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         (from, to): (Option<&[u8]>, Option<&[u8]>),
         parts_max: usize,
         isolation: Isolation,
     ) -> Result<(Vec<Part>, bool), StoreError> {
         let prefix = &class.order_prefix;
         let rows = self
+            .context
             .transaction
             .get_range(RangeQuery {
                 begin: &begin_key(prefix, from),
@@ -224,15 +213,15 @@ impl WriteContext<'_> {
 
     async fn node_parts(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         (from, to): (Option<&[u8]>, Option<&[u8]>),
         parts_max: usize,
         isolation: Isolation,
     ) -> Result<(Vec<Part>, bool), StoreError> {
-        // Before the nodes themselves: others may be cutting this stretch side by side in the same
-        // transaction. What a node held before it was cut is too low for either part, at the
-        // worst; what it holds afterwards would be too high for what the other part covers now.
+        // Before the nodes: this transaction may be splitting the range at the same time. The minima
+        // of a node before its split are at most too low for both parts. Its minima after the split
+        // could be too high for the other part.
         let over = match from {
             Some(from) => self.node_over(class, level, from, isolation).await?,
             None => None,
@@ -250,9 +239,9 @@ impl WriteContext<'_> {
                 minima: node.minima,
             })
             .collect();
-        // Where no node of the level below stands at the beginning, the one in front of it covers
-        // what is there, or none does. Where no task is there it says nothing, or a node whose
-        // tasks are all gone would never be taken away.
+        // If no node of the level below is at the beginning, the node before it covers the beginning,
+        // or none does. It counts only if there are tasks, or a node whose tasks are all gone would
+        // never be removed.
         let begins = parts.first().map(|part| part.place.as_ref());
         if let Some(from) = from
             && begins != Some(from)
@@ -270,7 +259,7 @@ impl WriteContext<'_> {
     /// Whether a class has ready tasks from one place up to another.
     async fn has_tasks(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         (from, to): (&[u8], Option<&[u8]>),
         isolation: Isolation,
     ) -> Result<bool, StoreError> {
@@ -278,17 +267,12 @@ impl WriteContext<'_> {
             begin: begin_key(&class.order_prefix, Some(from)),
             end: end_key(&class.order_prefix, to),
         };
-        Ok(!self.task_rows(&range, 1, isolation).await?.is_empty())
+        Ok(!range_rows(self.context, &range, 1, isolation)
+            .await?
+            .is_empty())
     }
 
-    fn raise_node(
-        &self,
-        class: &ClassPlace,
-        level: u32,
-        place: &[u8],
-        stored: &[f64],
-        minima: &[f64],
-    ) {
+    fn raise_node(&self, class: &Class, level: u32, place: &[u8], stored: &[f64], minima: &[f64]) {
         if minima.iter().all(|minimum| minimum.is_infinite()) {
             self.clear_node(class, level, place);
         } else if minima.iter().zip(stored).any(|(new, old)| new > old) {
@@ -296,20 +280,20 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Repairs nodes that a search has found stale: at once on a store with a single writer, else
-    /// by a note to the background work.
-    pub(super) async fn repair(&self, key: &OpenKey, stale: &[Stale]) -> Result<(), StoreError> {
+    /// Repairs stale nodes that a search has found: at once on a store with a single writer, otherwise by a request
+    /// to background work.
+    pub(super) async fn repair(&self, stale: &[Stale]) -> Result<(), StoreError> {
         for node in stale {
-            let class = self.class_place(key, node.class, node.minima.len());
-            if !self.environment.capabilities.single_writer {
-                self.leave_untended(key, &class, &node.place, Tending::All);
+            let class = self.class(node.class, node.minima.len());
+            if !self.context.environment.capabilities.single_writer {
+                self.request_maintenance(&class, &node.place, Scope::All);
                 continue;
             }
-            // The search may have been bounded by something other than the next node.
-            let behind = self
-                .node_behind(&class, node.level, &node.place, Isolation::Snapshot)
+            // The search may have ended before the next node.
+            let after = self
+                .node_after(&class, node.level, &node.place, Isolation::Snapshot)
                 .await?;
-            if behind.as_ref() == Some(&node.to) {
+            if after.as_ref() == Some(&node.to) {
                 let stored = vec![0.0; node.minima.len()];
                 self.raise_node(&class, node.level, &node.place, &stored, &node.minima);
             }
@@ -317,23 +301,22 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Takes away the nodes in front of a class's first task, which have nothing in their
-    /// stretches. Whatever may be there all the same is then in front of all nodes, where it is
-    /// found without them.
-    pub(super) async fn drop_head(
+    /// Removes the nodes before a class's first task, whose ranges are empty. A task that is added there meanwhile is
+    /// before all nodes, and found without them.
+    pub(super) async fn clear_nodes_before(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         first: &[u8],
     ) -> Result<(), StoreError> {
         let levels = self.levels(class).await?.min(LEVELS_MAX);
-        // A level may have none over the first task while a higher one has.
-        try_join_all((0..levels).map(|level| self.drop_level_head(class, level, first))).await?;
+        // A level may have no node that covers the first task while a higher one has.
+        try_join_all((0..levels).map(|level| self.clear_level_before(class, level, first))).await?;
         Ok(())
     }
 
-    async fn drop_level_head(
+    async fn clear_level_before(
         &self,
-        class: &ClassPlace,
+        class: &Class,
         level: u32,
         first: &[u8],
     ) -> Result<(), StoreError> {
@@ -348,9 +331,9 @@ impl WriteContext<'_> {
             begin: begin_key(&prefix, None),
             end: [prefix.as_slice(), node.place.as_ref()].concat(),
         };
-        let rows = self.task_rows(&dead, 1, Isolation::Snapshot).await?;
+        let rows = range_rows(self.context, &dead, 1, Isolation::Snapshot).await?;
         if !rows.is_empty() {
-            self.transaction.clear_range(&dead.begin, &dead.end);
+            self.context.transaction.clear_range(&dead.begin, &dead.end);
         }
         Ok(())
     }

@@ -3,13 +3,15 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::rows::pages::testing::Counting;
+use crate::taskqueue::TaskQueue;
+use crate::testing::environment;
+use crate::unit::context::{NamespaceCache, ReadContext};
+use quoin_base::limits::IMPORT_CHUNK_BYTES;
+use quoin_layout::ValueType;
 use quoin_rdb::testing::sealed;
 
 const WRONG_FORMAT: &str = "ERR Bad data format";
-
-fn error(line: &str) -> Reply {
-    Reply::Error(line.to_owned())
-}
 
 fn bytes(reply: Reply) -> Bytes {
     match reply {
@@ -26,7 +28,7 @@ fn restore(bench: &Bench, key: &str, payload: &[u8]) -> Reply {
     bench.run_words(&[b"RESTORE", key.as_bytes(), b"0", payload])
 }
 
-/// A queue with tasks in every state, of several classes, with payloads short and long.
+/// Fills a queue with tasks in every state and of several classes, with short and long payloads.
 fn fill(bench: &Bench, seed: u64) {
     let random = SeededRandom::new(seed);
     for number in 0..300 {
@@ -71,7 +73,7 @@ fn fill(bench: &Bench, seed: u64) {
     }
 }
 
-/// All that clients can see of a queue.
+/// Everything that clients can see of a queue.
 fn seen(bench: &Bench, key: &str) -> Vec<Reply> {
     let mut lines: Vec<String> = (0..300).map(|id| format!("TASK.GET {key} t{id}")).collect();
     for state in ["", "READY", "LEASED", "DELAYED", "DEAD"] {
@@ -88,7 +90,7 @@ fn seen(bench: &Bench, key: &str) -> Vec<Reply> {
     lines.iter().map(|line| bench.run(line)).collect()
 }
 
-/// What consumers get one after the other until nothing is left, while time passes.
+/// The tasks that consumers get until the queue is empty, while time passes.
 fn drained(bench: &Bench, key: &str) -> Vec<String> {
     let mut order = Vec::new();
     for round in 0..40 {
@@ -106,7 +108,7 @@ fn drained(bench: &Bench, key: &str) -> Vec<String> {
     order
 }
 
-/// Moves the chunks of a queue, of so many tasks.
+/// Moves a queue in chunks of `count` tasks. Returns how many chunks.
 fn load_chunks(from: &Bench, to: &Bench, key: &str, count: usize) -> usize {
     let mut cursor = Bytes::from_static(b"0");
     let mut chunks = 0;
@@ -148,7 +150,7 @@ fn a_queue_is_the_same_at_another_server() {
         assert_eq!(restore(&to, "copy", &payload), Reply::OK);
         assert_eq!(seen(&to, "copy"), seen(&from, "q"));
         assert_eq!(dump(&to, "copy"), payload);
-        // One that is added there comes after the others of its priority.
+        // A task that is added later comes after the others of its priority.
         for (bench, key) in [(&from, "q"), (&to, "copy")] {
             bench.run(&format!("TASK.ADD {key} 0 last ID last"));
         }
@@ -171,7 +173,7 @@ fn a_queue_in_chunks_is_the_same() {
 
 #[test]
 fn a_lease_goes_along_with_its_token_and_its_end() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 a ID a MAXTRIES 3");
         bench.run("TASK.ADD q 1 b ID b DELAY 5000");
         let token = token(&bench.run("TASK.TAKE q LEASE 10000"));
@@ -195,7 +197,7 @@ fn a_lease_goes_along_with_its_token_and_its_end() {
 
 #[test]
 fn a_lease_that_has_ended_meanwhile_is_given_back_by_background_work() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 a ID a");
         bench.run("TASK.TAKE q LEASE 1000");
         let payload = dump(bench, "q");
@@ -208,7 +210,7 @@ fn a_lease_that_has_ended_meanwhile_is_given_back_by_background_work() {
 
 #[test]
 fn a_consumer_that_waits_gets_a_task_that_is_restored() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 a ID a NEEDS gb 2");
         let payload = dump(bench, "q");
         let small = bench.wait("TASK.TAKE copy HAVING gb 1 BLOCK 0");
@@ -221,7 +223,7 @@ fn a_consumer_that_waits_gets_a_task_that_is_restored() {
 
 #[test]
 fn what_is_there_already_is_not_replaced_by_a_chunk() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 a ID a");
         let Reply::Array(parts) = bench.run("TASK.SCANDUMP q 0") else {
             panic!("no array");
@@ -253,7 +255,7 @@ fn what_is_there_already_is_not_replaced_by_a_chunk() {
 
 #[test]
 fn a_damaged_payload_leaves_nothing_or_a_queue_that_works() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 ready ID a NEEDS gb 2 cpu 1");
         bench.run("TASK.ADD q 2.5 delayed ID b DELAY 5000 MAXTRIES 2");
         bench.run("TASK.ADD q 2 leased ID c MAXTRIES 9");
@@ -293,4 +295,29 @@ fn a_damaged_payload_leaves_nothing_or_a_queue_that_works() {
         reap(bench);
         assert_eq!(bench.data_rows(), rows);
     });
+}
+
+#[test]
+fn a_chunk_reads_little_more_than_it_answers() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        let payload = "p".repeat(80_000);
+        for _ in 0..100 {
+            bench.run(&format!("TASK.ADD q 1 {payload}"));
+        }
+        let environment = &environment(&bench);
+        let transaction = bench.store.begin_read().unwrap();
+        let counting = Counting::of(&*transaction);
+        let namespaces = NamespaceCache::default();
+        let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
+        let chunk = bench.block_on(async {
+            let name = Bytes::from_static(b"q");
+            let key = context.find(&name, ValueType::TaskQueue).await.unwrap();
+            let key = key.unwrap();
+            let chunk = TaskQueue::open(&context, &key).chunk(None, 10_000).await;
+            chunk.unwrap()
+        });
+        assert!(chunk.payload.is_some() && chunk.next.is_some());
+        let bytes = counting.bytes();
+        assert!(bytes <= 3 * IMPORT_CHUNK_BYTES, "{bytes}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Which commands of two servers get into each other's way.
+//! Which commands of two servers conflict.
 
 use super::*;
 

@@ -5,19 +5,20 @@ use bytes::Bytes;
 use super::arguments::{Clause, amounts, how_many};
 use crate::command::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
-use crate::taskqueue::Amounts;
+use crate::taskqueue::TaskQueue;
+use crate::taskqueue::resources::Amounts;
 use crate::unit::context::ReadContext;
 use quoin_layout::{TaskState, ValueType};
 use quoin_resp::reply::Reply;
 
-/// Tasks that TASK.DEAD answers where COUNT is not given.
+/// Tasks in the reply of TASK.DEAD without COUNT.
 const DEAD_COUNT_DEFAULT: usize = 10;
 
 fn text(text: &'static str) -> Reply {
     Reply::bulk(Bytes::from_static(text.as_bytes()))
 }
 
-/// `TASK.GET key id` → what is known of a task, or nothing.
+/// `TASK.GET key id` → all about a task, or nothing.
 pub(super) async fn get(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -26,7 +27,10 @@ pub(super) async fn get(
     let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(Reply::Null);
     };
-    let Some(task) = context.task_get(&key, argument(arguments, 2)?).await? else {
+    let Some(task) = TaskQueue::open(context, &key)
+        .get(argument(arguments, 2)?)
+        .await?
+    else {
         return Ok(Reply::Null);
     };
     let left_ms = match task.state {
@@ -46,34 +50,37 @@ pub(super) async fn get(
 }
 
 /// `TASK.PEEK key [COUNT n] [HAVING resource amount …]` → the tasks that TASK.TAKE would take.
-pub async fn peek(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+pub(in crate::taskqueue) async fn peek(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let mut count = 1;
     let mut having = Amounts::default();
     let mut words = rest(arguments, 2);
-    while let Some((word, behind)) = words.split_first() {
+    while let Some((word, after)) = words.split_first() {
         if is_word(word, "having") && having.0.is_empty() {
-            (having, words) = amounts(behind, &["count", "having"], Clause::Having)?;
+            (having, words) = amounts(after, &["count", "having"], Clause::Having)?;
             continue;
         }
-        let Some((value, behind)) = behind.split_first() else {
+        let Some((value, after)) = after.split_first() else {
             return Err(CommandError::Syntax);
         };
         if !is_word(word, "count") {
             return Err(CommandError::Syntax);
         }
         count = how_many(value)?;
-        words = behind;
+        words = after;
     }
     let tasks = match context.find(name, ValueType::TaskQueue).await? {
-        Some(key) => context.task_peek(&key, count, &having).await?,
+        Some(key) => TaskQueue::open(context, &key).peek(count, &having).await?,
         None => Vec::new(),
     };
     let tasks = tasks.into_iter().map(|task| super::task(task, None));
     Ok(Reply::Array(tasks.collect()))
 }
 
-/// `TASK.LEN key [READY|LEASED|DELAYED|DEAD]` → how many tasks.
+/// `TASK.LEN key [READY|LEASED|DELAYED|DEAD]` → the number of tasks.
 pub(super) async fn len(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -87,7 +94,7 @@ pub(super) async fn len(
     let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(Reply::Integer(0));
     };
-    let counts = context.task_counts(&key).await?;
+    let counts = TaskQueue::open(context, &key).counts().await?;
     Ok(Reply::Integer(match state {
         None => counts.ready + counts.leased + counts.delayed + counts.dead,
         Some(TaskState::Ready) => counts.ready,
@@ -109,8 +116,11 @@ fn state(word: &[u8]) -> Result<TaskState, CommandError> {
     .ok_or(CommandError::Syntax)
 }
 
-/// `TASK.DEAD key [COUNT n]` → dead tasks, the longest dead first.
-pub async fn dead(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+/// `TASK.DEAD key [COUNT n]` → dead tasks, the oldest death first.
+pub(in crate::taskqueue) async fn dead(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
     let count = match rest(arguments, 2) {
         [] => DEAD_COUNT_DEFAULT,
         [word, value] if is_word(word, "count") => how_many(value)?,
@@ -118,14 +128,14 @@ pub async fn dead(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Repl
     };
     let name = argument(arguments, 1)?;
     let tasks = match context.find(name, ValueType::TaskQueue).await? {
-        Some(key) => context.task_dead(&key, count).await?,
+        Some(key) => TaskQueue::open(context, &key).dead(count).await?,
         None => Vec::new(),
     };
     let tasks = tasks.into_iter().map(|task| super::task(task, None));
     Ok(Reply::Array(tasks.collect()))
 }
 
-/// `TASK.INFO key` → what is known of a queue.
+/// `TASK.INFO key` → counters and resources of a queue.
 pub(super) async fn info(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -137,9 +147,10 @@ pub(super) async fn info(
     if !context.has_elements(&key).await? {
         return Err(CommandError::NoSuchKey);
     }
-    let counts = context.task_counts(&key).await?;
-    let (resources, classes) = context.task_resources(&key).await?;
-    let next_due_ms = context.task_next_due(&key).await?;
+    let queue = TaskQueue::open(context, &key);
+    let counts = queue.counts().await?;
+    let (resources, classes) = queue.resources().await?;
+    let next_due_ms = queue.next_due_ms().await?;
     let left_ms = next_due_ms.map_or(-1, |at_ms| (at_ms - context.now_ms).max(0));
     let resources = resources.into_iter().map(Reply::Bulk).collect();
     let length = counts.ready + counts.leased + counts.delayed + counts.dead;

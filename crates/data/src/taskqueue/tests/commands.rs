@@ -1,85 +1,10 @@
-use quoin_base::random::{Random, SeededRandom};
-use quoin_engine::Reaper;
-use quoin_engine::testing::{Bench, bulk};
-use quoin_resp::reply::Reply;
+//! What each command does, and what it refuses.
 
-mod alarms;
-mod blocking;
-mod conflicts;
-mod dumping;
-mod index;
-mod model;
-mod round_trips;
-
-/// Runs a test on a store with a single writer and on one with many.
-fn on_both(test: impl Fn(&Bench)) {
-    test(&Bench::embedded());
-    test(&Bench::cluster_like());
-}
-
-/// Lets background work do all that there is to do now.
-fn reap(bench: &Bench) {
-    let mut reaper = Reaper::new(&bench.executor);
-    for _ in 0..1_000 {
-        if !bench.block_on(reaper.pass(&bench.executor)).unwrap() {
-            return;
-        }
-    }
-    panic!("background work does not end");
-}
-
-/// The parts of the tasks in a reply.
-fn parts(reply: &Reply) -> Vec<Vec<Reply>> {
-    match reply {
-        Reply::NullArray => Vec::new(),
-        Reply::Array(tasks) => tasks
-            .iter()
-            .map(|task| match task {
-                Reply::Array(parts) => parts.clone(),
-                other => panic!("{other:?}"),
-            })
-            .collect(),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn text(reply: &Reply) -> String {
-    match reply {
-        Reply::Bulk(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// The ids of the tasks in a reply.
-fn ids(reply: &Reply) -> Vec<String> {
-    parts(reply).iter().map(|parts| text(&parts[0])).collect()
-}
-
-/// The token of the first task in a reply.
-fn token(reply: &Reply) -> String {
-    text(&parts(reply)[0][5])
-}
-
-fn codes(codes: &[i64]) -> Reply {
-    Reply::Array(codes.iter().map(|code| Reply::Integer(*code)).collect())
-}
-
-fn error(line: &str) -> Reply {
-    Reply::Error(line.to_owned())
-}
-
-/// A syntax error says what the command of the line expects.
-fn syntax_error(line: &str) -> Reply {
-    let name = line.split(' ').next().unwrap();
-    let row = quoin_data::table::find(name.as_bytes()).unwrap();
-    let usage = quoin_data::command::grammar::Syntax(row.arguments);
-    assert!(!usage.to_string().is_empty());
-    error(&format!("ERR syntax error, expected {name} {usage}"))
-}
+use super::*;
 
 #[test]
 fn tasks_come_by_priority_and_then_by_arrival() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         for (id, priority) in [("a", "2"), ("b", "1.5"), ("c", "2"), ("d", "-inf")] {
             bench.run(&format!("TASK.ADD q {priority} p{id} ID {id}"));
         }
@@ -93,7 +18,7 @@ fn tasks_come_by_priority_and_then_by_arrival() {
 
 #[test]
 fn a_task_is_told_with_all_that_belongs_to_it() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 3 work ID a NEEDS gb 2.5 cards 1");
         let expected = Reply::Array(vec![Reply::Array(vec![
             bulk("a"),
@@ -111,7 +36,7 @@ fn a_task_is_told_with_all_that_belongs_to_it() {
 
 #[test]
 fn a_resource_that_is_not_named_counts_as_zero() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID both NEEDS gb 1 cards 1");
         bench.run("TASK.ADD q 2 x ID gb NEEDS gb 1");
         bench.run("TASK.ADD q 3 x ID nothing NEEDS gb 0");
@@ -133,7 +58,7 @@ fn a_resource_that_is_not_named_counts_as_zero() {
 
 #[test]
 fn an_id_that_is_there_is_refused_whatever_its_state() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         assert_eq!(bench.run("TASK.ADD q 1 x ID a"), bulk("a"));
         let refused = error("EXISTS Task id already exists");
         assert_eq!(bench.run("TASK.ADD q 2 y ID a"), refused);
@@ -146,7 +71,7 @@ fn an_id_that_is_there_is_refused_whatever_its_state() {
 
 #[test]
 fn ids_that_the_server_makes_differ() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let mut made: Vec<String> = (0..20)
             .map(|_| text(&bench.run("TASK.ADD q 1 x")))
             .collect();
@@ -158,7 +83,7 @@ fn ids_that_the_server_makes_differ() {
 
 #[test]
 fn a_ninth_resource_is_refused() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let line = "ERR a task queue knows at most 8 resources";
         let eight: String = (0..8).map(|n| format!(" r{n} 1")).collect();
         let nine = format!("TASK.ADD q 1 x NEEDS{eight} r8 1");
@@ -193,7 +118,7 @@ fn more_resources_than_a_consumer_may_name_are_refused() {
 fn resources_beyond_the_limit_are_not_read_to_their_end() {
     let bench = Bench::embedded();
     let names = |count: usize| -> String { (0..count).map(|n| format!(" r{n} 1")).collect() };
-    // What comes behind would be an error of another kind.
+    // The words after them would cause another error.
     let line = error("ERR a task queue knows at most 8 resources");
     assert_eq!(
         bench.run(&format!("TASK.ADD q 1 x NEEDS{} gb x", names(9))),
@@ -208,7 +133,7 @@ fn resources_beyond_the_limit_are_not_read_to_their_end() {
 
 #[test]
 fn a_lease_is_told_from_others_by_its_token() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a");
         let taken = bench.run("TASK.TAKE q LEASE 1000");
         let own = token(&taken);
@@ -228,7 +153,7 @@ fn a_lease_is_told_from_others_by_its_token() {
 
 #[test]
 fn a_lease_that_lapses_brings_the_task_back_to_its_place() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a");
         bench.run("TASK.ADD q 1 x ID b");
         let own = token(&bench.run("TASK.TAKE q LEASE 1000"));
@@ -246,7 +171,7 @@ fn a_lease_that_lapses_brings_the_task_back_to_its_place() {
 
 #[test]
 fn a_lease_that_is_extended_lapses_later() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a");
         bench.run("TASK.TAKE q LEASE 1000");
         assert_eq!(bench.run("TASK.EXTEND q a 10000"), Reply::Integer(1));
@@ -259,7 +184,7 @@ fn a_lease_that_is_extended_lapses_later() {
 
 #[test]
 fn a_task_that_was_tried_often_enough_is_dead_until_it_is_revived() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a MAXTRIES 2");
         bench.run("TASK.TAKE q LEASE 1000");
         assert_eq!(bench.run("TASK.NACK q a"), Reply::Integer(1));
@@ -277,7 +202,7 @@ fn a_task_that_was_tried_often_enough_is_dead_until_it_is_revived() {
 
 #[test]
 fn a_delayed_task_is_ready_when_its_delay_is_over() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a DELAY 1000");
         assert_eq!(bench.run("TASK.TAKE q"), Reply::NullArray);
         assert_eq!(bench.run("TASK.LEN q DELAYED"), Reply::Integer(1));
@@ -290,7 +215,7 @@ fn a_delayed_task_is_ready_when_its_delay_is_over() {
 
 #[test]
 fn commands_on_keys_know_task_queues() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a NEEDS gb 1");
         bench.run("TASK.ADD q 1 x ID b DELAY 1000");
         assert_eq!(bench.run("TYPE q"), Reply::Simple("taskqueue"));
@@ -307,7 +232,7 @@ fn commands_on_keys_know_task_queues() {
         assert_eq!(bench.run("TASK.TAKE list"), error(wrong));
         bench.clock.advance_ms(1_100);
         reap(bench);
-        // The alarms came along with the new names.
+        // The new names have timers, too.
         assert_eq!(bench.run("TASK.LEN other READY"), Reply::Integer(2));
         assert_eq!(bench.run("TASK.LEN copy READY"), Reply::Integer(2));
         assert_eq!(bench.run("DEL other"), Reply::Integer(1));
@@ -325,7 +250,7 @@ fn commands_on_keys_know_task_queues() {
 
 #[test]
 fn a_transaction_adds_and_takes() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let replies = bench.exec(&["TASK.ADD q 1 x ID a NEEDS gb 1", "TASK.TAKE q HAVING gb 1"]);
         match replies {
             Reply::Array(replies) => assert_eq!(ids(&replies[1]), ["a"]),
@@ -336,7 +261,7 @@ fn a_transaction_adds_and_takes() {
 
 #[test]
 fn a_long_payload_goes_and_comes_whole() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let payload = vec![b'x'; 300_000];
         bench.run_words(&[b"TASK.ADD", b"q", b"1", &payload, b"ID", b"a"]);
         bench.run("TASK.TAKE q LEASE 1000");

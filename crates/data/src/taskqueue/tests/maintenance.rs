@@ -1,20 +1,22 @@
-//! The upkeep of the index on a store that behaves as a cluster does.
+//! Maintenance of the index on a store with many writers.
 
 use bytes::Bytes;
 use futures_util::future::join;
 
 use super::*;
-use crate::taskqueue::index::LEAF_MAX;
-use crate::taskqueue::{Amounts, NewTask};
+use crate::taskqueue::add::{NewTask, add as add_task};
+use crate::taskqueue::index::{Class, LEAF_MAX, Scope, end_key};
+use crate::taskqueue::maintenance::Split;
+use crate::taskqueue::resources::Amounts;
+use crate::taskqueue::{TaskQueue, TaskQueueMut};
 use crate::testing::environment;
-use crate::unit::context::NamespaceCache;
+use crate::unit::context::{NamespaceCache, WriteContext};
 use crate::unit::signals::Signals;
 use quoin_base::clock::Clock;
-use quoin_engine::Reaper;
-use quoin_engine::testing::Bench;
 use quoin_layout::{TaskPlace, ValueType};
+use quoin_store::{Isolation, StoreError};
 
-/// In front of all tasks of a priority.
+/// The place before all tasks of a priority.
 fn place(priority: f64) -> Vec<u8> {
     let place = TaskPlace {
         priority,
@@ -24,10 +26,10 @@ fn place(priority: f64) -> Vec<u8> {
     place.encode()
 }
 
-/// Works within a transaction of its own, and tries to commit it after something else.
+/// Runs `work` in a transaction, then `meanwhile`, then commits the transaction.
 fn within<T>(
     bench: &Bench,
-    work: impl AsyncFnOnce(&WriteContext<'_>, &ClassPlace) -> T,
+    work: impl AsyncFnOnce(&TaskQueueMut<'_, '_>, &Class) -> T,
     meanwhile: impl FnOnce(),
 ) -> (T, Result<(), StoreError>) {
     let environment = &environment(bench);
@@ -41,16 +43,17 @@ fn within<T>(
         bench.block_on(async {
             let name = Bytes::from_static(b"q");
             let key = context.find(&name, ValueType::TaskQueue).await;
-            let class = context.class_place(&key.unwrap().unwrap(), 0, 1);
-            work(&context, &class).await
+            let key = key.unwrap().unwrap();
+            let queue = TaskQueueMut::open(&context, &key);
+            work(&queue, &queue.class(0, 1)).await
         })
     };
     meanwhile();
     (done, bench.block_on(transaction.commit()))
 }
 
-async fn places_of(context: &WriteContext<'_>, class: &ClassPlace, level: u32) -> Vec<Bytes> {
-    let nodes = context
+async fn places_of(queue: &TaskQueue<'_, '_>, class: &Class, level: u32) -> Vec<Bytes> {
+    let nodes = queue
         .nodes_between(class, level, (None, None), 1_000, Isolation::Snapshot)
         .await;
     nodes
@@ -61,11 +64,11 @@ async fn places_of(context: &WriteContext<'_>, class: &ClassPlace, level: u32) -
         .collect()
 }
 
-/// Where the nodes of a level stand.
+/// The places of the nodes of a level.
 fn places(bench: &Bench, level: u32) -> Vec<Bytes> {
     let (places, ended) = within(
         bench,
-        async |context, class| places_of(context, class, level).await,
+        async |queue, class| places_of(queue, class, level).await,
         || (),
     );
     ended.unwrap();
@@ -77,21 +80,21 @@ fn add(bench: &Bench, count: usize, priority: i64, gb: u64) {
     bench.run_all(&vec![line; count]);
 }
 
-/// Forty tasks at the head that need much, one at the end, and nodes of two levels; those of
-/// level 1 in between are of tasks that have come and gone.
+/// Forty tasks at the head and one at the end that need much, and nodes of two levels. The tasks of the nodes of
+/// level 1 in between are gone.
 fn passed_through() -> Bench {
     let bench = Bench::cluster_like();
     add(&bench, 40, 0, 100);
     add(&bench, 1, 100, 100);
     let (_, ended) = within(
         &bench,
-        async |context, class| {
-            context.put_node(class, 0, &place(0.0), &[100.0]);
-            context.put_node(class, 0, &place(90.0), &[0.0]);
+        async |queue, class| {
+            queue.put_node(class, 0, &place(0.0), &[100.0]);
+            queue.put_node(class, 0, &place(90.0), &[0.0]);
             for priority in [0.0, 10.0, 20.0, 30.0, 40.0] {
-                context.put_node(class, 1, &place(priority), &[1.0]);
+                queue.put_node(class, 1, &place(priority), &[1.0]);
             }
-            context.put_node(class, 1, &place(90.0), &[0.0]);
+            queue.put_node(class, 1, &place(90.0), &[0.0]);
         },
         || (),
     );
@@ -107,34 +110,34 @@ fn take_and_reap(bench: &Bench) {
 }
 
 #[test]
-fn a_stretch_that_grew_long_before_anyone_looked_after_it_is_cut_all_the_same() {
+fn a_range_that_became_very_long_before_maintenance_is_split() {
     const TASKS: usize = 4_000;
     let bench = Bench::cluster_like();
     add(&bench, TASKS, 0, 100);
     bench.clock.advance_ms(1_000);
     let mut reaper = Reaper::new(&bench.executor);
-    // What is left over is looked at in the next half second.
+    // The remaining work is done in the next half second.
     for _ in 0..10 {
         while bench.block_on(reaper.pass(&bench.executor)).unwrap() {}
         bench.clock.advance_ms(1_000);
     }
     let (longest, ended) = within(
         &bench,
-        async |context, class| {
-            let places = places_of(context, class, 0).await;
+        async |queue, class| {
+            let places = places_of(queue, class, 0).await;
             let ends = places.iter().skip(1).map(Some).chain([None]);
             let mut longest = 0;
-            let (nodes, _) = context
+            let (nodes, _) = queue
                 .nodes_between(class, 0, (None, None), 1_000, Isolation::Snapshot)
                 .await
                 .unwrap();
-            // Behind the last something that needs less may come.
+            // Tasks that need less may be added after the last node.
             let lowest = nodes.iter().rev().skip(1).map(|node| node.minima[0]);
             assert_eq!(lowest.fold(f64::INFINITY, f64::min), 100.0);
             for (place, end) in places.iter().zip(ends) {
-                let stretch = (Some(place.as_ref()), end.map(AsRef::as_ref));
-                let (parts, _) = context
-                    .task_parts(class, stretch, TASKS, Isolation::Snapshot)
+                let range = (Some(place.as_ref()), end.map(AsRef::as_ref));
+                let (parts, _) = queue
+                    .task_parts(class, range, TASKS, Isolation::Snapshot)
                     .await
                     .unwrap();
                 longest = longest.max(parts.len());
@@ -148,7 +151,7 @@ fn a_stretch_that_grew_long_before_anyone_looked_after_it_is_cut_all_the_same() 
 }
 
 #[test]
-fn higher_nodes_whose_tasks_are_gone_are_taken_away_behind_a_head_that_stays() {
+fn higher_nodes_whose_tasks_are_gone_are_removed_after_a_head_that_stays() {
     let bench = passed_through();
     take_and_reap(&bench);
     assert_eq!(places(&bench, 1), [place(0.0), place(90.0)]);
@@ -171,20 +174,20 @@ fn a_higher_node_stays_while_it_has_a_task() {
 }
 
 #[test]
-fn taking_a_higher_node_away_conflicts_with_a_task_that_comes_to_it() {
-    let tend = async |context: &WriteContext<'_>, class: &ClassPlace| {
-        context
-            .tend(class, &place(20.0), Tending::All)
+fn the_removal_of_a_higher_node_conflicts_with_a_task_that_is_added_to_it() {
+    let maintain = async |queue: &TaskQueueMut<'_, '_>, class: &Class| {
+        queue
+            .maintain(class, &place(20.0), Scope::All)
             .await
             .unwrap();
         assert!(
-            !places_of(context, class, 1)
+            !places_of(queue, class, 1)
                 .await
                 .contains(&place(20.0).into())
         );
     };
     let bench = passed_through();
-    let (_, ended) = within(&bench, tend, || add(&bench, 1, 20, 1));
+    let (_, ended) = within(&bench, maintain, || add(&bench, 1, 20, 1));
     assert!(matches!(ended, Err(StoreError::Conflict)), "{ended:?}");
 
     let bench = passed_through();
@@ -198,30 +201,29 @@ fn taking_a_higher_node_away_conflicts_with_a_task_that_comes_to_it() {
     };
     let (_, ended) = within(
         &bench,
-        async |context, _| {
-            context
-                .task_add(&Bytes::from_static(b"q"), &task)
+        async |queue, _| {
+            add_task(queue.context, &Bytes::from_static(b"q"), &task)
                 .await
                 .unwrap()
         },
-        || within(&bench, tend, || ()).1.unwrap(),
+        || within(&bench, maintain, || ()).1.unwrap(),
     );
     assert!(matches!(ended, Err(StoreError::Conflict)), "{ended:?}");
 }
 
 #[test]
-fn higher_nodes_in_front_of_all_tasks_are_taken_away_where_lower_ones_are_not() {
+fn higher_nodes_before_all_tasks_are_removed_even_if_lower_ones_are_not() {
     let bench = Bench::cluster_like();
     add(&bench, 2, 0, 1);
     let (left, ended) = within(
         &bench,
-        async |context, class| {
-            context.put_node(class, 0, &place(50.0), &[0.0]);
+        async |queue, class| {
+            queue.put_node(class, 0, &place(50.0), &[0.0]);
             for priority in [-30.0, -20.0, -10.0, 50.0] {
-                context.put_node(class, 1, &place(priority), &[0.0]);
+                queue.put_node(class, 1, &place(priority), &[0.0]);
             }
-            context.drop_head(class, &place(0.0)).await.unwrap();
-            places_of(context, class, 1).await
+            queue.clear_nodes_before(class, &place(0.0)).await.unwrap();
+            places_of(queue, class, 1).await
         },
         || (),
     );
@@ -230,7 +232,7 @@ fn higher_nodes_in_front_of_all_tasks_are_taken_away_where_lower_ones_are_not() 
 }
 
 #[test]
-fn a_cut_beside_it_in_the_same_transaction_makes_no_minimum_too_high() {
+fn a_concurrent_split_in_the_same_transaction_makes_no_minimum_too_high() {
     let bench = Bench::cluster_like();
     add(&bench, 30, 40, 100);
     add(&bench, 40, 55, 100);
@@ -238,43 +240,43 @@ fn a_cut_beside_it_in_the_same_transaction_makes_no_minimum_too_high() {
     for pause in 0..16_usize {
         let (minima, _) = within(
             &bench,
-            async |context, class| {
-                context.put_node(class, 0, &place(0.0), &[1.0]);
-                context.put_node(class, 0, &place(90.0), &[0.0]);
-                // Begins within what the node below it covers, in front of where that is cut.
-                context.put_node(class, 1, &place(50.0), &[0.5]);
-                context.put_node(class, 1, &place(90.0), &[0.0]);
+            async |queue, class| {
+                queue.put_node(class, 0, &place(0.0), &[1.0]);
+                queue.put_node(class, 0, &place(90.0), &[0.0]);
+                // This node begins within the range of the node below, before the place of the split.
+                queue.put_node(class, 1, &place(50.0), &[0.5]);
+                queue.put_node(class, 1, &place(90.0), &[0.0]);
                 let wait = async |count: usize| {
                     for _ in 0..count {
                         tokio::task::yield_now().await;
                     }
                 };
                 let (at_40, at_50) = (place(40.0), place(50.0));
-                let cut = async {
+                let split = async {
                     wait(8_usize.saturating_sub(pause)).await;
-                    context.tend_level(class, 0, &at_40, Tending::Split).await
+                    queue.maintain_level(class, 0, &at_40, Scope::Split).await
                 };
                 let raise = async {
                     wait(pause.saturating_sub(8)).await;
-                    context.tend_level(class, 1, &at_50, Tending::All).await
+                    queue.maintain_level(class, 1, &at_50, Scope::All).await
                 };
-                let (was_cut, raised) = join(cut, raise).await;
-                assert!(!matches!(was_cut.unwrap(), Cut::None));
+                let (was_split, raised) = join(split, raise).await;
+                assert!(!matches!(was_split.unwrap(), Split::None));
                 raised.unwrap();
-                let over = context.node_over(class, 1, &at_50, Isolation::Snapshot);
+                let over = queue.node_over(class, 1, &at_50, Isolation::Snapshot);
                 over.await.unwrap().unwrap().minima
             },
             || (),
         );
         assert!(minima[0] <= 1.0, "{pause}: {minima:?}");
-        // The next begins with the index as it was.
+        // The next round begins with the old index.
         let (_, ended) = within(
             &bench,
-            async |context, class| {
+            async |queue, class| {
                 for level in 0..2 {
-                    let prefix = context.level_prefix(class, level);
+                    let prefix = queue.level_prefix(class, level);
                     let end = end_key(&prefix, None);
-                    context.transaction.clear_range(&prefix, &end);
+                    queue.context.transaction.clear_range(&prefix, &end);
                 }
             },
             || (),

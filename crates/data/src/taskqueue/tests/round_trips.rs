@@ -1,4 +1,4 @@
-//! What names many tasks waits for the store a few times, not once for each.
+//! Commands on many tasks wait for the store a few times, not once for each task.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -8,14 +8,15 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 
 use super::*;
+use crate::taskqueue::commands::{read, write};
+use crate::testing::environment;
+use crate::unit::context::{NamespaceCache, ReadContext, WriteContext};
+use crate::unit::signals::Signals;
 use quoin_base::clock::Clock;
-use quoin_data::unit::context::NamespaceCache;
-use quoin_data::unit::context::{ReadContext, WriteContext};
-use quoin_data::unit::signals::Signals;
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreFuture};
 
-/// How often a future is polled until it is ready. On the store that imitates a cluster a read
-/// answers at its second poll, so reads that follow each other need a poll each.
+/// How often a future is polled until it is ready. On the store that imitates a cluster a read is ready at its second
+/// poll, so consecutive reads need a poll each.
 pub(super) fn polls<F: Future>(future: F) -> usize {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -24,11 +25,11 @@ pub(super) fn polls<F: Future>(future: F) -> usize {
         .unwrap()
 }
 
-/// Reads that follow each other need a poll for each of 300 tasks; of reads that are under way side
-/// by side every poll brings two on, which is how a set of futures takes turns with others.
+/// Consecutive reads need a poll for each of 300 tasks. Each poll of concurrent reads completes two, because a set of
+/// futures yields to others.
 const POLLS_MAX: usize = 220;
 
-/// Counts the rows that ranges are read for.
+/// Counts the rows of range reads.
 struct Counting<'s> {
     inner: Box<dyn ReadTransaction + 's>,
     rows: Cell<usize>,
@@ -55,7 +56,7 @@ impl ReadTransaction for Counting<'_> {
 
 #[test]
 fn a_search_for_many_tasks_reads_each_about_once() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let line = |number| format!("TASK.ADD q 1 p NEEDS gb {}", 1 + number % 2);
         bench.run_all(&(0..600).map(line).collect::<Vec<_>>());
         reap(bench);
@@ -64,54 +65,40 @@ fn a_search_for_many_tasks_reads_each_about_once() {
             rows: Cell::new(0),
         };
         let namespaces = NamespaceCache::default();
-        let environment = bench.executor.environment();
+        let environment = &environment(bench);
         let now_ms = bench.clock.now_ms();
         let context = ReadContext::new(&transaction, environment, &namespaces, now_ms, 0);
         let line = "TASK.PEEK q COUNT 300 HAVING gb 1";
         let arguments = line.split_whitespace().map(Bytes::from).collect::<Vec<_>>();
-        let peeked = bench.block_on(quoin_data::taskqueue::commands::inspect::peek(
-            &context, &arguments,
-        ));
+        let peeked = bench.block_on(read::peek(&context, &arguments));
         assert_eq!(parts(&peeked.unwrap()).len(), 300);
-        // And some of the index.
+        // The rows of the tasks, and some of the index.
         assert!(transaction.rows.get() < 1_000, "{}", transaction.rows.get());
     });
 }
 
-/// Polls of a command that changes something, which is not committed.
+/// Polls of a command whose transaction is not committed.
 fn polls_of(bench: &Bench, line: &str) -> usize {
     let words = line.split_whitespace().map(str::to_owned);
     let arguments: Vec<Bytes> = words.map(Bytes::from).collect();
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
     let signals = Signals::default();
-    let environment = bench.executor.environment();
+    let environment = &environment(bench);
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     match arguments[0].as_ref() {
-        b"TASK.ACK" => polls(quoin_data::taskqueue::commands::consume::ack(
-            &context, &arguments,
-        )),
-        b"TASK.CANCEL" => polls(quoin_data::taskqueue::commands::produce::cancel(
-            &context, &arguments,
-        )),
-        b"TASK.REVIVE" => polls(quoin_data::taskqueue::commands::produce::revive(
-            &context, &arguments,
-        )),
-        b"TASK.TAKE" => polls(quoin_data::taskqueue::commands::consume::take(
-            &context, &arguments,
-        )),
-        b"TASK.PEEK" => polls(quoin_data::taskqueue::commands::inspect::peek(
-            &context, &arguments,
-        )),
-        _ => polls(quoin_data::taskqueue::commands::inspect::dead(
-            &context, &arguments,
-        )),
+        b"TASK.ACK" => polls(write::ack(&context, &arguments)),
+        b"TASK.CANCEL" => polls(write::cancel(&context, &arguments)),
+        b"TASK.REVIVE" => polls(write::revive(&context, &arguments)),
+        b"TASK.TAKE" => polls(write::take(&context, &arguments)),
+        b"TASK.PEEK" => polls(read::peek(&context, &arguments)),
+        _ => polls(read::dead(&context, &arguments)),
     }
 }
 
 #[test]
-fn commands_on_many_tasks_read_them_side_by_side() {
+fn commands_on_many_tasks_read_them_concurrently() {
     let bench = Bench::cluster_like();
     let names: String = (0..300).map(|number| format!(" t{number}")).collect();
     let lines: Vec<String> = (0..300)

@@ -1,4 +1,4 @@
-//! Random histories, compared with a plain model.
+//! Random histories, compared with a model in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Task {
     token: String,
 }
 
-/// Plainly what task queues do.
+/// A task queue in memory.
 struct Model {
     now_ms: i64,
     tolerance_ms: i64,
@@ -62,7 +62,7 @@ impl Model {
         fitting.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The code for who says something about a lease.
+    /// The code for a client that names a lease.
     fn lease(&self, id: &str, token: Option<&str>) -> i64 {
         match self.tasks.get(id) {
             None => 0,

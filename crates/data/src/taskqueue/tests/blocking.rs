@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_task_goes_to_the_first_who_waits_and_has_what_it_needs() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let mut small = bench.wait("TASK.TAKE q HAVING gb 1 BLOCK 0");
         let large = bench.wait("TASK.TAKE q HAVING gb 8 BLOCK 0");
         let mut larger = bench.wait("TASK.TAKE q HAVING gb 9 BLOCK 0");
@@ -19,7 +19,7 @@ fn a_task_goes_to_the_first_who_waits_and_has_what_it_needs() {
 
 #[test]
 fn a_task_that_fits_nobody_wakes_nobody() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let mut waiting = bench.wait("TASK.TAKE q HAVING gb 1 BLOCK 0");
         bench.run("TASK.ADD q 1 x NEEDS gb 2");
         bench.run("TASK.ADD q 1 x NEEDS cards 1");
@@ -30,12 +30,12 @@ fn a_task_that_fits_nobody_wakes_nobody() {
 
 #[test]
 fn many_who_have_too_little_do_not_hold_up_who_has_enough() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let others: Vec<_> = (0..300)
             .map(|number| bench.wait(&format!("TASK.TAKE q HAVING gb 1 n{number} 1 BLOCK 0")))
             .collect();
         let enough = bench.wait("TASK.TAKE q HAVING gb 4 BLOCK 0");
-        // By a new name nothing is known of what is there: all are tried.
+        // Nothing is known of the tasks of a renamed queue, so all clients try.
         bench.run("TASK.ADD other 1 x ID a NEEDS gb 3");
         bench.run("RENAME other q");
         assert_eq!(ids(&enough.reply(bench)), ["a"]);
@@ -48,7 +48,7 @@ fn many_who_have_too_little_do_not_hold_up_who_has_enough() {
 
 #[test]
 fn the_end_of_a_delay_or_a_lease_wakes() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a DELAY 1000 NEEDS gb 1");
         let waiting = bench.wait("TASK.TAKE q HAVING gb 1 LEASE 2000 BLOCK 0");
         bench.clock.advance_ms(1_000);
@@ -63,7 +63,7 @@ fn the_end_of_a_delay_or_a_lease_wakes() {
 
 #[test]
 fn a_task_that_is_given_back_or_revived_wakes() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.run("TASK.ADD q 1 x ID a MAXTRIES 2");
         bench.run("TASK.TAKE q LEASE 1000");
         let waiting = bench.wait("TASK.TAKE q LEASE 1000 BLOCK 0");
@@ -78,7 +78,7 @@ fn a_task_that_is_given_back_or_revived_wakes() {
 
 #[test]
 fn tasks_that_come_at_once_go_to_as_many_who_wait() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let waiting: Vec<_> = (0..3).map(|_| bench.wait("TASK.TAKE q BLOCK 0")).collect();
         bench.exec(&[
             "TASK.ADD q 1 x ID a",
@@ -95,7 +95,7 @@ fn tasks_that_come_at_once_go_to_as_many_who_wait() {
 
 #[test]
 fn tasks_that_are_revived_at_once_go_to_as_many_who_wait() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.exec(&[
             "TASK.ADD q 1 x ID a MAXTRIES 1",
             "TASK.ADD q 1 x ID b MAXTRIES 1",
@@ -112,7 +112,7 @@ fn tasks_that_are_revived_at_once_go_to_as_many_who_wait() {
 
 #[test]
 fn leases_that_end_together_wake_as_many_who_wait() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         for number in 0..10 {
             bench.run(&format!("TASK.ADD q 1 x ID {number}"));
         }
@@ -128,7 +128,7 @@ fn leases_that_end_together_wake_as_many_who_wait() {
 
 #[test]
 fn a_task_is_there_for_the_next_where_the_first_takes_a_better_one() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let large = bench.wait("TASK.TAKE q HAVING gb 8 BLOCK 0");
         let small = bench.wait("TASK.TAKE q HAVING gb 1 BLOCK 0");
         bench.exec(&[
@@ -142,7 +142,7 @@ fn a_task_is_there_for_the_next_where_the_first_takes_a_better_one() {
 
 #[test]
 fn a_task_is_there_for_the_last_where_the_first_take_those_that_have_lapsed() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         bench.exec(&["TASK.ADD q 1 x ID a", "TASK.ADD q 1 x ID b"]);
         bench.run("TASK.TAKE q COUNT 2 LEASE 1000");
         let waiting: Vec<_> = (0..3).map(|_| bench.wait("TASK.TAKE q BLOCK 0")).collect();

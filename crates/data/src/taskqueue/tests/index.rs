@@ -1,8 +1,8 @@
-//! What the index leads to is what a look at every task finds.
+//! Searches by the index find the same tasks as a full scan.
 
 use super::*;
 
-/// A task as the full scan knows it.
+/// A task for the full scan.
 #[derive(Clone)]
 struct Known {
     id: String,
@@ -22,7 +22,7 @@ struct Shape {
     priorities: u64,
     resources: u64,
     amount_max: u64,
-    /// Some tasks need little of one thing and much of another.
+    /// Half of the tasks need little of one resource and much of another, the others the opposite.
     is_adverse: bool,
 }
 
@@ -65,7 +65,7 @@ fn compare(bench: &Bench, seed: u64, shape: &Shape, rounds: usize) {
     let mut known: Vec<Known> = Vec::new();
     let mut number = 0;
     for round in 0..rounds {
-        // Rounds grow the queue, or take more than they add.
+        // Some rounds take more tasks than they add.
         let adds = if round % 3 == 2 { 60 } else { 500 };
         let mut lines = Vec::new();
         let mut expected = Vec::new();
@@ -166,7 +166,7 @@ fn what_the_index_finds_is_what_a_full_scan_finds_with_many_writers() {
 
 #[test]
 fn who_takes_many_at_once_gets_each_once_in_their_order() {
-    super::on_both(|bench| {
+    super::on_both_stores(|bench| {
         let lines: Vec<String> = (0..1_000)
             .map(|number| format!("TASK.ADD q 0 p ID t{number:03} NEEDS gb {}", number % 7 + 1))
             .collect();

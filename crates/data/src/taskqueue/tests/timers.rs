@@ -1,4 +1,4 @@
-//! How alarms lead background work to queues.
+//! Timers of task queues and background work.
 
 use bytes::Bytes;
 
@@ -8,14 +8,14 @@ use quoin_base::clock::Clock;
 use quoin_base::limits::{
     TASK_BUSY_QUEUES_PER_PASS, TASK_QUEUES_PER_PASS, TASK_UNREADABLE_STEP_MS,
 };
-use quoin_data::unit::context::NamespaceCache;
-use quoin_data::unit::context::{ReadContext, WriteContext};
+use quoin_data::taskqueue::timers;
+use quoin_data::unit::context::{NamespaceCache, ReadContext, WriteContext};
 use quoin_data::unit::signals::Signals;
 use quoin_layout::{Space, ValueType};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError, Transaction};
 
-fn alarms(bench: &Bench) -> Vec<KeyValue> {
-    let range = bench.executor.environment().layout.rows_of(Space::Alarms);
+fn timer_rows(bench: &Bench) -> Vec<KeyValue> {
+    let range = bench.executor.environment().layout.rows_of(Space::Timers);
     let snapshot = bench.store.begin_read().unwrap();
     let rows = bench.block_on(snapshot.get_range(RangeQuery {
         begin: &range.begin,
@@ -27,7 +27,7 @@ fn alarms(bench: &Bench) -> Vec<KeyValue> {
     rows.unwrap()
 }
 
-/// Queues with a task each that was taken with a lease of a second and given back.
+/// Adds queues with a task each that was taken with a lease of a second and given back.
 fn add_quiet(bench: &Bench, queues: usize) {
     let lines = (0..queues).flat_map(|number| {
         [
@@ -39,7 +39,7 @@ fn add_quiet(bench: &Bench, queues: usize) {
     bench.run_all(&lines.collect::<Vec<_>>());
 }
 
-/// Queues with a task each that is ready after a second.
+/// Adds queues with a task each that is ready after a second.
 fn add_delayed(bench: &Bench, queues: usize) {
     let lines = (0..queues).map(|number| format!("TASK.ADD delayed{number} 1 x DELAY 1000"));
     bench.run_all(&lines.collect::<Vec<_>>());
@@ -50,7 +50,7 @@ fn passes_once(bench: &Bench) -> bool {
     bench.block_on(reaper.pass(&bench.executor)).unwrap()
 }
 
-/// A pass that is not committed yet, and how often it was polled.
+/// A pass before its commit, and how often it was polled.
 fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
@@ -58,24 +58,24 @@ fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    let polls = polls(async { assert!(context.alarm_pass(turn, None).await.unwrap() > 0) });
+    let polls = polls(async { assert!(timers::run_due(&context, turn, None).await.unwrap() > 0) });
     (transaction, polls)
 }
 
 #[test]
 fn queues_with_nothing_due_do_not_hold_up_others() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         add_quiet(bench, 300);
         bench.run("TASK.ADD probe 1 x ID p DELAY 1500");
         bench.clock.advance_ms(3_000);
         passes_once(bench);
         assert_eq!(bench.run("TASK.LEN probe READY"), Reply::Integer(1));
-        assert_eq!(alarms(bench).len(), 0);
+        assert_eq!(timer_rows(bench).len(), 0);
     });
 }
 
 #[test]
-fn only_queues_with_something_to_do_are_claimed() {
+fn only_queues_with_something_to_do_are_locked() {
     let bench = Bench::cluster_like();
     add_quiet(&bench, 20);
     bench.run("TASK.ADD probe 1 x DELAY 1500");
@@ -85,12 +85,12 @@ fn only_queues_with_something_to_do_are_claimed() {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = ReadContext::new(&*snapshot, environment, &namespaces, now_ms, 0);
-    let queues = bench.block_on(context.alarmed_queues(0)).unwrap();
+    let queues = bench.block_on(timers::due_queues(&context, 0)).unwrap();
     assert_eq!(queues, [(0, Bytes::from("probe"))]);
 }
 
 #[test]
-fn a_pass_leaves_queues_alone_that_it_has_not_claimed() {
+fn a_pass_leaves_queues_alone_that_it_has_not_locked() {
     let bench = Bench::cluster_like();
     add_delayed(&bench, 2);
     bench.clock.advance_ms(2_000);
@@ -100,8 +100,8 @@ fn a_pass_leaves_queues_alone_that_it_has_not_claimed() {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    let claimed = [(0, Bytes::from("delayed1"))].into();
-    let looked_at = bench.block_on(context.alarm_pass(0, Some(&claimed)));
+    let locked = [(0, Bytes::from("delayed1"))].into();
+    let looked_at = bench.block_on(timers::run_due(&context, 0, Some(&locked)));
     assert_eq!(looked_at.unwrap(), 1);
     bench.block_on(transaction.commit()).unwrap();
     assert_eq!(bench.run("TASK.LEN delayed0 READY"), Reply::Integer(0));
@@ -122,11 +122,11 @@ fn passes_of_two_servers_choose_among_many_queues() {
     bench.block_on(other.commit()).unwrap();
     let same = bench.block_on(same.commit());
     assert!(matches!(same, Err(StoreError::Conflict)), "{same:?}");
-    assert_eq!(alarms(&bench).len(), 0);
+    assert_eq!(timer_rows(&bench).len(), 0);
 }
 
 #[test]
-fn an_alarm_that_is_set_while_a_pass_finds_nothing_to_do_stays() {
+fn a_timer_that_is_set_while_a_pass_finds_nothing_to_do_stays() {
     let bench = Bench::cluster_like();
     bench.run("TASK.ADD q 1 x ID a");
     bench.run("TASK.TAKE q LEASE 1300");
@@ -134,7 +134,7 @@ fn an_alarm_that_is_set_while_a_pass_finds_nothing_to_do_stays() {
     bench.run("TASK.ADD q 1 x ID b DELAY 5000");
     bench.clock.advance_ms(1_800);
     let (pass, _) = begin_pass(&bench, 0);
-    // Its alarm is for this very moment, and so the row that the pass clears.
+    // Its timer is for this time, so it is the row that the pass clears.
     bench.run("RENAME q r");
     bench.run("RENAME r q");
     let committed = bench.block_on(pass.commit());
@@ -142,37 +142,37 @@ fn an_alarm_that_is_set_while_a_pass_finds_nothing_to_do_stays() {
 }
 
 #[test]
-fn an_alarm_that_additions_may_be_setting_meanwhile_is_left_for_later() {
+fn a_timer_that_additions_may_be_setting_meanwhile_is_left_for_later() {
     let bench = Bench::cluster_like();
     let now_ms = bench.clock.now_ms();
     bench.clock.advance_ms(500 - now_ms % 500);
     bench.run("TASK.ADD q 1 x");
     bench.run("RENAME q r");
-    assert_eq!(alarms(&bench).len(), 1);
+    assert_eq!(timer_rows(&bench).len(), 1);
     bench.clock.advance_ms(100);
     reap(&bench);
-    assert_eq!(alarms(&bench).len(), 1);
+    assert_eq!(timer_rows(&bench).len(), 1);
     bench.clock.advance_ms(100);
     reap(&bench);
-    assert_eq!(alarms(&bench).len(), 0);
+    assert_eq!(timer_rows(&bench).len(), 0);
 }
 
 #[test]
-fn queues_are_looked_after_side_by_side() {
+fn the_work_of_several_queues_is_done_concurrently() {
     let bench = Bench::cluster_like();
     add_delayed(&bench, 64);
     bench.clock.advance_ms(2_000);
     let (pass, polls) = begin_pass(&bench, 0);
     bench.block_on(pass.commit()).unwrap();
-    // As many as the pass happens to choose.
-    let done = 64 - alarms(&bench).len();
+    // The pass chooses their number at random.
+    let done = 64 - timer_rows(&bench).len();
     assert!(done >= 16, "{done}");
     assert!(polls < 2 * done, "{polls} for {done} queues");
 }
 
 #[test]
 fn more_queues_than_one_pass_looks_after_have_their_turn_later() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         let queues = TASK_BUSY_QUEUES_PER_PASS + 40;
         add_delayed(bench, queues);
         bench.clock.advance_ms(2_000);
@@ -192,24 +192,24 @@ fn more_queues_than_one_pass_looks_after_have_their_turn_later() {
 }
 
 #[test]
-fn leases_that_are_acknowledged_leave_few_alarms() {
-    on_both(|bench| {
+fn leases_that_are_acknowledged_leave_few_timers() {
+    on_both_stores(|bench| {
         for number in 0..50 {
             bench.run(&format!("TASK.ADD q 1 x ID t{number}"));
             bench.run("TASK.TAKE q LEASE 86400000");
             bench.run(&format!("TASK.ACK q t{number}"));
             bench.clock.advance_ms(100);
         }
-        assert!(alarms(bench).len() <= 2, "{}", alarms(bench).len());
+        assert!(timer_rows(bench).len() <= 2, "{}", timer_rows(bench).len());
         bench.clock.advance_ms(3_700_000);
         reap(bench);
-        assert_eq!(alarms(bench).len(), 0);
+        assert_eq!(timer_rows(bench).len(), 0);
     });
 }
 
 #[test]
 fn a_task_that_falls_due_after_a_long_time_wakes_who_waits_then() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         for delay_ms in [61_000, 3_000_000, 3_700_000, 20_000_000] {
             bench.run(&format!("TASK.ADD q 1 x ID a DELAY {delay_ms}"));
             let mut waiting = bench.wait("TASK.TAKE q BLOCK 0");
@@ -225,8 +225,7 @@ fn a_task_that_falls_due_after_a_long_time_wakes_who_waits_then() {
     });
 }
 
-/// The rows of a queue with a task that can each be spoilt: its metadata, the task's own, and the
-/// one by when it falls due.
+/// Rows of a queue with a task, to be damaged: its metadata, the task's own row, and its row by due time.
 fn rows_of_queue(bench: &Bench, name: &str, id: &str) -> [Vec<u8>; 3] {
     let snapshot = bench.store.begin_read().unwrap();
     let namespaces = NamespaceCache::default();
@@ -256,7 +255,7 @@ fn put_row(bench: &Bench, row: &[u8], value: Option<&[u8]>) {
 
 #[test]
 fn a_queue_that_cannot_be_read_does_not_hold_up_the_others_and_has_its_turn_later() {
-    on_both(|bench| {
+    on_both_stores(|bench| {
         for part in 0..3 {
             let queue = format!("spoilt{part}");
             bench.run(&format!("TASK.ADD {queue} 1 x ID a DELAY 1000"));

@@ -1,0 +1,83 @@
+//! Tests of task queues.
+
+use quoin_base::random::{Random, SeededRandom};
+use quoin_engine::Reaper;
+use quoin_engine::testing::{Bench, bulk};
+use quoin_resp::reply::Reply;
+
+mod blocking;
+mod commands;
+mod concurrency;
+mod due;
+mod dumping;
+mod index;
+mod maintenance;
+mod model;
+mod round_trips;
+mod timers;
+
+/// Runs a test on a store with a single writer and on one with many.
+fn on_both_stores(test: impl Fn(&Bench)) {
+    test(&Bench::embedded());
+    test(&Bench::cluster_like());
+}
+
+/// Runs background work until nothing is left to do now.
+fn reap(bench: &Bench) {
+    let mut reaper = Reaper::new(&bench.executor);
+    for _ in 0..1_000 {
+        if !bench.block_on(reaper.pass(&bench.executor)).unwrap() {
+            return;
+        }
+    }
+    panic!("background work does not end");
+}
+
+/// The parts of the tasks in a reply.
+fn parts(reply: &Reply) -> Vec<Vec<Reply>> {
+    match reply {
+        Reply::NullArray => Vec::new(),
+        Reply::Array(tasks) => tasks
+            .iter()
+            .map(|task| match task {
+                Reply::Array(parts) => parts.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn text(reply: &Reply) -> String {
+    match reply {
+        Reply::Bulk(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The ids of the tasks in a reply.
+fn ids(reply: &Reply) -> Vec<String> {
+    parts(reply).iter().map(|parts| text(&parts[0])).collect()
+}
+
+/// The token of the first task in a reply.
+fn token(reply: &Reply) -> String {
+    text(&parts(reply)[0][5])
+}
+
+fn codes(codes: &[i64]) -> Reply {
+    Reply::Array(codes.iter().map(|code| Reply::Integer(*code)).collect())
+}
+
+fn error(line: &str) -> Reply {
+    Reply::Error(line.to_owned())
+}
+
+/// The syntax error of a line's command.
+fn syntax_error(line: &str) -> Reply {
+    let name = line.split(' ').next().unwrap();
+    let row = quoin_data::table::find(name.as_bytes()).unwrap();
+    let usage = quoin_data::command::grammar::Syntax(row.arguments);
+    assert!(!usage.to_string().is_empty());
+    error(&format!("ERR syntax error, expected {name} {usage}"))
+}
