@@ -114,7 +114,7 @@ fn what_the_server_says_stands_in_troubleshooting() {
     let mut count = 0;
     for (name, source) in sources(&root.join("crates")) {
         let source = source
-            .split("#[cfg(test)]\nmod tests")
+            .split("#[cfg(test)]\nmod tests {")
             .next()
             .unwrap_or_default();
         let mut said = messages(source, "tracing::warn!(");
