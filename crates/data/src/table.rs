@@ -22,10 +22,7 @@ type Type = (&'static ValueKind, &'static [&'static [Row]]);
 /// The type of this code in metadata.
 fn type_of(value_type: ValueType) -> Type {
     match value_type {
-        ValueType::List => (
-            &list::KIND,
-            &[list::commands::ROWS, list::commands::BLOCKING_ROWS],
-        ),
+        ValueType::List => (&list::KIND, &[list::commands::ROWS]),
         ValueType::SortedSet => (
             &zset::KIND,
             &[

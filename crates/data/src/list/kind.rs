@@ -1,26 +1,31 @@
-//! The descriptor of lists.
+//! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, delegated pops, and what doctor checks.
 
 use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
-use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind};
 use crate::rows::ranks;
-use crate::rows::runs::{ElementsRows, element_row};
+use crate::rows::runs::element_row;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{Section, ValueType};
 use quoin_rdb::{DumpError, ListElements, ListWriter, Payload};
 use quoin_store::StoreError;
 
-use super::End;
-use super::rows::rows_of;
+use super::{End, List, ListMut};
+
+/// Elements of one read for OBJECT ENCODING.
+const ENCODING_PAGE_ELEMENTS: i64 = 128;
+/// Bytes of the longest list that is one listpack in Redis (`list-max-listpack-size -2`).
+const LISTPACK_BYTES_MAX: usize = 8 * 1_024;
+/// Bytes of the shortest element of a listpack.
+const LISTPACK_ELEMENT_BYTES_MIN: usize = 2;
 
 /// The descriptor of lists.
 pub static KIND: ValueKind = ValueKind {
     name: "list",
-    encoding: |context, key| Box::pin(context.list_encoding(key)),
+    encoding: |context, key| Box::pin(async { List::open(context, key).encoding().await }),
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
@@ -35,31 +40,59 @@ pub static KIND: ValueKind = ValueKind {
         sections: [Some(Section::Elements); 2],
         rank_length: None,
         take: |context, key, from_end, count| {
-            Box::pin(context.list_pop_placed(key, count, end(from_end)))
+            Box::pin(async move {
+                let list = ListMut::open(context, key);
+                list.pop_rows(count, End::new(from_end)).await
+            })
         },
         put_back: |context, key, elements, from_end| {
-            Box::pin(async move { Ok(context.list_put_back(key, &elements, end(from_end)).await?) })
+            Box::pin(async move {
+                let list = ListMut::open(context, key);
+                Ok(list.put_back(&elements, End::new(from_end)).await?)
+            })
         },
     }),
     on_put: None,
-    slice: Some(|context, key, slice| Box::pin(context.list_sorted_slice(key, slice))),
+    slice: Some(|context, key, slice| {
+        Box::pin(async move { List::open(context, key).slice(slice).await })
+    }),
     serialization: Some(Serialization {
         reads: |payload| ListElements::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(context.list_dump(key)),
+        dump: |context, key| Box::pin(async { List::open(context, key).dump().await }),
         read: restorable,
     }),
 };
 
-fn end(from_end: bool) -> End {
-    if from_end { End::Right } else { End::Left }
-}
+impl List<'_, '_> {
+    /// The encoding that Redis would use.
+    async fn encoding(&self) -> Result<&'static str, StoreError> {
+        let length = self.length().await?;
+        let most = LISTPACK_BYTES_MAX / LISTPACK_ELEMENT_BYTES_MIN;
+        if usize::try_from(length).is_ok_and(|length| length > most) {
+            return Ok("quicklist");
+        }
+        let (mut begin, mut bytes) = (0, 0);
+        while begin < length {
+            let page = self
+                .range(begin, begin + ENCODING_PAGE_ELEMENTS - 1)
+                .await?;
+            if page.is_empty() {
+                break;
+            }
+            begin += ENCODING_PAGE_ELEMENTS;
+            let sizes = page
+                .iter()
+                .map(|one| one.len() + LISTPACK_ELEMENT_BYTES_MIN);
+            bytes += sizes.sum::<usize>();
+            if bytes > LISTPACK_BYTES_MAX {
+                return Ok("quicklist");
+            }
+        }
+        Ok("listpack")
+    }
 
-impl ReadContext<'_> {
-    async fn list_sorted_slice(
-        &self,
-        key: &OpenKey,
-        slice: Slice,
-    ) -> Result<Vec<Bytes>, StoreError> {
+    /// Some elements for SORT.
+    async fn slice(&self, slice: Slice) -> Result<Vec<Bytes>, StoreError> {
         let Slice {
             begin,
             end,
@@ -67,21 +100,19 @@ impl ReadContext<'_> {
             descending,
         } = slice;
         if !descending {
-            return self.list_range(key, begin, end - 1).await;
+            return self.range(begin, end - 1).await;
         }
-        let range = self.list_range(key, length - end, length - begin - 1);
-        let mut elements = range.await?;
+        let mut elements = self.range(length - end, length - begin - 1).await?;
         elements.reverse();
         Ok(elements)
     }
 
-    async fn list_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
-        let (range, _) = rows_of(self, key.data());
-        let mut rows = ElementsRows::new(self, range, false);
+    async fn dump(&self) -> Result<Bytes, CommandError> {
+        let mut rows = self.elements_rows(End::Left);
         let mut writer = ListWriter::new();
         while let Some(page) = rows.next(usize::MAX).await? {
             for (_, value) in page.iter().flat_map(|row| row.elements(false)) {
-                writer.push(&self.load_stored(key.data(), value).await?);
+                writer.push(&self.context.load_stored(self.key.data(), value).await?);
                 check_size(writer.size_bytes())?;
             }
         }
@@ -93,7 +124,7 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
     let elements = ListElements::new(payload)?;
     let mut budget = context.size_budget();
     let mut is_empty = true;
-    // Only read: elements are unpacked again when they are written, rather than kept.
+    // Only checks the elements. The write unpacks them again, so they are not all in memory.
     for element in elements.clone() {
         budget.take_element(element?.len())?;
         is_empty = false;
@@ -102,28 +133,28 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
         return Err(DumpError::Format.into());
     }
     Ok(Box::new(|context, name, expire_at_ms| {
-        Box::pin(context.list_restore(name, elements, expire_at_ms))
+        Box::pin(restore(context, name, elements, expire_at_ms))
     }))
 }
 
-impl WriteContext<'_> {
-    async fn list_restore(
-        &self,
-        name: &Bytes,
-        mut elements: ListElements,
-        expire_at_ms: Option<i64>,
-    ) -> Result<(), CommandError> {
-        let key = self.create(name, ValueType::List, expire_at_ms).await?;
-        loop {
-            let page: Result<Vec<Bytes>, _> = elements.by_ref().take(RANGE_PAGE_ROWS).collect();
-            let page = page?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            self.list_push(&key, &page, End::Right).await?;
-            if self.transaction.size_bytes() > self.environment.capabilities.transaction_bytes_max {
-                return Ok(());
-            }
+async fn restore(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    mut elements: ListElements,
+    expire_at_ms: Option<i64>,
+) -> Result<(), CommandError> {
+    let key = context.create(name, ValueType::List, expire_at_ms).await?;
+    let list = ListMut::open(context, &key);
+    loop {
+        let page: Result<Vec<Bytes>, _> = elements.by_ref().take(RANGE_PAGE_ROWS).collect();
+        let page = page?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        list.push(&page, End::Right).await?;
+        if context.transaction.size_bytes() > context.environment.capabilities.transaction_bytes_max
+        {
+            return Ok(());
         }
     }
 }

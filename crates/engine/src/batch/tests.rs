@@ -12,7 +12,7 @@ use quoin_data::command::locks::KeyLocks;
 use quoin_data::command::row::HandlerFuture;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::list::End;
+use quoin_data::list::{End, ListMut};
 use quoin_data::unit::context::WriteContext;
 use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
 use quoin_data::write_handler;
@@ -84,9 +84,8 @@ fn push_and_fail() -> Call {
         Box::pin(async {
             let name = Bytes::from_static(b"undone");
             let key = context.find_or_create(&name, ValueType::List).await?;
-            context
-                .list_push(&key, std::slice::from_ref(&name), End::Right)
-                .await?;
+            let list = ListMut::open(context, &key);
+            list.push(std::slice::from_ref(&name), End::Right).await?;
             Err(CommandError::Syntax)
         })
     })
@@ -478,7 +477,7 @@ async fn publish_much(
     let Some(key) = context.find(&name, ValueType::List).await? else {
         return Ok(Reply::NullArray);
     };
-    context.list_pop(&key, 1, End::Left).await?;
+    ListMut::open(context, &key).pop(1, End::Left).await?;
     let half = Bytes::from(vec![0; PUBLISHED_BYTES_MAX / 2 - 1_000]);
     for _ in 0..2 {
         context.publish(ChannelKind::Global, Bytes::from_static(b"c"), half.clone());

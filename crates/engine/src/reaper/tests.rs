@@ -12,7 +12,7 @@ use quoin_base::limits::{DATABASES, RETAINED_REST_MS, TASK_DUE_PER_PASS};
 use quoin_base::random::SeededRandom;
 use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::list::End;
+use quoin_data::list::{End, ListMut};
 use quoin_data::unit::context::NamespaceCache;
 use quoin_data::unit::context::WriteContext;
 use quoin_data::unit::signals::{ChannelKind, Message, Signals, Subscribers};
@@ -361,7 +361,8 @@ fn a_push_that_commits_after_the_sweep_is_run_again() {
     let values = [Bytes::from("b")];
     bench.block_on(async {
         let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
-        context.list_push(&key, &values, End::Right).await.unwrap();
+        let list = ListMut::open(&context, &key);
+        list.push(&values, End::Right).await.unwrap();
     });
     assert_eq!(sweep_all(&bench, &mut reaper), 1);
     let committed = bench.block_on(transaction.commit());

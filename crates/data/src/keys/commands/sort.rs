@@ -6,7 +6,7 @@ use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::keys::sort::{SortBy, SortQuery};
 use crate::keyspace::key_pattern::KeyPattern;
-use crate::list::End;
+use crate::list::{End, ListMut};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{KEY_READS_AT_ONCE, SORT_ANSWER_BYTES_MAX, SORT_VALUES_MAX};
@@ -53,7 +53,8 @@ pub async fn sort(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Rep
     }
     let values = sort.storable_values(context, &elements).await?;
     let key = context.create(destination, ValueType::List, None).await?;
-    context.list_push(&key, &values, End::Right).await?;
+    let list = ListMut::open(context, &key);
+    list.push(&values, End::Right).await?;
     context.notify(EventClasses::LIST, "sortstore", destination);
     Ok(Reply::count(values.len()))
 }

@@ -1,4 +1,4 @@
-//! LLEN, LINDEX, LSET, LRANGE, LINSERT, LREM, LTRIM, LPOS.
+//! LLEN, LINDEX, LRANGE, LPOS, LSET, LINSERT, LREM, LTRIM: commands on any element of a list.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use crate::command::arguments::{
     argument, integer, integer_at_least, is_word, rest, symmetric_integer, to_usize,
 };
 use crate::error::CommandError;
-use crate::list::{End, PositionQuery, Side};
+use crate::list::{End, List, ListMut, PositionQuery, Side};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_layout::ValueType;
@@ -37,12 +37,12 @@ pub(super) async fn lindex(
     else {
         return Ok(Reply::Null);
     };
-    // Redis looks at the index only when there is a list.
+    // Redis reads the index only if there is a list.
     let index = match integer(argument(arguments, 2)?) {
         Err(_) if !context.has_elements(&key).await? => return Ok(Reply::Null),
         index => index?,
     };
-    let value = context.list_index(&key, index).await?;
+    let value = List::open(context, &key).index(index).await?;
     Ok(value.map_or(Reply::Null, Reply::Bulk))
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn lrange(
         .find(argument(arguments, 1)?, ValueType::List)
         .await?;
     let values = match key {
-        Some(key) => context.list_range(&key, start, stop).await?,
+        Some(key) => List::open(context, &key).range(start, stop).await?,
         None => Vec::new(),
     };
     Ok(Reply::Array(values.into_iter().map(Reply::Bulk).collect()))
@@ -78,10 +78,8 @@ pub(super) async fn lset(
         return Err(CommandError::NoSuchKey);
     }
     let index = integer(argument(arguments, 2)?)?;
-    if context
-        .list_set(&key, index, argument(arguments, 3)?)
-        .await?
-    {
+    let list = ListMut::open(context, &key);
+    if list.set(index, argument(arguments, 3)?).await? {
         context.notify(EventClasses::LIST, "lset", argument(arguments, 1)?);
         Ok(Reply::OK)
     } else {
@@ -89,7 +87,7 @@ pub(super) async fn lset(
     }
 }
 
-/// `LINSERT key BEFORE|AFTER pivot element` → length, −1 without such a pivot, 0 without a list.
+/// `LINSERT key BEFORE|AFTER pivot element` → length, −1 without the pivot, 0 without the list.
 pub(super) async fn linsert(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -110,7 +108,8 @@ pub(super) async fn linsert(
     };
     let pivot = argument(arguments, 3)?;
     let value = argument(arguments, 4)?;
-    match context.list_insert(&key, side, pivot, value).await? {
+    let list = ListMut::open(context, &key);
+    match list.insert(side, pivot, value).await? {
         Some(length) => {
             context.notify(EventClasses::LIST, "linsert", argument(arguments, 1)?);
             Ok(Reply::Integer(length))
@@ -120,7 +119,7 @@ pub(super) async fn linsert(
     }
 }
 
-/// `LREM key count element` → how many were removed.
+/// `LREM key count element` → the number of removed elements.
 pub(super) async fn lrem(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -134,9 +133,8 @@ pub(super) async fn lrem(
     };
     let from = if count < 0 { End::Right } else { End::Left };
     let limit = (count != 0).then(|| to_usize(count.saturating_abs()));
-    let removed = context
-        .list_remove(&key, argument(arguments, 3)?, limit, from)
-        .await?;
+    let list = ListMut::open(context, &key);
+    let removed = list.remove(argument(arguments, 3)?, limit, from).await?;
     if removed > 0 {
         context.notify(EventClasses::LIST, "lrem", argument(arguments, 1)?);
         context.remove_if_empty(&key).await?;
@@ -155,14 +153,14 @@ pub(super) async fn ltrim(
     if let Some(key) = context.find(name, ValueType::List).await?
         && context.has_elements(&key).await?
     {
-        context.list_trim(&key, start, stop).await?;
+        ListMut::open(context, &key).trim(start, stop).await?;
         context.notify(EventClasses::LIST, "ltrim", name);
         context.remove_if_empty(&key).await?;
     }
     Ok(Reply::OK)
 }
 
-/// `LPOS key element [RANK rank] [COUNT number] [MAXLEN length]` → index, or indexes with COUNT.
+/// `LPOS key element [RANK rank] [COUNT number] [MAXLEN length]` → index; with COUNT an array of them.
 pub(super) async fn lpos(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -172,7 +170,7 @@ pub(super) async fn lpos(
     let mut maxlen = 0;
     let mut options = rest(arguments, 3);
     while let Some((option, values)) = options.split_first() {
-        let Some((value, behind)) = values.split_first() else {
+        let Some((value, after)) = values.split_first() else {
             return Err(CommandError::Syntax);
         };
         if is_word(option, "rank") {
@@ -190,7 +188,7 @@ pub(super) async fn lpos(
         } else {
             return Err(CommandError::Syntax);
         }
-        options = behind;
+        options = after;
     }
     let key = context
         .find(argument(arguments, 1)?, ValueType::List)
@@ -206,7 +204,7 @@ pub(super) async fn lpos(
                 count: (limit != 0).then_some(limit),
                 maxlen: (maxlen != 0).then(|| to_usize(maxlen)),
             };
-            context.list_positions(&key, &query).await?
+            List::open(context, &key).positions(&query).await?
         }
     };
     Ok(match count {

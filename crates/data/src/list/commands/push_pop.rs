@@ -1,20 +1,91 @@
-//! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP.
+//! Commands on the ends of lists: pushes, pops, moves from list to list, and their blocking forms.
+//!
+//! A blocking command returns null if it finds nothing. Outside of MULTI its client then waits: the
+//! command runs again until it returns something else (`engine::waiters`).
 
 use std::iter;
 
 use bytes::Bytes;
 
-use super::{List, end};
-use crate::command::arguments::{argument, optional_count, rest};
+use crate::command::arguments::{argument, is_word, optional_count, rest};
 use crate::command::plan::Plan;
-use crate::command::popping::{Movable, Poppable, take};
+use crate::command::popping::{FIRST, LAST, Movable, Poppable, move_one, take};
 use crate::command::put_series::lengths_of_series;
+use crate::command::waits::{WaitSpec, keys_and_timeout, timeout};
 use crate::error::CommandError;
+use crate::keyspace::key::OpenKey;
+use crate::list::{End, ListMut, ListType};
 use crate::prefetch::Prefetch;
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
+use quoin_store::StoreError;
+
+pub(super) const LEFT: bool = FIRST;
+pub(super) const RIGHT: bool = LAST;
+
+impl Poppable for ListType {
+    type Element = Bytes;
+    const VALUE_TYPE: ValueType = ValueType::List;
+    const EVENTS: EventClasses = EventClasses::LIST;
+
+    fn from_end(word: &[u8]) -> Result<bool, CommandError> {
+        if is_word(word, "left") {
+            Ok(LEFT)
+        } else if is_word(word, "right") {
+            Ok(RIGHT)
+        } else {
+            Err(CommandError::Syntax)
+        }
+    }
+
+    fn pop_event(from_end: bool) -> &'static str {
+        if from_end { "rpop" } else { "lpop" }
+    }
+
+    async fn pop(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        count: usize,
+        from_end: bool,
+    ) -> Result<Vec<Bytes>, StoreError> {
+        let list = ListMut::open(context, key);
+        list.pop(count, End::new(from_end)).await
+    }
+
+    fn reply(element: Bytes) -> Reply {
+        Reply::Bulk(element)
+    }
+
+    fn popped_reply(mut elements: impl Iterator<Item = Bytes>, limit: Option<usize>) -> Reply {
+        if limit.is_none() {
+            return elements.next().map_or(Reply::Null, Reply::Bulk);
+        }
+        let replies: Vec<Reply> = elements.map(Reply::Bulk).collect();
+        match replies.is_empty() {
+            true => Reply::NullArray,
+            false => Reply::Array(replies),
+        }
+    }
+}
+
+impl Movable for ListType {
+    fn push_event(at_end: bool) -> &'static str {
+        if at_end { "rpush" } else { "lpush" }
+    }
+
+    async fn push(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        elements: &[Bytes],
+        at_end: bool,
+    ) -> Result<(), CommandError> {
+        let list = ListMut::open(context, key);
+        list.push(elements, End::new(at_end)).await?;
+        Ok(())
+    }
+}
 
 /// `LPUSH key element [element …]` → length.
 pub(super) async fn push<const AT_END: bool>(
@@ -23,13 +94,10 @@ pub(super) async fn push<const AT_END: bool>(
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let key = context.find_or_create(name, ValueType::List).await?;
-    let elements = rest(arguments, 2);
-    let length = context.list_push(&key, elements, end(AT_END)).await?;
-    context.notify(EventClasses::LIST, List::push_event(AT_END), name);
-    Ok(Reply::Integer(length))
+    push_and_notify::<AT_END>(context, name, &key, rest(arguments, 2)).await
 }
 
-/// Several of [`push`]: one push of all elements.
+/// Several of [`push`] to one list: one push of all elements.
 pub(super) async fn push_series<const AT_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -38,12 +106,13 @@ pub(super) async fn push_series<const AT_END: bool>(
     let name = argument(name, 1)?;
     let key = context.find_or_create(name, ValueType::List).await?;
     let elements = commands.iter().flat_map(|arguments| rest(arguments, 2));
-    let length = context.list_push(&key, elements, end(AT_END)).await?;
+    let list = ListMut::open(context, &key);
+    let length = list.push(elements, End::new(AT_END)).await?;
     let pushed = commands.iter().map(|arguments| rest(arguments, 2).len());
     Ok(lengths_of_series(length, pushed))
 }
 
-/// `LPUSHX key element [element …]` → length, or 0 where there is no list.
+/// `LPUSHX key element [element …]` → length, or 0 if there is no list.
 pub(super) async fn push_existing<const AT_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -55,19 +124,28 @@ pub(super) async fn push_existing<const AT_END: bool>(
     if !context.has_elements(&key).await? {
         return Ok(Reply::Integer(0));
     }
-    let elements = rest(arguments, 2);
-    let length = context.list_push(&key, elements, end(AT_END)).await?;
-    context.notify(EventClasses::LIST, List::push_event(AT_END), name);
+    push_and_notify::<AT_END>(context, name, &key, rest(arguments, 2)).await
+}
+
+async fn push_and_notify<const AT_END: bool>(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    key: &OpenKey,
+    elements: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let list = ListMut::open(context, key);
+    let length = list.push(elements, End::new(AT_END)).await?;
+    context.notify(EventClasses::LIST, ListType::push_event(AT_END), name);
     Ok(Reply::Integer(length))
 }
 
-/// The plan of a push, which answers the length.
+/// The plan of a push. It reads the length too, for its reply.
 pub(super) fn plan_push<const AT_END: bool>(_: &[Bytes]) -> Option<Plan> {
     Some(Plan::Read(vec![prefetch_end(AT_END, 0)]))
 }
 
-/// What a command reads that takes so many elements from an end, or puts some there.
-pub(super) fn prefetch_end(from_end: bool, count: usize) -> Prefetch {
+/// The reads of a command that pops `count` elements from an end, or pushes there (0).
+fn prefetch_end(from_end: bool, count: usize) -> Prefetch {
     Prefetch::End {
         value_type: ValueType::List,
         from_end,
@@ -76,24 +154,101 @@ pub(super) fn prefetch_end(from_end: bool, count: usize) -> Prefetch {
     }
 }
 
-/// `LPOP key [count]` → element, or elements where a count is given.
+/// `LPOP key [count]` → element, or elements if a count is given.
 pub(super) async fn pop<const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     if arguments.len() > 3 {
-        // The event is named after the command.
-        let name = List::pop_event(FROM_END).to_owned();
+        // The event has the name of the command.
+        let name = ListType::pop_event(FROM_END).to_owned();
         return Err(CommandError::WrongArity(name));
     }
     let limit = optional_count(arguments)?;
     let name = argument(arguments, 1)?;
     let Some(key) = context.find(name, ValueType::List).await? else {
-        return Ok(List::popped_reply(iter::empty(), limit));
+        return Ok(ListType::popped_reply(iter::empty(), limit));
     };
     if limit == Some(0) && context.has_elements(&key).await? {
         return Ok(Reply::Array(Vec::new()));
     }
-    let elements = take::<List>(context, name, &key, limit.unwrap_or(1), FROM_END).await?;
-    Ok(List::popped_reply(elements.into_iter(), limit))
+    let elements = take::<ListType>(context, name, &key, limit.unwrap_or(1), FROM_END).await?;
+    Ok(ListType::popped_reply(elements.into_iter(), limit))
+}
+
+/// `LMOVE source destination LEFT|RIGHT LEFT|RIGHT` → the element moved.
+pub(super) async fn lmove(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    move_element(context, arguments, ends(arguments)?).await
+}
+
+/// `BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout` → the element moved.
+pub(super) async fn blmove(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    // Redis reads the ends first, then the timeout.
+    let ends = ends(arguments)?;
+    timeout(argument(arguments, 5)?, context.now_ms)?;
+    move_element(context, arguments, ends).await
+}
+
+/// `RPOPLPUSH source destination` → the element moved.
+pub(super) async fn rpoplpush(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    move_element(context, arguments, (RIGHT, LEFT)).await
+}
+
+/// `BRPOPLPUSH source destination timeout` → the element moved.
+pub(super) async fn brpoplpush(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    timeout(argument(arguments, 3)?, context.now_ms)?;
+    rpoplpush(context, arguments).await
+}
+
+async fn move_element(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    (from, to): (bool, bool),
+) -> Result<Reply, CommandError> {
+    let moved = move_one::<ListType>(context, arguments, from, to).await?;
+    Ok(moved.map_or(Reply::Null, Reply::Bulk))
+}
+
+/// The ends of the source and the destination of LMOVE and BLMOVE.
+fn ends(arguments: &[Bytes]) -> Result<(bool, bool), CommandError> {
+    let from = ListType::from_end(argument(arguments, 3)?)?;
+    let to = ListType::from_end(argument(arguments, 4)?)?;
+    Ok((from, to))
+}
+
+/// The plan of LMOVE and BLMOVE.
+pub(super) fn plan_lmove(arguments: &[Bytes]) -> Option<Plan> {
+    ends(arguments).ok().map(plan_move)
+}
+
+/// The plan of RPOPLPUSH and BRPOPLPUSH.
+pub(super) fn plan_rpoplpush(_: &[Bytes]) -> Option<Plan> {
+    Some(plan_move((RIGHT, LEFT)))
+}
+
+/// Not a delegated pop: the command may still fail for its destination after the pop.
+fn plan_move((from, to): (bool, bool)) -> Plan {
+    Plan::Read(vec![prefetch_end(from, 1), prefetch_end(to, 0)])
+}
+
+/// BLMOVE and BRPOPLPUSH wait for their source. The timeout is their last argument.
+pub(super) fn wait_for_source(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
+    let source = keys.get(..1).unwrap_or_default();
+    Ok(Some(WaitSpec::to_take(ValueType::List, source, timeout)))
 }

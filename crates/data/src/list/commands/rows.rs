@@ -1,14 +1,20 @@
 //! The rows of the list commands.
 
-use super::push_pop::{plan_push, pop, push, push_existing, push_series};
-use super::{LEFT, List, RIGHT, access, moves};
+use super::access;
+use super::push_pop::{
+    LEFT, RIGHT, blmove, brpoplpush, lmove, plan_lmove, plan_push, plan_rpoplpush, pop, push,
+    push_existing, push_series, rpoplpush, wait_for_source,
+};
 use crate::command::flags::Flags;
-use crate::command::grammar::{Argument, COUNT, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
+use crate::command::grammar::{Argument, COUNT, double, integer, key, oneof, string, token};
+use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at, up_to};
 use crate::command::popping::{
-    has_no_zero_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_series,
+    blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
+    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_series,
+    wait_to_multi_pop, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
+use crate::list::ListType;
 use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
@@ -16,24 +22,24 @@ const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is store
 const TO_INDEX: &str =
     "O(log N); before blocks are counted O(M) with M elements between the index and the nearer end";
 const LOOKED_AT: &str = "O(M) with M elements of the list looked at";
-pub(super) const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
-pub(super) const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
+const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
+const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
 
-pub(super) const SIDES: &[Argument] = &[token("LEFT"), token("RIGHT")];
-pub(super) const SOURCE: Argument = key(0).named("source");
-pub(super) const DESTINATION: Argument = key(1).named("destination");
-pub(super) const FROM: Argument = oneof("wherefrom", SIDES);
-pub(super) const TO: Argument = oneof("whereto", SIDES);
+const SIDES: &[Argument] = &[token("LEFT"), token("RIGHT")];
+const SOURCE: Argument = key(0).named("source");
+const DESTINATION: Argument = key(1).named("destination");
+const FROM: Argument = oneof("wherefrom", SIDES);
+const TO: Argument = oneof("whereto", SIDES);
 const POP_COUNT: Argument = integer("count").since("6.2.0").optional();
 
-pub(super) const fn list(
-    name: &'static str,
-    arity: i32,
-    since: &'static str,
-    handler: Handler,
-) -> Row {
+const fn list(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::List, handler).categories(&["@list"])
 }
+
+const TIMEOUT_IS_A_DOUBLE: (&str, &str) = (
+    "6.0.0",
+    "`timeout` is interpreted as a double instead of an integer.",
+);
 
 /// The list commands.
 pub const ROWS: &[Row] = &[
@@ -86,8 +92,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
-        .plan(plan_pop::<List, LEFT>)
-        .series(series!(has_no_zero_count, pop_series::<List, LEFT>)),
+        .plan(plan_pop::<ListType, LEFT>)
+        .series(series!(has_no_zero_count, pop_series::<ListType, LEFT>)),
     list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
         .summary(
             "Returns and removes the last elements of a list. Deletes the list if the last \
@@ -98,9 +104,9 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
-        .plan(plan_pop::<List, RIGHT>)
-        .series(series!(has_no_zero_count, pop_series::<List, RIGHT>)),
-    list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<List>))
+        .plan(plan_pop::<ListType, RIGHT>)
+        .series(series!(has_no_zero_count, pop_series::<ListType, RIGHT>)),
+    list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<ListType>))
         .summary(
             "Returns multiple elements from a list after removing them. Deletes the list if the \
              last element was popped.",
@@ -113,7 +119,7 @@ pub const ROWS: &[Row] = &[
             oneof("where", SIDES),
             COUNT,
         ])
-        .plan(plan_multi_pop::<List>),
+        .plan(plan_multi_pop::<ListType>),
     list("llen", 2, "1.0.0", read_handler!(access::llen))
         .summary("Returns the length of a list.")
         .flags(Flags::FAST)
@@ -176,7 +182,7 @@ pub const ROWS: &[Row] = &[
             integer("num-matches").token("COUNT").optional(),
             integer("len").token("MAXLEN").optional(),
         ]),
-    list("lmove", 5, "6.2.0", write_handler!(moves::lmove))
+    list("lmove", 5, "6.2.0", write_handler!(lmove))
         .summary(
             "Returns an element after popping it from one list and pushing it to another. Deletes \
              the list if the last element was moved.",
@@ -185,8 +191,8 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::DENYOOM)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[SOURCE, DESTINATION, FROM, TO])
-        .plan(moves::plan_lmove),
-    list("rpoplpush", 3, "1.2.0", write_handler!(moves::rpoplpush))
+        .plan(plan_lmove),
+    list("rpoplpush", 3, "1.2.0", write_handler!(rpoplpush))
         .summary(
             "Returns the last element of a list after removing and pushing it to another list. \
              Deletes the list if the last element was popped.",
@@ -196,5 +202,85 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .deprecated("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")
         .arguments(&[SOURCE, DESTINATION])
-        .plan(moves::plan_rpoplpush),
+        .plan(plan_rpoplpush),
+    list(
+        "blpop",
+        -3,
+        "2.0.0",
+        write_handler!(blocking_pop::<ListType, LEFT>),
+    )
+    .summary(
+        "Removes and returns the first element in a list. Blocks until an element is \
+             available otherwise. Deletes the list if the last element was popped.",
+    )
+    .complexity("O(K) with K keys looked at")
+    .flags(Flags::BLOCKING)
+    .keys(&[up_to(1, -2, TAKE)])
+    .history(&[TIMEOUT_IS_A_DOUBLE])
+    .arguments(&[key(0).multiple(), double("timeout")])
+    .plan(plan_blocking_pop::<ListType, LEFT>)
+    .waits(wait_to_pop::<ListType>),
+    list(
+        "brpop",
+        -3,
+        "2.0.0",
+        write_handler!(blocking_pop::<ListType, RIGHT>),
+    )
+    .summary(
+        "Removes and returns the last element in a list. Blocks until an element is available \
+             otherwise. Deletes the list if the last element was popped.",
+    )
+    .complexity("O(K) with K keys looked at")
+    .flags(Flags::BLOCKING)
+    .keys(&[up_to(1, -2, TAKE)])
+    .history(&[TIMEOUT_IS_A_DOUBLE])
+    .arguments(&[key(0).multiple(), double("timeout")])
+    .plan(plan_blocking_pop::<ListType, RIGHT>)
+    .waits(wait_to_pop::<ListType>),
+    list("blmove", 6, "6.2.0", write_handler!(blmove))
+        .summary(
+            "Pops an element from a list, pushes it to another list and returns it. Blocks until \
+             an element is available otherwise. Deletes the list if the last element was moved.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[SOURCE, DESTINATION, FROM, TO, double("timeout")])
+        .plan(plan_lmove)
+        .waits(wait_for_source),
+    list("brpoplpush", 4, "2.2.0", write_handler!(brpoplpush))
+        .summary(
+            "Pops an element from a list, pushes it to another list and returns it. Block until \
+             an element is available otherwise. Deletes the list if the last element was popped.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .history(&[TIMEOUT_IS_A_DOUBLE])
+        .deprecated("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments")
+        .arguments(&[SOURCE, DESTINATION, double("timeout")])
+        .plan(plan_rpoplpush)
+        .waits(wait_for_source),
+    list(
+        "blmpop",
+        -5,
+        "7.0.0",
+        write_handler!(blocking_multi_pop::<ListType>),
+    )
+    .summary(
+        "Pops the first element from one of multiple lists. Blocks until an element is \
+             available otherwise. Deletes the list if the last element was popped.",
+    )
+    .complexity(KEYS_AND_ELEMENTS)
+    .flags(Flags::BLOCKING)
+    .keys(&[counted_at(2, TAKE)])
+    .arguments(&[
+        double("timeout"),
+        integer("numkeys"),
+        key(0).multiple(),
+        oneof("where", SIDES),
+        COUNT,
+    ])
+    .plan(plan_blocking_multi_pop::<ListType>)
+    .waits(wait_to_multi_pop::<ListType>),
 ];

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use quoin_data::list::End;
+use quoin_data::list::{End, ListMut};
 use quoin_data::unit::context::NamespaceCache;
 use quoin_data::unit::context::WriteContext;
 use quoin_data::unit::signals::Signals;
@@ -27,7 +27,8 @@ fn taken_and_written(bench: &Bench, value_type: ValueType, bytes: usize) -> (usi
         let empty_bytes = transaction.size_bytes();
         if value_type == ValueType::List {
             budget.take_elements(bytes, COUNT).unwrap();
-            context.list_push(&key, &values, End::Right).await.unwrap();
+            let list = ListMut::open(&context, &key);
+            list.push(&values, End::Right).await.unwrap();
         } else {
             let members: Vec<ScoredMember> = values
                 .into_iter()

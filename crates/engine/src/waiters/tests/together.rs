@@ -15,6 +15,7 @@ use quoin_data::command::row::Row;
 use quoin_data::command::waits::WaitFunction;
 use quoin_data::command::waits::{WaitSpec, Wake};
 use quoin_data::error::CommandError;
+use quoin_data::list::List;
 use quoin_data::unit::context::ReadContext;
 use quoin_data::unit::wants::{Offer, Wants};
 use quoin_data::{read_handler, write_handler};
@@ -27,7 +28,7 @@ async fn read_above(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Re
     let above = integer(argument(arguments, 2)?)?;
     let name = argument(arguments, 1)?;
     let values = match context.find(name, ValueType::List).await? {
-        Some(key) => context.list_range(&key, above, -1).await?,
+        Some(key) => List::open(context, &key).range(above, -1).await?,
         None => Vec::new(),
     };
     Ok(match values.is_empty() {

@@ -1,5 +1,5 @@
-//! Lists against a model: elements of all sizes, so that rows of one element and runs lie beside each
-//! other and are divided everywhere.
+//! Random commands against a model. Elements of all sizes, so that the list mixes rows of one element
+//! with runs and splits them everywhere.
 
 use std::collections::VecDeque;
 
@@ -7,21 +7,21 @@ use bytes::Bytes;
 
 use quoin_base::limits::VALUE_CHUNK_BYTES_MAX;
 use quoin_base::random::{Random, SeededRandom};
-use quoin_engine::testing::ranks::{SMALL, check_blocks, tend, tend_wanted};
+use quoin_engine::testing::ranks::{SMALL, check_blocks, tend};
 use quoin_engine::testing::{Bench, call};
 use quoin_layout::{RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX};
 use quoin_resp::reply::Reply;
 
 const STEPS: usize = 600;
 const LENGTH_MAX: usize = 700;
-/// Of a list in which elements are looked for by blocks.
+/// The limit for a list with counted blocks.
 const LENGTH_WITH_BLOCKS_MAX: usize = 2_600;
 
 fn below(random: &SeededRandom, end: usize) -> usize {
     (random.next_u64() % end as u64) as usize
 }
 
-/// A list and what it should hold.
+/// A list and its expected elements.
 struct Model<'b> {
     bench: &'b Bench,
     random: SeededRandom,
@@ -31,7 +31,7 @@ struct Model<'b> {
 }
 
 impl Model<'_> {
-    /// Some elements are alike, so that there is something to be found.
+    /// A new element. Some are equal, so that LPOS and LREM find several.
     fn element(&mut self) -> Bytes {
         self.made += 1;
         let length = match below(&self.random, 40) {
@@ -184,7 +184,7 @@ impl Model<'_> {
             }
             _ => {
                 let kept = below(&self.random, self.elements.len() - place) + 1;
-                // Trims far are rare, or the list stays short.
+                // Large trims are rare, or the list stays short.
                 if kept + 40 < self.elements.len() && below(&self.random, 10) > 0 {
                     return;
                 }
@@ -262,7 +262,7 @@ fn agrees_with_the_model(bench: &Bench, seed: u64) {
     model.command("DEL l", &[]);
 }
 
-fn agrees_with_the_model_beside_blocks(bench: &Bench, seed: u64) {
+fn agrees_with_the_model_with_blocks(bench: &Bench, seed: u64) {
     let mut model = Model::new(bench, seed, LENGTH_WITH_BLOCKS_MAX);
     let (mut blocks_max, mut levels_max) = (0, 0);
     for step in 0..STEPS {
@@ -288,104 +288,6 @@ fn agrees_with_the_model_beside_blocks(bench: &Bench, seed: u64) {
 }
 
 #[test]
-fn lists_with_blocks_agree_with_a_model_on_the_embedded_store() {
-    agrees_with_the_model_beside_blocks(&Bench::embedded(), 3);
-}
-
-#[test]
-fn lists_with_blocks_agree_with_a_model_on_a_cluster() {
-    agrees_with_the_model_beside_blocks(&Bench::cluster_like(), 4);
-}
-
-/// A list of 20,000 elements that lie in rows of their own.
-fn fill_with_rows(bench: &Bench) {
-    let width = RUN_ELEMENT_BYTES_MAX + 1;
-    let words: Vec<String> = (0..20_000).map(|n| format!("{n:0width$}")).collect();
-    for some in words.chunks(1_000) {
-        bench.run(&format!("RPUSH l {}", some.join(" ")));
-    }
-}
-
-fn index_of(reply: &Reply) -> usize {
-    match reply {
-        Reply::Bulk(bytes) => std::str::from_utf8(bytes).unwrap().parse().unwrap(),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_command_that_passes_many_rows_of_a_list_gets_blocks() {
-    let bench = Bench::embedded();
-    fill_with_rows(&bench);
-    bench.run("LINDEX l 4000");
-    tend_wanted(&bench);
-    assert!(check_blocks(&bench, "l").is_empty());
-    assert_eq!(index_of(&bench.run("LINDEX l 9000")), 9_000);
-    tend_wanted(&bench);
-    assert_eq!(check_blocks(&bench, "l"), [18]);
-    for index in [0, 600, 9_000, 10_000, 15_000, 18_500, 19_999] {
-        assert_eq!(index_of(&bench.run(&format!("LINDEX l {index}"))), index);
-    }
-    assert!(!bench.executor.environment().rank_wants.is_wanted());
-}
-
-#[test]
-fn large_elements_among_runs_get_blocks_once() {
-    let bench = Bench::embedded();
-    let large = "x".repeat(9_000);
-    let short = vec!["y"; 80].join(" ");
-    for _ in 0..100 {
-        let mut lines = vec![format!("RPUSH l {large}"); 31];
-        lines.push(format!("RPUSH l {short}"));
-        bench.run_all(&lines);
-    }
-    bench.run("LINDEX l 5555");
-    assert!(bench.executor.environment().rank_wants.is_wanted());
-    tend_wanted(&bench);
-    assert!(check_blocks(&bench, "l")[0] > 8);
-    for index in (0..11_000).step_by(500) {
-        bench.run(&format!("LINDEX l {index}"));
-    }
-    assert!(!bench.executor.environment().rank_wants.is_wanted());
-}
-
-#[test]
-fn a_trim_of_much_drops_blocks_and_one_of_little_counts() {
-    let bench = Bench::embedded();
-    fill_with_rows(&bench);
-    bench.run("LINDEX l 9000");
-    tend_wanted(&bench);
-    bench.run("LTRIM l 1500 18999");
-    let blocks = check_blocks(&bench, "l");
-    assert_eq!(blocks, [18]);
-    assert_eq!(index_of(&bench.run("LINDEX l 9000")), 10_500);
-    bench.run("LTRIM l 5000 9999");
-    assert_eq!(check_blocks(&bench, "l"), [0]);
-    assert_eq!(index_of(&bench.run("LINDEX l 2500")), 9_000);
-}
-
-#[test]
-fn counts_make_no_pushes_and_pops_conflict() {
-    let conflicts = |line: &str, meanwhile: &str| {
-        let bench = Bench::cluster_like();
-        for _ in 0..100 {
-            bench.run("RPUSH l a b c");
-        }
-        tend(&bench, "l", &SMALL);
-        assert!(check_blocks(&bench, "l")[0] > 1);
-        let conflicts = bench.race(line, meanwhile, false);
-        check_blocks(&bench, "l");
-        conflicts
-    };
-    assert!(!conflicts("LPUSH l x", "LPUSH l y"));
-    assert!(!conflicts("RPUSH l x", "RPUSH l y"));
-    assert!(!conflicts("RPUSH l x", "RPOP l"));
-    assert!(!conflicts("LPOP l", "RPUSH l y"));
-    assert!(!conflicts("LPOP l", "RPOP l"));
-    assert!(conflicts("LPOP l", "LPOP l"));
-}
-
-#[test]
 fn lists_agree_with_a_model_on_the_embedded_store() {
     agrees_with_the_model(&Bench::embedded(), 1);
 }
@@ -396,19 +298,11 @@ fn lists_agree_with_a_model_on_a_cluster() {
 }
 
 #[test]
-fn what_a_batch_pushes_shares_rows() {
-    for bench in [Bench::embedded(), Bench::cluster_like()] {
-        let calls = |name: &'static [u8]| (0..100).map(move |_| call(0, &[name, b"l", b"element"]));
-        for name in [&b"LPUSH"[..], b"RPUSH"] {
-            let finished = bench.executor.submit(calls(name).collect());
-            bench.block_on(finished).unwrap();
-        }
-        assert_eq!(bench.data_rows(), 2);
-        assert_eq!(bench.run("LLEN l"), Reply::Integer(200));
-        bench.run("LPOP l 99");
-        bench.run("RPOP l 100");
-        assert_eq!(bench.data_rows(), 1);
-        bench.run("LPOP l");
-        assert_eq!(bench.data_rows(), 0);
-    }
+fn lists_with_blocks_agree_with_a_model_on_the_embedded_store() {
+    agrees_with_the_model_with_blocks(&Bench::embedded(), 3);
+}
+
+#[test]
+fn lists_with_blocks_agree_with_a_model_on_a_cluster() {
+    agrees_with_the_model_with_blocks(&Bench::cluster_like(), 4);
 }

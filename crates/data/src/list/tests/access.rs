@@ -1,48 +1,9 @@
-//! List commands on both kinds of store; what they must answer is Redis's documentation. The
-//! differential test against redis-server goes further.
+//! Reads and changes of any element.
 
-use quoin_engine::testing::{Bench, bulk, bulks};
-use quoin_resp::reply::Reply;
-
-fn on_both_stores(test: impl Fn(&Bench)) {
-    test(&Bench::embedded());
-    test(&Bench::cluster_like());
-}
+use super::*;
 
 #[test]
-fn elements_come_out_in_the_order_of_redis() {
-    on_both_stores(|bench| {
-        assert_eq!(bench.run("RPUSH l a b c"), Reply::Integer(3));
-        assert_eq!(bench.run("LPUSH l z y"), Reply::Integer(5));
-        assert_eq!(
-            bench.run("LRANGE l 0 -1"),
-            bulks(&["y", "z", "a", "b", "c"])
-        );
-        assert_eq!(bench.run("LPOP l"), bulk("y"));
-        assert_eq!(bench.run("RPOP l 2"), bulks(&["c", "b"]));
-        assert_eq!(bench.run("LLEN l"), Reply::Integer(2));
-    });
-}
-
-#[test]
-fn a_list_that_becomes_empty_ceases_to_exist() {
-    on_both_stores(|bench| {
-        bench.run("RPUSH l a");
-        assert_eq!(bench.run("LPOP l"), bulk("a"));
-        assert_eq!(bench.run("LLEN l"), Reply::Integer(0));
-        assert_eq!(bench.run("LPUSHX l b"), Reply::Integer(0));
-        assert_eq!(bench.run("LPOP l 0"), Reply::NullArray);
-        assert_eq!(
-            bench.run("LSET l 0 b"),
-            Reply::Error("ERR no such key".to_owned())
-        );
-        assert_eq!(bench.run("LINSERT l BEFORE a b"), Reply::Integer(0));
-        assert_eq!(bench.run("LMOVE l m LEFT LEFT"), Reply::Null);
-    });
-}
-
-#[test]
-fn an_insertion_stands_beside_its_pivot() {
+fn an_insertion_is_next_to_its_pivot() {
     on_both_stores(|bench| {
         bench.run("RPUSH l a b c");
         assert_eq!(bench.run("LINSERT l BEFORE b x"), Reply::Integer(4));
@@ -85,18 +46,6 @@ fn removal_counts_from_the_end_that_the_sign_names() {
 }
 
 #[test]
-fn a_list_is_rotated_onto_itself() {
-    on_both_stores(|bench| {
-        bench.run("RPUSH l a b c");
-        assert_eq!(bench.run("RPOPLPUSH l l"), bulk("c"));
-        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["c", "a", "b"]));
-        bench.run("RPUSH single x");
-        assert_eq!(bench.run("LMOVE single single LEFT RIGHT"), bulk("x"));
-        assert_eq!(bench.run("LRANGE single 0 -1"), bulks(&["x"]));
-    });
-}
-
-#[test]
 fn positions_are_found_from_either_end() {
     on_both_stores(|bench| {
         bench.run("RPUSH l a b c 1 2 3 c c");
@@ -115,19 +64,7 @@ fn positions_are_found_from_either_end() {
 }
 
 #[test]
-fn the_first_list_with_elements_is_popped() {
-    on_both_stores(|bench| {
-        bench.run("RPUSH b 1 2 3");
-        assert_eq!(
-            bench.run("LMPOP 2 a b LEFT COUNT 2"),
-            Reply::Array(vec![bulk("b"), bulks(&["1", "2"])])
-        );
-        assert_eq!(bench.run("LMPOP 1 a LEFT"), Reply::NullArray);
-    });
-}
-
-#[test]
-fn a_value_above_the_chunk_size_comes_back_whole_and_leaves_nothing_behind() {
+fn a_value_above_the_chunk_size_is_read_whole_and_leaves_nothing() {
     on_both_stores(|bench| {
         let value: Vec<u8> = (0..350_000_u32).map(|n| (n % 251) as u8).collect();
         assert_eq!(
@@ -162,25 +99,7 @@ fn databases_do_not_see_each_other() {
 }
 
 #[test]
-fn nothing_is_moved_from_an_empty_list_whatever_the_destination_is() {
-    on_both_stores(|bench| {
-        bench.run("ZADD z 1 a");
-        bench.run("RPUSH l a");
-        bench.run("LTRIM l 1 0");
-        assert_eq!(bench.run("RPOPLPUSH l z"), Reply::Null);
-        bench.run("RPUSH l b");
-        assert_eq!(
-            bench.run("RPOPLPUSH l z"),
-            Reply::Error(
-                "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned()
-            )
-        );
-        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]));
-    });
-}
-
-#[test]
-fn the_index_of_an_element_is_looked_at_only_where_there_is_a_list() {
+fn an_index_is_read_only_if_there_is_a_list() {
     on_both_stores(|bench| {
         bench.run("RPUSH l a");
         bench.run("LPOP l");
@@ -191,15 +110,4 @@ fn the_index_of_an_element_is_looked_at_only_where_there_is_a_list() {
             Reply::Error("ERR value is not an integer or out of range".to_owned())
         );
     });
-}
-
-#[test]
-fn what_is_pushed_to_the_head_stands_in_front_of_what_is_pushed_to_the_tail_meanwhile() {
-    for [line, meanwhile] in [["LPUSH l a", "RPUSH l z"], ["RPUSH l z", "LPUSH l a"]] {
-        let bench = Bench::cluster_like();
-        bench.run("RPUSH l x");
-        bench.run("LPOP l");
-        assert!(!bench.race(line, meanwhile, false));
-        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["a", "z"]));
-    }
 }
