@@ -37,8 +37,8 @@ fn type_of(value_type: ValueType) -> Type {
             &string::KIND,
             &[
                 string::commands::ROWS,
-                string::bitmap_commands::ROWS,
-                string::hyperloglog_commands::ROWS,
+                string::commands::BITMAP_ROWS,
+                string::commands::HYPERLOGLOG_ROWS,
             ],
         ),
         ValueType::Hash => (&hash::KIND, &[hash::commands::ROWS]),

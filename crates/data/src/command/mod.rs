@@ -17,7 +17,6 @@ pub mod help;
 pub mod key_specs;
 pub mod locks;
 pub(crate) mod member_scan;
-pub(crate) mod multi_pop;
 pub mod plan;
 pub(crate) mod popping;
 pub(crate) mod put_series;

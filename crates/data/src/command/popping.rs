@@ -1,9 +1,10 @@
-//! What commands have in common that pop from one end of a list, a sorted set or a priority queue.
+//! Pops from one end of a value, and moves: what the commands of lists, sorted sets and priority queues share.
 
 use bytes::Bytes;
 
-use crate::command::arguments::{argument, optional_count};
-use crate::command::multi_pop::MultiPop;
+use crate::command::arguments::{
+    argument, integer_at_least, is_word, optional_count, rest, to_usize,
+};
 use crate::command::plan::Plan;
 use crate::command::waits::{WaitSpec, keys_and_timeout, timeout};
 use crate::error::CommandError;
@@ -14,13 +15,13 @@ use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
-/// Bytes of replies after which a series of pops ends.
+/// A series of pops ends after replies of this size.
 const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
-/// Elements that are popped first, while their size is not known.
+/// Elements of the first pop of a series, before their size is known.
 const STEP_MIN: usize = 16;
-/// So many times as many are popped at a time as the time before, if they are small.
+/// Growth from one pop of a series to the next, if the elements are small.
 const STEP_GROWTH: usize = 16;
-/// Elements that several commands pop at a time. The next ones may be larger than those before.
+/// Most elements that several commands pop at a time. Later elements may be larger than those before.
 const STEP_MAX: usize = 512;
 
 /// The end with the first or lowest elements.
@@ -28,16 +29,16 @@ pub(crate) const FIRST: bool = false;
 /// The end with the last or highest elements.
 pub(crate) const LAST: bool = true;
 
-/// A type of values from whose two ends commands pop.
+/// A type whose commands pop from both ends of a value.
 pub(crate) trait Poppable {
-    /// What is popped.
+    /// A popped element.
     type Element;
     /// The type.
     const VALUE_TYPE: ValueType;
     /// The class of its events.
     const EVENTS: EventClasses;
 
-    /// Reads the word for an end.
+    /// Reads the word of an end. True for [`LAST`].
     fn from_end(word: &[u8]) -> Result<bool, CommandError>;
 
     /// The event of a pop.
@@ -51,10 +52,10 @@ pub(crate) trait Poppable {
         from_end: bool,
     ) -> Result<Vec<Self::Element>, StoreError>;
 
-    /// An element in a reply: an array where it has a number.
+    /// An element in a reply: an array if it has a number.
     fn reply(element: Self::Element) -> Reply;
 
-    /// The reply of a command that popped these, up to `limit`, or at most one where none is given.
+    /// The reply of a command that popped these elements. Without a `limit` there is one at most.
     fn popped_reply(elements: impl Iterator<Item = Self::Element>, limit: Option<usize>) -> Reply;
 }
 
@@ -69,7 +70,7 @@ pub(crate) trait Movable: Poppable {
     /// The event of a push.
     fn push_event(at_end: bool) -> &'static str;
 
-    /// Puts elements at an end, or where they belong in order.
+    /// Pushes elements at an end. In a sorted type, their order decides.
     async fn push(
         context: &WriteContext<'_>,
         key: &OpenKey,
@@ -78,7 +79,7 @@ pub(crate) trait Movable: Poppable {
     ) -> Result<(), CommandError>;
 }
 
-/// Pops, and removes the key when that was the last element.
+/// Pops, and removes the key if it becomes empty.
 pub(crate) async fn take<P: Poppable>(
     context: &WriteContext<'_>,
     name: &Bytes,
@@ -94,7 +95,7 @@ pub(crate) async fn take<P: Poppable>(
     Ok(elements)
 }
 
-/// Pops from the first of these keys that has elements, and answers which that is.
+/// Pops from the first of these keys that has elements. Returns its name too.
 async fn take_from_first<'k, P: Poppable>(
     context: &WriteContext<'_>,
     names: &'k [Bytes],
@@ -114,7 +115,7 @@ async fn take_from_first<'k, P: Poppable>(
         let (name, key) = match passed_over.is_empty() {
             true => (name, key),
             false if !context.has_elements_now(&key).await? => continue,
-            // It must be the first of all that have something.
+            // A key that was passed over may have elements now, and then comes first.
             false => match first_of_those::<P>(context, &passed_over).await? {
                 Some(before) => before,
                 None => (name, key),
@@ -141,7 +142,7 @@ async fn first_of_those<'k, P: Poppable>(
     Ok(key.map(|key| (name, key)))
 }
 
-/// `key [count]` → elements with their numbers: ZPOPMIN and its like.
+/// `key [count]` → elements with their numbers: ZPOPMIN, ZPOPMAX.
 pub(crate) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -170,7 +171,7 @@ pub(crate) fn has_no_zero_count(arguments: &[Bytes]) -> bool {
     optional_count(arguments).is_ok_and(|limit| limit != Some(0))
 }
 
-/// Several commands that pop from one end of one key, each `key [count]` with a count of at least one.
+/// A series of commands that pop from one end of one key. Each is `key [count]` with a count of at least one.
 pub(crate) async fn pop_series<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -191,12 +192,12 @@ pub(crate) async fn pop_series<P: Poppable, const FROM_END: bool>(
     Ok(replies)
 }
 
-/// What one of several commands popped.
+/// The elements of one command of a series.
 pub(crate) type ForCommand<'e, E> = std::iter::Take<&'e mut std::vec::IntoIter<E>>;
 
-/// Pops for commands with these limits, one element where there is none: for some of them at a time.
-/// Ends early where their replies are large. `reply` makes the reply of a command. Answers the replies,
-/// and whether an element was popped.
+/// Pops for a series of commands with these limits (`None`: one element), for several of them at a time.
+/// Ends early if the replies are large. `reply` makes the reply of a command. Returns the replies, and
+/// whether an element was popped.
 pub(crate) async fn pop_each<E>(
     limits: &[Option<usize>],
     mut pop: impl AsyncFnMut(usize) -> Result<Vec<E>, StoreError>,
@@ -213,7 +214,7 @@ pub(crate) async fn pop_each<E>(
         let has_more = elements.len() == wanted;
         popped += elements.len();
         let mut elements = elements.into_iter();
-        // Where there are no more, no command finds any.
+        // If there are no more, the other commands find none.
         let commands = if has_more { commands } else { left.len() };
         for limit in left.iter().take(commands) {
             let mut of_command = elements.by_ref().take(limit.unwrap_or(1));
@@ -228,8 +229,8 @@ pub(crate) async fn pop_each<E>(
     Ok((replies, popped > 0))
 }
 
-/// How many of the commands with these limits want `step` elements at most, and how many they want. At
-/// least one command.
+/// The number of commands, at least one, that want `step` elements at most, and the number of elements
+/// that they want.
 fn commands_of_step(limits: &[Option<usize>], step: usize) -> (usize, usize) {
     let (mut commands, mut wanted) = (0, 0_usize);
     for limit in limits {
@@ -243,7 +244,7 @@ fn commands_of_step(limits: &[Option<usize>], step: usize) -> (usize, usize) {
     (commands, wanted)
 }
 
-/// Pairs where a limit was given. Without one flat in both versions of the protocol.
+/// Pairs if a limit was given. Without a limit a flat array, in both versions of the protocol.
 pub(crate) fn numbered_reply<P: Numbered>(
     elements: impl Iterator<Item = P::Element>,
     limit: Option<usize>,
@@ -259,7 +260,7 @@ pub(crate) fn numbered_reply<P: Numbered>(
     }
 }
 
-/// `key [key …] timeout` → the first key that has elements, and the one popped: BLPOP and its like.
+/// `key [key …] timeout` → the first key that has elements, and a popped element: BLPOP, BZPOPMIN.
 pub(crate) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -278,8 +279,8 @@ pub(crate) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
     }))
 }
 
-/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and those popped:
-/// LMPOP and ZMPOP.
+/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and the popped ones:
+/// LMPOP, ZMPOP.
 pub(crate) async fn multi_pop<P: Poppable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -287,7 +288,7 @@ pub(crate) async fn multi_pop<P: Poppable>(
     pop_from_first::<P>(context, &MultiPop::parse(arguments, 1, P::from_end)?).await
 }
 
-/// The same after a timeout: BLMPOP and BZMPOP.
+/// The same with a timeout in front: BLMPOP, BZMPOP.
 pub(crate) async fn blocking_multi_pop<P: Poppable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -295,6 +296,56 @@ pub(crate) async fn blocking_multi_pop<P: Poppable>(
     let query = MultiPop::parse(arguments, 2, P::from_end)?;
     timeout(argument(arguments, 1)?, context.now_ms)?;
     pop_from_first::<P>(context, &query).await
+}
+
+/// The arguments of LMPOP and ZMPOP: `numkeys key [key …] END [COUNT count]`.
+struct MultiPop<'a> {
+    /// The keys, in the order of the search.
+    keys: &'a [Bytes],
+    /// Pop from the end with the last or highest elements.
+    from_end: bool,
+    /// Most elements to pop.
+    limit: usize,
+}
+
+impl<'a> MultiPop<'a> {
+    /// Reads the arguments from `at` on. `from_end` reads the word of an end.
+    ///
+    /// # Errors
+    /// Redis's, if a number is not positive or the syntax is wrong.
+    fn parse(
+        arguments: &'a [Bytes],
+        at: usize,
+        from_end: impl FnOnce(&[u8]) -> Result<bool, CommandError>,
+    ) -> Result<Self, CommandError> {
+        let number_of_keys = to_usize(integer_at_least(
+            argument(arguments, at)?,
+            1,
+            "ERR numkeys should be greater than 0",
+        )?);
+        let end_at = number_of_keys
+            .checked_add(at + 1)
+            .ok_or(CommandError::Syntax)?;
+        let from_end = from_end(argument(arguments, end_at)?)?;
+        let keys = arguments.get(at + 1..end_at).unwrap_or(&[]);
+        let mut limit = None;
+        let mut options = rest(arguments, end_at.saturating_add(1));
+        while let Some((option, values)) = options.split_first() {
+            match values.split_first() {
+                Some((value, after)) if limit.is_none() && is_word(option, "count") => {
+                    let message = "ERR count should be greater than 0";
+                    limit = Some(to_usize(integer_at_least(value, 1, message)?));
+                    options = after;
+                }
+                _ => return Err(CommandError::Syntax),
+            }
+        }
+        Ok(Self {
+            keys,
+            from_end,
+            limit: limit.unwrap_or(1),
+        })
+    }
 }
 
 async fn pop_from_first<P: Poppable>(
@@ -308,7 +359,7 @@ async fn pop_from_first<P: Poppable>(
     }))
 }
 
-/// `source destination …` → the element moved from one end of the source, if it has any.
+/// `source destination …` → the element moved from one end of the source. `None` if the source is empty.
 pub(crate) async fn move_one<P: Movable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -320,8 +371,8 @@ pub(crate) async fn move_one<P: Movable>(
     let Some(source) = context.find(source_name, P::VALUE_TYPE).await? else {
         return Ok(None);
     };
-    // A destination of another type is refused before anything is taken, but only where there is
-    // something to take. (Asked last, since the answer conflicts with every push and pop.)
+    // Refuses a destination of another type before the pop, but only if the source has elements. (This
+    // check is last, because it conflicts with every push and pop.)
     let destination = match context.find(destination_name, P::VALUE_TYPE).await {
         Err(CommandError::WrongType) if !context.has_elements(&source).await? => return Ok(None),
         found => found?,
@@ -349,8 +400,7 @@ pub(crate) async fn move_one<P: Movable>(
     P::push(context, &destination, &elements, to_end).await?;
     context.notify(P::EVENTS, P::push_event(to_end), destination_name);
     context.notify(P::EVENTS, P::pop_event(from_end), source_name);
-    // After the push: a queue that is moved onto itself never ceases to exist, and keeps its
-    // expiry.
+    // After the push: a move from a key to itself does not remove the key, which keeps its expiry.
     context.remove_if_empty(&source).await?;
     Ok(elements.pop())
 }
@@ -372,12 +422,12 @@ pub(crate) fn plan_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
     Plan::pop(P::VALUE_TYPE, query.from_end, query.limit)
 }
 
-/// The plan of [`blocking_multi_pop`], which has a timeout before what [`multi_pop`] has.
+/// The plan of [`blocking_multi_pop`]. Its arguments are a timeout and those of [`multi_pop`].
 pub(crate) fn plan_blocking_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
     plan_multi_pop::<P>(arguments.get(1..)?)
 }
 
-/// What [`blocking_pop`] waits for.
+/// The keys that [`blocking_pop`] waits for.
 pub(crate) fn wait_to_pop<P: Poppable>(
     arguments: &[Bytes],
     now_ms: i64,
@@ -386,7 +436,7 @@ pub(crate) fn wait_to_pop<P: Poppable>(
     Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
 }
 
-/// What [`blocking_multi_pop`] waits for.
+/// The keys that [`blocking_multi_pop`] waits for.
 pub(crate) fn wait_to_multi_pop<P: Poppable>(
     arguments: &[Bytes],
     now_ms: i64,
@@ -400,8 +450,8 @@ pub(crate) fn wait_to_multi_pop<P: Poppable>(
 mod tests {
     use super::*;
 
-    /// How many elements are popped at a time for commands with these limits, each element of so many
-    /// bytes.
+    /// The number of commands with a reply, and the elements of each pop, for commands with these limits
+    /// and elements of `bytes` bytes.
     async fn steps(limits: &[Option<usize>], bytes: usize) -> (usize, Vec<usize>) {
         let mut steps = Vec::new();
         let pop = async |wanted| {

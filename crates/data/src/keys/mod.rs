@@ -2,5 +2,6 @@
 
 pub mod commands;
 pub mod copying;
+mod key_pattern;
 pub mod migrating;
 pub mod sort;

@@ -9,8 +9,8 @@ use crate::keyspace::kind::TypeKind;
 use quoin_base::limits::{KEY_READS_AT_ONCE, SORT_ANSWER_BYTES_MAX};
 use quoin_base::number::parse_double_without_underflow;
 
+use crate::keys::key_pattern::KeyPattern;
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::key_pattern::KeyPattern;
 use crate::keyspace::kind::Slice;
 use crate::unit::context::ReadContext;
 

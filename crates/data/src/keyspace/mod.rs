@@ -14,7 +14,6 @@ pub mod flush;
 pub mod handle;
 pub mod key;
 pub mod key_figures;
-pub mod key_pattern;
 pub mod kind;
 pub mod presence;
 pub mod retained;

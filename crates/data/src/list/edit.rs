@@ -123,8 +123,8 @@ impl ListMut<'_, '_> {
 
     /// The gap next to the first element that equals `pivot`.
     async fn find_gap(&self, side: Side, pivot: &[u8]) -> Result<Option<Gap>, StoreError> {
-        let (_, prefix_length) = self.rows();
-        let mut rows = self.elements_rows(End::Left);
+        let (range, prefix_length) = self.rows();
+        let mut rows = ElementsRows::new(self.context, range, false);
         // The position of the element before. After the pivot's row: that of the pivot.
         let mut previous: Option<Position> = None;
         let mut is_found = false;
@@ -176,7 +176,8 @@ impl ListMut<'_, '_> {
     }
 
     /// Removes up to `count` elements (`None`: all) that equal `value`. The search begins at `from`.
-    /// Returns how many it removed. The caller ends with [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
+    /// Returns how many it removed. The caller ends with
+    /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
     pub async fn remove(
         &self,
         value: &[u8],

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{End, ListMut};
 use crate::cluster::delegation::row_key;
-use crate::rows::runs::{ElementsRow, Pushing};
+use crate::rows::runs::{ElementsRow, ElementsRows, Pushing};
 use quoin_layout::{ElementsValue, PoppedElement, Position, successor};
 use quoin_store::{Isolation, KeyValue, StoreError};
 
@@ -114,8 +114,9 @@ impl ListMut<'_, '_> {
         end: End,
     ) -> Result<(), StoreError> {
         let (context, key) = (self.context, self.key);
-        let (_, prefix_length) = self.rows();
-        let mut rows = self.elements_rows(end).in_isolation(Isolation::Snapshot);
+        let (range, prefix_length) = self.rows();
+        let mut rows =
+            ElementsRows::new(context, range, end == End::Right).in_isolation(Isolation::Snapshot);
         let outermost = rows.next(1).await?.and_then(|page| page.into_iter().next());
         let last = elements.last().map(|last| {
             let mut name = &last.name[..];

@@ -1,24 +1,28 @@
-//! Counting and finding bits, a page at a time. The first bit of a byte is its highest.
+//! BITCOUNT, BITPOS, BITOP: counts, searches and combinations of bits, a page of pieces at a time. The first
+//! bit of a byte is its highest.
 
 use std::ops::RangeInclusive;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
+use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
-use crate::unit::context::ReadContext;
+use crate::keyspace::kind::BODY_BYTES_MAX;
+use crate::unit::context::WriteContext;
 use quoin_store::StoreError;
+
+use super::write::{set, set_pieces, write_new_pieces};
+use super::{PAGE_PIECES, PIECE, StringValue, padded};
 
 /// Bits of a byte.
 const BITS: u64 = 8;
+/// Bytes that BITOP combines at a time.
+const CHUNK: u64 = PAGE_PIECES as u64 * PIECE;
 
-impl ReadContext<'_> {
-    /// How many of some bits are set. The string must not end before them.
-    pub async fn string_count_bits(
-        &self,
-        key: &OpenKey,
-        bits: RangeInclusive<u64>,
-    ) -> Result<u64, StoreError> {
-        let mut parts = self.string_parts(key, bits.start() / BITS, bits.end() / BITS + 1);
+impl StringValue<'_, '_> {
+    /// The number of set bits in a range. The string must have all bits of the range.
+    pub async fn count_bits(&self, bits: RangeInclusive<u64>) -> Result<u64, StoreError> {
+        let mut parts = self.parts(bits.start() / BITS, bits.end() / BITS + 1);
         let mut count = 0;
         while let Some(page) = parts.next().await? {
             for (at, part) in page {
@@ -28,19 +32,18 @@ impl ReadContext<'_> {
         Ok(count)
     }
 
-    /// The first of some bits that is `bit`. The string must not end before them.
-    pub async fn string_find_bit(
+    /// The first bit in a range that is `bit`. The string must have all bits of the range.
+    pub async fn find_bit(
         &self,
-        key: &OpenKey,
         bit: bool,
         bits: RangeInclusive<u64>,
     ) -> Result<Option<u64>, StoreError> {
         let end = bits.end() / BITS + 1;
         let mut next = bits.start() / BITS;
-        let mut parts = self.string_parts(key, next, end);
+        let mut parts = self.parts(next, end);
         while let Some(page) = parts.next().await? {
             for (at, part) in page {
-                // What no piece holds is zeros.
+                // Bytes outside of the pieces are zeros.
                 if !bit && at > next {
                     return Ok(first_of(next, 0xff, &bits));
                 }
@@ -63,7 +66,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// The bits of the byte at `at` that are in the range.
+/// A mask of the bits of the byte at `at` that are in the range.
 fn mask(at: u64, bits: &RangeInclusive<u64>) -> u8 {
     let (first, last) = (*bits.start(), *bits.end());
     let mut mask = 0xff_u8;
@@ -76,7 +79,7 @@ fn mask(at: u64, bits: &RangeInclusive<u64>) -> u8 {
     mask
 }
 
-/// The first bit in the range that is set in a byte.
+/// The first set bit of a byte that is in the range.
 fn first_of(at: u64, byte: u8, bits: &RangeInclusive<u64>) -> Option<u64> {
     let inside = byte & mask(at, bits);
     (inside != 0).then(|| at * BITS + u64::from(inside.leading_zeros()))
@@ -91,7 +94,7 @@ fn count_set(bytes: &[u8]) -> u64 {
     words.chain(rest).map(u64::from).sum()
 }
 
-/// Set bits of a part's bytes at the ends of the range that are outside of it.
+/// The number of set bits outside of the range, in those bytes of a part that the range covers in part.
 fn count_outside(at: u64, part: &Bytes, bits: &RangeInclusive<u64>) -> u64 {
     let (first, last) = (bits.start() / BITS, bits.end() / BITS);
     let ends = std::iter::once(first).chain((last != first).then_some(last));
@@ -101,4 +104,107 @@ fn count_outside(at: u64, part: &Bytes, bits: &RangeInclusive<u64>) -> u64 {
         Some(u64::from(byte.count_ones()))
     });
     outside.sum()
+}
+
+/// How BITOP combines bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Combination {
+    /// Set if all are set.
+    And,
+    /// Set if any is set.
+    Or,
+    /// Set if an odd number is set.
+    Xor,
+    /// Of one string: set if it is not.
+    Not,
+}
+
+/// Combines strings and replaces any value at `name` by the result. Zeros extend each string to the length of
+/// the longest. Returns the length of the result. Changes nothing if that is 0.
+///
+/// If the result becomes larger than a transaction may be, this stops early: the executor refuses the
+/// command for its size and keeps nothing of it.
+///
+/// # Errors
+/// `KeyNameTooLong`.
+pub async fn combine(
+    context: &WriteContext<'_>,
+    combination: Combination,
+    sources: &[Option<OpenKey>],
+    name: &Bytes,
+) -> Result<u64, CommandError> {
+    let mut strings = Vec::with_capacity(sources.len());
+    for source in sources {
+        let string = source.as_ref().map(|key| StringValue::open(context, key));
+        let length = match &string {
+            Some(string) => string.length().await?,
+            None => 0,
+        };
+        strings.push((string, length));
+    }
+    let length = strings.iter().map(|(_, length)| *length).max();
+    let length = length.unwrap_or(0);
+    if length == 0 {
+        return Ok(0);
+    }
+    if length <= BODY_BYTES_MAX as u64 {
+        let value = combined(combination, &strings, 0, length).await?;
+        set(context, name, &value.freeze(), None).await?;
+        return Ok(length);
+    }
+    let data = context.environment.ids.allocate();
+    let mut begin = 0;
+    while begin < length {
+        let end = length.min(begin + CHUNK);
+        let value = combined(combination, &strings, begin, end).await?;
+        write_new_pieces(context, data, begin, &value);
+        if context.transaction.size_bytes() > context.environment.capabilities.transaction_bytes_max
+        {
+            return Ok(length);
+        }
+        begin = end;
+    }
+    set_pieces(context, name, data, length, None).await?;
+    Ok(length)
+}
+
+/// The bytes `begin..end` of the result.
+async fn combined(
+    combination: Combination,
+    strings: &[(Option<StringValue<'_, '_>>, u64)],
+    begin: u64,
+    end: u64,
+) -> Result<BytesMut, StoreError> {
+    let mut result = None;
+    for (string, length) in strings {
+        let part = match string {
+            Some(string) if *length > begin => string.range(begin, end.min(*length)).await?,
+            _ => Bytes::new(),
+        };
+        result = Some(match result {
+            Some(result) => combine_part(combination, result, &part),
+            None => padded(&part, end - begin),
+        });
+    }
+    let mut result = result.unwrap_or_default();
+    if combination == Combination::Not {
+        result.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    Ok(result)
+}
+
+fn combine_part(combination: Combination, mut result: BytesMut, part: &[u8]) -> BytesMut {
+    let common = part.len().min(result.len());
+    let (both, beyond) = result.split_at_mut(common);
+    let pairs = both.iter_mut().zip(part);
+    match combination {
+        Combination::And => {
+            pairs.for_each(|(byte, other)| *byte &= other);
+            beyond.fill(0);
+        }
+        Combination::Or => pairs.for_each(|(byte, other)| *byte |= other),
+        Combination::Xor => pairs.for_each(|(byte, other)| *byte ^= other),
+        Combination::Not => {}
+    }
+    result
 }

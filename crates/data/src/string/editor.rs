@@ -1,4 +1,4 @@
-//! Many small reads and changes of one string, of which each piece is read and written once.
+//! Many small reads and changes of one string for BITFIELD. Each piece is read and written once.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::unit::context::{ReadContext, WriteContext};
 use quoin_layout::string::PIECE_BYTES;
 use quoin_store::StoreError;
 
-use super::{PAGE_PIECES, PIECE, copy_piece, padded};
+use super::{PAGE_PIECES, PIECE, StringValueMut, copy_piece, padded};
 
-/// Reads and changes a string in memory. What is not there is zeros.
+/// Reads and changes a string in memory. Missing bytes are zeros.
 pub struct StringEditor<'c> {
     context: &'c ReadContext<'c>,
     writer: Option<&'c WriteContext<'c>>,
     key: Option<OpenKey>,
-    /// Pieces by their numbers; a string in metadata is the first.
+    /// Pieces by their numbers. A string in metadata is piece 0.
     pieces: BTreeMap<u64, Piece>,
 }
 
@@ -26,29 +26,25 @@ struct Piece {
     is_changed: bool,
 }
 
-impl<'c> ReadContext<'c> {
-    /// An editor of a string that is only read.
-    pub fn string_reader(&'c self, key: Option<OpenKey>) -> StringEditor<'c> {
-        StringEditor {
-            context: self,
+impl<'c> StringEditor<'c> {
+    /// An editor that only reads.
+    pub fn reader(context: &'c ReadContext<'c>, key: Option<OpenKey>) -> Self {
+        Self {
+            context,
             writer: None,
             key,
             pieces: BTreeMap::new(),
         }
     }
-}
 
-impl<'c> WriteContext<'c> {
-    /// An editor of a string.
-    pub fn string_editor(&'c self, key: OpenKey) -> StringEditor<'c> {
-        StringEditor {
-            writer: Some(self),
-            ..self.string_reader(Some(key))
+    /// An editor that reads and writes.
+    pub fn new(context: &'c WriteContext<'c>, key: OpenKey) -> Self {
+        Self {
+            writer: Some(context),
+            ..Self::reader(context, Some(key))
         }
     }
-}
 
-impl StringEditor<'_> {
     /// Reads bytes from an offset on.
     pub async fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
         bytes.fill(0);
@@ -60,7 +56,7 @@ impl StringEditor<'_> {
         Ok(())
     }
 
-    /// Changes bytes from an offset on, which the string must have.
+    /// Changes bytes from an offset on. The string must be long enough.
     pub async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let end = offset.saturating_add(bytes.len() as u64);
         for number in offset / PIECE..end.div_ceil(PIECE) {
@@ -75,13 +71,13 @@ impl StringEditor<'_> {
         Ok(())
     }
 
-    /// Writes what was changed, and tells those who watch that something was.
+    /// Writes the changes. WATCH sees a change in any case.
     pub fn finish(mut self) {
         self.put_pieces();
         if let (Some(context), Some(key)) = (self.writer, self.key.as_mut()) {
             match self.pieces.remove(&0) {
                 Some(whole) => context.write_body(key, whole.bytes.freeze()),
-                None => context.string_touch(key),
+                None => StringValueMut::open(context, key).touch(),
             }
         }
     }
@@ -91,13 +87,8 @@ impl StringEditor<'_> {
             if self.pieces.len() >= PAGE_PIECES {
                 self.put_pieces();
             }
-            let begin = number.saturating_mul(PIECE);
-            let piece = match &self.key {
-                Some(key) => self.context.stored_piece(key, begin).await?,
-                None => BytesMut::new(),
-            };
             let piece = Piece {
-                bytes: piece,
+                bytes: self.stored_piece(number).await?,
                 is_changed: false,
             };
             self.pieces.insert(number, piece);
@@ -105,7 +96,24 @@ impl StringEditor<'_> {
         Ok(self.pieces.entry(number).or_default())
     }
 
-    /// Writes the pieces that were changed, and forgets all but a string in metadata.
+    /// The stored bytes of a piece.
+    async fn stored_piece(&self, number: u64) -> Result<BytesMut, StoreError> {
+        let Some(key) = &self.key else {
+            return Ok(BytesMut::new());
+        };
+        match &key.meta.body {
+            Some(body) if number == 0 => Ok(BytesMut::from(body.bytes.as_ref())),
+            Some(_) => Ok(BytesMut::new()),
+            None => {
+                let context = self.context;
+                let row = context.layout().piece_key(key.data(), number);
+                let stored = context.transaction.get(&row, context.isolation).await?;
+                Ok(BytesMut::from(stored.as_deref().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Writes the changed pieces, and forgets all pieces except a string in metadata.
     fn put_pieces(&mut self) {
         let is_small = self.key.as_ref().is_some_and(|key| key.meta.body.is_some());
         if is_small {
@@ -117,21 +125,6 @@ impl StringEditor<'_> {
             for (number, piece) in pieces.iter().filter(|(_, piece)| piece.is_changed) {
                 let row = context.layout().piece_key(key.data(), *number);
                 context.transaction.set(&row, &piece.bytes);
-            }
-        }
-    }
-}
-
-impl ReadContext<'_> {
-    /// What is stored of the piece that begins at `begin`.
-    async fn stored_piece(&self, key: &OpenKey, begin: u64) -> Result<BytesMut, StoreError> {
-        match &key.meta.body {
-            Some(body) if begin == 0 => Ok(BytesMut::from(body.bytes.as_ref())),
-            Some(_) => Ok(BytesMut::new()),
-            None => {
-                let row = self.layout().piece_key(key.data(), begin / PIECE);
-                let stored = self.transaction.get(&row, self.isolation).await?;
-                Ok(BytesMut::from(stored.as_deref().unwrap_or_default()))
             }
         }
     }

@@ -1,19 +1,27 @@
-//! The descriptor of strings.
+//! The descriptor of strings: OBJECT ENCODING, DUMP, RESTORE, and what doctor checks.
 
 use bytes::Bytes;
 
 use crate::error::CommandError;
+use crate::fields::canonical_number;
 use crate::keyspace::dumping::check_size;
-use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{BodyKind, Restorable, SectionKind, Serialization, ValueKind};
 use crate::unit::context::ReadContext;
 use quoin_layout::Section;
 use quoin_rdb::{Payload, read_string, reads_string, string_payload};
+use quoin_store::StoreError;
+
+use super::{StringValue, set};
+
+/// Bytes of the longest `embstr` (Redis: `OBJ_ENCODING_EMBSTR_SIZE_LIMIT`).
+const EMBEDDED_BYTES_MAX: u64 = 44;
+/// Digits of the longest integer, with its sign.
+const INTEGER_BYTES_MAX: u64 = 20;
 
 /// The descriptor of strings.
 pub static KIND: ValueKind = ValueKind {
     name: "string",
-    encoding: |context, key| Box::pin(context.string_encoding(key)),
+    encoding: |context, key| Box::pin(async { StringValue::open(context, key).encoding().await }),
     exists_when_empty: true,
     body: Some(BodyKind {
         length: |body| Ok(i64::try_from(body.len()).unwrap_or(i64::MAX)),
@@ -26,16 +34,25 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     serialization: Some(Serialization {
         reads: |payload| reads_string(payload.rdb_type()),
-        dump: |context, key| Box::pin(context.string_dump(key)),
+        dump: |context, key| Box::pin(async { StringValue::open(context, key).dump().await }),
         read: restorable,
     }),
 };
 
-impl ReadContext<'_> {
-    async fn string_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
-        let length = self.string_length(key).await?;
+impl StringValue<'_, '_> {
+    /// The encoding that Redis would use.
+    async fn encoding(&self) -> Result<&'static str, StoreError> {
+        match self.length().await? {
+            ..=INTEGER_BYTES_MAX if canonical_number(&self.get().await?).is_some() => Ok("int"),
+            ..=EMBEDDED_BYTES_MAX => Ok("embstr"),
+            _ => Ok("raw"),
+        }
+    }
+
+    async fn dump(&self) -> Result<Bytes, CommandError> {
+        let length = self.length().await?;
         check_size(usize::try_from(length).unwrap_or(usize::MAX))?;
-        Ok(string_payload(&self.string_get(key).await?))
+        Ok(string_payload(&self.get().await?))
     }
 }
 
@@ -44,7 +61,7 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
     context.size_budget().take_string(&value)?;
     Ok(Box::new(|context, name, expire_at_ms| {
         Box::pin(async move {
-            context.string_set(name, &value, expire_at_ms).await?;
+            set(context, name, &value, expire_at_ms).await?;
             Ok(())
         })
     }))

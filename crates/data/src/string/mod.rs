@@ -1,38 +1,57 @@
-//! Strings.
+//! Strings, and what Redis keeps in them: numbers, bitmaps, HyperLogLogs.
 //!
-//! A short string lies whole in its key's metadata. A longer one lies in pieces
+//! A short string is in its key's metadata. A longer one is in pieces
 //! ([`layout::string`](quoin_layout::string)) from then on, and its length counter holds its bytes.
-//! Bytes that no piece holds are zeros, so a write far beyond the end costs one piece.
+//! Bytes outside of the pieces are zeros, so a write far beyond the end costs one piece.
 
-pub mod bitmap_commands;
 pub mod commands;
-pub mod hyperloglog_commands;
-
-use bytes::{Bytes, BytesMut};
-
-use quoin_layout::string::PIECE_BYTES;
+pub mod hyperloglog;
 
 mod bits;
-mod change;
-mod combine;
 mod editor;
-mod encoding;
-pub mod hyperloglog;
 mod kind;
 mod read;
 #[cfg(test)]
 mod tests;
+mod write;
 
-pub use combine::Combination;
+pub use bits::{Combination, combine};
 pub use editor::StringEditor;
 pub use kind::KIND;
+pub use write::{put, set};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::keyspace::handle::Value;
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::WriteContext;
+use quoin_layout::string::PIECE_BYTES;
+
+/// Marks the handle of strings.
+pub enum StringType {}
+/// A string, for reading.
+pub type StringValue<'c, 't> = Value<'c, 't, StringType>;
+
+/// A string, for writing. A write of a short string changes the metadata in the key, so this handle
+/// borrows the key mutably, unlike [`ValueMut`](crate::keyspace::handle::ValueMut).
+pub struct StringValueMut<'c, 't> {
+    context: &'c WriteContext<'t>,
+    key: &'c mut OpenKey,
+}
+
+impl<'c, 't> StringValueMut<'c, 't> {
+    /// The value of a key that was found, or created, with this type.
+    pub fn open(context: &'c WriteContext<'t>, key: &'c mut OpenKey) -> Self {
+        Self { context, key }
+    }
+}
 
 /// [`PIECE_BYTES`] as an offset.
 const PIECE: u64 = PIECE_BYTES as u64;
-/// Pieces that are read at a time: 1 MiB.
+/// Pieces of one read: 1 MiB.
 const PAGE_PIECES: usize = 64;
 
-/// Copies what a piece that begins at `at` has of the bytes from `begin` on.
+/// Copies the bytes from `begin` on that a piece has. The piece begins at `at`.
 fn copy_piece(whole: &mut [u8], begin: u64, at: u64, piece: &[u8]) {
     let skipped = usize::try_from(begin.saturating_sub(at)).unwrap_or(usize::MAX);
     let place = usize::try_from(at.saturating_sub(begin)).unwrap_or(usize::MAX);
@@ -43,7 +62,15 @@ fn copy_piece(whole: &mut [u8], begin: u64, at: u64, piece: &[u8]) {
     }
 }
 
-/// The part of a piece that begins at `at` within `begin..end`, and where that part begins.
+/// Bytes followed by zeros up to a length, unless they are longer.
+fn padded(bytes: &[u8], length: u64) -> BytesMut {
+    let mut padded = BytesMut::from(bytes);
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    padded.resize(padded.len().max(length), 0);
+    padded
+}
+
+/// The part of a piece within `begin..end`, with the offset of that part. The piece begins at `at`.
 fn clip(piece: &Bytes, at: u64, begin: u64, end: u64) -> (u64, Bytes) {
     let place = |offset: u64| {
         let place = usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX);
@@ -51,20 +78,4 @@ fn clip(piece: &Bytes, at: u64, begin: u64, end: u64) -> (u64, Bytes) {
     };
     let (first, last) = (place(begin), place(end));
     (at.max(begin), piece.slice(first.min(last)..last))
-}
-
-fn is_zero(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| *byte == 0)
-}
-
-fn length_of(value: &[u8]) -> i64 {
-    i64::try_from(value.len()).unwrap_or(i64::MAX)
-}
-
-/// Bytes with zeros up to a length, unless there are as many.
-fn padded(bytes: &[u8], length: u64) -> BytesMut {
-    let mut padded = BytesMut::from(bytes);
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
-    padded.resize(padded.len().max(length), 0);
-    padded
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
+use crate::keys::key_pattern::KeyPattern;
 use crate::keys::sort::{SortBy, SortQuery};
-use crate::keyspace::key_pattern::KeyPattern;
 use crate::list::{End, ListMut};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;

@@ -1,10 +1,11 @@
-//! GET and its like, STRLEN.
+//! GET, MGET, GETDEL, GETEX, GETRANGE, STRLEN.
 
 use bytes::Bytes;
 
-use super::expiry::Expiry;
-use crate::command::arguments::{argument, is_word, rest};
+use super::set::Expiry;
+use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
+use crate::string::StringValue;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::MGET_ANSWER_BYTES_MAX;
@@ -18,7 +19,7 @@ pub(super) async fn get(
 ) -> Result<Reply, CommandError> {
     let key = context.find(argument(arguments, 1)?, ValueType::String);
     Ok(match key.await? {
-        Some(key) => Reply::Bulk(context.string_get(&key).await?),
+        Some(key) => Reply::Bulk(StringValue::open(context, &key).get().await?),
         None => Reply::Null,
     })
 }
@@ -35,7 +36,7 @@ pub(super) async fn strlen(
     }))
 }
 
-/// `MGET key [key …]` → values; nothing for keys of other types.
+/// `MGET key [key …]` → values. Null for keys of other types.
 pub(super) async fn mget(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -49,19 +50,49 @@ pub(super) async fn mget(
             values.push(Reply::Null);
             continue;
         };
-        let length = context.string_length(&key).await?;
-        // One string may be as long; several are in memory at once.
+        let string = StringValue::open(context, &key);
+        let length = string.length().await?;
+        // All values are in memory at once.
         left_bytes = left_bytes.checked_sub(length).ok_or_else(|| {
             let line =
                 format!("ERR too long an answer of MGET (more than {MGET_ANSWER_BYTES_MAX} bytes)");
             CommandError::Text(line.into())
         })?;
-        values.push(Reply::Bulk(context.string_get(&key).await?));
+        values.push(Reply::Bulk(string.get().await?));
     }
     Ok(Reply::Array(values))
 }
 
-/// `GETDEL key` → the value that the key had.
+/// `GETRANGE key start end` → the bytes from `start` to `end`. Negative offsets count from the end.
+pub(super) async fn getrange(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let start = integer(argument(arguments, 2)?)?;
+    let end = integer(argument(arguments, 3)?)?;
+    let empty = Reply::Bulk(Bytes::new());
+    let key = context.find(argument(arguments, 1)?, ValueType::String);
+    let Some(key) = key.await? else {
+        return Ok(empty);
+    };
+    if start < 0 && end < 0 && start > end {
+        return Ok(empty);
+    }
+    let length = context.length(&key, context.isolation).await?;
+    let from_start = |at: i64| if at < 0 { (length + at).max(0) } else { at };
+    let (start, end) = (from_start(start), from_start(end).min(length - 1));
+    if start > end {
+        return Ok(empty);
+    }
+    let (start, end) = (start.unsigned_abs(), end.unsigned_abs());
+    Ok(Reply::Bulk(
+        StringValue::open(context, &key)
+            .range(start, end + 1)
+            .await?,
+    ))
+}
+
+/// `GETDEL key` → the value before.
 pub(super) async fn getdel(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -70,7 +101,7 @@ pub(super) async fn getdel(
     let Some(key) = context.find(name, ValueType::String).await? else {
         return Ok(Reply::Null);
     };
-    let value = context.string_get(&key).await?;
+    let value = StringValue::open(context, &key).get().await?;
     context.remove(&key);
     context.notify(EventClasses::GENERIC, "del", name);
     Ok(Reply::Bulk(value))
@@ -89,7 +120,7 @@ pub(super) async fn getex(
     let value = match expiry {
         Expiry::At(form, text) => {
             let at_ms = form.read(text, context.now_ms, "getex")?;
-            let value = context.string_get(&key).await?;
+            let value = StringValue::open(context, &key).get().await?;
             let event = if form.is_absolute() && at_ms <= context.now_ms {
                 context.remove(&key);
                 "del"
@@ -103,9 +134,9 @@ pub(super) async fn getex(
         Expiry::Removed if key.meta.expire_at_ms.is_some() => {
             context.set_expiry(&mut key, None);
             context.notify(EventClasses::GENERIC, "persist", name);
-            context.string_get(&key).await?
+            StringValue::open(context, &key).get().await?
         }
-        _ => context.string_get(&key).await?,
+        _ => StringValue::open(context, &key).get().await?,
     };
     Ok(Reply::Bulk(value))
 }

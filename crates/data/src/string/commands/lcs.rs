@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
+use crate::string::StringValue;
 use crate::unit::context::ReadContext;
 use quoin_base::limits::LCS_TABLE_BYTES_MAX;
 use quoin_layout::ValueType;
@@ -13,14 +14,14 @@ use quoin_resp::reply::Reply;
 /// The options of LCS.
 #[derive(Default)]
 struct Options {
-    answers_length: bool,
-    answers_indexes: bool,
+    returns_length: bool,
+    returns_indexes: bool,
     with_match_length: bool,
     match_length_min: i64,
 }
 
 /// `LCS key1 key2 [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN]` → the longest common
-/// subsequence, its length, or where it stands in both.
+/// subsequence, its length, or its places in both strings.
 pub(super) async fn lcs(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -32,11 +33,11 @@ pub(super) async fn lcs(
     let first = value(context, first.0).await?;
     let second = value(context, second.0).await?;
     let table = Table::new(&first, &second)?;
-    if options.answers_length {
+    if options.returns_length {
         return Ok(Reply::count(table.length()));
     }
     let (common, matches) = table.walk_back();
-    if !options.answers_indexes {
+    if !options.returns_indexes {
         return Ok(Reply::bulk(common));
     }
     let matches = matches.iter();
@@ -54,9 +55,9 @@ impl Options {
         while let [word, after @ ..] = words {
             words = after;
             if is_word(word, "idx") {
-                options.answers_indexes = true;
+                options.returns_indexes = true;
             } else if is_word(word, "len") {
-                options.answers_length = true;
+                options.returns_length = true;
             } else if is_word(word, "withmatchlen") {
                 options.with_match_length = true;
             } else if let [length, after @ ..] = after
@@ -68,7 +69,7 @@ impl Options {
                 return Err(CommandError::Syntax);
             }
         }
-        if options.answers_length && options.answers_indexes {
+        if options.returns_length && options.returns_indexes {
             return Err(CommandError::text(
                 "ERR If you want both the length and indexes, please just use IDX.",
             ));
@@ -77,7 +78,7 @@ impl Options {
     }
 }
 
-/// A key that must be a string, and its length.
+/// A key that must be a string or missing, and its length.
 async fn string(
     context: &ReadContext<'_>,
     name: &Bytes,
@@ -90,13 +91,13 @@ async fn string(
             "ERR The specified keys must contain string values",
         ));
     }
-    let length = context.string_length(&key).await?;
+    let length = StringValue::open(context, &key).length().await?;
     Ok((Some(key), length))
 }
 
 async fn value(context: &ReadContext<'_>, key: Option<OpenKey>) -> Result<Bytes, CommandError> {
     match key {
-        Some(key) => Ok(context.string_get(&key).await?),
+        Some(key) => Ok(StringValue::open(context, &key).get().await?),
         None => Ok(Bytes::new()),
     }
 }
@@ -111,11 +112,11 @@ fn check_table(first: u64, second: u64) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The lengths of what each two beginnings of two strings have in common.
+/// The length of the longest common subsequence of each prefix of `first` with each prefix of `second`.
 struct Table<'a> {
     first: &'a [u8],
     second: &'a [u8],
-    /// A row for each length of a beginning of `first`, from none on.
+    /// A row for each prefix of `first`, the shortest (empty) first.
     cells: Vec<u32>,
 }
 
@@ -162,8 +163,8 @@ impl<'a> Table<'a> {
         usize::try_from(length).unwrap_or(usize::MAX)
     }
 
-    /// The common subsequence, and where its parts stand, from the last to the first. Of several of
-    /// one length it is the one that Redis finds.
+    /// The common subsequence, and its contiguous parts, the last part first. If several have that
+    /// length, it is the one that Redis returns.
     fn walk_back(&self) -> (Vec<u8>, Vec<Match>) {
         let mut common = Vec::with_capacity(self.length());
         let mut matches: Vec<Match> = Vec::new();
@@ -196,7 +197,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A part of both strings.
+/// A common part: its place in both strings, and its length.
 struct Match {
     first: usize,
     second: usize,

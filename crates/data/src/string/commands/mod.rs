@@ -1,13 +1,12 @@
-//! String commands.
+//! Commands on strings, bitmaps and HyperLogLogs.
 
-mod expiry;
+mod bitfield;
+mod bitmaps;
 mod get;
+mod hyperloglog;
+mod increment;
 mod lcs;
-mod number;
-mod range;
 mod rows;
 mod set;
-#[cfg(test)]
-mod tests;
 
-pub use rows::ROWS;
+pub use rows::{BITMAP_ROWS, HYPERLOGLOG_ROWS, ROWS};

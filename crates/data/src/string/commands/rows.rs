@@ -1,13 +1,13 @@
-//! The rows of the string commands.
+//! The rows of the commands on strings, bitmaps and HyperLogLogs.
 
-use super::{get, lcs, number, range, set};
+use super::{bitfield, bitmaps, get, hyperloglog, increment, lcs, set};
 use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, block, double, integer, key, oneof, string, token, unix_time,
 };
 use crate::command::key_specs::{
-    CREATE, INSERT, LOOK, OVERWRITE, READ, READ_UPDATE, READ_UPDATE_OR_LESS, TAKE, UPDATE, at,
-    every_second, up_to,
+    CREATE, INSERT, LOOK, OVERWRITE, READ, READ_INSERT, READ_UPDATE, READ_UPDATE_OR_LESS,
+    READ_WRITE, TAKE, UPDATE, at, every_second, up_to,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
@@ -29,13 +29,13 @@ const fn on_strings(name: &'static str, arity: i32, since: &'static str, handler
 
 /// The string commands.
 pub const ROWS: &[Row] = &[
-    on_strings("append", 3, "2.0.0", write_handler!(range::append))
+    on_strings("append", 3, "2.0.0", write_handler!(set::append))
         .summary("Appends a string to the value of a key. Creates the key if it doesn't exist.")
         .complexity("O(M) with M bytes appended, and those of a short value")
         .flags(GROW_FAST)
         .keys(&[at(1, INSERT)])
         .arguments(&[key(0), string("value")]),
-    on_strings("decr", 2, "1.0.0", write_handler!(number::decr))
+    on_strings("decr", 2, "1.0.0", write_handler!(increment::decr))
         .summary(
             "Decrements the integer value of a key by one. Uses 0 as initial value if the key \
              doesn't exist.",
@@ -43,7 +43,7 @@ pub const ROWS: &[Row] = &[
         .flags(GROW_FAST)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0)]),
-    on_strings("decrby", 3, "1.0.0", write_handler!(number::decrby))
+    on_strings("decrby", 3, "1.0.0", write_handler!(increment::decrby))
         .summary(
             "Decrements a number from the integer value of a key. Uses 0 as initial value if the \
              key doesn't exist.",
@@ -82,7 +82,7 @@ pub const ROWS: &[Row] = &[
             )
             .optional(),
         ]),
-    on_strings("getrange", 4, "2.4.0", read_handler!(range::getrange))
+    on_strings("getrange", 4, "2.4.0", read_handler!(get::getrange))
         .summary("Returns a substring of the string stored at a key.")
         .complexity("O(M) with M bytes returned")
         .keys(&[at(1, READ)])
@@ -94,7 +94,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, READ_UPDATE)])
         .deprecated("6.2.0", "`SET` with the `!GET` argument")
         .arguments(&[key(0), string("value")]),
-    on_strings("incr", 2, "1.0.0", write_handler!(number::incr))
+    on_strings("incr", 2, "1.0.0", write_handler!(increment::incr))
         .summary(
             "Increments the integer value of a key by one. Uses 0 as initial value if the key \
              doesn't exist.",
@@ -102,7 +102,7 @@ pub const ROWS: &[Row] = &[
         .flags(GROW_FAST)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0)]),
-    on_strings("incrby", 3, "1.0.0", write_handler!(number::incrby))
+    on_strings("incrby", 3, "1.0.0", write_handler!(increment::incrby))
         .summary(
             "Increments the integer value of a key by a number. Uses 0 as initial value if the \
              key doesn't exist.",
@@ -114,7 +114,7 @@ pub const ROWS: &[Row] = &[
         "incrbyfloat",
         3,
         "2.6.0",
-        write_handler!(number::incrbyfloat),
+        write_handler!(increment::incrbyfloat),
     )
     .summary(
         "Increment the floating point value of a key by a number. Uses 0 as initial value if the \
@@ -226,7 +226,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, CREATE)])
         .deprecated("2.6.12", "`SET` with the `NX` argument")
         .arguments(&[key(0), string("value")]),
-    on_strings("setrange", 4, "2.2.0", write_handler!(range::setrange))
+    on_strings("setrange", 4, "2.2.0", write_handler!(set::setrange))
         .summary(
             "Overwrites a part of a string value with another by an offset. Creates the key if \
              it doesn't exist.",
@@ -240,10 +240,192 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0)]),
-    on_strings("substr", 4, "1.0.0", read_handler!(range::getrange))
+    on_strings("substr", 4, "1.0.0", read_handler!(get::getrange))
         .summary("Returns a substring from a string value.")
         .complexity("O(M) with M bytes returned")
         .keys(&[at(1, READ)])
         .deprecated("2.0.0", "`GETRANGE`")
         .arguments(&[key(0), integer("start"), integer("end")]),
+];
+
+const BYTES_LOOKED_AT: &str = "O(M) with M bytes stored within the range";
+const UNIT_HISTORY: &[(&str, &str)] = &[("7.0.0", "Added the `BYTE|BIT` option.")];
+const UNIT: Argument = oneof("unit", &[token("BYTE"), token("BIT")])
+    .since("7.0.0")
+    .optional();
+
+const fn on_bits(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
+    Row::new(name, arity, since, Group::Bitmap, handler).categories(&["@bitmap"])
+}
+
+/// The bitmap commands.
+pub const BITMAP_ROWS: &[Row] = &[
+    on_bits("bitcount", -2, "2.6.0", read_handler!(bitmaps::bitcount))
+        .summary("Counts the number of set bits (population counting) in a string.")
+        .complexity(BYTES_LOOKED_AT)
+        .keys(&[at(1, READ)])
+        .history(UNIT_HISTORY)
+        .arguments(&[
+            key(0),
+            block("range", &[integer("start"), integer("end"), UNIT]).optional(),
+        ]),
+    on_bits("bitfield", -2, "3.2.0", write_handler!(bitfield::bitfield))
+        .summary("Performs arbitrary bitfield integer operations on strings.")
+        .complexity("O(1) for each subcommand specified")
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, READ_UPDATE_OR_LESS)
+            .notes("This command allows both access and modification of the key")
+            .narrowed(bitfield::key_flags_of_bitfield)])
+        .arguments(&[
+            key(0),
+            oneof(
+                "operation",
+                &[
+                    block("get-block", &[string("encoding"), integer("offset")]).token("GET"),
+                    block(
+                        "write",
+                        &[
+                            oneof(
+                                "overflow-block",
+                                &[token("WRAP"), token("SAT"), token("FAIL")],
+                            )
+                            .token("OVERFLOW")
+                            .optional(),
+                            oneof(
+                                "write-operation",
+                                &[
+                                    block(
+                                        "set-block",
+                                        &[string("encoding"), integer("offset"), integer("value")],
+                                    )
+                                    .token("SET"),
+                                    block(
+                                        "incrby-block",
+                                        &[
+                                            string("encoding"),
+                                            integer("offset"),
+                                            integer("increment"),
+                                        ],
+                                    )
+                                    .token("INCRBY"),
+                                ],
+                            ),
+                        ],
+                    ),
+                ],
+            )
+            .optional()
+            .multiple(),
+        ]),
+    on_bits(
+        "bitfield_ro",
+        -2,
+        "6.0.0",
+        read_handler!(bitfield::bitfield_ro),
+    )
+    .summary("Performs arbitrary read-only bitfield integer operations on strings.")
+    .complexity("O(1) for each subcommand specified")
+    .flags(Flags::FAST)
+    .keys(&[at(1, READ)])
+    .arguments(&[
+        key(0),
+        block("get-block", &[string("encoding"), integer("offset")])
+            .token("GET")
+            .optional()
+            .multiple_with_token(),
+    ]),
+    on_bits("bitop", -4, "2.6.0", write_handler!(bitmaps::bitop))
+        .summary("Performs bitwise operations on multiple strings, and stores the result.")
+        .complexity("O(M) with M bytes of all strings together")
+        .flags(Flags::DENYOOM)
+        .keys(&[at(2, OVERWRITE), up_to(3, -1, READ)])
+        .arguments(&[
+            oneof(
+                "operation",
+                &[token("AND"), token("OR"), token("XOR"), token("NOT")],
+            ),
+            key(0).named("destkey"),
+            key(1).multiple(),
+        ]),
+    on_bits("bitpos", -3, "2.8.7", read_handler!(bitmaps::bitpos))
+        .summary("Finds the first set (1) or clear (0) bit in a string.")
+        .complexity(BYTES_LOOKED_AT)
+        .keys(&[at(1, READ)])
+        .history(UNIT_HISTORY)
+        .arguments(&[
+            key(0),
+            integer("bit"),
+            block(
+                "range",
+                &[
+                    integer("start"),
+                    block("end-unit-block", &[integer("end"), UNIT]).optional(),
+                ],
+            )
+            .optional(),
+        ]),
+    on_bits("getbit", 3, "2.2.0", read_handler!(bitmaps::getbit))
+        .summary("Returns a bit value by offset.")
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), integer("offset")]),
+    on_bits("setbit", 4, "2.2.0", write_handler!(bitmaps::setbit))
+        .summary(
+            "Sets or clears the bit at offset of the string value. Creates the key if it doesn't \
+             exist.",
+        )
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, READ_UPDATE)])
+        .arguments(&[key(0), integer("offset"), integer("value")]),
+];
+
+const EACH_ELEMENT: &str = "O(1) for each element, and one value of up to 12 kB";
+const EACH_HYPERLOGLOG: &str = "O(1) for each key, which is 16,384 registers";
+
+const fn on_hyperloglogs(name: &'static str, arity: i32, handler: Handler) -> Row {
+    Row::new(name, arity, "2.8.9", Group::HyperLogLog, handler).categories(&["@hyperloglog"])
+}
+
+/// The HyperLogLog commands.
+pub const HYPERLOGLOG_ROWS: &[Row] = &[
+    on_hyperloglogs("pfadd", -2, write_handler!(hyperloglog::pfadd))
+        .summary("Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.")
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, INSERT)])
+        .arguments(&[key(0), string("element").optional().multiple()]),
+    on_hyperloglogs("pfcount", -2, write_handler!(hyperloglog::pfcount))
+        .summary(
+            "Returns the approximated cardinality of the set(s) observed by the HyperLogLog \
+             key(s).",
+        )
+        .complexity(EACH_HYPERLOGLOG)
+        .shown_as_read()
+        .flags(Flags::MAY_REPLICATE)
+        .keys(&[up_to(1, -1, READ_WRITE).notes(
+            "RW because it may change the internal representation of the key, and propagate to \
+             replicas",
+        )])
+        .arguments(&[key(0).multiple()]),
+    on_hyperloglogs("pfmerge", -2, write_handler!(hyperloglog::pfmerge))
+        .summary("Merges one or more HyperLogLog values into a single key.")
+        .complexity(EACH_HYPERLOGLOG)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, READ_INSERT), up_to(2, -1, READ)])
+        .arguments(&[
+            key(0).named("destkey"),
+            key(1).named("sourcekey").optional().multiple(),
+        ]),
+    on_hyperloglogs("pfdebug", 3, write_handler!(hyperloglog::pfdebug))
+        .summary("Internal commands for debugging HyperLogLog values.")
+        .complexity(EACH_HYPERLOGLOG)
+        .flags(Flags::DENYOOM.and(Flags::ADMIN))
+        .keys(&[at(2, READ_WRITE)])
+        .system()
+        .arguments(&[string("subcommand"), key(0)]),
+    on_hyperloglogs("pfselftest", 1, Handler::Pure(hyperloglog::pfselftest))
+        .summary("An internal command for testing HyperLogLog values.")
+        .complexity("O(1), some milliseconds")
+        .flags(Flags::ADMIN)
+        .system(),
 ];

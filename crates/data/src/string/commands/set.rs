@@ -1,23 +1,25 @@
-//! SET and its like.
+//! SET, SETNX, SETEX, PSETEX, GETSET, MSET, MSETNX, SETRANGE, APPEND, and the expiry options of SET and
+//! GETEX.
 
 use bytes::Bytes;
 
-use super::expiry::{Expiry, MILLISECONDS, SECONDS, TimeForm};
-use crate::command::arguments::{argument, is_word, rest};
+use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::command::key_specs::{KeyFlags, OVERWRITE, READ_UPDATE};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
+use crate::string::{self, StringValue, StringValueMut};
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
+use quoin_base::limits::STRING_BYTES_MAX;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
 /// The options of SET.
 #[derive(Default)]
 struct Options<'a> {
-    /// Whether there must be a key (XX) or must be none (NX).
-    is_there: Option<bool>,
-    answers_old: bool,
+    /// Whether the key must exist (XX) or must not exist (NX).
+    must_exist: Option<bool>,
+    returns_old: bool,
     expiry: Expiry<'a>,
 }
 
@@ -25,14 +27,14 @@ impl<'a> Options<'a> {
     fn parse(mut words: &'a [Bytes]) -> Result<Self, CommandError> {
         let mut options = Self::default();
         while let [word, after @ ..] = words {
-            words = if is_word(word, "nx") && options.is_there != Some(true) {
-                options.is_there = Some(false);
+            words = if is_word(word, "nx") && options.must_exist != Some(true) {
+                options.must_exist = Some(false);
                 after
-            } else if is_word(word, "xx") && options.is_there != Some(false) {
-                options.is_there = Some(true);
+            } else if is_word(word, "xx") && options.must_exist != Some(false) {
+                options.must_exist = Some(true);
                 after
             } else if is_word(word, "get") {
-                options.answers_old = true;
+                options.returns_old = true;
                 after
             } else if is_word(word, "keepttl")
                 && matches!(options.expiry, Expiry::Unsaid | Expiry::Kept)
@@ -47,8 +49,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// `SET key value [NX|XX] [GET] [EX seconds|PX ms|EXAT time|PXAT time-ms|KEEPTTL]` → OK, or nothing
-/// where a condition forbids it; with GET the value before.
+/// `SET key value [NX|XX] [GET] [EX seconds|PX ms|EXAT time|PXAT time-ms|KEEPTTL]` → OK, or null
+/// if a condition forbids it; with GET the value before.
 pub(super) async fn set(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -60,35 +62,35 @@ pub(super) async fn set(
         _ => None,
     };
     let keeps_expiry = matches!(options.expiry, Expiry::Kept);
-    let needs_old = options.answers_old || options.is_there.is_some() || keeps_expiry;
+    let needs_old = options.returns_old || options.must_exist.is_some() || keeps_expiry;
     let old = match needs_old {
         true => context.find_any(name).await?,
         false => None,
     };
-    let old_value = match options.answers_old {
+    let old_value = match options.returns_old {
         true => old_value(context, old.as_ref()).await?,
         false => Reply::Null,
     };
     if options
-        .is_there
+        .must_exist
         .is_some_and(|wanted| wanted != old.is_some())
     {
         return Ok(old_value);
     }
     let old_expiry = old.and_then(|old| old.meta.expire_at_ms);
     let expire_at_ms = if keeps_expiry { old_expiry } else { new_expiry };
-    context.string_set(name, value, expire_at_ms).await?;
+    string::set(context, name, value, expire_at_ms).await?;
     context.notify(EventClasses::STRING, "set", name);
     if new_expiry.is_some() {
         context.notify(EventClasses::GENERIC, "expire", name);
     }
-    Ok(match options.answers_old {
+    Ok(match options.returns_old {
         true => old_value,
         false => Reply::OK,
     })
 }
 
-/// What SET with GET does to its key, and SET without.
+/// The key flags of SET: with GET it reads the key too.
 pub(super) fn key_flags_of_set(arguments: &[Bytes]) -> KeyFlags {
     let mut options = rest(arguments, 3).iter();
     match options.any(|word| is_word(word, "get")) {
@@ -104,11 +106,11 @@ async fn old_value(
     match old {
         None => Ok(Reply::Null),
         Some(old) if old.meta.value_type != ValueType::String => Err(CommandError::WrongType),
-        Some(old) => Ok(Reply::Bulk(context.string_get(old).await?)),
+        Some(old) => Ok(Reply::Bulk(StringValue::open(context, old).get().await?)),
     }
 }
 
-/// `SETNX key value` → 1, or 0 where there is a key.
+/// `SETNX key value` → 1, or 0 if the key exists.
 pub(super) async fn setnx(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -145,7 +147,7 @@ async fn set_with_expiry(
 ) -> Result<Reply, CommandError> {
     let at_ms = form.read(argument(arguments, 2)?, context.now_ms, command)?;
     let (name, value) = (argument(arguments, 1)?, argument(arguments, 3)?);
-    context.string_set(name, value, Some(at_ms)).await?;
+    string::set(context, name, value, Some(at_ms)).await?;
     context.notify(EventClasses::STRING, "set", name);
     context.notify(EventClasses::GENERIC, "expire", name);
     Ok(Reply::OK)
@@ -172,7 +174,7 @@ pub(super) async fn mset(
     Ok(Reply::OK)
 }
 
-/// `MSETNX key value [key value …]` → 1, or 0 where there is any of the keys.
+/// `MSETNX key value [key value …]` → 1, or 0 if any of the keys exists.
 pub(super) async fn msetnx(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -204,7 +206,160 @@ async fn put_pairs(context: &WriteContext<'_>, pairs: &[Bytes]) -> Result<(), Co
 }
 
 async fn put(context: &WriteContext<'_>, name: &Bytes, value: &Bytes) -> Result<(), CommandError> {
-    context.string_set(name, value, None).await?;
+    string::set(context, name, value, None).await?;
     context.notify(EventClasses::STRING, "set", name);
     Ok(())
+}
+
+/// `APPEND key value` → length.
+pub(super) async fn append(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (name, value) = (argument(arguments, 1)?, argument(arguments, 2)?);
+    let length = match context.find(name, ValueType::String).await? {
+        None => {
+            string::set(context, name, value, None).await?;
+            value.len() as u64
+        }
+        Some(mut key) => {
+            let length = StringValue::open(context, &key).length().await?;
+            check_length(length, value.len())?;
+            let mut string = StringValueMut::open(context, &mut key);
+            if value.is_empty() {
+                string.touch();
+                length
+            } else {
+                string.write(length, value).await?
+            }
+        }
+    };
+    context.notify(EventClasses::STRING, "append", name);
+    Ok(Reply::Integer(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+/// `SETRANGE key offset value` → length.
+pub(super) async fn setrange(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let offset = integer(argument(arguments, 2)?)?;
+    let offset =
+        u64::try_from(offset).map_err(|_| CommandError::text("ERR offset is out of range"))?;
+    let (name, value) = (argument(arguments, 1)?, argument(arguments, 3)?);
+    let found = context.find(name, ValueType::String).await?;
+    if value.is_empty() {
+        return Ok(Reply::Integer(match found {
+            Some(key) => context.length(&key, context.isolation).await?,
+            None => 0,
+        }));
+    }
+    check_length(offset, value.len())?;
+    let mut key = match found {
+        Some(key) => key,
+        None => string::set(context, name, &Bytes::new(), None).await?,
+    };
+    let mut string = StringValueMut::open(context, &mut key);
+    let length = string.write(offset, value).await?;
+    context.notify(EventClasses::STRING, "setrange", name);
+    Ok(Reply::Integer(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+fn check_length(offset: u64, added: usize) -> Result<(), CommandError> {
+    if offset.saturating_add(added as u64) > STRING_BYTES_MAX as u64 {
+        return Err(CommandError::text(
+            "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+        ));
+    }
+    Ok(())
+}
+
+const MS_PER_SECOND: i64 = 1_000;
+
+/// The option of a command about the expiry.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Expiry<'a> {
+    /// No option.
+    #[default]
+    Unsaid,
+    /// KEEPTTL.
+    Kept,
+    /// PERSIST.
+    Removed,
+    /// EX, PX, EXAT or PXAT, with its time.
+    At(TimeForm, &'a Bytes),
+}
+
+/// The form of a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct TimeForm {
+    is_relative: bool,
+    unit_ms: i64,
+}
+
+/// EX: seconds from now.
+const SECONDS: TimeForm = TimeForm::new(true, MS_PER_SECOND);
+/// PX: milliseconds from now.
+const MILLISECONDS: TimeForm = TimeForm::new(true, 1);
+const UNIX_SECONDS: TimeForm = TimeForm::new(false, MS_PER_SECOND);
+const UNIX_MILLISECONDS: TimeForm = TimeForm::new(false, 1);
+
+impl TimeForm {
+    const fn new(is_relative: bool, unit_ms: i64) -> Self {
+        Self {
+            is_relative,
+            unit_ms,
+        }
+    }
+
+    /// The form of the times after an option.
+    fn named(option: &[u8]) -> Option<Self> {
+        [
+            ("ex", SECONDS),
+            ("px", MILLISECONDS),
+            ("exat", UNIX_SECONDS),
+            ("pxat", UNIX_MILLISECONDS),
+        ]
+        .into_iter()
+        .find_map(|(name, form)| is_word(option, name).then_some(form))
+    }
+
+    /// Whether times are Unix times.
+    pub(super) fn is_absolute(self) -> bool {
+        !self.is_relative
+    }
+
+    /// The Unix time in milliseconds.
+    ///
+    /// # Errors
+    /// Redis's, if the time is not a number, not positive or too large. `command` is in lower case.
+    pub(super) fn read(self, text: &[u8], now_ms: i64, command: &str) -> Result<i64, CommandError> {
+        let time = integer(text)?;
+        let base_ms = if self.is_relative { now_ms } else { 0 };
+        (time > 0)
+            .then(|| time.checked_mul(self.unit_ms)?.checked_add(base_ms))
+            .flatten()
+            .ok_or_else(|| {
+                CommandError::Text(format!("ERR invalid expire time in '{command}' command").into())
+            })
+    }
+}
+
+impl<'a> Expiry<'a> {
+    /// Takes EX, PX, EXAT or PXAT with its time from the front of `words`, and returns the words after
+    /// them. `None` if the first word is none of these. As in Redis, an option may repeat, but two
+    /// different ones are `None` too.
+    pub(super) fn take(&mut self, words: &'a [Bytes]) -> Option<&'a [Bytes]> {
+        let [option, time, rest @ ..] = words else {
+            return None;
+        };
+        let form = TimeForm::named(option)?;
+        match self {
+            Expiry::Unsaid => {}
+            Expiry::At(before, _) if *before == form => {}
+            _ => return None,
+        }
+        *self = Expiry::At(form, time);
+        Some(rest)
+    }
 }

@@ -1,19 +1,19 @@
 //! The dense encoding: six bits for each register, the first in the lowest bits.
 
-use super::form::{HEADER_BYTES, REGISTERS};
+use super::{HEADER_BYTES, REGISTERS};
 
 const VALUE_BITS: usize = 6;
 const VALUE_MASK: u32 = (1 << VALUE_BITS) - 1;
 /// Bytes of a dense HyperLogLog.
 pub(super) const DENSE_BYTES: usize = HEADER_BYTES + REGISTERS * VALUE_BITS / 8;
 
-/// Where a register begins: its byte, and the bit in that.
+/// The first byte and bit of a register.
 fn position(index: usize) -> (usize, usize) {
     let bit = index * VALUE_BITS;
     (HEADER_BYTES + bit / 8, bit % 8)
 }
 
-/// Raises a register to a value, and answers whether it was lower.
+/// Raises a register to a value. Returns false if it has the value already, or a greater one.
 pub(super) fn raise(bytes: &mut [u8], index: usize, value: u8) -> bool {
     let (at, shift) = position(index);
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);

@@ -1,20 +1,19 @@
-//! PFSELFTEST: whether HyperLogLogs work on this machine.
+//! PFSELFTEST: tests whether HyperLogLogs work on this machine.
 
 use super::dense::{self, DENSE_BYTES};
-use super::form::REGISTERS;
-use super::value::{Encoding, HyperLogLog};
+use super::{Encoding, HyperLogLog, REGISTERS};
 
-/// Elements that are added. Redis adds a hundred times as many, during which it answers nobody.
+/// Elements to add. Redis adds a hundred times as many, and serves no client meanwhile.
 const ELEMENTS: u64 = 100_000;
-/// The limit of the sparse encoding in the test: Redis's default.
+/// The limit of the sparse encoding: Redis's default.
 const SPARSE_BYTES_MAX: usize = 3_000;
-/// Standard deviations by which an estimate may be wrong.
+/// Most standard deviations of an estimate from the truth.
 const DEVIATIONS_MAX: f64 = 6.0;
 
 /// Tests registers and estimates with numbers made from `seed`.
 ///
 /// # Errors
-/// What is wrong.
+/// The first failure.
 pub fn self_test(seed: u64) -> Result<(), String> {
     let mut bytes = vec![0; DENSE_BYTES];
     let mut random = seed;

@@ -6,18 +6,18 @@
 //! | `01llllll llllllll` | up to 16,384 zeros |
 //! | `1vvvvvll` | up to 4 of a value up to 32 |
 //!
-//! Lengths and values are stored less 1.
+//! The stored lengths and values are one less.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use super::form::{HEADER_BYTES, REGISTERS};
+use super::{HEADER_BYTES, REGISTERS};
 
-/// The greatest value that a run can have.
-pub(super) const VALUE_MAX: u8 = 32;
+/// The greatest value of a run.
+const VALUE_MAX: u8 = 32;
 const VALUE_RUN_MAX: usize = 4;
 const SHORT_ZEROS_MAX: usize = 64;
-/// Runs that are looked at after a change, to join those that are alike.
+/// Runs to look at after a change, to join equal ones.
 const JOINED_RUNS: usize = 5;
 
 /// A run of registers.
@@ -29,7 +29,7 @@ enum Run {
 }
 
 impl Run {
-    /// The run that begins there. A byte that is missing at the end is 0, as in Redis.
+    /// The run that begins at `at`. As in Redis, a missing last byte is 0.
     fn at(bytes: &[u8], at: usize) -> Option<Self> {
         let first = *bytes.get(at)?;
         let low = usize::from(first & 0x3f);
@@ -56,7 +56,7 @@ impl Run {
         }
     }
 
-    /// A run of this value, in the fewest bytes.
+    /// A run in the fewest bytes.
     fn of(value: u8, count: usize) -> Self {
         match value {
             0 if count > SHORT_ZEROS_MAX => Self::LongZeros(count),
@@ -94,7 +94,7 @@ impl Display for Run {
     }
 }
 
-/// The runs, each with where it begins.
+/// The runs, each with its offset.
 fn runs(bytes: &[u8]) -> impl Iterator<Item = (usize, Run)> {
     let mut next = HEADER_BYTES;
     std::iter::from_fn(move || {
@@ -105,7 +105,7 @@ fn runs(bytes: &[u8]) -> impl Iterator<Item = (usize, Run)> {
     })
 }
 
-/// One run of all registers, which are 0.
+/// Writes one run of all registers, with value 0.
 pub(super) fn write_empty(bytes: &mut Vec<u8>) {
     Run::of(0, REGISTERS).write(bytes);
 }
@@ -116,8 +116,8 @@ pub(super) fn describe(bytes: &[u8]) -> String {
     texts.join(" ")
 }
 
-/// The registers that are not 0, in runs of one value; `None` where the runs are not those of all
-/// registers.
+/// The registers that are not 0, in runs of one value. `None` if the runs have more or fewer registers than a
+/// HyperLogLog.
 pub(super) fn values(bytes: &[u8]) -> Option<Vec<(Range<usize>, u8)>> {
     let mut found = Vec::new();
     let mut first = 0;
@@ -134,15 +134,16 @@ pub(super) fn values(bytes: &[u8]) -> Option<Vec<(Range<usize>, u8)>> {
     (first == REGISTERS).then_some(found)
 }
 
-/// What became of a register.
+/// The result of [`raise`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raised {
-    /// It had as high a value.
+    /// The register had the value already, or a greater one.
     Not,
+    /// The register has the value now.
     Yes,
-    /// There is no room for the value: the encoding must become dense.
+    /// The value does not fit: the encoding must become dense.
     NoRoom,
-    /// There is no such register.
+    /// The register is missing.
     Corrupt,
 }
 
@@ -187,7 +188,7 @@ pub(super) fn raise(bytes: &mut Vec<u8>, index: usize, value: u8, bytes_max: usi
     Raised::Yes
 }
 
-/// Joins neighbouring runs of one value, among a few from one run on.
+/// Joins adjacent runs of one value. Looks at a few runs from `from` on.
 fn join_alike(bytes: &mut Vec<u8>, from: usize) {
     let mut at = from;
     for _ in 0..JOINED_RUNS {

@@ -1,27 +1,7 @@
-//! String commands on both kinds of store.
+//! SET, GET and their variants, increments, expiry.
 
-use bytes::Bytes;
-
-use quoin_engine::testing::{Bench, START_MS, bulk, bulks};
-use quoin_resp::reply::Reply;
-
-fn on_both_stores(test: impl Fn(&Bench)) {
-    test(&Bench::embedded());
-    test(&Bench::cluster_like());
-}
-
-fn error(line: &str) -> Reply {
-    Reply::Error(line.to_owned())
-}
-
-/// Lengths about the bounds of a value in metadata and of a piece.
-const LENGTHS: [usize; 10] = [
-    0, 1, 1_023, 1_024, 1_025, 16_383, 16_384, 16_385, 32_768, 40_000,
-];
-
-fn text(length: usize) -> Vec<u8> {
-    (0..length).map(|at| b'a' + (at % 23) as u8).collect()
-}
+use super::*;
+use quoin_engine::testing::{START_MS, bulks};
 
 #[test]
 fn a_string_of_any_length_is_set_and_got() {
@@ -171,43 +151,6 @@ fn other_types_are_refused_or_replaced() {
 }
 
 #[test]
-fn ranges_are_written_and_read_across_all_forms() {
-    on_both_stores(|bench| {
-        for length in LENGTHS {
-            for offset in LENGTHS {
-                bench.run_words(&[b"SET", b"k", &text(length)]);
-                let at = offset.to_string();
-                let words: [&[u8]; 4] = [b"SETRANGE", b"k", at.as_bytes(), b"XYZ"];
-                let mut expected = text(length);
-                expected.resize(length.max(offset + 3), 0);
-                expected[offset..offset + 3].copy_from_slice(b"XYZ");
-                assert_eq!(bench.run_words(&words), Reply::count(expected.len()));
-                assert_eq!(bench.run("GET k"), Reply::bulk(expected.clone()));
-                let range = format!("GETRANGE k {offset} {}", offset + 2);
-                assert_eq!(bench.run(&range), bulk("XYZ"));
-                let tail = Bytes::copy_from_slice(&expected[expected.len() - 3..]);
-                assert_eq!(bench.run("GETRANGE k -3 -1"), Reply::Bulk(tail));
-                assert_eq!(bench.run("APPEND k +"), Reply::count(expected.len() + 1));
-                assert_eq!(bench.run("SUBSTR k -1 -1"), bulk("+"));
-            }
-        }
-        assert_eq!(bench.run("GETRANGE k -1 -2"), bulk(""));
-        assert_eq!(bench.run("GETRANGE k 5 2"), bulk(""));
-        assert_eq!(bench.run("GETRANGE nosuch 0 -1"), bulk(""));
-        let reply = error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-        assert_eq!(bench.run("SETRANGE k 536870912 x"), reply);
-        assert_eq!(bench.run("SETRANGE k 9223372036854775807 x"), reply);
-        assert_eq!(
-            bench.run("SETRANGE k -1 x"),
-            error("ERR offset is out of range")
-        );
-        bench.run("SETRANGE far 536870911 x");
-        assert_eq!(bench.run("APPEND far x"), reply);
-        assert_eq!(bench.run("STRLEN far"), Reply::Integer(536_870_912));
-    });
-}
-
-#[test]
 fn numbers_are_added_to() {
     on_both_stores(|bench| {
         assert_eq!(bench.run("INCR n"), Reply::Integer(1));
@@ -240,46 +183,6 @@ fn numbers_are_added_to() {
 }
 
 #[test]
-fn common_subsequences_are_found_as_redis_finds_them() {
-    on_both_stores(|bench| {
-        bench.run("MSET a ohmytext b mynewtext");
-        assert_eq!(bench.run("LCS a b"), bulk("mytext"));
-        assert_eq!(bench.run("LCS a b LEN"), Reply::Integer(6));
-        assert_eq!(bench.run("LCS a nosuch"), bulk(""));
-        let range = |first, last| Reply::Array(vec![Reply::Integer(first), Reply::Integer(last)]);
-        let matches = vec![
-            Reply::Array(vec![range(4, 7), range(5, 8), Reply::Integer(4)]),
-            Reply::Array(vec![range(2, 3), range(0, 1), Reply::Integer(2)]),
-        ];
-        let answer = |matches: &[Reply]| {
-            Reply::Map(vec![
-                (bulk("matches"), Reply::Array(matches.to_vec())),
-                (bulk("len"), Reply::Integer(6)),
-            ])
-        };
-        assert_eq!(bench.run("LCS a b IDX WITHMATCHLEN"), answer(&matches));
-        assert_eq!(
-            bench.run("LCS a b IDX WITHMATCHLEN MINMATCHLEN 4"),
-            answer(&matches[..1])
-        );
-        assert_eq!(
-            bench.run("LCS a b IDX LEN"),
-            error("ERR If you want both the length and indexes, please just use IDX.")
-        );
-        bench.run("RPUSH l x");
-        assert_eq!(
-            bench.run("LCS a l"),
-            error("ERR The specified keys must contain string values")
-        );
-        bench.run("SETRANGE far 100000000 x");
-        assert_eq!(
-            bench.run("LCS far far"),
-            error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
-        );
-    });
-}
-
-#[test]
 fn several_strings_are_answered_up_to_a_bound() {
     let bench = Bench::embedded();
     bench.run("SETRANGE far 400000000 x");
@@ -293,21 +196,4 @@ fn several_strings_are_answered_up_to_a_bound() {
     );
     assert_eq!(bench.run("MSET a 1 a 2"), Reply::OK);
     assert_eq!(bench.run("MGET a a"), bulks(&["2", "2"]));
-}
-
-#[test]
-fn writes_to_different_pieces_do_not_conflict() {
-    let bench = Bench::cluster_like();
-    bench.run("SETRANGE k 40000 x");
-    assert!(!bench.race("SETRANGE k 20000 a", "SETRANGE k 3 b", false));
-    assert!(!bench.race("SETRANGE k 20000 a", "APPEND k b", false));
-    assert!(bench.race("SETRANGE k 20000 a", "SETRANGE k 20003 b", false));
-    assert!(!bench.race("SETBIT k 7 1", "SETBIT k 320007 1", false));
-    assert!(!bench.race("BITFIELD k SET u8 0 1", "APPEND k b", false));
-    assert!(bench.race("SETBIT k 7 0", "SETBIT k 6 1", false));
-    assert!(bench.race("APPEND k a", "APPEND k b", false));
-    assert!(bench.race("SETRANGE k 20000 a", "SET k b", false));
-    bench.run("SET n 1");
-    assert!(bench.race("INCR n", "INCR n", false));
-    assert!(!bench.race("INCR n", "INCR m", false));
 }

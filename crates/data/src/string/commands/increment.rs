@@ -1,17 +1,17 @@
-//! INCR and its like.
+//! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT.
 
 use bytes::Bytes;
 
 use crate::command::arguments::{argument, integer};
 use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
+use crate::string::{self, StringValue};
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
 use quoin_base::number::LongDouble;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-/// `INCR key` → the number after that.
+/// `INCR key` → the new number.
 pub(super) async fn incr(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -19,7 +19,7 @@ pub(super) async fn incr(
     add(context, argument(arguments, 1)?, 1).await
 }
 
-/// `DECR key` → the number after that.
+/// `DECR key` → the new number.
 pub(super) async fn decr(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -27,7 +27,7 @@ pub(super) async fn decr(
     add(context, argument(arguments, 1)?, -1).await
 }
 
-/// `INCRBY key increment` → the number after that.
+/// `INCRBY key increment` → the new number.
 pub(super) async fn incrby(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -36,7 +36,7 @@ pub(super) async fn incrby(
     add(context, argument(arguments, 1)?, increment).await
 }
 
-/// `DECRBY key decrement` → the number after that.
+/// `DECRBY key decrement` → the new number.
 pub(super) async fn decrby(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -47,7 +47,7 @@ pub(super) async fn decrby(
     add(context, argument(arguments, 1)?, increment).await
 }
 
-/// The reply is an identity for many clients, so this reads what it adds to.
+/// Reads the number, because the reply needs the sum. So concurrent increments conflict.
 async fn add(
     context: &WriteContext<'_>,
     name: &Bytes,
@@ -55,18 +55,18 @@ async fn add(
 ) -> Result<Reply, CommandError> {
     let key = context.find(name, ValueType::String).await?;
     let number = match &key {
-        Some(key) => integer(&context.string_get(key).await?)?,
+        Some(key) => integer(&StringValue::open(context, key).get().await?)?,
         None => 0,
     };
     let sum = number.checked_add(increment).ok_or(CommandError::text(
         "ERR increment or decrement would overflow",
     ))?;
-    put(context, name, key, &sum.to_string().into()).await?;
+    string::put(context, name, key, &sum.to_string().into()).await?;
     context.notify(EventClasses::STRING, "incrby", name);
     Ok(Reply::Integer(sum))
 }
 
-/// `INCRBYFLOAT key increment` → the number after that.
+/// `INCRBYFLOAT key increment` → the new number.
 pub(super) async fn incrbyfloat(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -74,7 +74,7 @@ pub(super) async fn incrbyfloat(
     let name = argument(arguments, 1)?;
     let key = context.find(name, ValueType::String).await?;
     let number = match &key {
-        Some(key) => float(&context.string_get(key).await?)?,
+        Some(key) => float(&StringValue::open(context, key).get().await?)?,
         None => LongDouble::ZERO,
     };
     let sum = number + float(argument(arguments, 2)?)?;
@@ -84,24 +84,11 @@ pub(super) async fn incrbyfloat(
         ));
     }
     let sum = Bytes::from(sum.to_string());
-    put(context, name, key, &sum).await?;
+    string::put(context, name, key, &sum).await?;
     context.notify(EventClasses::STRING, "incrbyfloat", name);
     Ok(Reply::Bulk(sum))
 }
 
 fn float(text: &[u8]) -> Result<LongDouble, CommandError> {
     LongDouble::parse(text).ok_or(CommandError::NotAFloat)
-}
-
-/// The expiry of a number stays what it is.
-async fn put(
-    context: &WriteContext<'_>,
-    name: &Bytes,
-    key: Option<OpenKey>,
-    number: &Bytes,
-) -> Result<(), CommandError> {
-    match key {
-        Some(mut key) => context.string_replace(&mut key, number).await,
-        None => context.string_set(name, number, None).await.map(drop),
-    }
 }

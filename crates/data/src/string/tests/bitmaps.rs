@@ -1,17 +1,7 @@
-//! Bitmap commands on both kinds of store.
+//! Bitmap commands.
 
+use super::*;
 use quoin_base::random::{Random, SeededRandom};
-use quoin_engine::testing::{Bench, bulk};
-use quoin_resp::reply::Reply;
-
-fn on_both_stores(test: impl Fn(&Bench)) {
-    test(&Bench::embedded());
-    test(&Bench::cluster_like());
-}
-
-fn error(line: &str) -> Reply {
-    Reply::Error(line.to_owned())
-}
 
 fn integers(numbers: &[i64]) -> Reply {
     Reply::Array(numbers.iter().copied().map(Reply::Integer).collect())
@@ -52,7 +42,7 @@ fn bits_are_counted_and_found_as_in_a_model() {
                 let run = (random.below(20_000) as usize).min(length - at);
                 model[at..at + run].fill([0x00, 0xff, 0x10][random.below(3) as usize]);
             }
-            // A part that is zeros lies in no piece.
+            // No piece holds a part of zeros.
             bench.run_words(&[b"SET", b"k", &model]);
             let bit = |at: u64| model[(at / 8) as usize] & (0x80 >> (at % 8)) != 0;
             let bits = length as u64 * 8;
@@ -132,7 +122,7 @@ fn a_combination_that_no_transaction_holds_changes_nothing() {
     );
     assert_eq!(bench.run("BITOP NOT t far"), refused);
     assert_eq!(bench.run("GET t"), bulk("v"));
-    // What is zeros takes no room.
+    // Zeros take no room.
     assert_eq!(bench.run("BITOP OR t far"), Reply::Integer(20_000_001));
     assert_eq!(bench.run("GETRANGE t -2 -1"), bulk("\0x"));
 }
@@ -189,7 +179,7 @@ fn a_field_that_fails_makes_room_but_is_no_change() {
 fn many_fields_over_many_pieces_are_written_once_each() {
     let bench = Bench::cluster_like();
     let mut line = "BITFIELD k".to_owned();
-    // More pieces than are held, twice, and a string in metadata that is read far beyond its end.
+    // More pieces than the editor holds, twice; and reads far beyond the end of a string in metadata.
     for round in 0..2 {
         for piece in 0..100 {
             line.push_str(&format!(" INCRBY u8 {} {}", piece * 131_072, piece + round));

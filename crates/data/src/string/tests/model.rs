@@ -1,9 +1,9 @@
-//! Strings beside a model, across the bounds of a body and of pieces, on both stores.
+//! Random operations against a model, across the limits of a body and of pieces.
 
 use bytes::Bytes;
 
-use super::*;
 use crate::keyspace::kind::BODY_BYTES_MAX;
+use crate::string::{PIECE, StringValue, StringValueMut, set};
 use crate::testing::environment;
 use crate::unit::Unit;
 use crate::unit::context::WriteContext;
@@ -13,7 +13,7 @@ use quoin_layout::ValueType;
 
 static NAME: Bytes = Bytes::from_static(b"key");
 
-fn on_both_stores(test: impl AsyncFn(&WriteContext<'_>)) {
+fn with_context_on_both_stores(test: impl AsyncFn(&WriteContext<'_>)) {
     for bench in [Bench::embedded(), Bench::cluster_like()] {
         let environment = environment(&bench);
         let transaction = bench.store.begin_write().unwrap();
@@ -26,7 +26,7 @@ fn random_bytes(random: &dyn Random, length: u64) -> Bytes {
     (0..length).map(|_| random.next_u64() as u8).collect()
 }
 
-/// A length or offset: mostly small, now and then about the bound of a body or of pieces.
+/// A length or offset: mostly small, sometimes near the limit of a body or of a piece.
 fn random_length(random: &dyn Random) -> u64 {
     match random.below(10) {
         0..6 => random.below(200),
@@ -37,7 +37,7 @@ fn random_length(random: &dyn Random) -> u64 {
 
 #[test]
 fn random_changes_equal_a_model() {
-    on_both_stores(async |context| {
+    with_context_on_both_stores(async |context| {
         let random = SeededRandom::new(5);
         let mut model: Vec<u8> = Vec::new();
         for _ in 0..300 {
@@ -46,17 +46,18 @@ fn random_changes_equal_a_model() {
             let found = context.find(&NAME, ValueType::String).await.unwrap();
             match (random.below(10), found) {
                 (0, _) | (_, None) => {
-                    context.string_set(&NAME, &bytes, None).await.unwrap();
+                    set(context, &NAME, &bytes, None).await.unwrap();
                     model = bytes.to_vec();
                 }
                 (1, Some(mut key)) => {
-                    context.string_replace(&mut key, &bytes).await.unwrap();
+                    let mut string = StringValueMut::open(context, &mut key);
+                    string.replace(&bytes).await.unwrap();
                     model = bytes.to_vec();
                 }
                 (_, Some(mut key)) => {
                     let offset = random_length(&random);
-                    let length = context.string_write(&mut key, offset, &bytes);
-                    let length = length.await.unwrap();
+                    let mut string = StringValueMut::open(context, &mut key);
+                    let length = string.write(offset, &bytes).await.unwrap();
                     if !bytes.is_empty() {
                         let offset = offset as usize;
                         model.resize(model.len().max(offset + bytes.len()), 0);
@@ -66,12 +67,13 @@ fn random_changes_equal_a_model() {
                 }
             }
             let key = context.find_any(&NAME).await.unwrap().unwrap();
-            assert_eq!(context.string_get(&key).await.unwrap(), model);
+            let string = StringValue::open(context, &key);
+            assert_eq!(string.get().await.unwrap(), model);
             let length = context.length(&key, context.isolation).await.unwrap();
             assert_eq!(length, model.len() as i64);
             let begin = random.below(model.len() as u64 + 1);
             let end = begin + random.below(model.len() as u64 + 1 - begin);
-            let range = context.string_range(&key, begin, end).await.unwrap();
+            let range = string.range(begin, end).await.unwrap();
             assert_eq!(range, model[begin as usize..end as usize]);
         }
     });
@@ -86,27 +88,27 @@ fn a_write_far_beyond_the_end_writes_one_piece() {
     bench.block_on(async {
         let context = unit.write_context(0);
         let value = Bytes::from_static(b"short");
-        let mut key = context.string_set(&NAME, &value, None).await.unwrap();
+        let mut key = set(&context, &NAME, &value, None).await.unwrap();
         let before = transaction.mutation_count();
         let far = 1 << 29;
-        let length = context.string_write(&mut key, far, b"x").await.unwrap();
+        let mut string = StringValueMut::open(&context, &mut key);
+        let length = string.write(far, b"x").await.unwrap();
         assert_eq!(length, far + 1);
         // Two pieces, the metadata, and the length.
         assert!(transaction.mutation_count() - before <= 4);
-        let end = context.string_range(&key, far - 2, far + 1).await.unwrap();
+        let string = StringValue::open(&context, &key);
+        let end = string.range(far - 2, far + 1).await.unwrap();
         assert_eq!(end.as_ref(), b"\0\0x");
     });
 }
 
 #[test]
 fn an_empty_string_exists() {
-    on_both_stores(async |context| {
-        context
-            .string_set(&NAME, &Bytes::new(), None)
-            .await
-            .unwrap();
+    with_context_on_both_stores(async |context| {
+        set(context, &NAME, &Bytes::new(), None).await.unwrap();
         let key = context.find_any(&NAME).await.unwrap().unwrap();
-        assert_eq!(context.string_get(&key).await.unwrap(), Bytes::new());
+        let string = StringValue::open(context, &key);
+        assert_eq!(string.get().await.unwrap(), Bytes::new());
         context.remove_if_empty(&key).await.unwrap();
         assert!(context.find_any(&NAME).await.unwrap().is_some());
     });

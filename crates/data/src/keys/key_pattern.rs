@@ -7,6 +7,7 @@ use crate::error::CommandError;
 use quoin_layout::ValueType;
 
 use crate::keyspace::key::OpenKey;
+use crate::string::StringValue;
 use crate::unit::context::ReadContext;
 
 /// A name of keys with a place for an element: `weight_*`, or `job_*->priority` for the field of a
@@ -66,11 +67,12 @@ impl ReadContext<'_> {
                 (None, _) => None,
                 (Some(key), Some(field)) => self.hash_field(&key, field).await?,
                 (Some(key), None) if key.meta.value_type == ValueType::String => {
-                    // Before it is read.
-                    if self.string_length(&key).await? > *left_bytes {
+                    let string = StringValue::open(self, &key);
+                    // Checks the length before it reads the value.
+                    if string.length().await? > *left_bytes {
                         return Ok(None);
                     }
-                    Some(self.string_get(&key).await?)
+                    Some(string.get().await?)
                 }
                 (Some(_), None) => None,
             };

@@ -1,7 +1,104 @@
+//! HyperLogLogs: their commands, their bytes, and their estimates.
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::string::hyperloglog::self_test;
+use crate::string::hyperloglog::{Encoding, HyperLogLog, Registers, self_test};
+
+fn add_numbers(bench: &Bench, key: &str, from: u32, to: u32) {
+    let numbers: Vec<String> = (from..to).map(|number| number.to_string()).collect();
+    for part in numbers.chunks(1_000) {
+        bench.run(&format!("PFADD {key} {}", part.join(" ")));
+    }
+}
+
+#[test]
+fn elements_are_added_counted_and_merged() {
+    on_both_stores(|bench| {
+        assert_eq!(bench.run("PFADD a"), Reply::Integer(1));
+        assert_eq!(bench.run("PFADD a"), Reply::Integer(0));
+        assert_eq!(bench.run("PFCOUNT a"), Reply::Integer(0));
+        assert_eq!(bench.run("PFADD a x y z"), Reply::Integer(1));
+        assert_eq!(bench.run("PFADD a x y z"), Reply::Integer(0));
+        assert_eq!(bench.run("PFCOUNT a"), Reply::Integer(3));
+        assert_eq!(bench.run("PFADD b z 1"), Reply::Integer(1));
+        assert_eq!(bench.run("PFCOUNT a b nothing"), Reply::Integer(4));
+        assert_eq!(bench.run("PFMERGE c a b nothing"), Reply::OK);
+        assert_eq!(bench.run("PFCOUNT c"), Reply::Integer(4));
+        assert_eq!(bench.run("PFCOUNT nothing"), Reply::Integer(0));
+        assert_eq!(bench.run("TYPE c"), Reply::Simple("string"));
+    });
+}
+
+#[test]
+fn one_that_grows_leaves_the_metadata_and_becomes_dense() {
+    on_both_stores(|bench| {
+        add_numbers(bench, "a", 0, 100);
+        assert_eq!(bench.run("PFDEBUG ENCODING a"), Reply::Simple("sparse"));
+        bench.run("PEXPIREAT a 99999999999999");
+        add_numbers(bench, "a", 100, 10_000);
+        assert_eq!(bench.run("PFDEBUG ENCODING a"), Reply::Simple("dense"));
+        assert_eq!(bench.run("PFCOUNT a"), Reply::Integer(9_987));
+        assert_eq!(bench.run("STRLEN a"), Reply::Integer(12_304));
+        assert_eq!(
+            bench.run("PEXPIRETIME a"),
+            Reply::Integer(99_999_999_999_999)
+        );
+        assert_eq!(bench.run("PFMERGE b a"), Reply::OK);
+        assert_eq!(bench.run("PFDEBUG ENCODING b"), Reply::Simple("dense"));
+        assert_eq!(bench.run("PFCOUNT b"), Reply::Integer(9_987));
+    });
+}
+
+#[test]
+fn debugging_shows_registers_and_runs() {
+    on_both_stores(|bench| {
+        bench.run("PFADD a a b c");
+        assert_eq!(
+            bench.run("PFDEBUG DECODE a"),
+            bulk("Z:8436 v:1,1 Z:4274 v:2,1 Z:3068 v:1,1 Z:603")
+        );
+        assert_eq!(bench.run("PFDEBUG TODENSE a"), Reply::Integer(1));
+        assert_eq!(bench.run("PFDEBUG TODENSE a"), Reply::Integer(0));
+        assert_eq!(
+            bench.run("PFDEBUG DECODE a"),
+            error("ERR HLL encoding is not sparse")
+        );
+        let Reply::Array(registers) = bench.run("PFDEBUG GETREG a") else {
+            panic!("no registers");
+        };
+        let set = registers.iter().filter(|one| **one != Reply::Integer(0));
+        assert_eq!((registers.len(), set.count()), (16_384, 3));
+        assert_eq!(bench.run("PFCOUNT a"), Reply::Integer(3));
+        assert_eq!(
+            bench.run("PFDEBUG x a"),
+            error("ERR Unknown PFDEBUG subcommand 'x'")
+        );
+        assert_eq!(
+            bench.run("PFDEBUG GETREG nothing"),
+            error("ERR The specified key does not exist")
+        );
+        assert_eq!(bench.run("PFSELFTEST"), Reply::OK);
+    });
+}
+
+#[test]
+fn other_types_are_refused() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH l x");
+        bench.run("PFADD a x");
+        let wrong = error("WRONGTYPE Operation against a key holding the wrong kind of value");
+        for line in [
+            "PFADD l x",
+            "PFCOUNT l",
+            "PFCOUNT a l",
+            "PFMERGE a l",
+            "PFMERGE l a",
+        ] {
+            assert_eq!(bench.run(line), wrong, "{line}");
+        }
+    });
+}
 
 const SPARSE_BYTES_MAX: usize = 3_000;
 
@@ -72,10 +169,13 @@ fn registers_that_are_missing_or_too_many_are_noticed() {
             damaged.make_dense().unwrap_err(),
             Registers::default().merge(&damaged).unwrap_err(),
         ] {
-            assert_eq!(error.to_string(), CORRUPT.to_string());
+            assert_eq!(
+                error.to_string(),
+                "INVALIDOBJ Corrupted HLL object detected"
+            );
         }
     }
-    let mut damaged = HyperLogLog::parse(&whole[..HEADER_BYTES]).unwrap();
+    let mut damaged = HyperLogLog::parse(&whole[..16]).unwrap();
     assert!(damaged.add(b"a", SPARSE_BYTES_MAX).is_err());
 }
 
@@ -128,7 +228,7 @@ proptest! {
             prop_assert_eq!(dense.add(&element, bytes_max).unwrap(), changes);
         }
         if sparse.encoding() == Encoding::Sparse {
-            prop_assert!(sparse.bytes.len() <= bytes_max.max(18));
+            prop_assert!(sparse.clone().into_bytes().len() <= bytes_max.max(18));
         }
         let registers = |one: &HyperLogLog| {
             let mut registers = Registers::default();
