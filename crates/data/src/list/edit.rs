@@ -13,7 +13,7 @@ use quoin_store::{Isolation, StoreError};
 
 /// The side of the pivot where LINSERT puts the new element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub(super) enum Side {
     /// Nearer to the head than the pivot.
     Before,
     /// Nearer to the tail than the pivot.
@@ -91,7 +91,7 @@ impl ListMut<'_, '_> {
     /// # Errors
     /// `Text` if no position between the two neighbours fits into a key of the store: after about a
     /// million alternating insertions at one spot.
-    pub async fn insert(
+    pub(super) async fn insert(
         &self,
         side: Side,
         pivot: &[u8],

@@ -14,9 +14,11 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub use edit::Side;
 pub use kind::KIND;
-pub use read::{PositionQuery, clamp_range};
+pub(crate) use read::clamp_range;
+
+use edit::Side;
+use read::PositionQuery;
 
 use quoin_layout::{ElementsValue, KeyRange, Position};
 use quoin_store::StoreError;

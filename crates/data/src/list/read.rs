@@ -9,7 +9,7 @@ use quoin_store::StoreError;
 
 /// The arguments of LPOS.
 #[derive(Debug, Clone)]
-pub struct PositionQuery {
+pub(super) struct PositionQuery {
     /// The element to find.
     pub element: Bytes,
     /// Matches to skip, from the end where the search begins.
@@ -24,7 +24,7 @@ pub struct PositionQuery {
 
 /// Turns an index range of Redis into offset and count, for a value with `length` elements. `None` if
 /// the range is empty.
-pub fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)> {
+pub(crate) fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)> {
     let from_end = |index: i64| {
         if index < 0 {
             index.saturating_add(length)
@@ -137,7 +137,7 @@ impl List<'_, '_> {
     }
 
     /// The indexes that LPOS returns, in the order of the search.
-    pub async fn positions(&self, query: &PositionQuery) -> Result<Vec<i64>, StoreError> {
+    pub(super) async fn positions(&self, query: &PositionQuery) -> Result<Vec<i64>, StoreError> {
         let length = self.length().await?;
         let mut rows = self.elements_rows(End::new(query.reverse));
         let mut skip = query.skip_matches;

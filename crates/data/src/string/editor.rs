@@ -12,7 +12,7 @@ use quoin_store::StoreError;
 use super::{PAGE_PIECES, PIECE, StringValueMut, copy_piece, padded};
 
 /// Reads and changes a string in memory. Missing bytes are zeros.
-pub struct StringEditor<'c> {
+pub(super) struct StringEditor<'c> {
     context: &'c ReadContext<'c>,
     writer: Option<&'c WriteContext<'c>>,
     key: Option<OpenKey>,
@@ -28,7 +28,7 @@ struct Piece {
 
 impl<'c> StringEditor<'c> {
     /// An editor that only reads.
-    pub fn reader(context: &'c ReadContext<'c>, key: Option<OpenKey>) -> Self {
+    pub(super) fn reader(context: &'c ReadContext<'c>, key: Option<OpenKey>) -> Self {
         Self {
             context,
             writer: None,
@@ -38,7 +38,7 @@ impl<'c> StringEditor<'c> {
     }
 
     /// An editor that reads and writes.
-    pub fn new(context: &'c WriteContext<'c>, key: OpenKey) -> Self {
+    pub(super) fn new(context: &'c WriteContext<'c>, key: OpenKey) -> Self {
         Self {
             writer: Some(context),
             ..Self::reader(context, Some(key))
@@ -46,7 +46,7 @@ impl<'c> StringEditor<'c> {
     }
 
     /// Reads bytes from an offset on.
-    pub async fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+    pub(super) async fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
         bytes.fill(0);
         let end = offset.saturating_add(bytes.len() as u64);
         for number in offset / PIECE..end.div_ceil(PIECE) {
@@ -57,7 +57,7 @@ impl<'c> StringEditor<'c> {
     }
 
     /// Changes bytes from an offset on. The string must be long enough.
-    pub async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) async fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let end = offset.saturating_add(bytes.len() as u64);
         for number in offset / PIECE..end.div_ceil(PIECE) {
             let begin = number.saturating_mul(PIECE);
@@ -72,7 +72,7 @@ impl<'c> StringEditor<'c> {
     }
 
     /// Writes the changes. WATCH sees a change in any case.
-    pub fn finish(mut self) {
+    pub(super) fn finish(mut self) {
         self.put_pieces();
         if let (Some(context), Some(key)) = (self.writer, self.key.as_mut()) {
             match self.pieces.remove(&0) {

@@ -15,10 +15,11 @@ mod read;
 mod tests;
 mod write;
 
-pub use bits::{Combination, combine};
-pub use editor::StringEditor;
 pub use kind::KIND;
-pub use write::{put, set};
+
+use bits::{Combination, combine};
+use editor::StringEditor;
+use write::{put, set};
 
 use bytes::{Bytes, BytesMut};
 
