@@ -78,7 +78,7 @@ fn nothing_is_moved_from_an_empty_list_whatever_the_destination_is() {
 }
 
 #[test]
-fn of_two_first_pushes_at_once_that_to_the_head_comes_first() {
+fn a_push_to_the_head_comes_before_a_concurrent_push_to_the_tail() {
     for [line, meanwhile] in [["LPUSH l a", "RPUSH l z"], ["RPUSH l z", "LPUSH l a"]] {
         let bench = Bench::cluster_like();
         bench.run("RPUSH l x");
