@@ -43,10 +43,7 @@ fn type_of(value_type: ValueType) -> Type {
         ),
         ValueType::Hash => (&hash::KIND, &[hash::commands::ROWS]),
         ValueType::Set => (&set::KIND, &[set::commands::ROWS]),
-        ValueType::Stream => (
-            &stream::KIND,
-            &[stream::commands::ROWS, stream::commands::GROUP_ROWS],
-        ),
+        ValueType::Stream => (&stream::KIND, &[stream::commands::ROWS]),
     }
 }
 

@@ -1,20 +1,19 @@
-//! Adding an entry.
+//! Adding entries (XADD), and setting the last id (XSETID).
 
 use bytes::Bytes;
 
-use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::WriteContext;
-use quoin_layout::stream::encode_stream_fields;
+use quoin_layout::stream::{encode_stream_deleted, encode_stream_fields};
 use quoin_layout::{StreamHead, StreamId};
 use quoin_store::StoreError;
 
-use super::Trim;
+use super::trim::Trim;
+use super::{IdRange, StreamMut};
+use crate::error::CommandError;
 
-/// What a new entry's id shall be.
+/// How a new entry gets its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewId {
-    /// The time, or after the last id where that is later.
+    /// The time. If the last id is later: the id after the last.
     Now,
     /// These milliseconds, and the next sequence number.
     At(u64),
@@ -30,7 +29,7 @@ const NOT_GREATER: CommandError = CommandError::text(
 );
 
 impl NewId {
-    /// The id of the entry after the last (Redis: `streamAppendItem`).
+    /// The id of an entry that follows the last id (Redis: `streamAppendItem`).
     fn after(self, last: StreamId, now_ms: i64) -> Result<StreamId, CommandError> {
         if last == StreamId::MAX {
             return Err(EXHAUSTED);
@@ -50,38 +49,43 @@ impl NewId {
     }
 }
 
-/// Adds several entries to a stream: its head is read and written once.
-pub struct Appending<'c, 't> {
-    context: &'c WriteContext<'t>,
-    key: &'c OpenKey,
+/// What XSETID sets besides the last id.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamSettings {
+    /// The number of entries that were ever added.
+    pub added: Option<u64>,
+    /// The greatest id that was deleted; the least id sets nothing.
+    pub deleted: StreamId,
+}
+
+/// Adds several entries, and reads and writes the stream's head once.
+pub(super) struct Appending<'c, 't> {
+    stream: StreamMut<'c, 't>,
     head: StreamHead,
     length: i64,
-    /// Entries that are written, and that neither the head nor the length counts.
+    /// Entries that were written, and that the head and the length in the store do not count yet.
     uncounted: i64,
 }
 
 impl<'c, 't> Appending<'c, 't> {
     /// Begins to add.
-    pub async fn begin(
-        context: &'c WriteContext<'t>,
-        key: &'c OpenKey,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn begin(stream: StreamMut<'c, 't>) -> Result<Self, StoreError> {
+        let context = stream.context;
         Ok(Self {
-            context,
-            key,
-            head: context.stream_head(key).await?,
-            length: context.length(key, context.isolation).await?,
+            head: stream.head().await?,
+            length: context.length(stream.key, context.isolation).await?,
             uncounted: 0,
+            stream,
         })
     }
 
-    /// Adds an entry of names and values in turns, and answers its id.
+    /// Adds an entry of names and values in turns, and returns its id.
     ///
     /// # Errors
-    /// `Text` where no entry can have that id.
-    pub fn append(&mut self, id: NewId, fields: &[Bytes]) -> Result<StreamId, CommandError> {
-        let id = id.after(self.head.last, self.context.now_ms)?;
-        self.context.stream_put(self.key, id, fields);
+    /// `Text` if no entry can have that id.
+    pub(super) fn append(&mut self, id: NewId, fields: &[Bytes]) -> Result<StreamId, CommandError> {
+        let id = id.after(self.head.last, self.stream.context.now_ms)?;
+        self.stream.put_entry(id, fields);
         self.head = StreamHead {
             last: id,
             added: self.head.added.saturating_add(1),
@@ -91,60 +95,103 @@ impl<'c, 't> Appending<'c, 't> {
         Ok(id)
     }
 
-    /// Trims the stream as it is so far.
-    pub async fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
+    /// Trims the stream with what was added so far.
+    pub(super) async fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
         let length = u64::try_from(self.length).unwrap_or(0);
-        if self.context.stream_trims(self.key, trim, self.head, length) {
+        if self.stream.may_trim(trim, self.head, length) {
             self.count();
-            self.length -= self.context.stream_trim(self.key, trim).await?;
+            self.length -= self.stream.trim(trim).await?;
         }
         Ok(())
     }
 
-    /// Counts what was added. To be called at the end.
-    pub fn count(&mut self) {
-        self.context.set_stream_head(self.key, self.head);
-        self.context.add_length(self.key, self.uncounted);
+    /// Counts what was added. Must be called at the end.
+    pub(super) fn count(&mut self) {
+        self.stream.set_head(self.head);
+        let context = self.stream.context;
+        context.add_length(self.stream.key, self.uncounted);
         self.uncounted = 0;
     }
 }
 
-impl WriteContext<'_> {
-    /// Adds an entry of names and values in turns, and answers its id.
+impl StreamMut<'_, '_> {
+    /// Adds an entry of names and values in turns, and returns its id.
     ///
     /// # Errors
-    /// `Text` where no entry can have that id.
-    pub async fn stream_append(
-        &self,
-        key: &OpenKey,
-        id: NewId,
-        fields: &[Bytes],
-    ) -> Result<StreamId, CommandError> {
-        let head = self.stream_head(key).await?;
-        let id = id.after(head.last, self.now_ms)?;
-        self.stream_put(key, id, fields);
-        self.set_stream_head(
-            key,
-            StreamHead {
-                last: id,
-                added: head.added.saturating_add(1),
-            },
-        );
-        self.add_length(key, 1);
+    /// `Text` if no entry can have that id.
+    pub async fn append(&self, id: NewId, fields: &[Bytes]) -> Result<StreamId, CommandError> {
+        let head = self.head().await?;
+        let id = id.after(head.last, self.context.now_ms)?;
+        self.put_entry(id, fields);
+        self.set_head(StreamHead {
+            last: id,
+            added: head.added.saturating_add(1),
+        });
+        self.context.add_length(self.key, 1);
         Ok(id)
     }
 
     /// Writes an entry's row and nothing else.
-    pub(super) fn stream_put(&self, key: &OpenKey, id: StreamId, fields: &[Bytes]) {
-        let row = self.store_value(key.data(), &encode_stream_fields(fields));
-        let entry_key = self.layout().stream_entry_key(key.data(), id);
-        self.transaction.set(&entry_key, &row);
+    pub(super) fn put_entry(&self, id: StreamId, fields: &[Bytes]) {
+        let (context, data) = (self.context, self.key.data());
+        let row = context.store_value(data, &encode_stream_fields(fields));
+        let entry_key = context.layout().stream_entry_key(data, id);
+        context.transaction.set(&entry_key, &row);
     }
 
-    /// Writes a stream's head.
-    pub(super) fn set_stream_head(&self, key: &OpenKey, head: StreamHead) {
-        let head_key = self.layout().stream_head_key(key.data());
-        self.transaction.set(&head_key, &head.encode());
+    /// Sets the last id, and more.
+    ///
+    /// # Errors
+    /// `Text` if the new values contradict the stream's entries.
+    pub async fn set_id(
+        &self,
+        last: StreamId,
+        settings: StreamSettings,
+    ) -> Result<(), CommandError> {
+        if last < self.max_deleted_id().await? {
+            return Err(CommandError::text(
+                "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id",
+            ));
+        }
+        if let Some(top) = self.pages(IdRange::ALL, true, 1).take(1).await?.pop() {
+            if last < top.id {
+                return Err(CommandError::text(
+                    "ERR The ID specified in XSETID is smaller than the target stream top item",
+                ));
+            }
+            let length = self.context.length(self.key, self.context.isolation);
+            let length = length.await?;
+            let is_less = |added| length > i64::try_from(added).unwrap_or(i64::MAX);
+            if settings.added.is_some_and(is_less) {
+                return Err(CommandError::text(
+                    "ERR The entries_added specified in XSETID is smaller than the target stream \
+                     length",
+                ));
+            }
+        }
+        let added = self.head().await?.added;
+        self.set_head(StreamHead {
+            last,
+            added: settings.added.unwrap_or(added),
+        });
+        if settings.deleted != StreamId::MIN {
+            self.set_max_deleted_id(settings.deleted);
+        }
+        Ok(())
+    }
+
+    /// Writes the head.
+    pub(super) fn set_head(&self, head: StreamHead) {
+        let row = self.context.layout().stream_head_key(self.key.data());
+        self.context.transaction.set(&row, &head.encode());
+    }
+
+    /// Writes the greatest id that was deleted.
+    pub(super) fn set_max_deleted_id(&self, id: StreamId) {
+        let row = self.context.layout().stream_deleted_key(self.key.data());
+        self.context
+            .transaction
+            .set(&row, &encode_stream_deleted(id));
     }
 }
 

@@ -1,107 +1,154 @@
-//! Deleting single entries, and setting what a stream knows of itself.
+//! Deleting single entries: XDEL, and XDELEX and XACKDEL of Redis 8.2, which say what becomes of the
+//! references that groups have to them.
 
 use std::collections::HashSet;
 
 use futures_util::future::try_join_all;
 
-use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::WriteContext;
 use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::StreamId;
-use quoin_layout::stream::encode_stream_deleted;
-use quoin_store::StoreError;
+use quoin_store::{Isolation, StoreError};
 
-use super::IdRange;
+use super::StreamMut;
+use super::group::GroupMut;
+use super::group::pending::PendingChanges;
 
-/// What XSETID sets besides the last id.
+/// What becomes of the pending entries of groups when their entry is deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StreamSettings {
-    /// How many entries were ever added.
-    pub added: Option<u64>,
-    /// The greatest id that was deleted; the least id sets nothing.
-    pub deleted: StreamId,
+pub enum References {
+    /// They stay, as with XDEL.
+    #[default]
+    Keep,
+    /// They go.
+    Delete,
+    /// The entry stays until all groups have read and acknowledged it.
+    Acknowledged,
 }
 
-impl WriteContext<'_> {
-    /// Deletes entries, and answers those that were there.
-    pub async fn stream_delete(
-        &self,
-        key: &OpenKey,
-        ids: &[StreamId],
-    ) -> Result<HashSet<StreamId>, StoreError> {
+/// What has become of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// The stream does not have it, and no group needs it. Of XACKDEL: it was not pending.
+    Missing,
+    /// It is gone.
+    Deleted,
+    /// A group still needs it.
+    StillReferenced,
+}
+
+impl StreamMut<'_, '_> {
+    /// Deletes entries, and returns the ids of those that existed.
+    pub async fn delete(&self, ids: &[StreamId]) -> Result<HashSet<StreamId>, StoreError> {
+        let (context, data) = (self.context, self.key.data());
         let mut seen = HashSet::with_capacity(ids.len());
         let ids: Vec<StreamId> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
         let mut deleted = HashSet::new();
         for some in ids.chunks(KEY_READS_AT_ONCE) {
             let rows = some.iter().map(async |id| {
-                let row = self.layout().stream_entry_key(key.data(), *id);
-                let value = self.transaction.get(&row, self.isolation).await?;
+                let row = context.layout().stream_entry_key(data, *id);
+                let value = context.transaction.get(&row, context.isolation).await?;
                 Ok::<_, StoreError>((row, value))
             });
             for (id, (row, value)) in some.iter().zip(try_join_all(rows).await?) {
                 let Some(value) = value else {
                     continue;
                 };
-                self.discard_value(key.data(), &value)?;
-                self.transaction.clear(&row);
+                context.discard_value(data, &value)?;
+                context.transaction.clear(&row);
                 deleted.insert(*id);
             }
         }
         if let Some(greatest) = deleted.iter().max().copied() {
             let count = i64::try_from(deleted.len()).unwrap_or(i64::MAX);
-            self.add_length(key, -count);
-            if greatest > self.stream_deleted(key).await? {
-                self.set_stream_deleted(key, greatest);
+            context.add_length(self.key, -count);
+            if greatest > self.max_deleted_id().await? {
+                self.set_max_deleted_id(greatest);
             }
         }
         Ok(deleted)
     }
 
-    /// Sets the last id of a stream, and more.
-    ///
-    /// # Errors
-    /// `Text` where what is set contradicts the stream's entries.
-    pub async fn stream_set_id(
+    /// Deletes entries, and returns what has become of each. With [`References::Acknowledged`] it
+    /// conflicts with all commands that deliver new entries.
+    pub async fn delete_with_references(
         &self,
-        key: &OpenKey,
-        last: StreamId,
-        settings: StreamSettings,
-    ) -> Result<(), CommandError> {
-        if last < self.stream_deleted(key).await? {
-            return Err(CommandError::text(
-                "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id",
-            ));
+        ids: &[StreamId],
+        references: References,
+    ) -> Result<Vec<Deletion>, StoreError> {
+        let kept = self.apply_references(ids, references).await?;
+        let wanted = ids.iter().copied().filter(|id| !kept.contains(id));
+        let wanted: Vec<StreamId> = wanted.collect();
+        let mut deleted = self.delete(&wanted).await?;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.push(match deleted.remove(id) {
+                true => Deletion::Deleted,
+                // Even if the stream does not have the entry, as in Redis (`xdelexCommand`).
+                false if kept.contains(id) => Deletion::StillReferenced,
+                false => Deletion::Missing,
+            });
         }
-        let entries = self.stream_pages(key, IdRange::ALL, true, 1);
-        if let Some(top) = entries.take(1).await?.pop() {
-            if last < top.id {
-                return Err(CommandError::text(
-                    "ERR The ID specified in XSETID is smaller than the target stream top item",
-                ));
-            }
-            let length = self.length(key, self.isolation).await?;
-            let is_less = |added| length > i64::try_from(added).unwrap_or(i64::MAX);
-            if settings.added.is_some_and(is_less) {
-                return Err(CommandError::text(
-                    "ERR The entries_added specified in XSETID is smaller than the target stream \
-                     length",
-                ));
-            }
-        }
-        let mut head = self.stream_head(key).await?;
-        head.last = last;
-        head.added = settings.added.unwrap_or(head.added);
-        self.set_stream_head(key, head);
-        if settings.deleted != StreamId::MIN {
-            self.set_stream_deleted(key, settings.deleted);
-        }
-        Ok(())
+        Ok(found)
     }
 
-    /// Writes the greatest id that was deleted.
-    pub(super) fn set_stream_deleted(&self, key: &OpenKey, id: StreamId) {
-        let row = self.layout().stream_deleted_key(key.data());
-        self.transaction.set(&row, &encode_stream_deleted(id));
+    /// Removes pending entries from their groups, or returns the ids that groups still need.
+    async fn apply_references(
+        &self,
+        ids: &[StreamId],
+        references: References,
+    ) -> Result<HashSet<StreamId>, StoreError> {
+        let mut kept = HashSet::new();
+        if references == References::Keep {
+            return Ok(kept);
+        }
+        for group in self.groups().await? {
+            let group = GroupMut::open(self.context, self.key, group);
+            match references {
+                References::Acknowledged => {
+                    let unread = ids.iter().filter(|id| **id > group.row.last);
+                    kept.extend(unread.copied());
+                    let pending = group.pending_each(ids, Isolation::Serializable).await?;
+                    kept.extend(pending.into_iter().flatten().map(|entry| entry.id));
+                }
+                References::Delete | References::Keep => {
+                    let unique: HashSet<StreamId> = ids.iter().copied().collect();
+                    let unique: Vec<StreamId> = unique.into_iter().collect();
+                    let pending = group.pending_each(&unique, self.context.isolation).await?;
+                    let mut changes = PendingChanges::default();
+                    for entry in pending.iter().flatten() {
+                        group.remove_pending(entry, &mut changes);
+                    }
+                    group.count_pending(changes);
+                }
+            }
+        }
+        Ok(kept)
+    }
+}
+
+impl GroupMut<'_, '_> {
+    /// Acknowledges entries and deletes them. Returns what has become of each that was pending.
+    pub(super) async fn acknowledge_and_delete(
+        &self,
+        ids: &[StreamId],
+        references: References,
+    ) -> Result<Vec<Deletion>, StoreError> {
+        let pending = self.pending_each(ids, self.context.isolation).await?;
+        let pending = pending.into_iter().flatten();
+        let mut pending: HashSet<StreamId> = pending.map(|entry| entry.id).collect();
+        let were_pending: Vec<StreamId> = pending.iter().copied().collect();
+        self.acknowledge(&were_pending).await?;
+        let stream = self.stream();
+        let kept = stream.apply_references(&were_pending, references).await?;
+        let wanted = were_pending.iter().copied().filter(|id| !kept.contains(id));
+        let wanted: Vec<StreamId> = wanted.collect();
+        stream.delete(&wanted).await?;
+        let found = ids.iter().map(|id| match pending.remove(id) {
+            false => Deletion::Missing,
+            true if kept.contains(id) => Deletion::StillReferenced,
+            // As in Redis, this includes an entry that the stream did not have any more.
+            true => Deletion::Deleted,
+        });
+        Ok(found.collect())
     }
 }

@@ -4,12 +4,6 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use crate::error::CommandError;
-use crate::keyspace::dumping::check_size;
-use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::Restorable;
-use crate::rows::pages::Pages;
-use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::STREAM_NAME_BYTES_MAX;
 use quoin_layout::stream_group::long_name;
 use quoin_layout::{
@@ -21,7 +15,13 @@ use quoin_rdb::{
 };
 use quoin_store::StoreError;
 
-use super::IdRange;
+use super::group::full_name;
+use super::{IdRange, Stream, StreamMut};
+use crate::error::CommandError;
+use crate::keyspace::dumping::check_size;
+use crate::keyspace::kind::Restorable;
+use crate::rows::pages::Pages;
+use crate::unit::context::ReadContext;
 
 fn dumped(id: StreamId) -> EntryId {
     (id.ms, id.seq)
@@ -31,44 +31,44 @@ fn stored((ms, seq): EntryId) -> StreamId {
     StreamId { ms, seq }
 }
 
-impl ReadContext<'_> {
-    /// A stream in Redis's serialization.
+impl Stream<'_, '_> {
+    /// The stream in Redis's serialization.
     ///
     /// # Errors
-    /// `Text` where that is too large.
-    pub(super) async fn stream_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
+    /// `Text` if that is too large.
+    pub(super) async fn dump(&self) -> Result<Bytes, CommandError> {
         let mut writer = StreamWriter::new();
-        let mut pages = self.stream_pages(key, IdRange::ALL, false, 0);
+        let mut pages = self.pages(IdRange::ALL, false, 0);
         while let Some(entries) = pages.next().await? {
             for entry in entries {
                 writer.push(dumped(entry.id), entry.fields);
                 check_size(writer.size_bytes())?;
             }
         }
-        let head = self.stream_head(key).await?;
+        let head = self.head().await?;
         let stream = DumpedStream {
             last: dumped(head.last),
-            deleted: dumped(self.stream_deleted(key).await?),
+            deleted: dumped(self.max_deleted_id().await?),
             added: head.added,
-            groups: self.dumped_groups(key).await?,
+            groups: self.dumped_groups().await?,
         };
         let payload = writer.finish(&stream);
         check_size(payload.len())?;
         Ok(payload)
     }
 
-    async fn dumped_groups(&self, key: &OpenKey) -> Result<Vec<DumpedGroup>, StoreError> {
-        let (layout, data) = (self.layout(), key.data());
+    async fn dumped_groups(&self) -> Result<Vec<DumpedGroup>, StoreError> {
+        let (layout, data) = (self.context.layout(), self.key.data());
         let mut groups = Vec::new();
-        let mut pages = Pages::new(self, layout.stream_groups(data), false, 0);
+        let mut pages = Pages::new(self.context, layout.stream_groups(data), false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
                 let group = StreamGroup::decode(&row.value)?;
                 let name = layout.read_stream_group_key(data, &row.key)?;
-                let mut consumers = self.dumped_consumers(key, group.id).await?;
-                let pending = self.dumped_pending(key, group.id, &mut consumers).await?;
+                let mut consumers = self.dumped_consumers(group.id).await?;
+                let pending = self.dumped_pending(group.id, &mut consumers).await?;
                 groups.push(DumpedGroup {
-                    name: full_name(name, group.long_name)?,
+                    name: full_name(name, &group.long_name)?,
                     last: dumped(group.last),
                     entries_read: group.entries_read,
                     pending,
@@ -82,14 +82,10 @@ impl ReadContext<'_> {
         Ok(groups)
     }
 
-    async fn dumped_consumers(
-        &self,
-        key: &OpenKey,
-        group: Id,
-    ) -> Result<Vec<(Id, DumpedConsumer)>, StoreError> {
-        let (layout, data) = (self.layout(), key.data());
+    async fn dumped_consumers(&self, group: Id) -> Result<Vec<(Id, DumpedConsumer)>, StoreError> {
+        let (layout, data) = (self.context.layout(), self.key.data());
         let mut consumers = Vec::new();
-        let mut pages = Pages::new(self, layout.stream_consumers(data, group), false, 0);
+        let mut pages = Pages::new(self.context, layout.stream_consumers(data, group), false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
                 let consumer = StreamConsumer::decode(&row.value)?;
@@ -97,7 +93,7 @@ impl ReadContext<'_> {
                 consumers.push((
                     consumer.id,
                     DumpedConsumer {
-                        name: full_name(name, consumer.long_name)?,
+                        name: full_name(name, &consumer.long_name)?,
                         seen_at_ms: consumer.seen_at_ms,
                         active_at_ms: consumer.active_at_ms,
                         pending: Vec::new(),
@@ -108,14 +104,13 @@ impl ReadContext<'_> {
         Ok(consumers)
     }
 
-    /// The pending entries of a group, each of which is put to its consumer too.
+    /// The pending entries of a group. Adds each to its consumer, too.
     async fn dumped_pending(
         &self,
-        key: &OpenKey,
         group: Id,
         consumers: &mut Vec<(Id, DumpedConsumer)>,
     ) -> Result<Vec<DumpedPending>, StoreError> {
-        let (layout, data) = (self.layout(), key.data());
+        let (layout, data) = (self.context.layout(), self.key.data());
         let mut by_id: HashMap<Id, &mut DumpedConsumer> = consumers
             .iter_mut()
             .map(|(id, consumer)| (*id, consumer))
@@ -123,7 +118,7 @@ impl ReadContext<'_> {
         let rows = layout.stream_pending(data, group, StreamId::MIN, StreamId::MAX);
         let mut released = Vec::new();
         let mut pending = Vec::new();
-        let mut pages = Pages::new(self, rows, false, 0);
+        let mut pages = Pages::new(self.context, rows, false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
                 let (_, id) = layout.read_stream_pending_key(data, &row.key)?;
@@ -147,8 +142,8 @@ impl ReadContext<'_> {
     }
 }
 
-/// Redis's serialization wants each entry to have a consumer, so those that XNACK has released go to
-/// one with an empty name.
+/// In Redis's serialization each pending entry has a consumer. So entries that XNACK has released go to a
+/// consumer with an empty name.
 fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<EntryId>) {
     if released.is_empty() {
         return;
@@ -172,12 +167,6 @@ fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<Entry
         sequence: 0,
     };
     consumers.insert(0, (no_id, nobody));
-}
-
-fn full_name(in_key: Option<Bytes>, in_row: Option<Bytes>) -> Result<Bytes, StoreError> {
-    in_key
-        .or(in_row)
-        .ok_or(StoreError::Corrupt("a name in a stream is missing"))
 }
 
 /// Reads a stream from a payload.
@@ -210,19 +199,19 @@ pub(super) fn restorable(
             let key = context
                 .create(name, ValueType::Stream, expire_at_ms)
                 .await?;
+            let restored = StreamMut::open(context, &key);
             for (id, fields) in &entries {
-                context.stream_put(&key, *id, fields);
+                restored.put_entry(*id, fields);
             }
-            let head = StreamHead {
+            restored.set_head(StreamHead {
                 last: stored(stream.last),
                 added: stream.added,
-            };
-            context.set_stream_head(&key, head);
+            });
             if stream.deleted != dumped(StreamId::MIN) {
-                context.set_stream_deleted(&key, stored(stream.deleted));
+                restored.set_max_deleted_id(stored(stream.deleted));
             }
             for group in &stream.groups {
-                context.put_dumped_group(&key, group);
+                restored.put_dumped_group(group);
             }
             context.add_length(&key, i64::try_from(entries.len()).unwrap_or(i64::MAX));
             Ok(())
@@ -230,11 +219,13 @@ pub(super) fn restorable(
     }))
 }
 
-impl WriteContext<'_> {
-    /// Writes a group with all that belongs to it.
-    fn put_dumped_group(&self, key: &OpenKey, group: &DumpedGroup) {
-        let (layout, data) = (self.layout(), key.data());
-        let group_id = self.environment.ids.allocate();
+impl StreamMut<'_, '_> {
+    /// Writes a group with its consumers and pending entries.
+    fn put_dumped_group(&self, group: &DumpedGroup) {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let transaction = self.context.transaction;
+        let ids = &self.context.environment.ids;
+        let group_id = ids.allocate();
         let row = StreamGroup {
             id: group_id,
             last: stored(group.last),
@@ -243,18 +234,18 @@ impl WriteContext<'_> {
             policy: None,
         };
         let group_key = layout.stream_group_key(data, &group.name);
-        self.transaction.set(&group_key, &row.encode());
+        transaction.set(&group_key, &row.encode());
         let by_id: HashMap<EntryId, &DumpedPending> =
             group.pending.iter().map(|one| (one.id, one)).collect();
         for consumer in &group.consumers {
-            // What XNACK has released, see `give_to_nobody`.
+            // Entries that XNACK has released, see `give_to_nobody`.
             let is_released = |id: &EntryId| {
                 let one = by_id.get(id);
                 consumer.name.is_empty() && one.is_some_and(|one| one.delivered_at_ms == 0)
             };
             let released = consumer.pending.iter().filter(|id| is_released(id)).count();
             let is_nobody = consumer.seen_at_ms == 0 && released == consumer.pending.len();
-            let consumer_id = self.environment.ids.allocate();
+            let consumer_id = ids.allocate();
             let row = StreamConsumer {
                 id: consumer_id,
                 seen_at_ms: consumer.seen_at_ms,
@@ -263,7 +254,7 @@ impl WriteContext<'_> {
             };
             let consumer_key = layout.stream_consumer_key(data, group_id, &consumer.name);
             if released == 0 || !is_nobody {
-                self.transaction.set(&consumer_key, &row.encode());
+                transaction.set(&consumer_key, &row.encode());
             }
             for id in &consumer.pending {
                 let Some(one) = by_id.get(id) else {
@@ -277,26 +268,26 @@ impl WriteContext<'_> {
                 };
                 let id = stored(*id);
                 let pending_key = layout.stream_pending_key(data, group_id, id);
-                self.transaction.set(&pending_key, &row.encode());
+                transaction.set(&pending_key, &row.encode());
                 let by_consumer =
                     layout.stream_consumer_pending_key(data, group_id, consumer_id, id);
                 if !is_released {
-                    self.transaction.set(&by_consumer, b"");
+                    transaction.set(&by_consumer, b"");
                 }
             }
             let count = consumer.pending.len() - released;
-            self.put_dumped_count(key, group_id, Some(consumer_id), count);
+            self.put_dumped_count(group_id, Some(consumer_id), count);
         }
-        self.put_dumped_count(key, group_id, None, group.pending.len());
+        self.put_dumped_count(group_id, None, group.pending.len());
     }
 
-    fn put_dumped_count(&self, key: &OpenKey, group: Id, consumer: Option<Id>, count: usize) {
+    fn put_dumped_count(&self, group: Id, consumer: Option<Id>, count: usize) {
         if count > 0 {
-            let row = self
-                .layout()
-                .stream_pending_count_key(key.data(), group, consumer);
+            let (layout, data) = (self.context.layout(), self.key.data());
+            let row = layout.stream_pending_count_key(data, group, consumer);
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.transaction.set(&row, &encode_counter(count));
+            let count = encode_counter(count);
+            self.context.transaction.set(&row, &count);
         }
     }
 }

@@ -1,82 +1,108 @@
-//! Trimming: the oldest entries go.
+//! Trimming (XTRIM, and the options of XADD): the oldest entries go.
 //!
-//! Where it is asked to trim approximately, whole nodes of Redis's go ([`nodes`](super::nodes)).
+//! Approximate trimming (`~`) removes whole nodes, as in Redis. This store has no nodes, so entries
+//! are read to find where Redis's first node would end: after a number of entries or bytes. The server
+//! remembers that place ([`FirstNodes`](crate::unit::first_nodes::FirstNodes)), and reads no entry as
+//! long as less than this node would be removed. One command reads a bounded number of entries; later
+//! commands trim the rest.
 
-use crate::keyspace::key::OpenKey;
-use crate::rows::pages::Pages;
-use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{KeyRange, Section, StreamHead, StreamId, successor};
+use quoin_layout::stream::decode_stream_fields;
+use quoin_layout::{KeyRange, Section, StoredValue, StreamHead, StreamId, successor};
+use quoin_rdb::StreamNode;
 use quoin_store::{Isolation, StoreError};
 
-use super::IdRange;
-use super::nodes::WALKED_BYTES_MAX;
+use super::{IdRange, Stream, StreamMut};
+use crate::rows::pages::Pages;
 
-/// Nodes that one command trims approximately, unless it says how many entries (as Redis).
+/// Nodes that one command trims approximately, unless it has LIMIT (as Redis).
 const NODES_MAX: u64 = 100;
-/// Entries that one command trims approximately, unless it says how many (as Redis).
+/// Entries that one command trims approximately, unless it has LIMIT (as Redis).
 const APPROXIMATE_ENTRIES_MAX: u64 = 1_000_000;
+/// Entries that one command looks at to find nodes. A command that may trim more trims exactly.
+const WALKED_ENTRIES_MAX: u64 = 100_000;
+/// A command that has looked at this many bytes of entries stops looking for nodes.
+const WALKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How a stream is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trim {
-    /// Down to what.
+    /// What is left.
     pub to: TrimTo,
     /// Only whole nodes go, so more may be left.
     pub is_approximate: bool,
-    /// The most entries that go, where it is approximate; 0: all. `None` is Redis's default.
+    /// The most entries that an approximate trim removes; 0: all. `None` is Redis's default.
     pub limit: Option<u64>,
 }
 
 /// What is left of a stream that is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrimTo {
-    /// The last so many entries.
+    /// This number of entries, the last ones.
     Length(u64),
     /// The entries from this id on.
     First(StreamId),
 }
 
-impl WriteContext<'_> {
-    /// Trims a stream, and answers how many entries went.
-    pub async fn stream_trim(&self, key: &OpenKey, trim: &Trim) -> Result<i64, StoreError> {
+impl StreamMut<'_, '_> {
+    /// Trims the stream, and returns how many entries it has removed.
+    pub async fn trim(&self, trim: &Trim) -> Result<i64, StoreError> {
+        let (exact, relaxed) = (self.context.isolation, self.context.relaxed());
         let count = match (trim.to, trim.is_approximate) {
-            (TrimTo::Length(kept), false) => {
-                let length = self.stream_length(key, self.isolation).await?;
-                length.saturating_sub(kept)
-            }
-            (TrimTo::First(id), false) => {
-                let (entries_max, bytes_max) = (u64::MAX, usize::MAX);
-                self.stream_count_before(key, id, entries_max, bytes_max)
-                    .await?
-            }
+            (TrimTo::Length(kept), false) => self.length_at(exact).await?.saturating_sub(kept),
+            (TrimTo::First(id), false) => self.count_before(id, u64::MAX, usize::MAX).await?,
             (TrimTo::Length(kept), true) => {
-                let length = self.stream_length(key, self.relaxed()).await?;
+                let length = self.length_at(relaxed).await?;
                 let excess = length.saturating_sub(kept);
-                self.whole_nodes(key, length, excess, trim.limit).await?
+                self.count_in_nodes(length, excess, trim.limit).await?
             }
             (TrimTo::First(id), true) => {
                 let limit = self.approximate_limit(trim.limit);
-                let before = self.stream_count_before(key, id, limit, WALKED_BYTES_MAX);
-                let before = before.await?;
-                let length = self.stream_length(key, self.relaxed()).await?;
-                self.whole_nodes(key, length, before, trim.limit).await?
+                let before = self.count_before(id, limit, WALKED_BYTES_MAX).await?;
+                let length = self.length_at(relaxed).await?;
+                self.count_in_nodes(length, before, trim.limit).await?
             }
         };
-        if count == 0 {
-            return Ok(0);
+        match count {
+            0 => Ok(0),
+            count => self.remove_first(count).await,
         }
-        self.stream_drop_first(key, count).await
     }
 
-    async fn stream_length(&self, key: &OpenKey, isolation: Isolation) -> Result<u64, StoreError> {
-        let length = self.length(key, isolation).await?;
+    /// Whether trimming a stream of this length may remove entries.
+    pub(super) fn may_trim(&self, trim: &Trim, head: StreamHead, length: u64) -> bool {
+        let TrimTo::Length(kept) = trim.to else {
+            return true;
+        };
+        let excess = length.saturating_sub(kept);
+        if !trim.is_approximate || excess == 0 {
+            return excess > 0;
+        }
+        let at_most = excess.min(self.approximate_limit(trim.limit));
+        let removed = head.added.saturating_sub(length);
+        let nodes = &self.context.environment.stream_first_nodes;
+        let left = nodes.entries_left(self.key.data(), removed);
+        at_most >= length || left.is_none_or(|left| left <= at_most)
+    }
+
+    fn approximate_limit(&self, limit: Option<u64>) -> u64 {
+        match limit {
+            Some(0) => u64::MAX,
+            Some(limit) => limit,
+            None => {
+                let node = self.context.environment.stream_node_entries();
+                NODES_MAX.saturating_mul(node).min(APPROXIMATE_ENTRIES_MAX)
+            }
+        }
+    }
+
+    async fn length_at(&self, isolation: Isolation) -> Result<u64, StoreError> {
+        let length = self.context.length(self.key, isolation).await?;
         Ok(u64::try_from(length).unwrap_or(0))
     }
 
-    /// Counts entries below an id, up to `limit` and about so many bytes.
-    async fn stream_count_before(
+    /// Counts entries below an id, up to `limit` entries and about `bytes_max` bytes.
+    async fn count_before(
         &self,
-        key: &OpenKey,
         id: StreamId,
         limit: u64,
         bytes_max: usize,
@@ -88,9 +114,10 @@ impl WriteContext<'_> {
             last,
             ..IdRange::ALL
         };
-        let rows = self.stream_rows(key, range);
-        let node = usize::try_from(self.environment.stream_node_entries()).unwrap_or(0);
-        let mut pages = Pages::new(self, rows, false, node.saturating_add(1));
+        let node = self.context.environment.stream_node_entries();
+        let node = usize::try_from(node).unwrap_or(0);
+        let rows = self.rows(range);
+        let mut pages = Pages::new(self.context, rows, false, node.saturating_add(1));
         let mut count = 0;
         let mut bytes = 0;
         while count < limit
@@ -103,10 +130,9 @@ impl WriteContext<'_> {
         Ok(count.min(limit))
     }
 
-    /// How many entries are in whole nodes, of which at most `excess` entries go.
-    async fn whole_nodes(
+    /// How many entries an approximate trim removes if at most `excess` may go.
+    async fn count_in_nodes(
         &self,
-        key: &OpenKey,
         length: u64,
         excess: u64,
         limit: Option<u64>,
@@ -115,58 +141,100 @@ impl WriteContext<'_> {
             return Ok(0);
         }
         let at_most = excess.min(self.approximate_limit(limit));
-        // The last node is as long as it is.
+        // The last node is whole, however few entries it has.
         if at_most >= length {
             return Ok(length);
         }
-        let head = self.stream_head_at(key, self.relaxed()).await?;
-        let gone = head.added.saturating_sub(length);
-        self.entries_in_whole_nodes(key, gone, at_most).await
+        let head = self.head_at(self.context.relaxed()).await?;
+        let removed = head.added.saturating_sub(length);
+        self.entries_in_whole_nodes(removed, at_most).await
     }
 
-    /// Whether trimming a stream of so many entries may take any away.
-    pub(super) fn stream_trims(
-        &self,
-        key: &OpenKey,
-        trim: &Trim,
-        head: StreamHead,
-        length: u64,
-    ) -> bool {
-        let TrimTo::Length(kept) = trim.to else {
-            return true;
-        };
-        let excess = length.saturating_sub(kept);
-        if !trim.is_approximate || excess == 0 {
-            return excess > 0;
+    /// How many of the first `at_most` entries are in whole nodes. `removed` entries of the stream are
+    /// gone already. Large nodes, or many, are counted as far as one command looks.
+    async fn entries_in_whole_nodes(&self, removed: u64, at_most: u64) -> Result<u64, StoreError> {
+        let (context, data) = (self.context, self.key.data());
+        let nodes = &context.environment.stream_first_nodes;
+        let left = nodes.entries_left(data, removed);
+        if left.is_some_and(|left| left > at_most) {
+            return Ok(0);
         }
-        let at_most = excess.min(self.approximate_limit(trim.limit));
-        let gone = head.added.saturating_sub(length);
-        let nodes = &self.environment.stream_first_nodes;
-        let left = nodes.entries_left(key.data(), gone);
-        at_most >= length || left.is_none_or(|left| left <= at_most)
-    }
-
-    fn approximate_limit(&self, limit: Option<u64>) -> u64 {
-        match limit {
-            Some(0) => u64::MAX,
-            Some(limit) => limit,
-            None => {
-                let limit = NODES_MAX.saturating_mul(self.environment.stream_node_entries());
-                limit.min(APPROXIMATE_ENTRIES_MAX)
+        if at_most > WALKED_ENTRIES_MAX {
+            return Ok(at_most);
+        }
+        let entries_max = context.environment.stream_node_entries_max();
+        let bytes_max = context.environment.stream_node_bytes_max();
+        // Removed entries of the first node count too. If this server has not looked at the stream yet,
+        // it assumes that all nodes before had the most entries.
+        let begun = nodes.first(data, removed);
+        let begun = begun.unwrap_or(removed - removed % entries_max);
+        let mut room = entries_max.saturating_sub(removed - begun);
+        let expected = usize::try_from(room.saturating_add(1)).unwrap_or(usize::MAX);
+        let pages = Pages::new(context, self.rows(IdRange::ALL), false, expected);
+        let mut pages = pages.in_isolation(context.relaxed());
+        let mut begun = Some(begun);
+        let mut whole = 0;
+        let mut node: Option<StreamNode> = None;
+        let mut walked_bytes = 0;
+        'walk: while let Some(rows) = pages.next().await? {
+            for row in rows {
+                if walked_bytes >= WALKED_BYTES_MAX {
+                    break 'walk;
+                }
+                walked_bytes += row.value.len();
+                let StreamId { ms, seq } =
+                    context.layout().read_stream_entry_key(data, &row.key)?;
+                let fields = match StoredValue::decode(&row.value)? {
+                    StoredValue::Plain(content) => Some(decode_stream_fields(&content)?),
+                    // It is so large that it fills a node, so it need not be read.
+                    StoredValue::Split { .. } => None,
+                };
+                match (&mut node, &fields) {
+                    (Some(node), Some(fields)) if node.takes(fields, room, bytes_max) => {
+                        node.push((ms, seq), fields);
+                    }
+                    (Some(full), _) if whole + full.entries() > at_most => {
+                        let first = begun.unwrap_or(removed + whole);
+                        nodes.remember(data, first, removed + whole + full.entries());
+                        return Ok(whole);
+                    }
+                    (ended, fields) => {
+                        if let Some(ended) = ended {
+                            whole += ended.entries();
+                            (begun, room) = (None, entries_max);
+                        }
+                        *ended = Some(match fields {
+                            Some(fields) => StreamNode::begin((ms, seq), fields),
+                            None => StreamNode::of_one_large_entry(),
+                        });
+                    }
+                }
             }
         }
+        let Some(node) = node else {
+            return Ok(whole);
+        };
+        if walked_bytes >= WALKED_BYTES_MAX && whole == 0 && node.entries() <= at_most {
+            // Otherwise a node that is larger than what one command reads would never go.
+            return Ok(node.entries());
+        }
+        // The last node is not full, or its end was not found.
+        let first = begun.unwrap_or(removed + whole);
+        nodes.remember(data, first, removed + whole + node.entries());
+        Ok(whole)
     }
 
-    /// Removes the first `count` entries, and answers how many there were. Conflicts with every
-    /// change of the stream, since otherwise others might remove the same.
-    async fn stream_drop_first(&self, key: &OpenKey, count: u64) -> Result<i64, StoreError> {
-        let length = self.stream_length(key, Isolation::Serializable).await?;
-        let mut rows = self.stream_rows(key, IdRange::ALL);
-        let dropped = count.min(length);
-        if dropped < length {
-            let offset = usize::try_from(dropped - 1).unwrap_or(usize::MAX);
+    /// Removes the first `count` entries, and returns how many there were. Conflicts with every change
+    /// of the stream, because another server could remove the same entries.
+    async fn remove_first(&self, count: u64) -> Result<i64, StoreError> {
+        let length = self.length_at(Isolation::Serializable).await?;
+        let mut rows = self.rows(IdRange::ALL);
+        let removed = count.min(length);
+        if removed < length {
+            let offset = usize::try_from(removed - 1).unwrap_or(usize::MAX);
             let signed = i64::try_from(length).unwrap_or(i64::MAX);
             let last = self
+                .context
                 .rows_by_rank(rows.clone(), signed, false, offset, 1)
                 .await?;
             let Some(last) = last.first() else {
@@ -176,41 +244,41 @@ impl WriteContext<'_> {
             };
             rows.end = successor(&last.key);
         }
-        self.stream_clear(key, &rows).await?;
-        let dropped = i64::try_from(dropped).unwrap_or(i64::MAX);
-        self.add_length(key, -dropped);
-        Ok(dropped)
+        self.clear_entries(&rows).await?;
+        let removed = i64::try_from(removed).unwrap_or(i64::MAX);
+        self.context.add_length(self.key, -removed);
+        Ok(removed)
     }
 
-    /// Clears entries without reading them, unless some of the stream's entries are split and their
-    /// chunks have to be found.
-    async fn stream_clear(&self, key: &OpenKey, range: &KeyRange) -> Result<(), StoreError> {
-        let chunks = self.layout().section_prefix(key.data(), Section::Chunks);
+    /// Clears entries. Reads them only if the stream has split entries, whose chunks must be found.
+    async fn clear_entries(&self, range: &KeyRange) -> Result<(), StoreError> {
+        let (context, data) = (self.context, self.key.data());
+        let chunks = context.layout().section_prefix(data, Section::Chunks);
         let chunks = KeyRange::children(&chunks);
-        let chunk = self.outermost(&chunks, false, Isolation::Serializable);
+        let chunk = context.outermost(&chunks, false, Isolation::Serializable);
         if chunk.await?.is_some() {
-            let mut pages = Pages::new(self, range.clone(), false, 0);
+            let mut pages = Pages::new(context, range.clone(), false, 0);
             while let Some(rows) = pages.next().await? {
                 for row in &rows {
-                    self.discard_value(key.data(), &row.value)?;
+                    context.discard_value(data, &row.value)?;
                 }
             }
         }
-        self.transaction.clear_range(&range.begin, &range.end);
+        context.transaction.clear_range(&range.begin, &range.end);
         Ok(())
     }
 
-    fn stream_rows(&self, key: &OpenKey, range: IdRange) -> KeyRange {
-        self.layout()
-            .stream_entries(key.data(), range.first, range.last)
+    fn rows(&self, range: IdRange) -> KeyRange {
+        let layout = self.context.layout();
+        layout.stream_entries(self.key.data(), range.first, range.last)
     }
 }
 
-impl ReadContext<'_> {
-    /// How many nodes Redis would have for a stream of so many small entries.
-    pub fn stream_nodes(&self, length: i64, head: StreamHead) -> i64 {
+impl Stream<'_, '_> {
+    /// How many nodes Redis would have for a stream of small entries of this length.
+    pub fn node_count(&self, length: i64, head: StreamHead) -> i64 {
         let length = u64::try_from(length).unwrap_or(0);
-        let node = self.environment.stream_node_entries();
+        let node = self.context.environment.stream_node_entries();
         let first = node - head.added.saturating_sub(length) % node;
         let nodes = match length.checked_sub(first) {
             _ if length == 0 => 0,

@@ -15,6 +15,7 @@ use super::due::is_full_or_old;
 use super::index::MAINTENANCE_STEP_MS;
 use super::{TaskQueueMut, range_rows};
 use crate::keyspace::key::OpenKey;
+use crate::stream::Stream;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::{
     REAPER_READS_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS,
@@ -218,7 +219,7 @@ async fn look_at(
         meta,
     };
     if key.meta.value_type == ValueType::Stream {
-        let outlook = context.stream_idle_outlook(&key).await?;
+        let outlook = Stream::open(context, &key).idle_outlook().await?;
         return Ok(match outlook.is_due {
             true => Outlook::Idle(key, outlook.next_ms),
             false => Outlook::Quiet(key, outlook.next_ms),

@@ -12,7 +12,7 @@ use crate::command::flags::Flags;
 use crate::command::resolve;
 use crate::command::row::{ConnectionCommand, Handler, Row};
 use crate::error::CommandError;
-use crate::stream::commands::read_arguments::refusal_in_script;
+use crate::stream::commands::refusal_in_script;
 use crate::unit::AnyUnit;
 use crate::unit::rights::ClientRights;
 use crate::unit::script_calls::{CallResult, ScriptCall};

@@ -1,22 +1,26 @@
 //! Ids as clients write them.
 
-use crate::error::CommandError;
-use crate::stream::NewId;
+use bytes::Bytes;
+
 use quoin_base::number::parse_i64;
 use quoin_layout::StreamId;
+
+use crate::command::arguments::to_usize;
+use crate::error::CommandError;
+use crate::stream::append::NewId;
 
 /// Bytes of the longest text that Redis tries to read as an id.
 const ID_TEXT_BYTES_MAX: usize = 127;
 
-pub(super) const INVALID_ID: CommandError =
+const INVALID_ID: CommandError =
     CommandError::text("ERR Invalid stream ID specified as stream command argument");
 
-/// An id, complete or of milliseconds only, which `missing_seq` completes. `-` and `+` are the least
+/// An id, complete or only its milliseconds, to which `missing_seq` is added. `-` and `+` are the least
 /// and the greatest.
 ///
 /// # Errors
-/// Where it is none.
-pub(super) fn id(argument: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
+/// `Text` if it is no id.
+pub(in crate::stream) fn id(argument: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
     match c_text(argument)? {
         b"-" => Ok(StreamId::MIN),
         b"+" => Ok(StreamId::MAX),
@@ -24,10 +28,10 @@ pub(super) fn id(argument: &[u8], missing_seq: u64) -> Result<StreamId, CommandE
     }
 }
 
-/// The same without `-` and `+`.
+/// [`id`] without `-` and `+`.
 ///
 /// # Errors
-/// Where it is none.
+/// `Text` if it is no such id.
 pub(super) fn strict_id(argument: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
     match c_text(argument)? {
         b"-" | b"+" => Err(INVALID_ID),
@@ -35,10 +39,36 @@ pub(super) fn strict_id(argument: &[u8], missing_seq: u64) -> Result<StreamId, C
     }
 }
 
+/// Ids without `-` and `+`, of which each may be milliseconds only.
+///
+/// # Errors
+/// `Text` if one is no such id.
+pub(super) fn strict_ids(arguments: &[Bytes]) -> Result<Vec<StreamId>, CommandError> {
+    arguments.iter().map(|id| strict_id(id, 0)).collect()
+}
+
+/// The ids of `IDS numids id [id …]` and the arguments after them. `rest` follows `numids`.
+///
+/// # Errors
+/// `Text` if the number is not positive, or greater than the number of arguments.
+pub(super) fn counted_ids(
+    count: Option<i64>,
+    rest: &[Bytes],
+) -> Result<(&[Bytes], &[Bytes]), CommandError> {
+    let count = count.filter(|count| *count > 0);
+    let count = count.ok_or(CommandError::text(
+        "ERR Number of IDs must be a positive integer",
+    ))?;
+    rest.split_at_checked(to_usize(count))
+        .ok_or(CommandError::text(
+            "ERR The `numids` parameter must match the number of arguments",
+        ))
+}
+
 /// The id of a new entry: `*`, `<ms>-*` or an id.
 ///
 /// # Errors
-/// Where it is none of these.
+/// `Text` if it is none of these.
 pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
     if argument == b"*" {
         return Ok(NewId::Now);
@@ -49,10 +79,10 @@ pub(super) fn new_id(argument: &[u8]) -> Result<NewId, CommandError> {
     }
 }
 
-/// The first id of an interval; `(` excludes the one that follows.
+/// The first id of an interval; `(` excludes the id that follows it.
 ///
 /// # Errors
-/// Where it is none.
+/// `Text` if it is no id, or if no id is left.
 pub(super) fn interval_first(argument: &[u8]) -> Result<StreamId, CommandError> {
     match excluded(argument) {
         None => id(argument, 0),
@@ -62,10 +92,10 @@ pub(super) fn interval_first(argument: &[u8]) -> Result<StreamId, CommandError> 
     }
 }
 
-/// The last id of an interval; `(` excludes the one that follows.
+/// The last id of an interval; `(` excludes the id that follows it.
 ///
 /// # Errors
-/// Where it is none.
+/// `Text` if it is no id, or if no id is left.
 pub(super) fn interval_last(argument: &[u8]) -> Result<StreamId, CommandError> {
     match excluded(argument) {
         None => id(argument, u64::MAX),
@@ -79,7 +109,8 @@ fn excluded(argument: &[u8]) -> Option<&[u8]> {
     argument.strip_prefix(b"(").filter(|rest| !rest.is_empty())
 }
 
-/// What Redis sees of an argument: it copies it into a buffer and reads up to a zero byte.
+/// The part of an argument that Redis reads: it copies the argument into a buffer and reads up to a zero
+/// byte.
 fn c_text(argument: &[u8]) -> Result<&[u8], CommandError> {
     if argument.len() > ID_TEXT_BYTES_MAX {
         return Err(INVALID_ID);
@@ -98,7 +129,7 @@ fn whole_id(text: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
     Ok(StreamId { ms, seq })
 }
 
-/// An unsigned number as Redis's `string2ull` reads it: what is no signed integer goes to `strtoull`,
+/// An unsigned number as Redis's `string2ull` reads it. If it is no signed integer, `strtoull` reads it,
 /// which takes blanks and a sign.
 fn number(text: &[u8]) -> Result<u64, CommandError> {
     if let Some(number) = parse_i64(text) {

@@ -1,40 +1,38 @@
-//! Handing pending entries to another consumer: XCLAIM and XAUTOCLAIM.
+//! Moving pending entries: to another consumer (XCLAIM and XAUTOCLAIM), or back to their group (XNACK).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use futures_util::future::try_join_all;
-
-use crate::keyspace::key::OpenKey;
-use crate::stream::{IdRange, StreamEntry};
-use crate::unit::context::WriteContext;
 use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE};
 use quoin_layout::{StreamId, StreamPending, successor};
 use quoin_store::StoreError;
 
+use super::GroupMut;
+use super::consumers::OpenConsumer;
 use super::pending::{PendingChanges, PendingEntry};
-use super::{OpenConsumer, OpenGroup};
+use crate::stream::read::EntriesAhead;
+use crate::stream::{IdRange, StreamEntry};
 
 /// Entries that XAUTOCLAIM looks at for each that it may claim (as Redis).
 const TRIED_PER_CLAIM: usize = 10;
 
-/// What XCLAIM does to the entries that it claims.
+/// How XCLAIM claims entries.
 #[derive(Debug, Clone, Copy)]
-pub struct Claim {
-    /// Entries that were delivered later than so long ago stay where they are; 0: none.
+pub(crate) struct Claim {
+    /// Entries that are idle for less than this keep their consumer; 0: none.
     pub min_idle_ms: i64,
-    /// When they count as delivered.
+    /// The time of delivery that is written.
     pub delivered_at_ms: i64,
-    /// How often they count as delivered; else once more than before.
+    /// The number of deliveries that is written; `None`: one more than before.
     pub deliveries: Option<u64>,
-    /// Entries that are not pending are made so.
+    /// Entries that are not pending become pending.
     pub is_forced: bool,
-    /// Only the ids are wanted. Then this is no delivery that counts.
+    /// Only the ids are wanted. Then the claim does not count as a delivery.
     pub only_ids: bool,
 }
 
 /// An entry that was claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
+pub(crate) enum Claimed {
     /// Only the id is wanted.
     Id(StreamId),
     /// The entry.
@@ -43,18 +41,18 @@ pub enum Claimed {
 
 /// What XAUTOCLAIM has done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AutoClaim {
-    /// Where to go on; the least id where nothing is left.
+pub(crate) struct AutoClaim {
+    /// The id to go on with; the least id if nothing is left.
     pub next: StreamId,
     /// What was claimed.
     pub claimed: Vec<Claimed>,
-    /// Entries that were pending and are gone from the stream.
+    /// Entries that were pending and that the stream does not have any more.
     pub deleted: Vec<StreamId>,
 }
 
 impl Claim {
-    /// Claims what is idle for so long at this time, as XAUTOCLAIM does.
-    pub fn idle(min_idle_ms: i64, now_ms: i64, only_ids: bool) -> Self {
+    /// Claims entries that are idle for this long, as XAUTOCLAIM does.
+    pub(crate) fn idle(min_idle_ms: i64, now_ms: i64, only_ids: bool) -> Self {
         Self {
             min_idle_ms,
             delivered_at_ms: now_ms,
@@ -69,14 +67,14 @@ impl Claim {
         entry.row.consumer.is_none() || idle_ms >= self.min_idle_ms || self.min_idle_ms == 0
     }
 
-    /// The entry once the consumer has it.
+    /// The entry after the consumer has got it.
     fn claimed(
         &self,
         id: StreamId,
         before: Option<&PendingEntry>,
         consumer: &OpenConsumer,
     ) -> PendingEntry {
-        // To Redis an entry that is made pending was delivered before.
+        // Redis counts a forced entry as delivered once before.
         let before = before.map_or(1, |before| before.row.deliveries);
         let deliveries = match self.deliveries {
             Some(deliveries) => deliveries,
@@ -101,45 +99,38 @@ impl Claim {
     }
 }
 
-/// Entries that were read ahead, in the order of the ids that they were read by.
-pub(super) type EntriesAhead = std::vec::IntoIter<Option<StreamEntry>>;
-
-impl WriteContext<'_> {
-    /// Gives pending entries to a consumer, and answers those that it got. Entries that are gone from
-    /// the stream are pending no more.
-    pub async fn stream_claim(
+impl GroupMut<'_, '_> {
+    /// Gives pending entries to a consumer, and returns those that it got. Entries that the stream does
+    /// not have any more are removed.
+    pub(crate) async fn claim(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: &mut OpenConsumer,
         ids: &[StreamId],
         claim: &Claim,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let found = self
-            .stream_pending_each(key, group, ids, self.isolation)
-            .await?;
+        let (stream, now_ms) = (self.stream(), self.context.now_ms);
+        let found = self.pending_each(ids, self.context.isolation).await?;
         let found = ids.iter().copied().zip(found);
-        // An id may be named twice.
+        // An id may be given twice.
         let mut pending: HashMap<StreamId, PendingEntry> =
             found.filter_map(|(id, entry)| Some((id, entry?))).collect();
         let mut claimed = Vec::new();
         let mut changes = PendingChanges::default();
         for some in ids.chunks(KEY_READS_AT_ONCE) {
-            let entries = self.entries_with_ids(key, some).await?;
+            let entries = stream.entries_with_ids(some).await?;
             for (id, entry) in some.iter().zip(entries) {
                 let before = pending.get(id).copied();
                 match (entry, before) {
                     (None, Some(before)) => {
-                        self.remove_pending(key, group, &before, &mut changes);
+                        self.remove_pending(&before, &mut changes);
                         pending.remove(id);
                     }
                     (Some(entry), before) if before.is_some() || claim.is_forced => {
-                        if before.is_some_and(|before| !claim.is_idle(&before, self.now_ms)) {
+                        if before.is_some_and(|before| !claim.is_idle(&before, now_ms)) {
                             continue;
                         }
                         let after = claim.claimed(*id, before.as_ref(), consumer);
-                        let before = before.as_ref();
-                        self.put_pending(key, group, after, before, &mut changes);
+                        self.put_pending(after, before.as_ref(), &mut changes);
                         pending.insert(*id, after);
                         claimed.push(claim.shown(entry));
                     }
@@ -147,42 +138,37 @@ impl WriteContext<'_> {
                 }
             }
         }
-        self.count_pending(key, group, changes);
-        self.stream_consumer_seen(key, group, consumer, !claimed.is_empty());
+        self.count_pending(changes);
+        self.note_seen(consumer, !claimed.is_empty());
         Ok(claimed)
     }
 
-    /// Claims up to `count` pending entries, of up to [`DELIVERED_BYTES_MAX`], from an id on. Those that
-    /// it finds deleted count too.
-    pub async fn stream_auto_claim(
+    /// Claims up to `count` pending entries from an id on, of up to [`DELIVERED_BYTES_MAX`]. Entries that
+    /// the stream does not have any more count too.
+    pub(crate) async fn auto_claim(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: &mut OpenConsumer,
         start: StreamId,
         mut count: usize,
         claim: &Claim,
     ) -> Result<AutoClaim, StoreError> {
+        let (context, stream) = (self.context, self.stream());
         let mut tries = count.saturating_mul(TRIED_PER_CLAIM);
         let mut done = AutoClaim::default();
         let mut changes = PendingChanges::default();
         let mut bytes = 0_usize;
         let mut from = Some(start);
         'pages: while let Some(first) = from {
-            let range = IdRange {
-                first,
-                last: StreamId::MAX,
-            };
             let some = tries
                 .min(count.max(TRIED_PER_CLAIM))
                 .min(LARGE_READS_AT_ONCE);
-            let some = self
-                .pending_range_at(key, group, range, false, some.max(1), self.relaxed())
-                .await?;
+            let range = IdRange::from(first);
+            let some = self.pending_range_at(range, false, some.max(1), context.relaxed());
+            let some = some.await?;
             let ids: Vec<StreamId> = some.iter().map(|entry| entry.id).collect();
             let mut entries = match tries.min(count) {
                 0 => EntriesAhead::default(),
-                _ => self.entries_ahead(key, &ids).await?,
+                _ => stream.entries_ahead(&ids).await?,
             };
             from = None;
             for before in some {
@@ -192,17 +178,17 @@ impl WriteContext<'_> {
                 }
                 tries -= 1;
                 from = before.id.next();
-                match self.next_entry(key, before.id, &mut entries).await? {
+                match stream.next_entry(before.id, &mut entries).await? {
                     None => {
-                        self.conflict_on_pending(key, group, before.id);
-                        self.remove_pending(key, group, &before, &mut changes);
+                        self.conflict_on_pending(before.id);
+                        self.remove_pending(&before, &mut changes);
                         done.deleted.push(before.id);
                         count -= 1;
                     }
-                    Some(entry) if claim.is_idle(&before, self.now_ms) => {
-                        self.conflict_on_pending(key, group, before.id);
+                    Some(entry) if claim.is_idle(&before, context.now_ms) => {
+                        self.conflict_on_pending(before.id);
                         let after = claim.claimed(before.id, Some(&before), consumer);
-                        self.put_pending(key, group, after, Some(&before), &mut changes);
+                        self.put_pending(after, Some(&before), &mut changes);
                         bytes = bytes.saturating_add(entry.size_bytes());
                         done.claimed.push(claim.shown(entry));
                         count -= 1;
@@ -211,60 +197,103 @@ impl WriteContext<'_> {
                 }
             }
         }
-        self.count_pending(key, group, changes);
-        self.stream_consumer_seen(key, group, consumer, !done.claimed.is_empty());
+        self.count_pending(changes);
+        self.note_seen(consumer, !done.claimed.is_empty());
         Ok(done)
     }
 
-    /// The entries with these ids, at most [`LARGE_READS_AT_ONCE`], where a read is a round trip. Else none:
-    /// they may be large, so each is read when it is asked for.
-    pub(super) async fn entries_ahead(
-        &self,
-        key: &OpenKey,
-        ids: &[StreamId],
-    ) -> Result<EntriesAhead, StoreError> {
-        match self.environment.capabilities.single_writer {
-            true => Ok(EntriesAhead::default()),
-            false => Ok(self.entries_with_ids(key, ids).await?.into_iter()),
-        }
-    }
-
-    /// The entry with the next of those ids.
-    pub(super) async fn next_entry(
-        &self,
-        key: &OpenKey,
-        id: StreamId,
-        ahead: &mut EntriesAhead,
-    ) -> Result<Option<StreamEntry>, StoreError> {
-        match ahead.next() {
-            Some(entry) => Ok(entry),
-            None => self.relaxed_view().stream_entry(key, id).await,
-        }
-    }
-
-    async fn entries_with_ids(
-        &self,
-        key: &OpenKey,
-        ids: &[StreamId],
-    ) -> Result<Vec<Option<StreamEntry>>, StoreError> {
-        let view = self.relaxed_view();
-        try_join_all(ids.iter().map(|id| view.stream_entry(key, *id))).await
-    }
-
     /// Conflicts with other changes of a pending entry that was read at a snapshot.
-    fn conflict_on_pending(&self, key: &OpenKey, group: &OpenGroup, id: StreamId) {
-        let row = self
-            .layout()
-            .stream_pending_key(key.data(), group.row.id, id);
-        self.transaction
+    fn conflict_on_pending(&self, id: StreamId) {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let row = layout.stream_pending_key(data, self.row.id, id);
+        self.context
+            .transaction
             .add_read_conflict_range(&row, &successor(&row));
     }
 
-    /// Has a group begin after an id at the earliest.
-    pub fn stream_advance_group(&self, key: &OpenKey, group: &mut OpenGroup, last: StreamId) {
-        if last > group.row.last {
-            group.row.last = last;
-            self.set_stream_group(key, group);
+    /// Moves the last id that the group has delivered forward to this one, never back.
+    pub(crate) fn advance_to(&mut self, last: StreamId) {
+        if last > self.row.last {
+            self.change().last = last;
+            self.save();
         }
+    }
+}
+
+/// How XNACK counts the delivery that has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReleaseMode {
+    /// It does not count.
+    Silent,
+    /// It counts.
+    Fail,
+    /// No consumer can process the entry: the number of deliveries becomes the greatest.
+    Fatal,
+}
+
+/// How entries are released.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Release {
+    /// How the number of deliveries changes.
+    pub mode: ReleaseMode,
+    /// The number of deliveries; `None`: the mode decides.
+    pub deliveries: Option<u64>,
+    /// Entries that are not pending become pending.
+    pub is_forced: bool,
+}
+
+/// The number of deliveries after a fatal one, as in Redis.
+const FATAL_DELIVERIES: u64 = i64::MAX as u64;
+
+impl Release {
+    fn deliveries(&self, before: Option<&PendingEntry>) -> u64 {
+        let before = before.map_or(0, |before| before.row.deliveries);
+        match (self.deliveries, self.mode) {
+            (Some(deliveries), _) => deliveries,
+            (None, ReleaseMode::Silent) => before.saturating_sub(1),
+            (None, ReleaseMode::Fail) => before,
+            (None, ReleaseMode::Fatal) => FATAL_DELIVERIES,
+        }
+    }
+}
+
+impl GroupMut<'_, '_> {
+    /// Gives pending entries back to the group: they have no consumer any more, and count as idle. Returns
+    /// how many there were. If the group hands out idle entries, waiting clients are woken.
+    pub(crate) async fn release(
+        &self,
+        ids: &[StreamId],
+        release: &Release,
+    ) -> Result<i64, StoreError> {
+        let stream = self.stream();
+        let mut seen = HashSet::with_capacity(ids.len());
+        let ids: Vec<StreamId> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
+        let found = self.pending_each(&ids, self.context.isolation).await?;
+        let mut changes = PendingChanges::default();
+        let mut count = 0;
+        for (id, before) in ids.into_iter().zip(&found) {
+            let exists = match before {
+                Some(_) => true,
+                None => release.is_forced && stream.entry(id).await?.is_some(),
+            };
+            if !exists {
+                continue;
+            }
+            let after = PendingEntry {
+                id,
+                row: StreamPending {
+                    consumer: None,
+                    delivered_at_ms: 0,
+                    deliveries: release.deliveries(before.as_ref()),
+                },
+            };
+            self.put_pending(after, before.as_ref(), &mut changes);
+            count += 1;
+        }
+        self.count_pending(changes);
+        if count > 0 && self.row.policy.is_some() {
+            self.context.wake_waiting(self.key);
+        }
+        Ok(count)
     }
 }

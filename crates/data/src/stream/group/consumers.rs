@@ -4,10 +4,6 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
-use crate::rows::pages::Pages;
-use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::STREAM_PENDING_CHANGED_MAX;
 use quoin_layout::stream_group::long_name;
@@ -15,33 +11,31 @@ use quoin_layout::{Id, StreamConsumer, StreamId};
 use quoin_store::{Isolation, StoreError};
 
 use super::pending::PendingChanges;
-use super::{OpenGroup, check_name, full_name};
+use super::{Group, GroupMut, check_name, full_name};
+use crate::error::CommandError;
+use crate::rows::pages::Pages;
 
-/// How much older the time may be at which a consumer was seen. A consumer that polls in vain writes
-/// no more often than that.
+/// The time at which a consumer was seen may be this much out of date, so that a consumer that polls
+/// without result does not write each time.
 const SEEN_AT_GRAIN_MS: i64 = 50;
 
 /// A consumer that was found in this transaction.
 #[derive(Debug, Clone)]
-pub struct OpenConsumer {
+pub(crate) struct OpenConsumer {
     /// Its name.
     pub name: Bytes,
     /// Its row.
     pub row: StreamConsumer,
 }
 
-impl ReadContext<'_> {
-    /// A consumer of a group.
-    pub async fn stream_consumer(
-        &self,
-        key: &OpenKey,
-        group: &OpenGroup,
-        name: &Bytes,
-    ) -> Result<Option<OpenConsumer>, StoreError> {
-        let row = self
+impl Group<'_, '_> {
+    /// A consumer of the group.
+    pub(crate) async fn consumer(&self, name: &Bytes) -> Result<Option<OpenConsumer>, StoreError> {
+        let (context, data) = (self.context, self.key.data());
+        let row = context
             .layout()
-            .stream_consumer_key(key.data(), group.row.id, name);
-        let Some(value) = self.transaction.get(&row, self.isolation).await? else {
+            .stream_consumer_key(data, self.row.id, name);
+        let Some(value) = context.transaction.get(&row, context.isolation).await? else {
             return Ok(None);
         };
         Ok(Some(OpenConsumer {
@@ -50,15 +44,11 @@ impl ReadContext<'_> {
         }))
     }
 
-    /// The consumers of a group in the order of their names.
-    pub async fn stream_consumers(
-        &self,
-        key: &OpenKey,
-        group: &OpenGroup,
-    ) -> Result<Vec<OpenConsumer>, StoreError> {
-        let (layout, data) = (self.layout(), key.data());
-        let range = layout.stream_consumers(data, group.row.id);
-        let mut pages = Pages::new(self, range, false, 0);
+    /// The consumers of the group in the order of their names.
+    pub(crate) async fn consumers(&self) -> Result<Vec<OpenConsumer>, StoreError> {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let range = layout.stream_consumers(data, self.row.id);
+        let mut pages = Pages::new(self.context, range, false, 0);
         let mut consumers = Vec::new();
         while let Some(rows) = pages.next().await? {
             for row in rows {
@@ -71,77 +61,72 @@ impl ReadContext<'_> {
         Ok(consumers)
     }
 
-    /// The names of a group's consumers by their ids.
-    pub async fn stream_consumer_names(
-        &self,
-        key: &OpenKey,
-        group: &OpenGroup,
-    ) -> Result<HashMap<Id, Bytes>, StoreError> {
-        let consumers = self.stream_consumers(key, group).await?.into_iter();
+    /// The names of the group's consumers by their ids.
+    pub(crate) async fn consumer_names(&self) -> Result<HashMap<Id, Bytes>, StoreError> {
+        let consumers = self.consumers().await?.into_iter();
         Ok(consumers
             .map(|consumer| (consumer.row.id, consumer.name))
             .collect())
     }
 }
 
-impl WriteContext<'_> {
-    /// The consumer of this name, which is made where there is none, and whether it was. `key_name` is
-    /// what keyspace events call the stream.
+impl GroupMut<'_, '_> {
+    /// The consumer of this name, and whether it was created now. `key_name` is the name of the stream
+    /// in keyspace events.
     ///
     /// # Errors
     /// `Text` for a name that is too long.
-    pub async fn stream_find_or_create_consumer(
+    pub(crate) async fn find_or_create_consumer(
         &self,
-        key: &OpenKey,
         key_name: &Bytes,
-        group: &OpenGroup,
         name: &Bytes,
     ) -> Result<(OpenConsumer, bool), CommandError> {
-        if let Some(consumer) = self.stream_consumer(key, group, name).await? {
+        if let Some(consumer) = self.consumer(name).await? {
             return Ok((consumer, false));
         }
         check_name(name)?;
+        let context = self.context;
         let consumer = OpenConsumer {
             name: name.clone(),
             row: StreamConsumer {
-                id: self.environment.ids.allocate(),
-                seen_at_ms: self.now_ms,
+                id: context.environment.ids.allocate(),
+                seen_at_ms: context.now_ms,
                 active_at_ms: None,
                 long_name: long_name(name),
             },
         };
-        self.set_stream_consumer(key, group, &consumer);
-        self.notify(EventClasses::STREAM, "xgroup-createconsumer", key_name);
+        self.save_consumer(&consumer);
+        context.notify(EventClasses::STREAM, "xgroup-createconsumer", key_name);
         Ok((consumer, true))
     }
 
-    /// Notes that a consumer has tried to read or claim, and with `is_active` that it was given
-    /// something.
-    pub(super) fn stream_consumer_seen(
-        &self,
-        key: &OpenKey,
-        group: &OpenGroup,
-        consumer: &mut OpenConsumer,
-        is_active: bool,
-    ) {
-        let age_ms = self.now_ms.saturating_sub(consumer.row.seen_at_ms);
+    /// Notes that a consumer has tried to read or claim. `is_active`: it was given something.
+    pub(super) fn note_seen(&self, consumer: &mut OpenConsumer, is_active: bool) {
+        let now_ms = self.context.now_ms;
+        let age_ms = now_ms.saturating_sub(consumer.row.seen_at_ms);
         if !is_active && (0..SEEN_AT_GRAIN_MS).contains(&age_ms) {
             return;
         }
-        consumer.row.seen_at_ms = self.now_ms;
+        consumer.row.seen_at_ms = now_ms;
         if is_active {
-            consumer.row.active_at_ms = Some(self.now_ms);
+            consumer.row.active_at_ms = Some(now_ms);
         }
-        self.set_stream_consumer(key, group, consumer);
+        self.save_consumer(consumer);
+    }
+
+    fn save_consumer(&self, consumer: &OpenConsumer) {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let row = layout.stream_consumer_key(data, self.row.id, &consumer.name);
+        self.context.transaction.set(&row, &consumer.row.encode());
     }
 
     /// Refuses to change more pending entries than one transaction can hold.
     ///
     /// # Errors
-    /// `Text` where these are more.
+    /// `Text` if there are more.
     pub(super) fn check_pending_changed(&self, count: i64) -> Result<(), CommandError> {
         let max = STREAM_PENDING_CHANGED_MAX;
-        if self.environment.capabilities.single_writer || count <= max {
+        if self.context.environment.capabilities.single_writer || count <= max {
             return Ok(());
         }
         Err(CommandError::Text(
@@ -153,37 +138,23 @@ impl WriteContext<'_> {
         ))
     }
 
-    fn set_stream_consumer(&self, key: &OpenKey, group: &OpenGroup, consumer: &OpenConsumer) {
-        let row = self
-            .layout()
-            .stream_consumer_key(key.data(), group.row.id, &consumer.name);
-        self.transaction.set(&row, &consumer.row.encode());
-    }
-
-    /// Removes a consumer with its pending entries, which nobody gets any more, and answers how many
+    /// Removes a consumer with its pending entries, which no consumer gets any more. Returns how many
     /// these were.
     ///
     /// # Errors
-    /// `Text` where these are more than a transaction can change.
-    pub async fn stream_delete_consumer(
+    /// `Text` if these are more than a transaction can change.
+    pub(crate) async fn delete_consumer(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: &OpenConsumer,
     ) -> Result<i64, CommandError> {
-        let (layout, data) = (self.layout(), key.data());
-        let (group_id, consumer_id) = (group.row.id, consumer.row.id);
-        let view = self.relaxed_view();
-        let count = view.stream_pending_count(key, group, Some(consumer_id));
+        let (context, data) = (self.context, self.key.data());
+        let (layout, transaction) = (context.layout(), context.transaction);
+        let (group_id, consumer_id) = (self.row.id, consumer.row.id);
+        let count = self.pending_count(Some(consumer_id), context.relaxed());
         self.check_pending_changed(count.await?)?;
-        let pending = layout.stream_consumer_pending(
-            data,
-            group_id,
-            consumer_id,
-            StreamId::MIN,
-            StreamId::MAX,
-        );
-        let mut pages = Pages::new(self, pending.clone(), false, 0);
+        let (first, last) = (StreamId::MIN, StreamId::MAX);
+        let pending = layout.stream_consumer_pending(data, group_id, consumer_id, first, last);
+        let mut pages = Pages::new(context, pending.clone(), false, 0);
         let mut changes = PendingChanges::default();
         while let Some(rows) = pages.next().await? {
             let mut ids = Vec::with_capacity(rows.len());
@@ -191,29 +162,27 @@ impl WriteContext<'_> {
                 let (.., id) = layout.read_stream_consumer_pending_key(data, &row.key)?;
                 ids.push(id);
             }
-            if group.row.policy.is_none() {
+            if self.row.policy.is_none() {
                 for id in ids {
-                    let pending_key = layout.stream_pending_key(data, group_id, id);
-                    self.transaction.clear(&pending_key);
+                    transaction.clear(&layout.stream_pending_key(data, group_id, id));
                     changes.removed(Some(consumer_id));
                 }
                 continue;
             }
-            // Only the entries themselves say where they stand by time.
-            let found = self.stream_pending_each(key, group, &ids, self.isolation);
+            // The keys of their rows by time follow from the entries' own rows only.
+            let found = self.pending_each(&ids, context.isolation);
             for entry in found.await?.iter().flatten() {
-                self.remove_pending(key, group, entry, &mut changes);
+                self.remove_pending(entry, &mut changes);
             }
         }
         let count = -changes.of_group();
-        self.transaction.clear_range(&pending.begin, &pending.end);
-        self.count_pending(key, group, changes);
-        let counter = layout.stream_pending_count_key(data, group_id, Some(consumer_id));
-        self.transaction.clear(&counter);
+        transaction.clear_range(&pending.begin, &pending.end);
+        self.count_pending(changes);
+        transaction.clear(&layout.stream_pending_count_key(data, group_id, Some(consumer_id)));
         let row = layout.stream_consumer_key(data, group_id, &consumer.name);
         // A change of the consumer that commits meanwhile must not be half undone.
-        self.transaction.get(&row, Isolation::Serializable).await?;
-        self.transaction.clear(&row);
+        transaction.get(&row, Isolation::Serializable).await?;
+        transaction.clear(&row);
         Ok(count)
     }
 }

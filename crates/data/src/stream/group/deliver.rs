@@ -1,137 +1,134 @@
 //! Delivering entries: XREADGROUP.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
-use crate::stream::{IdRange, StreamEntry};
-use crate::unit::context::WriteContext;
 use quoin_base::limits::{
     DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE, STREAM_DELIVERED_MAX,
 };
-use quoin_layout::{StreamId, StreamPending};
+use quoin_layout::StreamId;
 use quoin_store::StoreError;
 
+use super::GroupMut;
+use super::consumers::OpenConsumer;
 use super::pending::{PendingChanges, PendingEntry};
-use super::{OpenConsumer, OpenGroup};
+use crate::error::CommandError;
+use crate::stream::{IdRange, Stream, StreamEntry};
 
 /// An entry that a consumer is given again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryEntry {
+pub(crate) struct HistoryEntry {
     /// Its id.
     pub id: StreamId,
-    /// Names and values in turns; `None` where the stream has it no more.
+    /// Names and values in turns; `None` if the stream does not have it any more.
     pub fields: Option<Vec<Bytes>>,
 }
 
-impl WriteContext<'_> {
-    /// Gives a consumer entries of its group, up to `count`, [`STREAM_DELIVERED_MAX`] and
-    /// [`DELIVERED_BYTES_MAX`]: first those
-    /// that are idle for too long, where the group has a policy, then the next. They are pending from
-    /// now on, unless with `no_ack`, which gives only the next. The group must have been read
-    /// serializably.
+impl GroupMut<'_, '_> {
+    /// Delivers entries of the group to a consumer, up to `count`, [`STREAM_DELIVERED_MAX`] and
+    /// [`DELIVERED_BYTES_MAX`]: if the group has a policy, first those that are idle for too long, then
+    /// new ones. They become pending. With `no_ack` only new entries are delivered, and they do not
+    /// become pending. The group must have been read serializably.
     ///
     /// # Errors
-    /// `Text` where an entry cannot become a dead letter.
-    pub async fn stream_deliver(
-        &self,
-        key: &OpenKey,
+    /// `Text` if an entry cannot become a dead letter.
+    pub(crate) async fn deliver(
+        &mut self,
         key_name: &Bytes,
-        group: &mut OpenGroup,
         consumer: &mut OpenConsumer,
         count: usize,
         no_ack: bool,
     ) -> Result<Vec<StreamEntry>, CommandError> {
+        let context = self.context;
         let count = count.min(STREAM_DELIVERED_MAX);
-        let written = self.transaction.mutation_count();
+        let written = context.transaction.mutation_count();
         let mut delivered = match no_ack {
             true => Vec::new(),
-            false => {
-                let idle = self.stream_deliver_idle(key, key_name, group, consumer, count);
-                idle.await?
-            }
+            false => self.deliver_idle(key_name, consumer, count).await?,
         };
         let mut count = count - delivered.len().min(count);
-        if self.transaction.mutation_count() > written && self.is_full() {
+        if context.transaction.mutation_count() > written && context.is_full() {
             // Idle entries and dead letters may have filled most of the transaction.
             count = count.min(KEY_READS_AT_ONCE);
         }
-        // What commits meanwhile comes after these, so it is no conflict.
-        let view = self.relaxed_view();
+        // An entry that is added meanwhile comes after these, so it is no conflict.
+        let view = context.relaxed_view();
         let bytes: usize = delivered.iter().map(StreamEntry::size_bytes).sum();
-        let entries = match IdRange::after(group.row.last) {
+        let entries = match IdRange::after(self.row.last) {
             Some(range) if count > 0 => {
-                let pages = view.stream_pages(key, range, false, count);
+                let pages = Stream::open(&view, self.key).pages(range, false, count);
                 let left_bytes = DELIVERED_BYTES_MAX.saturating_sub(bytes);
                 pages.take_within(count, left_bytes).await?
             }
             _ => Vec::new(),
         };
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            self.stream_consumer_seen(key, group, consumer, !delivered.is_empty());
+            self.note_seen(consumer, !delivered.is_empty());
             return Ok(delivered);
         };
-        let ids = entries.iter().map(|entry| entry.id);
-        group.row.entries_read = self.read_after(key, group, ids).await?;
-        group.row.last = last.id;
-        self.set_stream_group(key, group);
+        self.advance(entries.iter().map(|entry| entry.id), last.id)
+            .await?;
         if !no_ack {
             let range = IdRange {
                 first: first.id,
                 last: last.id,
             };
-            self.put_delivered(key, group, consumer, range, &entries)
-                .await?;
+            self.put_delivered(consumer, range, &entries).await?;
         }
-        self.stream_consumer_seen(key, group, consumer, !no_ack);
+        self.note_seen(consumer, !no_ack);
         delivered.extend(entries);
         Ok(delivered)
     }
 
-    /// How many entries a group has read when it has been given these.
-    pub(super) async fn read_after(
+    /// Writes that the group has read these entries, of which `last` is the last.
+    async fn advance(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = StreamId>,
+        last: StreamId,
+    ) -> Result<(), StoreError> {
+        let entries_read = self.read_after(ids).await?;
+        let row = self.change();
+        row.entries_read = entries_read;
+        row.last = last;
+        self.save();
+        Ok(())
+    }
+
+    /// How many entries the group has read after it was given these.
+    async fn read_after(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         ids: impl ExactSizeIterator<Item = StreamId>,
     ) -> Result<Option<u64>, StoreError> {
-        let view = self.relaxed_view();
-        let mut read = group.row.entries_read;
+        let view = self.context.relaxed_view();
+        let stream = Stream::open(&view, self.key);
+        let mut read = self.row.entries_read;
         if let Some(read) = read
-            && view.stream_deleted(key).await? == StreamId::MIN
+            && stream.max_deleted_id().await? == StreamId::MIN
         {
             return Ok(Some(read.saturating_add(ids.len() as u64)));
         }
-        let facts = view.stream_facts(key).await?;
+        let facts = stream.facts().await?;
         for id in ids {
             read = facts.read_after(read, id);
         }
         Ok(read)
     }
 
-    /// Makes entries pending. Some may be so already: XGROUP SETID lets a group read entries again, and
-    /// XCLAIM with FORCE takes one that was not read.
+    /// Makes entries pending. Some may be pending already: XGROUP SETID lets a group read entries again,
+    /// and XCLAIM with FORCE takes entries that were not read yet.
     async fn put_delivered(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: &OpenConsumer,
         range: IdRange,
         entries: &[StreamEntry],
     ) -> Result<(), StoreError> {
-        // Where nothing is pending from here on, the transaction's cache knows that for all commands
-        // of a batch: each asks for a later part of what the first one has read.
-        let onwards = IdRange {
-            last: StreamId::MAX,
-            ..range
-        };
-        let first = self.stream_pending_range(key, group, onwards, false, 1);
-        let before = match first.await?.first() {
+        // If nothing is pending from here on, the transaction's cache knows that for all commands of a
+        // batch: each asks for a later part of what the first one has read.
+        let onwards = self.pending_range(IdRange::from(range.first), false, 1);
+        let before = match onwards.await?.first() {
             Some(first) if first.id <= range.last => {
-                let all = self.stream_pending_range(key, group, range, false, usize::MAX);
-                all.await?
+                self.pending_range(range, false, usize::MAX).await?
             }
             _ => Vec::new(),
         };
@@ -139,49 +136,43 @@ impl WriteContext<'_> {
             before.into_iter().map(|entry| (entry.id, entry)).collect();
         let mut changes = PendingChanges::default();
         for entry in entries {
-            let pending = first_delivery(entry.id, consumer, self.now_ms);
-            let before = before.get(&entry.id);
-            self.put_pending(key, group, pending, before, &mut changes);
+            let pending = PendingEntry::first(entry.id, consumer, self.context.now_ms);
+            self.put_pending(pending, before.get(&entry.id), &mut changes);
         }
-        self.count_pending(key, group, changes);
+        self.count_pending(changes);
         Ok(())
     }
 
     /// Gives a consumer its own pending entries after an id once more, up to `count`,
     /// [`STREAM_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`].
-    pub async fn stream_deliver_again(
+    pub(crate) async fn deliver_again(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: &mut OpenConsumer,
         after: StreamId,
         count: usize,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
-        self.stream_consumer_seen(key, group, consumer, false);
+        self.note_seen(consumer, false);
         let Some(range) = IdRange::after(after) else {
             return Ok(Vec::new());
         };
         let count = count.min(STREAM_DELIVERED_MAX);
-        let pending = self
-            .stream_consumer_pending(key, group, consumer.row.id, range, count)
-            .await?;
+        let pending = self.consumer_pending(consumer.row.id, range, count).await?;
+        let stream = self.stream();
         let mut history = Vec::with_capacity(pending.len());
         let mut changes = PendingChanges::default();
         let mut bytes = 0_usize;
         'pending: for some in pending.chunks(LARGE_READS_AT_ONCE) {
             let ids: Vec<StreamId> = some.iter().map(|entry| entry.id).collect();
-            let mut entries = self.entries_ahead(key, &ids).await?;
+            let mut entries = stream.entries_ahead(&ids).await?;
             for before in some {
                 if bytes >= DELIVERED_BYTES_MAX {
                     break 'pending;
                 }
-                let entry = self.next_entry(key, before.id, &mut entries).await?;
+                let entry = stream.next_entry(before.id, &mut entries).await?;
                 if let Some(entry) = &entry {
                     bytes = bytes.saturating_add(entry.size_bytes());
-                    let mut again = *before;
-                    again.row.delivered_at_ms = self.now_ms;
-                    again.row.deliveries = again.row.deliveries.saturating_add(1);
-                    self.put_pending(key, group, again, Some(before), &mut changes);
+                    let again = before.again(before.row.consumer, self.context.now_ms);
+                    self.put_pending(again, Some(before), &mut changes);
                 }
                 history.push(HistoryEntry {
                     id: before.id,
@@ -189,19 +180,137 @@ impl WriteContext<'_> {
                 });
             }
         }
-        self.count_pending(key, group, changes);
+        self.count_pending(changes);
         Ok(history)
     }
 }
 
-/// An entry once its group gives it to a consumer.
-pub(super) fn first_delivery(id: StreamId, consumer: &OpenConsumer, now_ms: i64) -> PendingEntry {
-    PendingEntry {
-        id,
-        row: StreamPending {
-            consumer: Some(consumer.row.id),
-            delivered_at_ms: now_ms,
-            deliveries: 1,
-        },
+/// Entries that a [`Delivering`] reads at once while they are small.
+const READ_AT_ONCE_MAX: usize = 64;
+/// The number of entries that it reads at once grows by this factor.
+const READ_GROWTH: usize = 4;
+/// Bytes of an entry that is small.
+const SMALL_ENTRY_BYTES: usize = 1024;
+
+/// Delivers the next entries of a group to several consumers, one after the other. Reads and writes the
+/// group and each consumer once. For a group without a policy, in a transaction that is the only writer.
+pub(crate) struct Delivering<'c, 't> {
+    group: GroupMut<'c, 't>,
+    key_name: &'c Bytes,
+    /// By name, with whether it was given an entry.
+    consumers: HashMap<Bytes, (OpenConsumer, bool)>,
+    /// The entries that were delivered.
+    delivered: Vec<StreamId>,
+    changes: PendingChanges,
+    /// Entries that were read and not delivered yet, with what was pending with their ids.
+    next: VecDeque<(StreamEntry, Option<PendingEntry>)>,
+    /// How many are read at once.
+    read_at_once: usize,
+    /// The last that was read.
+    read_to: StreamId,
+}
+
+impl<'c, 't> Delivering<'c, 't> {
+    /// Begins to deliver. `key_name` is the name of the stream in keyspace events.
+    pub(crate) fn begin(group: GroupMut<'c, 't>, key_name: &'c Bytes) -> Self {
+        Self {
+            key_name,
+            consumers: HashMap::new(),
+            delivered: Vec::new(),
+            changes: PendingChanges::default(),
+            next: VecDeque::new(),
+            read_at_once: 1,
+            read_to: group.row.last,
+            group,
+        }
+    }
+
+    /// Gives a consumer the next entries, up to `count` and [`DELIVERED_BYTES_MAX`]. They become pending.
+    ///
+    /// # Errors
+    /// `Text` for a name that is too long.
+    pub(crate) async fn deliver(
+        &mut self,
+        consumer: &Bytes,
+        count: usize,
+    ) -> Result<Vec<StreamEntry>, CommandError> {
+        if !self.consumers.contains_key(consumer) {
+            let found = self.group.find_or_create_consumer(self.key_name, consumer);
+            let (found, _) = found.await?;
+            self.consumers.insert(consumer.clone(), (found, false));
+        }
+        while self.next.len() < count
+            && self.next_bytes() < DELIVERED_BYTES_MAX
+            && self.read(count - self.next.len()).await?
+        {}
+        let mut entries = Vec::with_capacity(count.min(self.next.len()));
+        let Some((consumer, is_active)) = self.consumers.get_mut(consumer) else {
+            return Ok(entries);
+        };
+        let mut bytes = 0_usize;
+        while entries.len() < count
+            && bytes < DELIVERED_BYTES_MAX
+            && let Some((entry, before)) = self.next.pop_front()
+        {
+            bytes = bytes.saturating_add(entry.size_bytes());
+            let pending = PendingEntry::first(entry.id, consumer, self.group.context.now_ms);
+            self.group
+                .put_pending(pending, before.as_ref(), &mut self.changes);
+            self.delivered.push(entry.id);
+            entries.push(entry);
+            *is_active = true;
+        }
+        Ok(entries)
+    }
+
+    /// Bytes of the entries that were read and not delivered yet.
+    fn next_bytes(&self) -> usize {
+        let entries = self.next.iter().map(|(entry, _)| entry.size_bytes());
+        entries.sum()
+    }
+
+    /// Reads at least `missing` entries, or [`DELIVERED_BYTES_MAX`] of them; false if there are no more.
+    async fn read(&mut self, missing: usize) -> Result<bool, StoreError> {
+        let Some(range) = IdRange::after(self.read_to) else {
+            return Ok(false);
+        };
+        let wanted = missing.max(self.read_at_once);
+        let pages = self.group.stream().pages(range, false, wanted);
+        let entries = pages.take_within(wanted, DELIVERED_BYTES_MAX).await?;
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(false);
+        };
+        let range = IdRange {
+            first: first.id,
+            last: last.id,
+        };
+        self.read_to = last.id;
+        // XGROUP SETID lets a group read entries again.
+        let before = self.group.pending_range(range, false, usize::MAX).await?;
+        let mut before = before.into_iter().peekable();
+        let bytes: usize = entries.iter().map(StreamEntry::size_bytes).sum();
+        self.read_at_once = match bytes <= entries.len() * SMALL_ENTRY_BYTES {
+            true => (self.read_at_once * READ_GROWTH).min(READ_AT_ONCE_MAX),
+            false => 1,
+        };
+        for entry in entries {
+            while before.next_if(|before| before.id < entry.id).is_some() {}
+            let before = before.next_if(|before| before.id == entry.id);
+            self.next.push_back((entry, before));
+        }
+        Ok(true)
+    }
+
+    /// Writes how far the group has read, and what its consumers were given. Must be called at the end.
+    pub(crate) async fn end(mut self) -> Result<(), StoreError> {
+        if let Some(last) = self.delivered.last() {
+            let ids = self.delivered.iter().copied();
+            self.group.advance(ids, *last).await?;
+            self.group.count_pending(self.changes);
+        }
+        for (consumer, is_active) in self.consumers.values_mut() {
+            self.group.note_seen(consumer, *is_active);
+        }
+        Ok(())
     }
 }

@@ -1,34 +1,59 @@
-//! Rows and counters of pending entries.
+//! Pending entries of a group: their rows and counters, and XACK.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::try_join_all;
 
-use crate::keyspace::key::OpenKey;
-use crate::rows::pages::Pages;
-use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::{Id, StreamId, StreamPending, decode_counter};
 use quoin_store::{Isolation, StoreError};
 
-use super::OpenGroup;
+use super::consumers::OpenConsumer;
+use super::{Group, GroupMut};
+use crate::rows::pages::Pages;
 use crate::stream::IdRange;
 
 /// A pending entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PendingEntry {
+pub(crate) struct PendingEntry {
     /// The entry's id.
     pub id: StreamId,
-    /// Who has it, since when, and how often it was delivered.
+    /// Its consumer, the time of the last delivery, and the number of deliveries.
     pub row: StreamPending,
 }
 
-/// How many pending entries a group and its consumers have more than before.
+impl PendingEntry {
+    /// An entry that its group delivers for the first time.
+    pub(super) fn first(id: StreamId, consumer: &OpenConsumer, now_ms: i64) -> Self {
+        Self {
+            id,
+            row: StreamPending {
+                consumer: Some(consumer.row.id),
+                delivered_at_ms: now_ms,
+                deliveries: 1,
+            },
+        }
+    }
+
+    /// The same entry, delivered once more.
+    pub(super) fn again(&self, consumer: Option<Id>, now_ms: i64) -> Self {
+        Self {
+            id: self.id,
+            row: StreamPending {
+                consumer,
+                delivered_at_ms: now_ms,
+                deliveries: self.row.deliveries.saturating_add(1),
+            },
+        }
+    }
+}
+
+/// Changes of the numbers of pending entries of a group and of its consumers.
 #[derive(Debug, Default)]
-pub(super) struct PendingChanges {
-    /// Entries without a consumer count too.
+pub(in crate::stream) struct PendingChanges {
+    /// `None` has the entries without a consumer.
     by_consumer: HashMap<Option<Id>, i64>,
-    /// When the first of those that were delivered was.
+    /// The earliest delivery of those that were delivered.
     first_delivered_at_ms: Option<i64>,
 }
 
@@ -51,97 +76,82 @@ impl PendingChanges {
     }
 }
 
-impl ReadContext<'_> {
-    /// How many pending entries a group has, or one of its consumers.
-    pub async fn stream_pending_count(
+impl Group<'_, '_> {
+    /// The number of pending entries of the group, or of one of its consumers.
+    pub(crate) async fn pending_count(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: Option<Id>,
+        isolation: Isolation,
     ) -> Result<i64, StoreError> {
-        let row = self
-            .layout()
-            .stream_pending_count_key(key.data(), group.row.id, consumer);
-        let value = self.transaction.get(&row, self.isolation).await?;
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let row = layout.stream_pending_count_key(data, self.row.id, consumer);
+        let value = self.context.transaction.get(&row, isolation).await?;
         Ok(decode_counter(value.as_ref())?)
     }
 
-    /// How many pending entries each of some consumers has.
-    pub async fn stream_pending_counts(
+    /// The number of pending entries of each of some consumers.
+    pub(crate) async fn pending_counts(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumers: impl Iterator<Item = Id>,
     ) -> Result<Vec<i64>, StoreError> {
+        let isolation = self.context.isolation;
         let consumers: Vec<Id> = consumers.collect();
         let mut counts = Vec::with_capacity(consumers.len());
         for some in consumers.chunks(KEY_READS_AT_ONCE) {
             let reads = some
                 .iter()
-                .map(|consumer| self.stream_pending_count(key, group, Some(*consumer)));
+                .map(|consumer| self.pending_count(Some(*consumer), isolation));
             counts.extend(try_join_all(reads).await?);
         }
         Ok(counts)
     }
 
     /// The pending entry with an id.
-    pub(super) async fn stream_pending_entry(
+    async fn pending_entry(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         id: StreamId,
         isolation: Isolation,
     ) -> Result<Option<PendingEntry>, StoreError> {
-        let row = self
-            .layout()
-            .stream_pending_key(key.data(), group.row.id, id);
-        let Some(value) = self.transaction.get(&row, isolation).await? else {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let row = layout.stream_pending_key(data, self.row.id, id);
+        let Some(value) = self.context.transaction.get(&row, isolation).await? else {
             return Ok(None);
         };
         let row = StreamPending::decode(&value)?;
         Ok(Some(PendingEntry { id, row }))
     }
 
-    /// [`Self::stream_pending_entry`] of several ids, read side by side.
-    pub(super) async fn stream_pending_each(
+    /// The pending entry with each id, read side by side.
+    pub(in crate::stream) async fn pending_each(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         ids: &[StreamId],
         isolation: Isolation,
     ) -> Result<Vec<Option<PendingEntry>>, StoreError> {
         if let [id] = ids {
-            let entry = self.stream_pending_entry(key, group, *id, isolation);
-            return Ok(vec![entry.await?]);
+            return Ok(vec![self.pending_entry(*id, isolation).await?]);
         }
         let mut found = Vec::with_capacity(ids.len());
         for some in ids.chunks(KEY_READS_AT_ONCE) {
-            let reads = some
-                .iter()
-                .map(|id| self.stream_pending_entry(key, group, *id, isolation));
+            let reads = some.iter().map(|id| self.pending_entry(*id, isolation));
             found.extend(try_join_all(reads).await?);
         }
         Ok(found)
     }
 
-    /// The first `count` pending entries of a group within a range; the last where `reverse`.
-    pub async fn stream_pending_range(
+    /// The first `count` pending entries of the group within a range; the last if `reverse`.
+    pub(crate) async fn pending_range(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         range: IdRange,
         reverse: bool,
         count: usize,
     ) -> Result<Vec<PendingEntry>, StoreError> {
-        self.pending_range_at(key, group, range, reverse, count, self.isolation)
+        self.pending_range_at(range, reverse, count, self.context.isolation)
             .await
     }
 
-    /// [`Self::stream_pending_range`] in this isolation.
+    /// [`Self::pending_range`] in this isolation.
     pub(super) async fn pending_range_at(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         range: IdRange,
         reverse: bool,
         count: usize,
@@ -150,12 +160,9 @@ impl ReadContext<'_> {
         if range.first > range.last {
             return Ok(Vec::new());
         }
-        let (layout, data) = (self.layout(), key.data());
-        let rows = layout.stream_pending(data, group.row.id, range.first, range.last);
-        let mut pages = Pages::new(self, rows, reverse, count);
-        if isolation == Isolation::Snapshot {
-            pages = pages.with_snapshot_reads();
-        }
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let rows = layout.stream_pending(data, self.row.id, range.first, range.last);
+        let pages = Pages::new(self.context, rows, reverse, count).in_isolation(isolation);
         let rows = pages.slice(0, count).await?;
         let entries = rows.iter().map(|row| {
             let (_, id) = layout.read_stream_pending_key(data, &row.key)?;
@@ -166,10 +173,8 @@ impl ReadContext<'_> {
     }
 
     /// The first `count` pending entries of a consumer within a range.
-    pub async fn stream_consumer_pending(
+    pub(crate) async fn consumer_pending(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         consumer: Id,
         range: IdRange,
         count: usize,
@@ -177,18 +182,17 @@ impl ReadContext<'_> {
         if range.first > range.last {
             return Ok(Vec::new());
         }
-        let (layout, data) = (self.layout(), key.data());
-        let rows =
-            layout.stream_consumer_pending(data, group.row.id, consumer, range.first, range.last);
-        let rows = Pages::new(self, rows, false, count).slice(0, count).await?;
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let (first, last) = (range.first, range.last);
+        let rows = layout.stream_consumer_pending(data, self.row.id, consumer, first, last);
+        let pages = Pages::new(self.context, rows, false, count);
+        let rows = pages.slice(0, count).await?;
         let mut ids = Vec::with_capacity(rows.len());
         for row in &rows {
             let (.., id) = layout.read_stream_consumer_pending_key(data, &row.key)?;
             ids.push(id);
         }
-        let found = self
-            .stream_pending_each(key, group, &ids, self.isolation)
-            .await?;
+        let found = self.pending_each(&ids, self.context.isolation).await?;
         let found: Option<Vec<PendingEntry>> = found.into_iter().collect();
         found.ok_or(StoreError::Corrupt(
             "a consumer's pending entry is none of its group",
@@ -196,25 +200,24 @@ impl ReadContext<'_> {
     }
 }
 
-impl WriteContext<'_> {
-    /// Gives an entry to a consumer. `before` is what is pending of it so far.
+impl GroupMut<'_, '_> {
+    /// Writes a pending entry, and counts it. `before` is what was pending with its id.
     pub(super) fn put_pending(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         entry: PendingEntry,
         before: Option<&PendingEntry>,
         changes: &mut PendingChanges,
     ) {
-        let (layout, data, id) = (self.layout(), key.data(), group.row.id);
+        let (layout, transaction) = (self.context.layout(), self.context.transaction);
+        let (data, id) = (self.key.data(), self.row.id);
         let row = layout.stream_pending_key(data, id, entry.id);
-        self.transaction.set(&row, &entry.row.encode());
-        if group.row.policy.is_some() {
+        transaction.set(&row, &entry.row.encode());
+        if self.row.policy.is_some() {
             let at = |at_ms| layout.stream_idle_key(data, id, at_ms, entry.id);
             if let Some(before) = before {
-                self.transaction.clear(&at(before.row.delivered_at_ms));
+                transaction.clear(&at(before.row.delivered_at_ms));
             }
-            self.transaction.set(&at(entry.row.delivered_at_ms), b"");
+            transaction.set(&at(entry.row.delivered_at_ms), b"");
             changes.delivered(entry.row.delivered_at_ms);
         }
         let by_consumer =
@@ -225,58 +228,85 @@ impl WriteContext<'_> {
                 return;
             }
             if let Some(consumer) = before.row.consumer {
-                self.transaction.clear(&by_consumer(consumer));
+                transaction.clear(&by_consumer(consumer));
             }
             changes.removed(before.row.consumer);
         }
         if let Some(consumer) = consumer {
-            self.transaction.set(&by_consumer(consumer), b"");
+            transaction.set(&by_consumer(consumer), b"");
         }
         changes.added(consumer);
     }
 
-    /// An entry is pending no more.
-    pub(super) fn remove_pending(
+    /// Removes a pending entry, and counts it.
+    pub(in crate::stream) fn remove_pending(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         entry: &PendingEntry,
         changes: &mut PendingChanges,
     ) {
-        let (layout, data, group_id) = (self.layout(), key.data(), group.row.id);
+        let (layout, transaction) = (self.context.layout(), self.context.transaction);
+        let (data, group_id) = (self.key.data(), self.row.id);
         let (id, consumer) = (entry.id, entry.row.consumer);
-        self.transaction
-            .clear(&layout.stream_pending_key(data, group_id, id));
+        transaction.clear(&layout.stream_pending_key(data, group_id, id));
         if let Some(consumer) = consumer {
             let row = layout.stream_consumer_pending_key(data, group_id, consumer, id);
-            self.transaction.clear(&row);
+            transaction.clear(&row);
         }
-        if group.row.policy.is_some() {
-            let at_ms = entry.row.delivered_at_ms;
-            let row = layout.stream_idle_key(data, group_id, at_ms, id);
-            self.transaction.clear(&row);
+        if self.row.policy.is_some() {
+            self.clear_idle_row(entry);
         }
         changes.removed(consumer);
     }
 
-    /// Counts what has changed, without a conflict, and has those that wait told when what was
-    /// delivered is to be handed out again.
-    pub(super) fn count_pending(&self, key: &OpenKey, group: &OpenGroup, changes: PendingChanges) {
-        if let (Some(policy), Some(at_ms)) = (&group.row.policy, changes.first_delivered_at_ms) {
-            self.set_timer(key, at_ms.saturating_add(policy.min_idle_ms));
+    /// Writes the counts, without a conflict. If the group has a policy, sets the timer that wakes
+    /// waiting clients when a delivered entry is to be handed out again.
+    pub(in crate::stream) fn count_pending(&self, changes: PendingChanges) {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        if let (Some(policy), Some(at_ms)) = (&self.row.policy, changes.first_delivered_at_ms) {
+            let due_ms = at_ms.saturating_add(policy.min_idle_ms);
+            self.context.set_timer(self.key, due_ms);
         }
-        let counter = |consumer| {
-            self.layout()
-                .stream_pending_count_key(key.data(), group.row.id, consumer)
-        };
+        let counter = |consumer| layout.stream_pending_count_key(data, self.row.id, consumer);
         let of_group = changes.of_group();
         if of_group != 0 {
-            self.transaction.atomic_add(&counter(None), of_group);
+            let counter = counter(None);
+            self.context.transaction.atomic_add(&counter, of_group);
         }
         for (consumer, delta) in changes.by_consumer {
             if delta != 0 && consumer.is_some() {
-                self.transaction.atomic_add(&counter(consumer), delta);
+                let counter = counter(consumer);
+                self.context.transaction.atomic_add(&counter, delta);
             }
         }
+    }
+
+    /// Acknowledges entries, and returns how many were pending. Conflicts only with changes of the same
+    /// pending entries.
+    pub(crate) async fn acknowledge(&self, ids: &[StreamId]) -> Result<i64, StoreError> {
+        let counts = self.acknowledge_each(&[ids]).await?;
+        Ok(counts.into_iter().sum())
+    }
+
+    /// [`Self::acknowledge`] for several clients, one after the other. Writes the counters once.
+    /// Returns how many entries of each client were pending.
+    pub(crate) async fn acknowledge_each(
+        &self,
+        ids_of_each: &[&[StreamId]],
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut seen = HashSet::new();
+        let mut changes = PendingChanges::default();
+        let mut counts = Vec::with_capacity(ids_of_each.len());
+        for ids in ids_of_each {
+            let ids: Vec<StreamId> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
+            let found = self.pending_each(&ids, self.context.isolation).await?;
+            let mut count = 0;
+            for entry in found.iter().flatten() {
+                self.remove_pending(entry, &mut changes);
+                count += 1;
+            }
+            counts.push(count);
+        }
+        self.count_pending(changes);
+        Ok(counts)
     }
 }

@@ -1,174 +1,176 @@
-//! Policies of groups: entries that nobody acknowledges in time are handed out again, and in the end
-//! go to a dead letter stream.
+//! Policies of groups (XGROUP SETPOLICY): entries that are not acknowledged in time are handed out
+//! again. Entries that were delivered too often become dead letters: they move to another stream.
 //!
-//! While a group has a policy each of its pending entries has a row by the time of its last delivery.
-//! SETPOLICY writes these rows, and the pending entries themselves once more, so that a change of one
-//! by a transaction that has not seen the policy conflicts. Such a transaction may still leave a row
-//! that does not agree with its entry. It means nothing, and a reader removes it.
+//! While a group has a policy, each of its pending entries has a row by the time of its last delivery.
+//! SETPOLICY writes these rows. It also writes the pending entries again, so that it conflicts with
+//! transactions that change one and have not seen the policy. Such a transaction may still leave a row
+//! by time that does not agree with its entry. The row has no effect, and a reader removes it.
 //!
-//! Clients that wait for entries are woken by a timer (`taskqueue/timers.rs`),
-//! which every delivery sets.
+//! Every delivery sets a timer (`taskqueue`), which wakes the clients that wait for entries.
 
 use bytes::Bytes;
 
-use crate::error::CommandError;
-use crate::keyspace::key::OpenKey;
-use crate::stream::{IdRange, StreamEntry};
-use crate::unit::context::{ReadContext, WriteContext};
+use quoin_base::events::EventClasses;
 use quoin_base::limits::{
     DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX,
     STREAM_IDLE_DELIVERED_MAX,
 };
-use quoin_layout::{StreamId, StreamPending, StreamPolicy};
+use quoin_layout::{StreamId, StreamPolicy, ValueType};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
-use super::claim::EntriesAhead;
-use super::dead_letter::letter;
+use super::consumers::OpenConsumer;
 use super::pending::{PendingChanges, PendingEntry};
-use super::{OpenConsumer, OpenGroup};
+use super::{Group, GroupMut};
+use crate::error::CommandError;
+use crate::stream::append::NewId;
+use crate::stream::read::EntriesAhead;
+use crate::stream::{IdRange, Stream, StreamEntry, StreamMut};
 
-/// When entries of a stream are idle enough to be handed out again.
+/// When entries of a stream are handed out again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IdleOutlook {
-    /// Some are now.
+    /// Some can be now.
     pub is_due: bool,
-    /// When the next of the others is.
+    /// When the next of the others can be.
     pub next_ms: Option<i64>,
 }
 
-impl ReadContext<'_> {
-    /// When entries of any group of a stream are handed out again.
-    pub async fn stream_idle_outlook(&self, key: &OpenKey) -> Result<IdleOutlook, StoreError> {
+impl Stream<'_, '_> {
+    /// When entries of any group of the stream are handed out again.
+    pub async fn idle_outlook(&self) -> Result<IdleOutlook, StoreError> {
         let mut outlook = IdleOutlook::default();
-        for group in self.relaxed_view().stream_groups(key).await? {
+        let view = self.context.relaxed_view();
+        for group in Stream::open(&view, self.key).groups().await? {
+            let group = Group::open(self.context, self.key, group);
             let Some(policy) = &group.row.policy else {
                 continue;
             };
-            let until_ms = self.idle_until_ms(policy);
-            let due = self.stream_idle_rows(key, &group, i64::MIN, until_ms, 1);
-            outlook.is_due |= !due.await?.is_empty();
-            let later = self.stream_idle_rows(key, &group, until_ms, i64::MAX, 1);
-            if let Some(row) = later.await?.first() {
-                let (_, at_ms, _) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
-                let at_ms = at_ms.saturating_add(policy.min_idle_ms);
+            let until_ms = group.idle_until_ms(policy);
+            let due = group.idle_rows(i64::MIN, until_ms, 1).await?;
+            outlook.is_due |= !due.is_empty();
+            if let Some(at_ms) = group.next_due_ms(policy, until_ms).await? {
                 outlook.next_ms = Some(outlook.next_ms.map_or(at_ms, |next| next.min(at_ms)));
             }
         }
         Ok(outlook)
     }
+}
 
+impl Group<'_, '_> {
     /// Entries that were delivered before this time are idle for long enough.
     fn idle_until_ms(&self, policy: &StreamPolicy) -> i64 {
-        let until_ms = self.now_ms.saturating_sub(policy.min_idle_ms);
+        let until_ms = self.context.now_ms.saturating_sub(policy.min_idle_ms);
         until_ms.saturating_add(1)
     }
 
-    /// Rows of pending entries by time, without a conflict.
-    async fn stream_idle_rows(
+    /// When the first entry that was delivered at `from_ms` or later is handed out again.
+    async fn next_due_ms(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
+        policy: &StreamPolicy,
+        from_ms: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        let rows = self.idle_rows(from_ms, i64::MAX, 1).await?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let (_, at_ms, _) = layout.read_stream_idle_key(data, &row.key)?;
+        Ok(Some(at_ms.saturating_add(policy.min_idle_ms)))
+    }
+
+    /// Rows of pending entries by time, without a conflict.
+    async fn idle_rows(
+        &self,
         from_ms: i64,
         before_ms: i64,
         limit: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
-        let range = self
-            .layout()
-            .stream_idle(key.data(), group.row.id, from_ms, before_ms);
-        let rows = self.transaction.get_range(RangeQuery {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let range = layout.stream_idle(data, self.row.id, from_ms, before_ms);
+        let rows = self.context.transaction.get_range(RangeQuery {
             begin: &range.begin,
             end: &range.end,
             limit,
             reverse: false,
-            isolation: self.relaxed(),
+            isolation: self.context.relaxed(),
         });
         rows.await
     }
 }
 
-impl WriteContext<'_> {
-    /// Gives a group a policy in place of what it has, or none. The group must have been read
-    /// serializably.
+impl GroupMut<'_, '_> {
+    /// Replaces the group's policy, or removes it. The group must have been read serializably.
     ///
     /// # Errors
-    /// `Text` where more entries are pending than a transaction can change.
-    pub async fn stream_set_policy(
-        &self,
-        key: &OpenKey,
-        group: &mut OpenGroup,
+    /// `Text` if more entries are pending than a transaction can change.
+    pub(crate) async fn set_policy(
+        &mut self,
         policy: Option<StreamPolicy>,
     ) -> Result<(), CommandError> {
-        let (layout, data, id) = (self.layout(), key.data(), group.row.id);
+        let context = self.context;
         if policy.is_some() {
-            let view = self.relaxed_view();
-            let count = view.stream_pending_count(key, group, None).await?;
+            let count = self.pending_count(None, context.relaxed()).await?;
             self.check_pending_changed(count)?;
         }
-        let by_time = layout.stream_idle(data, id, i64::MIN, i64::MAX);
-        self.transaction.clear_range(&by_time.begin, &by_time.end);
-        group.row.policy = policy;
-        self.set_stream_group(key, group);
-        if group.row.policy.is_none() {
+        let by_time =
+            context
+                .layout()
+                .stream_idle(self.key.data(), self.row.id, i64::MIN, i64::MAX);
+        context
+            .transaction
+            .clear_range(&by_time.begin, &by_time.end);
+        self.change().policy = policy;
+        self.save();
+        if self.row.policy.is_none() {
             return Ok(());
         }
         let mut from = Some(StreamId::MIN);
         while let Some(first) = from {
-            let range = IdRange {
-                first,
-                ..IdRange::ALL
-            };
-            let some = self.stream_pending_range(key, group, range, false, KEY_READS_AT_ONCE);
+            let some = self.pending_range(IdRange::from(first), false, KEY_READS_AT_ONCE);
             let some = some.await?;
             from = match some.last() {
                 Some(last) if some.len() >= KEY_READS_AT_ONCE => last.id.next(),
                 _ => None,
             };
             for entry in some {
-                let mut changes = PendingChanges::default();
-                self.put_pending(key, group, entry, Some(&entry), &mut changes);
+                self.put_pending(entry, Some(&entry), &mut PendingChanges::default());
             }
         }
-        self.set_timer(key, self.now_ms);
+        context.set_timer(self.key, context.now_ms);
         Ok(())
     }
 
-    /// Has clients that wait for entries of a group woken when the next idle one can be handed out:
-    /// soon if it can already. To be called where a client begins to wait. A reader may have stopped
-    /// at a limit, and a server whose clock is ahead may have removed the timer before.
-    pub async fn stream_await_idle(
-        &self,
-        key: &OpenKey,
-        group: &OpenGroup,
-    ) -> Result<(), StoreError> {
-        let Some(policy) = &group.row.policy else {
+    /// Sets the timer that wakes waiting clients when the next idle entry can be handed out. Must be
+    /// called when a client begins to wait: a reader may have stopped at a limit, and a server whose
+    /// clock is ahead may have removed the timer before.
+    pub(crate) async fn await_idle(&self) -> Result<(), StoreError> {
+        let Some(policy) = &self.row.policy else {
             return Ok(());
         };
-        let first = self.stream_idle_rows(key, group, i64::MIN, i64::MAX, 1);
-        if let Some(row) = first.await?.first() {
-            let (_, at_ms, _) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
-            let due_ms = at_ms.saturating_add(policy.min_idle_ms);
-            self.set_timer(key, due_ms.max(self.now_ms));
+        if let Some(due_ms) = self.next_due_ms(policy, i64::MIN).await? {
+            let due_ms = due_ms.max(self.context.now_ms);
+            self.context.set_timer(self.key, due_ms);
         }
         Ok(())
     }
 
-    /// Hands entries of a group that are idle for long enough to a consumer, up to `count`,
-    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. Those that were delivered too often go to the dead letter stream.
-    /// They stay where they are if there is none, or if a transaction cannot hold them.
+    /// Hands out entries that are idle for long enough to a consumer, up to `count`,
+    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. Entries that were delivered too often go
+    /// to the dead letter stream. They stay pending, and are not handed out any more, if there is no
+    /// such stream or if a transaction cannot hold them.
     ///
     /// # Errors
-    /// `Text` where the dead letter stream is none.
-    pub(super) async fn stream_deliver_idle(
+    /// `Text` if the dead letter key holds another type, or the stream itself.
+    pub(super) async fn deliver_idle(
         &self,
-        key: &OpenKey,
         key_name: &Bytes,
-        group: &OpenGroup,
         consumer: &OpenConsumer,
         count: usize,
     ) -> Result<Vec<StreamEntry>, CommandError> {
-        let Some(policy) = &group.row.policy else {
+        let Some(policy) = &self.row.policy else {
             return Ok(Vec::new());
         };
+        let stream = self.stream();
         let mut delivered = Vec::new();
         let (mut dead, mut moved) = (0, 0);
         let mut left = STREAM_IDLE_DELIVERED_MAX;
@@ -182,82 +184,80 @@ impl WriteContext<'_> {
             let some = (count - delivered.len()).min(STREAM_DEAD_LETTERS_MAX - dead);
             let some = some.min(LARGE_READS_AT_ONCE).min(left);
             let until_ms = self.idle_until_ms(policy);
-            let idle = self.stream_idle_rows(key, group, i64::MIN, until_ms, some);
-            let idle = idle.await?;
+            let idle = self.idle_rows(i64::MIN, until_ms, some).await?;
             if idle.is_empty() {
                 break;
             }
             left -= idle.len();
-            let (pending, mut entries) = self.idle_entries(key, group, &idle).await?;
+            let (pending, mut entries) = self.idle_entries(&idle).await?;
             for before in pending {
                 if bytes >= DELIVERED_BYTES_MAX {
                     break 'rows;
                 }
-                let entry = self.next_entry(key, before.id, &mut entries).await?;
-                // Once only: it is put by another time, or is not wanted any more.
-                match entry {
-                    None => self.remove_pending(key, group, &before, &mut changes),
+                // Each branch removes the row by time, or replaces it by a later one. So no entry is
+                // found twice.
+                match stream.next_entry(before.id, &mut entries).await? {
+                    None => self.remove_pending(&before, &mut changes),
                     Some(entry) if !is_spent(policy, &before) => {
-                        let again = again(&before, consumer, self.now_ms);
-                        self.put_pending(key, group, again, Some(&before), &mut changes);
+                        let again = before.again(Some(consumer.row.id), self.context.now_ms);
+                        self.put_pending(again, Some(&before), &mut changes);
                         bytes = bytes.saturating_add(entry.size_bytes());
                         delivered.push(entry);
                     }
                     Some(entry) => {
                         dead += 1;
-                        let letter = letter(entry, key_name, group, &before);
+                        let letter = self.dead_letter(entry, key_name, &before);
                         let name = policy.dead_letter.as_ref();
                         let Some(name) = name.filter(|_| self.can_hold_letter(&letter)) else {
-                            self.clear_idle_row(key, group, &before);
+                            self.clear_idle_row(&before);
                             continue;
                         };
                         if !self.has_room_for_letter(&letter, delivered.len() + moved) {
                             break 'rows;
                         }
-                        self.put_dead_letter(name, key, group, &letter).await?;
-                        self.remove_pending(key, group, &before, &mut changes);
+                        self.put_dead_letter(name, &letter).await?;
+                        self.remove_pending(&before, &mut changes);
                         moved += 1;
                     }
                 }
             }
         }
-        self.count_pending(key, group, changes);
+        self.count_pending(changes);
         Ok(delivered)
     }
 
-    /// An entry is not handed out again.
-    fn clear_idle_row(&self, key: &OpenKey, group: &OpenGroup, entry: &PendingEntry) {
+    /// Clears the row by time, so that the entry is not handed out again.
+    pub(super) fn clear_idle_row(&self, entry: &PendingEntry) {
+        let (layout, data) = (self.context.layout(), self.key.data());
         let at_ms = entry.row.delivered_at_ms;
-        let layout = self.layout();
-        let row = layout.stream_idle_key(key.data(), group.row.id, at_ms, entry.id);
-        self.transaction.clear(&row);
+        let row = layout.stream_idle_key(data, self.row.id, at_ms, entry.id);
+        self.context.transaction.clear(&row);
     }
 
-    /// The pending entries of rows by time, and what was read of the stream's entries. Removes rows that do not
-    /// agree with their entry.
+    /// The pending entries of rows by time, and what was read ahead of the stream's entries. Removes rows
+    /// that do not agree with their entry.
     async fn idle_entries(
         &self,
-        key: &OpenKey,
-        group: &OpenGroup,
         rows: &[KeyValue],
     ) -> Result<(Vec<PendingEntry>, EntriesAhead), StoreError> {
+        let (layout, data) = (self.context.layout(), self.key.data());
         let mut at = Vec::with_capacity(rows.len());
         for row in rows {
-            let (_, at_ms, id) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
+            let (_, at_ms, id) = layout.read_stream_idle_key(data, &row.key)?;
             at.push((at_ms, id));
         }
         let ids: Vec<StreamId> = at.iter().map(|(_, id)| *id).collect();
-        let pending = self.stream_pending_each(key, group, &ids, Isolation::Serializable);
-        let found = pending.await?.into_iter().zip(at).zip(rows);
+        let pending = self.pending_each(&ids, Isolation::Serializable).await?;
+        let found = pending.into_iter().zip(at).zip(rows);
         let mut pending = Vec::with_capacity(rows.len());
         for ((entry, (at_ms, _)), row) in found {
             match entry.filter(|entry| entry.row.delivered_at_ms == at_ms) {
                 Some(entry) => pending.push(entry),
-                None => self.transaction.clear(&row.key),
+                None => self.context.transaction.clear(&row.key),
             }
         }
         let ids: Vec<StreamId> = pending.iter().map(|entry| entry.id).collect();
-        let entries = self.entries_ahead(key, &ids).await?;
+        let entries = self.stream().entries_ahead(&ids).await?;
         Ok((pending, entries))
     }
 }
@@ -269,14 +269,94 @@ fn is_spent(policy: &StreamPolicy, entry: &PendingEntry) -> bool {
         .is_some_and(|max_tries| entry.row.deliveries >= max_tries)
 }
 
-/// An entry once a consumer has it again.
-fn again(before: &PendingEntry, consumer: &OpenConsumer, now_ms: i64) -> PendingEntry {
-    PendingEntry {
-        id: before.id,
-        row: StreamPending {
-            consumer: Some(consumer.row.id),
-            delivered_at_ms: now_ms,
-            deliveries: before.row.deliveries.saturating_add(1),
-        },
+/// The fields that a dead letter has besides those of its entry: the stream, the group, the entry's id,
+/// and the number of its deliveries.
+const DEAD_LETTER_FIELDS: [&str; 4] = ["_stream", "_group", "_id", "_deliveries"];
+
+/// The most bytes that a field of a dead letter takes in the store besides its own.
+const LETTER_FIELD_BYTES: usize = 8;
+/// Bytes of a transaction that are kept free for what is written besides a large dead letter. A letter
+/// must leave three times this free in an empty transaction, or it is never moved. So a letter that is
+/// moved fits into a transaction that has written little else.
+const LETTER_ROOM_BYTES: usize = 300_000;
+
+impl GroupMut<'_, '_> {
+    /// The names and values of an entry in the dead letter stream.
+    fn dead_letter(
+        &self,
+        entry: StreamEntry,
+        key_name: &Bytes,
+        pending: &PendingEntry,
+    ) -> Vec<Bytes> {
+        let values = [
+            key_name.clone(),
+            self.name.clone(),
+            Bytes::from(entry.id.to_string()),
+            Bytes::from(pending.row.deliveries.to_string()),
+        ];
+        let names = DEAD_LETTER_FIELDS.map(|name| Bytes::from_static(name.as_bytes()));
+        let mut fields = entry.fields;
+        for (name, value) in names.into_iter().zip(values) {
+            fields.push(name);
+            fields.push(value);
+        }
+        fields
     }
+
+    /// Whether a transaction can hold a dead letter.
+    fn can_hold_letter(&self, letter: &[Bytes]) -> bool {
+        let bytes_max = self.context.environment.capabilities.transaction_bytes_max;
+        letter_bytes(letter) <= bytes_max.saturating_sub(3 * LETTER_ROOM_BYTES)
+    }
+
+    /// Whether this transaction should take a dead letter after `after` other entries. If it is the
+    /// first, it may be larger than a batch should become.
+    fn has_room_for_letter(&self, letter: &[Bytes], after: usize) -> bool {
+        let bytes = self.context.transaction.size_bytes() + letter_bytes(letter);
+        let capabilities = &self.context.environment.capabilities;
+        let bytes_max = capabilities.transaction_bytes_max;
+        bytes <= capabilities.batch_bytes_soft_max
+            || (after == 0 && bytes <= bytes_max.saturating_sub(LETTER_ROOM_BYTES))
+    }
+
+    /// Adds a dead letter to the stream of that name, which is created if it is missing.
+    ///
+    /// # Errors
+    /// `Text` if the name holds another type, or the group's own stream.
+    async fn put_dead_letter(&self, name: &Bytes, fields: &[Bytes]) -> Result<(), CommandError> {
+        let context = self.context;
+        let key = match context.find(name, ValueType::Stream).await {
+            // RENAME and COPY may have put it there.
+            Ok(Some(key)) if key.meta_key == self.key.meta_key => {
+                return Err(self.no_dead_letter_stream("holds the stream itself"));
+            }
+            Ok(Some(key)) => key,
+            Ok(None) => context.create(name, ValueType::Stream, None).await?,
+            Err(CommandError::WrongType) => {
+                return Err(self.no_dead_letter_stream("holds no stream"));
+            }
+            Err(error) => return Err(error),
+        };
+        let stream = StreamMut::open(context, &key);
+        stream.append(NewId::Now, fields).await?;
+        context.notify(EventClasses::STREAM, "xadd", name);
+        Ok(())
+    }
+
+    fn no_dead_letter_stream(&self, why: &str) -> CommandError {
+        let group = String::from_utf8_lossy(&self.name);
+        CommandError::Text(
+            format!(
+                "ERR the dead letter key of group '{group}' {why}; nothing was read. XGROUP SETPOLICY \
+                 can name another"
+            )
+            .into(),
+        )
+    }
+}
+
+/// About how many bytes a dead letter takes in the store.
+fn letter_bytes(letter: &[Bytes]) -> usize {
+    let fields = letter.iter();
+    fields.map(|field| field.len() + LETTER_FIELD_BYTES).sum()
 }

@@ -1,7 +1,63 @@
-//! XREADGROUP with BLOCK.
+//! XREAD and XREADGROUP with BLOCK.
 
 use super::*;
 use quoin_engine::Reaper;
+
+#[test]
+fn all_that_wait_for_a_stream_are_told_of_an_entry() {
+    on_both_stores(|bench| {
+        fill(bench, "s", 3);
+        let waiting = [
+            bench.wait("XREAD BLOCK 0 STREAMS s $"),
+            bench.wait("XREAD BLOCK 0 STREAMS none s $ 3"),
+            bench.wait("XREAD BLOCK 0 COUNT 1 STREAMS s t 3-0 0"),
+        ];
+        let mut later = bench.wait("XREAD BLOCK 0 STREAMS s 9");
+        bench.run("XADD s 4-0 n 4");
+        for one in waiting {
+            assert_eq!(one.reply(bench), read_all(&[("s", entries([4]))]));
+        }
+        assert!(later.is_waiting());
+        bench.run("XADD s 10-0 n 10");
+        assert_eq!(later.reply(bench), read_all(&[("s", entries([10]))]));
+    });
+}
+
+#[test]
+fn the_last_id_is_that_when_the_wait_began() {
+    on_both_stores(|bench| {
+        let waiting = bench.wait("XREAD BLOCK 0 STREAMS s $");
+        // As in Redis, a client that waits for a stream waits on while the key is another.
+        bench.run("RPUSH s a");
+        bench.run("DEL s");
+        let reply = bench.exec(&["XADD s 1-0 n 1", "XADD s 2-0 n 2"]);
+        assert_eq!(reply, bulks(&["1-0", "2-0"]));
+        assert_eq!(waiting.reply(bench), read_all(&[("s", entries([1, 2]))]));
+        let counted = bench.wait("XREAD BLOCK 0 COUNT 1 STREAMS s $");
+        bench.exec(&["XADD s 3-0 n 3", "XADD s 4-0 n 4"]);
+        assert_eq!(counted.reply(bench), read_all(&[("s", entries([3]))]));
+    });
+}
+
+#[test]
+fn a_stream_that_gets_its_name_wakes_too() {
+    on_both_stores(|bench| {
+        fill(bench, "s", 2);
+        let waiting = bench.wait("XREAD BLOCK 0 STREAMS t $");
+        bench.run("RENAME s t");
+        assert_eq!(waiting.reply(bench), read_all(&[("t", entries([1, 2]))]));
+    });
+}
+
+#[test]
+fn another_server_wakes_those_that_wait() {
+    let bench = Bench::cluster_like();
+    let waiting = bench.wait("XREAD BLOCK 0 STREAMS s $");
+    let other = bench.another_server();
+    let added = bench.block_on(other.submit(vec![planned("XADD s 1-0 n 1")]));
+    assert_eq!(added.unwrap().replies, [bulk("1-0")]);
+    assert_eq!(waiting.reply(&bench), read_all(&[("s", entries([1]))]));
+}
 
 const NO_GROUP: &str =
     "NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option";
@@ -13,7 +69,7 @@ fn blocked(consumer: &str) -> String {
 #[test]
 fn clients_that_wait_are_served_one_after_the_other() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         let first = bench.wait(&blocked("a"));
         let mut second = bench.wait(&blocked("b"));
         let reader = bench.wait("XREAD BLOCK 0 STREAMS s $");
@@ -33,7 +89,7 @@ fn clients_that_wait_are_served_one_after_the_other() {
 #[test]
 fn each_group_has_its_own_clients() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         bench.run("XGROUP CREATE s h 0");
         let mut late = bench.wait(&blocked("a"));
         bench.run("XGROUP SETID s g 9");
@@ -54,7 +110,7 @@ fn each_group_has_its_own_clients() {
 #[test]
 fn keys_that_clients_need_are_counted_apart() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         let waiters = bench.executor.waiters();
         let _pops = bench.wait("BLPOP l 0");
         let client = bench.wait(&blocked("a"));
@@ -80,8 +136,8 @@ fn clients_that_wait_hear_that_the_group_or_the_stream_is_gone() {
         "PEXPIREAT s 1",
     ] {
         on_both_stores(|bench| {
-            fill(bench, "s", 0);
-            fill(bench, "other", 0);
+            with_group(bench, "s", 0);
+            with_group(bench, "other", 0);
             bench.run("XGROUP DESTROY other g");
             let clients = [bench.wait(&blocked("a")), bench.wait(&blocked("b"))];
             assert!(!matches!(bench.run(line), Reply::Error(_)), "{line}");
@@ -101,7 +157,7 @@ fn clients_that_wait_hear_that_the_key_has_become_another() {
         "COPY list s REPLACE",
     ] {
         on_both_stores(|bench| {
-            fill(bench, "s", 0);
+            with_group(bench, "s", 0);
             bench.run("RPUSH list x");
             bench.run("SADD set x");
             let client = bench.wait(&blocked("a"));
@@ -116,7 +172,7 @@ fn clients_that_wait_hear_that_the_key_has_become_another() {
 #[test]
 fn a_stream_that_is_made_again_with_its_group_is_the_same_to_those_that_wait() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         let client = bench.wait(&blocked("a"));
         bench.exec(&["DEL s", "XGROUP CREATE s g 0 MKSTREAM"]);
         add(bench, "s", 1);
@@ -134,7 +190,7 @@ fn clients_of_other_servers_hear_it_too() {
         ("FLUSHALL", error(NO_GROUP)),
     ] {
         let bench = Bench::cluster_like();
-        fill(&bench, "s", 0);
+        with_group(&bench, "s", 0);
         let other = bench.another_server();
         let client = bench.wait(&blocked("a"));
         let call = quoin_engine::testing::planned(line);
@@ -147,7 +203,7 @@ fn clients_of_other_servers_hear_it_too() {
 #[test]
 fn a_stream_that_expires_is_gone() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         bench.run("PEXPIRE s 10");
         let client = bench.wait(&blocked("a"));
         bench.clock.advance_ms(11);

@@ -1,11 +1,11 @@
-//! XREADGROUP, XACK and XPENDING.
+//! XREADGROUP, XPENDING and XACK.
 
 use super::*;
 
 #[test]
 fn each_entry_goes_to_one_consumer_until_it_is_acknowledged() {
     on_both_stores(|bench| {
-        fill(bench, "s", 4);
+        with_group(bench, "s", 4);
         let run = |line: &str| bench.run(line);
         assert_eq!(
             run("XREADGROUP GROUP g a COUNT 2 STREAMS s >"),
@@ -40,7 +40,7 @@ fn each_entry_goes_to_one_consumer_until_it_is_acknowledged() {
 #[test]
 fn a_consumer_reads_its_own_pending_entries_again() {
     on_both_stores(|bench| {
-        fill(bench, "s", 3);
+        with_group(bench, "s", 3);
         let run = |line: &str| bench.run(line);
         run("XREADGROUP GROUP g a COUNT 2 STREAMS s >");
         run("XREADGROUP GROUP g b STREAMS s >");
@@ -76,7 +76,7 @@ fn a_consumer_reads_its_own_pending_entries_again() {
 #[test]
 fn a_stream_that_is_named_twice_is_read_on() {
     on_both_stores(|bench| {
-        fill(bench, "s", 3);
+        with_group(bench, "s", 3);
         let read_twice = "XREADGROUP GROUP g a COUNT 2 STREAMS s s > >";
         let both = |first: Reply, second: Reply| {
             Reply::Keyed(vec![(bulk("s"), first), (bulk("s"), second)])
@@ -90,7 +90,7 @@ fn a_stream_that_is_named_twice_is_read_on() {
 #[test]
 fn entries_without_acknowledgement_are_not_pending() {
     on_both_stores(|bench| {
-        fill(bench, "s", 2);
+        with_group(bench, "s", 2);
         assert_eq!(
             bench.run("XREADGROUP GROUP g a NOACK STREAMS s >"),
             read("s", [1, 2])
@@ -103,7 +103,7 @@ fn entries_without_acknowledgement_are_not_pending() {
 #[test]
 fn entries_that_are_read_twice_change_their_consumer() {
     on_both_stores(|bench| {
-        fill(bench, "s", 2);
+        with_group(bench, "s", 2);
         bench.run("XREADGROUP GROUP g a STREAMS s >");
         bench.run("XGROUP SETID s g 1-0");
         assert_eq!(
@@ -121,7 +121,7 @@ fn entries_that_are_read_twice_change_their_consumer() {
 #[test]
 fn pending_entries_are_found_by_range_consumer_and_idle_time() {
     on_both_stores(|bench| {
-        fill(bench, "s", 4);
+        with_group(bench, "s", 4);
         let run = |line: &str| bench.run(line);
         run("XREADGROUP GROUP g a COUNT 2 STREAMS s >");
         bench.clock.advance_ms(50);
@@ -145,7 +145,7 @@ fn pending_entries_are_found_by_range_consumer_and_idle_time() {
 #[test]
 fn what_cannot_be_read_is_refused_as_in_redis() {
     on_both_stores(|bench| {
-        fill(bench, "s", 1);
+        with_group(bench, "s", 1);
         bench.run("SET string x");
         for (line, expected) in [
             (
@@ -199,7 +199,7 @@ fn what_cannot_be_read_is_refused_as_in_redis() {
 #[test]
 fn in_exec_nobody_waits() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         let replies = bench.exec(&[
             "XREADGROUP GROUP g a BLOCK 0 STREAMS s >",
             "XADD s 1-0 n 1",
@@ -210,4 +210,35 @@ fn in_exec_nobody_waits() {
             Reply::Array(vec![Reply::NullArray, bulk("1-0"), read("s", [1])])
         );
     });
+}
+
+/// How many entries a reply has of a stream, or of the only one that it names.
+fn delivered(reply: &Reply) -> usize {
+    match reply {
+        Reply::Keyed(streams) => streams.iter().map(|(_, entries)| delivered(entries)).sum(),
+        Reply::Array(entries) => entries.len(),
+        _ => panic!("no entries"),
+    }
+}
+
+#[test]
+fn what_a_group_hands_out_at_once_is_bounded_in_bytes() {
+    let bench = Bench::embedded();
+    let value = "v".repeat(20_000_000);
+    bench.run("XGROUP CREATE s g 0 MKSTREAM");
+    for number in 1..=5 {
+        bench.run(&format!("XADD s {number}-0 f {value}"));
+    }
+    let read = |id: &str| {
+        let line = format!("XREADGROUP GROUP g c COUNT 100 STREAMS s {id}");
+        delivered(&bench.run(&line))
+    };
+    assert_eq!(read(">"), 4);
+    assert_eq!(read(">"), 1);
+    assert_eq!(read("0"), 4);
+    let Reply::Array(claimed) = bench.run("XAUTOCLAIM s g d 0 0 COUNT 100") else {
+        panic!("XAUTOCLAIM failed");
+    };
+    assert_eq!(claimed.first(), Some(&bulk("5-0")));
+    assert_eq!(claimed.get(1).map(delivered), Some(4));
 }

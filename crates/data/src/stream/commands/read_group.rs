@@ -1,9 +1,9 @@
 //! XREADGROUP.
 //!
-//! It answers null where a group has no new entry in any of the streams. Outside of MULTI its client
-//! then waits until the command is run again and answers something else (`engine::waiters`). Of the
-//! clients that wait for one group in a stream the oldest runs its command first, and the next only if
-//! that has left something. If the stream or the group goes, all of them are answered.
+//! It returns null if the group has no new entry in any of the streams. Outside of MULTI its client then
+//! waits until the command is run again and returns something else (`engine::waiters`). Of the clients
+//! that wait for one group of a stream, the oldest runs its command first. The next one runs only if that
+//! has left something. If the stream or the group is removed, all of them get a reply.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -11,27 +11,29 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::errors::no_key_or_group;
+use quoin_layout::{StreamId, ValueType};
+use quoin_resp::reply::Reply;
+
+use super::ids::strict_id;
+use super::read::{ReadArguments, read_arguments};
+use super::{entries_reply, id_reply, no_key_or_group};
 use crate::command::plan::Plan;
 use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::prefetch::{GroupPrefetch, Prefetch};
-use crate::stream::commands::ids::strict_id;
-use crate::stream::commands::read_arguments::{ReadArguments, read_arguments};
-use crate::stream::commands::replies::{entries_reply, id_reply};
-use crate::stream::{Delivering, HistoryEntry, OpenGroup};
+use crate::stream::Stream;
+use crate::stream::group::deliver::{Delivering, HistoryEntry};
+use crate::stream::group::{GroupMut, OpenGroup};
 use crate::unit::context::WriteContext;
 use crate::unit::wants::{Offer, Wants};
-use quoin_layout::{StreamId, ValueType};
-use quoin_resp::reply::Reply;
 
-/// A stream that is read, its group, and after which of its own entries the consumer reads; `None`
-/// reads new entries.
+/// A stream that is read, and its group.
 struct Source<'a> {
     name: &'a Bytes,
     key: OpenKey,
     group: OpenGroup,
+    /// The consumer reads its own pending entries after this id; `None`: it reads new entries.
     history_after: Option<StreamId>,
 }
 
@@ -48,30 +50,25 @@ pub(super) async fn xreadgroup(
     let mut sources = sources(context, &read, group_name).await?;
     for source in &mut sources {
         if !seen.insert(source.name) {
-            // A stream that is named twice goes on where it was the first time.
-            let group = context.stream_group(&source.key, group_name, context.isolation);
-            if let Some(group) = group.await? {
+            // A stream that is named twice goes on from where the first read ended.
+            let stream = Stream::open(context, &source.key);
+            if let Some(group) = stream.group(group_name, context.isolation).await? {
                 source.group = group;
             }
         }
-        let (key, group) = (&source.key, &mut source.group);
-        let found = context.stream_find_or_create_consumer(key, source.name, group, consumer_name);
+        let mut group = GroupMut::open(context, &source.key, source.group.clone());
+        let found = group.find_or_create_consumer(source.name, consumer_name);
         let (mut consumer, _) = found.await?;
         let reply = match source.history_after {
             Some(after) => {
-                let history =
-                    context.stream_deliver_again(key, group, &mut consumer, after, read.count);
-                Reply::Array(history.await?.into_iter().map(history_reply).collect())
+                let history = group
+                    .deliver_again(&mut consumer, after, read.count)
+                    .await?;
+                Reply::Array(history.into_iter().map(history_reply).collect())
             }
             None => {
-                let entries = context.stream_deliver(
-                    key,
-                    source.name,
-                    group,
-                    &mut consumer,
-                    read.count,
-                    read.no_ack,
-                );
+                let (name, no_ack) = (source.name, read.no_ack);
+                let entries = group.deliver(name, &mut consumer, read.count, no_ack);
                 let entries = entries.await?;
                 if entries.is_empty() {
                     continue;
@@ -83,9 +80,9 @@ pub(super) async fn xreadgroup(
     }
     if answer.is_empty() {
         if read.block.is_some() && !read.no_ack {
-            for source in &sources {
-                let awaited = context.stream_await_idle(&source.key, &source.group);
-                awaited.await?;
+            for source in sources {
+                let group = GroupMut::open(context, &source.key, source.group);
+                group.await_idle().await?;
             }
         }
         return Ok(Reply::NullArray);
@@ -93,12 +90,13 @@ pub(super) async fn xreadgroup(
     Ok(Reply::Keyed(answer))
 }
 
-/// Entries that an XREADGROUP asks for at most where it may be part of a series.
+/// The greatest COUNT of an XREADGROUP that is part of a series.
 const SERIES_COUNT_MAX: usize = 64;
-/// Bytes of replies after which a series ends.
+/// A series ends when its replies have this many bytes.
 const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// What an XREADGROUP of a series reads: new entries of one stream.
+/// The arguments, key, group and consumer of an XREADGROUP of a series. It reads new entries of one
+/// stream.
 fn of_series(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, &Bytes)> {
     let read = read_arguments(arguments, 0, true).ok()?;
     let (group, consumer) = read.group?;
@@ -110,19 +108,18 @@ fn of_series(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, 
     }
 }
 
-/// Whether an XREADGROUP may be one of several that run as one.
+/// Whether an XREADGROUP may be part of a series.
 pub(super) fn reads_new_entries(arguments: &[Bytes]) -> bool {
     of_series(arguments).is_some()
 }
 
-/// Whether two XREADGROUPs of series are of one group.
+/// Whether two XREADGROUPs of a series are of one group.
 pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
     let group_of = |arguments| of_series(arguments).map(|(_, key, group, _)| (key, group));
     group_of(one) == group_of(other)
 }
 
-/// Several of [`xreadgroup`] of one group. A group with a policy, which hands out idle entries first,
-/// is not read so.
+/// Several [`xreadgroup`] of one group. Not for a group with a policy, which hands out idle entries first.
 pub(super) async fn xreadgroup_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -131,10 +128,11 @@ pub(super) async fn xreadgroup_series(
     let (_, name, group, _) = first.ok_or(CommandError::Syntax)?;
     let key = context.find(name, ValueType::Stream).await?;
     let key = key.ok_or(CommandError::Syntax)?;
-    let group = context.stream_group(&key, group, context.isolation).await?;
+    let stream = Stream::open(context, &key);
+    let group = stream.group(group, context.isolation).await?;
     let group = group.filter(|group| group.row.policy.is_none());
     let group = group.ok_or(CommandError::Syntax)?;
-    let mut delivering = Delivering::begin(context, &key, name, group);
+    let mut delivering = Delivering::begin(GroupMut::open(context, &key, group), name);
     let mut replies = Vec::with_capacity(commands.len());
     let mut bytes = 0;
     for arguments in commands {
@@ -157,11 +155,11 @@ pub(super) async fn xreadgroup_series(
 fn group_and_consumer<'a>(
     read: &ReadArguments<'a>,
 ) -> Result<(&'a Bytes, &'a Bytes), CommandError> {
-    // `read_arguments` has made sure of it.
+    // `read_arguments` has checked it.
     read.group.ok_or(CommandError::Syntax)
 }
 
-/// All streams are looked at before any is read.
+/// Finds all streams and groups before any is read.
 async fn sources<'a>(
     context: &WriteContext<'_>,
     read: &ReadArguments<'a>,
@@ -172,8 +170,9 @@ async fn sources<'a>(
         let missing = || no_key_or_group(name, group_name, " in XREADGROUP with GROUP option");
         let key = context.find(name, ValueType::Stream).await?;
         let key = key.ok_or_else(missing)?;
-        let group = context.stream_group(&key, group_name, context.isolation);
-        let group = group.await?.ok_or_else(missing)?;
+        let stream = Stream::open(context, &key);
+        let group = stream.group(group_name, context.isolation).await?;
+        let group = group.ok_or_else(missing)?;
         sources.push(Source {
             name,
             key,
@@ -192,7 +191,7 @@ fn history_after(id: &[u8]) -> Result<Option<StreamId>, CommandError> {
              of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ \
              ID would just return an empty result set.",
         )),
-        // To Redis the greatest id is the same as `>`.
+        // In Redis the greatest id means the same as `>`.
         id => Ok(Some(strict_id(id, 0)?).filter(|id| *id != StreamId::MAX)),
     }
 }
@@ -220,7 +219,7 @@ pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
     Some(Plan::Read(vec![of_each; read.keys.len()]))
 }
 
-/// XREADGROUP waits for all its streams, if it has BLOCK.
+/// With BLOCK, XREADGROUP waits for all its streams.
 pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>, CommandError> {
     let read = read_arguments(arguments, now_ms, true)?;
     let (group, _) = group_and_consumer(&read)?;
@@ -236,11 +235,11 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
     }))
 }
 
-/// What a client reads as. Where one finds nothing the others that are the same do not either.
+/// A client that waits. If one finds nothing, other clients that are the same do not either.
 #[derive(Debug, PartialEq)]
 struct Reader {
     group: Bytes,
-    /// It gets no idle entries.
+    /// The client gets no idle entries.
     no_ack: bool,
 }
 

@@ -1,41 +1,68 @@
-//! What `quoin doctor` looks up in the rows of consumer groups.
+//! What `quoin doctor` looks up in the rows of streams and their groups.
 
 use std::collections::HashSet;
 
 use futures_util::future::try_join_all;
 
-use crate::keyspace::kind::{Entries, EntryCheck, EntryFault};
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{
-    Id, KeyRange, StreamGroup, StreamId, StreamPending, decode_counter, encode_counter, successor,
+    DecodeError, Id, KeyRange, Layout, StreamGroup, StreamHead, StreamId, StreamPending,
+    decode_counter, encode_counter, successor,
 };
 use quoin_store::{KeyValue, RangeQuery, StoreError, Transaction};
 
+use crate::keyspace::kind::{Entries, EntryCheck, EntryFault};
+
+/// Entries above the last id of their stream.
+pub(super) const ENTRIES: EntryCheck =
+    EntryCheck::new(&ABOVE_LAST, |entries| Box::pin(are_up_to_last(entries)));
+
 /// Entries that are pending, but not among those of their consumer.
-pub(in crate::stream) const PENDING: EntryCheck = EntryCheck::new(&PENDING_FAULT, |entries| {
+pub(super) const PENDING: EntryCheck = EntryCheck::new(&PENDING_FAULT, |entries| {
     Box::pin(are_with_consumer(entries))
 });
 
 /// Entries among those of a consumer that are not pending.
-pub(in crate::stream) const CONSUMER_PENDING: EntryCheck =
+pub(super) const CONSUMER_PENDING: EntryCheck =
     EntryCheck::new(&CONSUMER_PENDING_FAULT, |entries| {
-        Box::pin(are_pending(entries))
+        Box::pin(have_pending(
+            entries,
+            Layout::read_stream_consumer_pending_key,
+            |pending, consumer| pending.consumer == Some(consumer),
+        ))
     })
-    .recounted(|entries, transaction| Box::pin(recount(entries, transaction)));
+    .recounted(|entries, transaction| Box::pin(recount_groups(entries, transaction)));
 
 /// Consumers of groups that are gone.
-pub(in crate::stream) const CONSUMERS: EntryCheck = EntryCheck::new(&CONSUMERS_FAULT, |entries| {
-    Box::pin(are_of_a_group(entries))
-});
+pub(super) const CONSUMERS: EntryCheck =
+    EntryCheck::new(&CONSUMERS_FAULT, |entries| Box::pin(have_group(entries)));
 
 /// Counters of pending entries.
-pub(in crate::stream) const COUNTS: EntryCheck =
+pub(super) const COUNTS: EntryCheck =
     EntryCheck::new(&COUNTS_FAULT, |entries| Box::pin(are_right(entries)))
-        .recounted(|entries, transaction| Box::pin(count_again(entries, transaction)));
+        .recounted(|entries, transaction| Box::pin(recount(entries, transaction)));
 
 /// Rows by time of entries that are not pending since then.
-pub(in crate::stream) const IDLE: EntryCheck =
-    EntryCheck::new(&IDLE_FAULT, |entries| Box::pin(are_pending_since(entries)));
+pub(super) const IDLE: EntryCheck = EntryCheck::new(&IDLE_FAULT, |entries| {
+    Box::pin(have_pending(
+        entries,
+        Layout::read_stream_idle_key,
+        |pending, at_ms| pending.delivered_at_ms == at_ms,
+    ))
+});
+
+static ABOVE_LAST: EntryFault = EntryFault {
+    text: [
+        "entry of a stream above the last id of its stream",
+        "entries of streams above the last id of their stream",
+    ],
+    advice: "XADD may be refused there; XSETID with the id of the last entry puts it right",
+    is_removable: false,
+    entry_name: Some(|layout, data, key| {
+        let id = layout.read_stream_entry_key(data, key)?;
+        Ok(id.to_string().into_bytes())
+    }),
+};
 
 static PENDING_FAULT: EntryFault = EntryFault {
     text: [
@@ -93,6 +120,17 @@ static COUNTS_FAULT: EntryFault = EntryFault {
     entry_name: None,
 };
 
+async fn are_up_to_last(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let head = layout.stream_head_key(data);
+    let head = entries.transaction.get(&head, entries.isolation).await?;
+    let head = StreamHead::decode(head.as_ref());
+    let rows = entries.rows.iter();
+    let ids = rows.map(|row| layout.read_stream_entry_key(data, &row.key));
+    let is_above = |id| matches!(&head, Ok(head) if id > head.last);
+    Ok(ids.map(|id| !id.is_ok_and(is_above)).collect())
+}
+
 async fn are_with_consumer(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
     let Entries { layout, data, .. } = entries;
     let looked_up = entries.rows.iter().map(async |row| {
@@ -112,11 +150,16 @@ async fn are_with_consumer(entries: Entries<'_>) -> Result<Vec<bool>, StoreError
     try_join_all(looked_up).await
 }
 
-async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+/// Whether a pending entry agrees with each row. `read` reads a row's key: the group, what the pending
+/// entry must have, and its id.
+async fn have_pending<T>(
+    entries: Entries<'_>,
+    read: fn(&Layout, Id, &[u8]) -> Result<(Id, T, StreamId), DecodeError>,
+    agrees: fn(&StreamPending, T) -> bool,
+) -> Result<Vec<bool>, StoreError> {
     let Entries { layout, data, .. } = entries;
     let looked_up = entries.rows.iter().map(async |row| {
-        let Ok((group, consumer, id)) = layout.read_stream_consumer_pending_key(data, &row.key)
-        else {
+        let Ok((group, expected, id)) = read(layout, data, &row.key) else {
             return Ok(true);
         };
         let pending = layout.stream_pending_key(data, group, id);
@@ -124,7 +167,7 @@ async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
         let pending = pending.map(|row| StreamPending::decode(&row));
         Ok::<_, StoreError>(match pending {
             None => false,
-            Some(Ok(pending)) => pending.consumer == Some(consumer),
+            Some(Ok(pending)) => agrees(&pending, expected),
             // The other check reports it.
             Some(Err(_)) => true,
         })
@@ -133,7 +176,10 @@ async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
 }
 
 /// Counts the pending entries of the groups and consumers of removed rows.
-async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<(), StoreError> {
+async fn recount_groups(
+    entries: Entries<'_>,
+    transaction: &dyn Transaction,
+) -> Result<(), StoreError> {
     let Entries { layout, data, .. } = entries;
     for row in entries.rows {
         let Ok((group, consumer, _)) = layout.read_stream_consumer_pending_key(data, &row.key)
@@ -148,11 +194,8 @@ async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<
     Ok(())
 }
 
-/// Counts again what counters of removed rows counted.
-async fn count_again(
-    entries: Entries<'_>,
-    transaction: &dyn Transaction,
-) -> Result<(), StoreError> {
+/// Counts again what the removed counters have counted.
+async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<(), StoreError> {
     let Entries { layout, data, .. } = entries;
     for row in entries.rows {
         if let Ok((group, counted)) = layout.read_stream_pending_count_key(data, &row.key) {
@@ -176,26 +219,7 @@ async fn set_count(
     Ok(())
 }
 
-async fn are_pending_since(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
-    let Entries { layout, data, .. } = entries;
-    let looked_up = entries.rows.iter().map(async |row| {
-        let Ok((group, at_ms, id)) = layout.read_stream_idle_key(data, &row.key) else {
-            return Ok(true);
-        };
-        let pending = layout.stream_pending_key(data, group, id);
-        let pending = entries.transaction.get(&pending, entries.isolation).await?;
-        let pending = pending.map(|row| StreamPending::decode(&row));
-        Ok::<_, StoreError>(match pending {
-            None => false,
-            Some(Ok(pending)) => pending.delivered_at_ms == at_ms,
-            // The other check reports it.
-            Some(Err(_)) => true,
-        })
-    });
-    try_join_all(looked_up).await
-}
-
-async fn are_of_a_group(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+async fn have_group(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
     let Entries { layout, data, .. } = entries;
     if entries.rows.is_empty() {
         return Ok(Vec::new());
@@ -205,7 +229,7 @@ async fn are_of_a_group(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
     each_row(entries, layout.stream_groups(data), |row| {
         match StreamGroup::decode(&row.value) {
             Ok(group) => drop(groups.insert(group.id)),
-            // Which group that is nobody knows.
+            // Its id is unknown, so any consumer may be of this group.
             Err(_) => has_all = false,
         }
     })

@@ -2,18 +2,21 @@
 
 use bytes::Bytes;
 
-use super::errors::{no_group, subcommand_syntax};
+use quoin_base::events::EventClasses;
+use quoin_base::limits::{STREAM_MIN_IDLE_MS_MAX, STREAM_NAME_BYTES_MAX};
+use quoin_layout::{StreamId, StreamPolicy, ValueType};
+use quoin_resp::reply::Reply;
+use quoin_store::{Isolation, StoreError};
+
+use super::ids::{id, strict_id};
+use super::{no_group, subcommand_syntax};
 use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::command::help;
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
-use crate::stream::OpenGroup;
-use crate::stream::commands::ids::{id, strict_id};
+use crate::stream::group::{GroupMut, OpenGroup};
+use crate::stream::{Stream, StreamMut};
 use crate::unit::context::{Environment, WriteContext};
-use quoin_base::events::EventClasses;
-use quoin_layout::{StreamId, ValueType};
-use quoin_resp::reply::Reply;
-use quoin_store::Isolation;
 
 const HELP_TITLE: &str = "XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
 const HELP: &[&str] = &[
@@ -40,12 +43,20 @@ const HELP: &[&str] = &[
     "    * DEADLETTER key",
     "      Move them to this stream after that.",
 ];
-/// The last id of a stream.
+/// The argument that means the last id of a stream.
 const LAST: &[u8] = b"$";
 
 /// `XGROUP HELP`.
 pub(super) fn help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(help::help(HELP_TITLE, HELP))
+}
+
+/// The last id of a stream.
+async fn last_id(context: &WriteContext<'_>, key: &OpenKey) -> Result<StreamId, StoreError> {
+    let head = Stream::open(context, key)
+        .head_at(context.relaxed())
+        .await?;
+    Ok(head.last)
 }
 
 /// The options of CREATE and SETID.
@@ -90,15 +101,15 @@ async fn stream_of(
     ))
 }
 
-/// The stream and the group that a subcommand needs.
-pub(super) async fn group_of(
+/// The stream and the group of a subcommand.
+async fn stream_and_group(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
     isolation: Isolation,
 ) -> Result<(OpenKey, OpenGroup), CommandError> {
     let key = stream_of(context, arguments).await?;
     let name = argument(arguments, 3)?;
-    let group = context.stream_group(&key, name, isolation).await?;
+    let group = Stream::open(context, &key).group(name, isolation).await?;
     match group {
         Some(group) => Ok((key, group)),
         None => Err(no_group(argument(arguments, 2)?, name)),
@@ -116,13 +127,13 @@ pub(super) async fn create(
         true => context.find(name, ValueType::Stream).await?,
         false => Some(stream_of(context, arguments).await?),
     };
-    // As in Redis, which counts the words.
+    // As in Redis, which counts the arguments.
     if arguments.len() > 8 {
         return Err(subcommand_syntax("XGROUP", argument(arguments, 1)?));
     }
     let last = argument(arguments, 4)?;
     let last = match (last.as_ref() == LAST, &found) {
-        (true, Some(key)) => context.stream_head_at(key, context.relaxed()).await?.last,
+        (true, Some(key)) => last_id(context, key).await?,
         (true, None) => StreamId::MIN,
         (false, _) => strict_id(last, 0)?,
     };
@@ -131,7 +142,8 @@ pub(super) async fn create(
         None => context.create(name, ValueType::Stream, None).await?,
     };
     let group = argument(arguments, 3)?;
-    let is_new = context.stream_create_group(&key, group, last, options.entries_read);
+    let stream = StreamMut::open(context, &key);
+    let is_new = stream.create_group(group, last, options.entries_read);
     if !is_new.await? {
         return Err(CommandError::text(
             "BUSYGROUP Consumer Group name already exists",
@@ -147,17 +159,17 @@ pub(super) async fn set_id(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let options = options(arguments, false)?;
-    let (key, mut group) = group_of(context, arguments, context.isolation).await?;
+    let (key, mut group) = stream_and_group(context, arguments, context.isolation).await?;
     if !matches!(arguments.len(), 5 | 7) {
         return Err(subcommand_syntax("XGROUP", argument(arguments, 1)?));
     }
     let last = argument(arguments, 4)?;
     group.row.last = match last.as_ref() {
-        LAST => context.stream_head_at(&key, context.relaxed()).await?.last,
+        LAST => last_id(context, &key).await?,
         last => id(last, 0)?,
     };
     group.row.entries_read = options.entries_read;
-    context.set_stream_group(&key, &group);
+    GroupMut::open(context, &key, group).save();
     context.notify(
         EventClasses::STREAM,
         "xgroup-setid",
@@ -166,33 +178,32 @@ pub(super) async fn set_id(
     Ok(Reply::OK)
 }
 
-/// `XGROUP DESTROY key group` → whether there was such a group.
+/// `XGROUP DESTROY key group` → whether the group existed.
 pub(super) async fn destroy(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let key = stream_of(context, arguments).await?;
     let name = argument(arguments, 3)?;
-    let group = context.stream_group(&key, name, context.isolation).await?;
-    let Some(group) = group else {
+    let stream = Stream::open(context, &key);
+    let Some(group) = stream.group(name, context.isolation).await? else {
         return Ok(Reply::Integer(0));
     };
-    context.stream_destroy_group(&key, &group);
+    GroupMut::open(context, &key, group).destroy();
     let key_name = argument(arguments, 2)?;
     context.notify(EventClasses::STREAM, "xgroup-destroy", key_name);
     Ok(Reply::Integer(1))
 }
 
-/// `XGROUP CREATECONSUMER key group consumer` → whether there was none such.
+/// `XGROUP CREATECONSUMER key group consumer` → whether it is new.
 pub(super) async fn create_consumer(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let (key, group) = group_of(context, arguments, context.relaxed()).await?;
+    let (key, group) = stream_and_group(context, arguments, context.relaxed()).await?;
+    let group = GroupMut::open(context, &key, group);
     let (key_name, name) = (argument(arguments, 2)?, argument(arguments, 4)?);
-    let (_, is_new) = context
-        .stream_find_or_create_consumer(&key, key_name, &group, name)
-        .await?;
+    let (_, is_new) = group.find_or_create_consumer(key_name, name).await?;
     Ok(Reply::Integer(i64::from(is_new)))
 }
 
@@ -201,13 +212,91 @@ pub(super) async fn delete_consumer(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let (key, group) = group_of(context, arguments, context.relaxed()).await?;
+    let (key, group) = stream_and_group(context, arguments, context.relaxed()).await?;
+    let group = GroupMut::open(context, &key, group);
     let (key_name, name) = (argument(arguments, 2)?, argument(arguments, 4)?);
-    let Some(consumer) = context.stream_consumer(&key, &group, name).await? else {
+    let Some(consumer) = group.consumer(name).await? else {
         return Ok(Reply::Integer(0));
     };
-    let pending = context.stream_delete_consumer(&key, &group, &consumer);
-    let pending = pending.await?;
+    let pending = group.delete_consumer(&consumer).await?;
     context.notify(EventClasses::STREAM, "xgroup-delconsumer", key_name);
     Ok(Reply::Integer(pending))
+}
+
+/// `XGROUP SETPOLICY key group [MAXTRIES n] [MINIDLE ms] [DEADLETTER key]` → OK. Without options it
+/// removes the group's policy.
+pub(super) async fn set_policy(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let policy = policy(arguments)?;
+    let (key, group) = stream_and_group(context, arguments, context.isolation).await?;
+    let dead_letter = policy
+        .as_ref()
+        .and_then(|policy| policy.dead_letter.as_ref());
+    if let Some(name) = dead_letter {
+        context.find(name, ValueType::Stream).await?;
+    }
+    let mut group = GroupMut::open(context, &key, group);
+    group.set_policy(policy).await?;
+    let name = argument(arguments, 2)?;
+    context.notify(EventClasses::STREAM, "xgroup-setpolicy", name);
+    Ok(Reply::OK)
+}
+
+fn policy(arguments: &[Bytes]) -> Result<Option<StreamPolicy>, CommandError> {
+    let mut min_idle_ms = None;
+    let mut max_tries = None;
+    let mut dead_letter = None;
+    let mut left = rest(arguments, 4);
+    while let [option, following @ ..] = left {
+        left = match following {
+            [count, rest @ ..] if max_tries.is_none() && is_word(option, "maxtries") => {
+                let count = u64::try_from(integer(count)?).ok();
+                let count = count.filter(|count| *count > 0);
+                max_tries = Some(count.ok_or(CommandError::text("ERR MAXTRIES must be > 0"))?);
+                rest
+            }
+            [idle, rest @ ..] if min_idle_ms.is_none() && is_word(option, "minidle") => {
+                let idle_ms = integer(idle)?;
+                if !(1..=STREAM_MIN_IDLE_MS_MAX).contains(&idle_ms) {
+                    return Err(CommandError::Text(
+                        format!("ERR MINIDLE must be from 1 to {STREAM_MIN_IDLE_MS_MAX}").into(),
+                    ));
+                }
+                min_idle_ms = Some(idle_ms);
+                rest
+            }
+            [name, rest @ ..] if dead_letter.is_none() && is_word(option, "deadletter") => {
+                dead_letter = Some(name.clone());
+                rest
+            }
+            _ => return Err(subcommand_syntax("XGROUP", argument(arguments, 1)?)),
+        };
+    }
+    if dead_letter.is_some() && max_tries.is_none() {
+        return Err(CommandError::text("ERR DEADLETTER needs MAXTRIES"));
+    }
+    if dead_letter.as_ref() == Some(argument(arguments, 2)?) {
+        return Err(CommandError::text(
+            "ERR DEADLETTER must be another key than the stream's",
+        ));
+    }
+    if dead_letter
+        .as_ref()
+        .is_some_and(|name| name.len() > STREAM_NAME_BYTES_MAX)
+    {
+        return Err(CommandError::Text(
+            format!("ERR DEADLETTER is longer than {STREAM_NAME_BYTES_MAX} bytes").into(),
+        ));
+    }
+    match (min_idle_ms, max_tries) {
+        (Some(min_idle_ms), max_tries) => Ok(Some(StreamPolicy {
+            min_idle_ms,
+            max_tries,
+            dead_letter,
+        })),
+        (None, Some(_)) => Err(CommandError::text("ERR MAXTRIES needs MINIDLE")),
+        (None, None) => Ok(None),
+    }
 }

@@ -1,18 +1,20 @@
-//! XCLAIM and XAUTOCLAIM.
+//! XCLAIM, XAUTOCLAIM and XNACK.
 
 use bytes::Bytes;
 
-use super::errors::{group_of, shown};
-use crate::command::arguments::{argument, integer_or, is_word, rest, to_usize};
-use crate::error::CommandError;
-use crate::stream::commands::ids::{interval_first, strict_id};
-use crate::stream::commands::replies::{entry_reply, id_reply};
-use crate::stream::{Claim, Claimed};
-use crate::unit::context::WriteContext;
 use quoin_layout::StreamId;
 use quoin_resp::reply::Reply;
 
-/// Entries that XAUTOCLAIM claims where COUNT does not say.
+use super::ids::{counted_ids, interval_first, strict_id, strict_ids};
+use super::{entry_reply, find_group, id_reply, shown};
+use crate::command::arguments::{argument, integer, integer_or, is_word, rest, to_usize};
+use crate::error::CommandError;
+use crate::stream::Stream;
+use crate::stream::group::GroupMut;
+use crate::stream::group::claim::{Claim, Claimed, Release, ReleaseMode};
+use crate::unit::context::WriteContext;
+
+/// Entries that XAUTOCLAIM claims without COUNT.
 const COUNT_DEFAULT: usize = 100;
 /// The greatest COUNT of XAUTOCLAIM, as in Redis.
 const COUNT_MAX: i64 = i64::MAX / 16;
@@ -24,7 +26,7 @@ pub(super) async fn xclaim(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let (name, group_name) = (argument(arguments, 1)?, argument(arguments, 2)?);
-    let (key, mut group) = group_of(context, name, group_name, context.relaxed()).await?;
+    let (key, mut group) = find_group(context, name, group_name, context.relaxed()).await?;
     let min_idle_ms = integer_or(
         argument(arguments, 4)?,
         "ERR Invalid min-idle-time argument for XCLAIM",
@@ -36,20 +38,21 @@ pub(super) async fn xclaim(
     let ids: Vec<StreamId> = ids.collect();
     let options = rest(arguments, 5 + ids.len());
     let last = claim_options(options, context.now_ms, &mut claim)?;
-    // What makes an entry pending must see the group's policy.
     if claim.is_forced || last > group.row.last {
-        let again = context.stream_group(&key, group_name, context.isolation);
-        group = again.await?.unwrap_or(group);
-        context.stream_advance_group(&key, &mut group, last);
+        // A command that makes an entry pending must see the group's policy.
+        let stream = Stream::open(context, &key);
+        let again = stream.group(group_name, context.isolation).await?;
+        group = again.unwrap_or(group);
     }
-    let consumer = argument(arguments, 3)?;
-    let consumer = context.stream_find_or_create_consumer(&key, name, &group, consumer);
+    let mut group = GroupMut::open(context, &key, group);
+    group.advance_to(last);
+    let consumer = group.find_or_create_consumer(name, argument(arguments, 3)?);
     let (mut consumer, _) = consumer.await?;
-    let claimed = context.stream_claim(&key, &group, &mut consumer, &ids, &claim);
-    Ok(claimed_reply(claimed.await?))
+    let claimed = group.claim(&mut consumer, &ids, &claim).await?;
+    Ok(claimed_reply(claimed))
 }
 
-/// Reads the options of XCLAIM, and answers the id after which the group reads at the earliest.
+/// Reads the options of XCLAIM, and returns LASTID.
 fn claim_options(
     mut options: &[Bytes],
     now_ms: i64,
@@ -93,7 +96,7 @@ fn claim_options(
             }
         };
     }
-    // What cannot be is now: clients reckon with clocks of their own.
+    // A time that cannot be is replaced by the current time, because clients have clocks of their own.
     if (0..=now_ms).contains(&delivered_at_ms) {
         claim.delivered_at_ms = delivered_at_ms;
     }
@@ -108,8 +111,8 @@ fn claimed_reply(claimed: Vec<Claimed>) -> Reply {
     Reply::Array(claimed.collect())
 }
 
-/// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]` → where to go on, what
-/// was claimed, and what was pending and is gone.
+/// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]` → the id to go on
+/// with, what was claimed, and what was pending and is gone.
 pub(super) async fn xautoclaim(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -122,12 +125,13 @@ pub(super) async fn xautoclaim(
     let mut claim = Claim::idle(min_idle_ms.max(0), context.now_ms, false);
     let count = auto_claim_options(rest(arguments, 6), &mut claim)?;
     let (name, group_name) = (argument(arguments, 1)?, argument(arguments, 2)?);
-    let (key, group) = group_of(context, name, group_name, context.relaxed()).await?;
-    let consumer = argument(arguments, 3)?;
-    let consumer = context.stream_find_or_create_consumer(&key, name, &group, consumer);
+    let (key, group) = find_group(context, name, group_name, context.relaxed()).await?;
+    let group = GroupMut::open(context, &key, group);
+    let consumer = group.find_or_create_consumer(name, argument(arguments, 3)?);
     let (mut consumer, _) = consumer.await?;
-    let done = context.stream_auto_claim(&key, &group, &mut consumer, start, count, &claim);
-    let done = done.await?;
+    let done = group
+        .auto_claim(&mut consumer, start, count, &claim)
+        .await?;
     Ok(Reply::Array(vec![
         id_reply(done.next),
         claimed_reply(done.claimed),
@@ -155,4 +159,65 @@ fn auto_claim_options(mut options: &[Bytes], claim: &mut Claim) -> Result<usize,
         };
     }
     Ok(wanted)
+}
+
+/// `XNACK key group SILENT|FAIL|FATAL IDS numids id [id …] [RETRYCOUNT count] [FORCE]` → how many
+/// entries were given back (Redis 8.8).
+pub(super) async fn xnack(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (release, ids) = release_and_ids(rest(arguments, 3))?;
+    let (name, group_name) = (argument(arguments, 1)?, argument(arguments, 2)?);
+    // A command that makes an entry pending must see the group's policy.
+    let isolation = match release.is_forced {
+        true => context.isolation,
+        false => context.relaxed(),
+    };
+    let (key, group) = find_group(context, name, group_name, isolation).await?;
+    let group = GroupMut::open(context, &key, group);
+    Ok(Reply::Integer(group.release(&ids, &release).await?))
+}
+
+fn release_and_ids(arguments: &[Bytes]) -> Result<(Release, Vec<StreamId>), CommandError> {
+    let mode = match arguments.first() {
+        Some(mode) if is_word(mode, "silent") => ReleaseMode::Silent,
+        Some(mode) if is_word(mode, "fail") => ReleaseMode::Fail,
+        Some(mode) if is_word(mode, "fatal") => ReleaseMode::Fatal,
+        _ => {
+            return Err(CommandError::text(
+                "ERR mode must be SILENT, FAIL, or FATAL",
+            ));
+        }
+    };
+    let mut release = Release {
+        mode,
+        deliveries: None,
+        is_forced: false,
+    };
+    let mut ids = None;
+    let mut left = rest(arguments, 1);
+    while let [option, following @ ..] = left {
+        left = match following {
+            [count, rest @ ..] if is_word(option, "ids") => {
+                let (some, rest) = counted_ids(Some(integer(count)?), rest)?;
+                ids = Some(strict_ids(some)?);
+                rest
+            }
+            [count, rest @ ..] if is_word(option, "retrycount") => {
+                let count = u64::try_from(integer(count)?);
+                let count = count.map_err(|_| {
+                    CommandError::text("ERR Invalid RETRYCOUNT value, must be >= 0")
+                })?;
+                release.deliveries = Some(count);
+                rest
+            }
+            rest if is_word(option, "force") => {
+                release.is_forced = true;
+                rest
+            }
+            _ => return Err(CommandError::Syntax),
+        };
+    }
+    Ok((release, ids.ok_or(CommandError::Syntax)?))
 }

@@ -1,4 +1,4 @@
-//! XGROUP and XINFO.
+//! XGROUP.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn groups_are_made_moved_and_destroyed() {
 #[test]
 fn options_that_xgroup_has_not_are_refused() {
     on_both_stores(|bench| {
-        fill(bench, "s", 0);
+        with_group(bench, "s", 0);
         for (line, expected) in [
             (
                 "XGROUP CREATE s h 0 NOSTREAM",
@@ -75,7 +75,7 @@ fn options_that_xgroup_has_not_are_refused() {
 #[test]
 fn consumers_are_made_and_removed_with_what_they_have() {
     on_both_stores(|bench| {
-        fill(bench, "s", 3);
+        with_group(bench, "s", 3);
         let run = |line: &str| bench.run(line);
         assert_eq!(run("XGROUP CREATECONSUMER s g a"), int(1));
         assert_eq!(run("XGROUP CREATECONSUMER s g a"), int(0));
@@ -92,104 +92,6 @@ fn consumers_are_made_and_removed_with_what_they_have() {
         assert_eq!(run("XGROUP DELCONSUMER s g b"), int(1));
         assert_eq!(run("XINFO CONSUMERS s g"), Reply::Array(Vec::new()));
         assert_eq!(info(bench, "XINFO GROUPS s", "pending"), int(0));
-    });
-}
-
-#[test]
-fn consumers_know_when_they_were_seen_and_when_they_were_given_something() {
-    on_both_stores(|bench| {
-        fill(bench, "s", 0);
-        let run = |line: &str| bench.run(line);
-        let times = || {
-            let field = |field| info(bench, "XINFO CONSUMERS s g", field);
-            (field("idle"), field("inactive"))
-        };
-        run("XREADGROUP GROUP g a STREAMS s >");
-        bench.clock.advance_ms(100);
-        assert_eq!(times(), (int(100), int(-1)));
-        add(bench, "s", 1);
-        run("XREADGROUP GROUP g a STREAMS s >");
-        bench.clock.advance_ms(100);
-        assert_eq!(times(), (int(100), int(100)));
-        run("XREADGROUP GROUP g a STREAMS s >");
-        assert_eq!(times(), (int(0), int(100)));
-        run("XREADGROUP GROUP g a STREAMS s 0");
-        run("XCLAIM s g a 1000 1-0");
-        assert_eq!(times(), (int(0), int(100)));
-        run("XCLAIM s g a 0 1-0");
-        assert_eq!(times(), (int(0), int(0)));
-    });
-}
-
-#[test]
-fn what_is_left_to_read_is_known_until_entries_are_deleted() {
-    on_both_stores(|bench| {
-        fill(bench, "s", 5);
-        let run = |line: &str| bench.run(line);
-        let progress = || {
-            let field = |field| info(bench, "XINFO GROUPS s", field);
-            (field("entries-read"), field("lag"))
-        };
-        assert_eq!(progress(), (Reply::Null, int(5)));
-        run("XREADGROUP GROUP g a COUNT 1 STREAMS s >");
-        assert_eq!(progress(), (int(1), int(4)));
-        run("XREADGROUP GROUP g a COUNT 1 STREAMS s >");
-        assert_eq!(progress(), (int(2), int(3)));
-        run("XDEL s 4-0");
-        assert_eq!(progress(), (int(2), Reply::Null));
-        run("XREADGROUP GROUP g a COUNT 1 STREAMS s >");
-        assert_eq!(progress(), (Reply::Null, Reply::Null));
-        run("XREADGROUP GROUP g a COUNT 1 STREAMS s >");
-        assert_eq!(progress(), (int(5), int(0)));
-        run("XGROUP SETID s g 2 ENTRIESREAD 2");
-        assert_eq!(progress(), (int(2), Reply::Null));
-        run("XGROUP SETID s g $");
-        assert_eq!(progress(), (Reply::Null, int(0)));
-        run("XTRIM s MAXLEN 0");
-        assert_eq!(progress(), (Reply::Null, int(0)));
-    });
-}
-
-#[test]
-fn a_stream_shows_all_of_its_groups() {
-    on_both_stores(|bench| {
-        fill(bench, "s", 2);
-        bench.run("XREADGROUP GROUP g a COUNT 1 STREAMS s >");
-        let Reply::Map(fields) = bench.run("XINFO STREAM s FULL") else {
-            panic!();
-        };
-        let map = |fields: Vec<(&str, Reply)>| {
-            Reply::Map(
-                fields
-                    .into_iter()
-                    .map(|(name, value)| (bulk(name), value))
-                    .collect(),
-            )
-        };
-        let of_consumer = Reply::Array(vec![bulk("1-0"), int(START_MS), int(1)]);
-        let of_group = Reply::Array(vec![bulk("1-0"), bulk("a"), int(START_MS), int(1)]);
-        let consumer = map(vec![
-            ("name", bulk("a")),
-            ("seen-time", int(START_MS)),
-            ("active-time", int(START_MS)),
-            ("pel-count", int(1)),
-            ("pending", Reply::Array(vec![of_consumer])),
-        ]);
-        let group = map(vec![
-            ("name", bulk("g")),
-            ("last-delivered-id", bulk("1-0")),
-            ("entries-read", int(1)),
-            ("lag", int(1)),
-            ("pel-count", int(1)),
-            ("pending", Reply::Array(vec![of_group])),
-            ("consumers", Reply::Array(vec![consumer])),
-        ]);
-        let shown = fields.into_iter().last();
-        assert_eq!(shown, Some((bulk("groups"), Reply::Array(vec![group]))));
-        let Reply::Map(fields) = bench.run("XINFO STREAM s") else {
-            panic!();
-        };
-        assert!(fields.contains(&(bulk("groups"), int(1))));
     });
 }
 

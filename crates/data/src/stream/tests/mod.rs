@@ -1,20 +1,26 @@
-//! Consumer groups on both kinds of store. What they must answer is Redis's source; the differential
-//! test goes further.
+//! Streams and consumer groups on both kinds of store. The replies are those of Redis's source. The
+//! differential test goes further.
 
-use quoin_engine::testing::{Bench, START_MS, bulk, bulks};
+use quoin_engine::testing::{Bench, START_MS, bulk, bulks, planned};
 use quoin_resp::reply::Reply;
 
+mod add;
 mod blocking;
-mod claiming;
-mod conflicts;
-mod faults;
-mod managing;
+mod claim;
+mod concurrency;
+mod delete;
+mod dump;
+mod group;
+mod info;
 mod model;
 mod policy;
-mod reading;
-mod releasing;
+mod read;
+mod read_group;
+mod trim;
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+const NOT_GREATER: &str =
+    "ERR The ID specified in XADD is equal or smaller than the target stream top item";
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -29,14 +35,18 @@ fn int(number: i64) -> Reply {
     Reply::Integer(number)
 }
 
-/// Adds entries `1-0`, `2-0`… with a field `n` that counts them, and makes a group `g` before the
-/// first.
+/// Adds entries `1-0`, `2-0`… with a field `n` that counts them.
 fn fill(bench: &Bench, key: &str, count: usize) {
-    let made = bench.run(&format!("XGROUP CREATE {key} g 0 MKSTREAM"));
-    assert_eq!(made, Reply::OK);
     for number in 1..=count {
         add(bench, key, number);
     }
+}
+
+/// Makes a stream with a group `g`, and then [`fill`]s it.
+fn with_group(bench: &Bench, key: &str, count: usize) {
+    let made = bench.run(&format!("XGROUP CREATE {key} g 0 MKSTREAM"));
+    assert_eq!(made, Reply::OK);
+    fill(bench, key, count);
 }
 
 fn add(bench: &Bench, key: &str, number: usize) {
@@ -69,11 +79,16 @@ fn pending(number: usize, consumer: &str, idle_ms: i64, deliveries: i64) -> Repl
     ])
 }
 
+/// What XPENDING shows of an entry that was released.
+fn released(number: usize, deliveries: i64) -> Reply {
+    pending(number, "", -1, deliveries)
+}
+
 fn all_pending(bench: &Bench, key: &str) -> Reply {
     bench.run(&format!("XPENDING {key} g - + 100"))
 }
 
-/// The fields of the only element of a reply of XINFO.
+/// A field of the only element of a reply of XINFO.
 fn info(bench: &Bench, line: &str, field: &str) -> Reply {
     let Reply::Array(mut elements) = bench.run(line) else {
         panic!("{line}");
@@ -83,4 +98,23 @@ fn info(bench: &Bench, line: &str, field: &str) -> Reply {
     };
     let mut fields = fields.into_iter();
     fields.find(|(name, _)| *name == bulk(field)).unwrap().1
+}
+
+/// A field of XINFO STREAM s.
+fn field(bench: &Bench, name: &str) -> Reply {
+    let Reply::Map(fields) = bench.run("XINFO STREAM s") else {
+        panic!("no map");
+    };
+    let mut fields = fields.into_iter();
+    fields.find(|(found, _)| *found == bulk(name)).unwrap().1
+}
+
+/// The reply of XREAD: entries by key.
+fn read_all(streams: &[(&str, Reply)]) -> Reply {
+    let streams = streams.iter();
+    Reply::Keyed(
+        streams
+            .map(|(name, entries)| (bulk(name), entries.clone()))
+            .collect(),
+    )
 }
