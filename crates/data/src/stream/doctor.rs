@@ -150,11 +150,13 @@ async fn are_with_consumer(entries: Entries<'_>) -> Result<Vec<bool>, StoreError
     try_join_all(looked_up).await
 }
 
-/// Whether a pending entry agrees with each row. `read` reads a row's key: the group, what the pending
-/// entry must have, and its id.
+/// Reads a row's key: the group, what the pending entry must have, and its id.
+type ReadKey<T> = fn(&Layout, Id, &[u8]) -> Result<(Id, T, StreamId), DecodeError>;
+
+/// Whether a pending entry agrees with each row.
 async fn have_pending<T>(
     entries: Entries<'_>,
-    read: fn(&Layout, Id, &[u8]) -> Result<(Id, T, StreamId), DecodeError>,
+    read: ReadKey<T>,
     agrees: fn(&StreamPending, T) -> bool,
 ) -> Result<Vec<bool>, StoreError> {
     let Entries { layout, data, .. } = entries;

@@ -15,7 +15,8 @@ use quoin_rdb::{
 };
 use quoin_store::StoreError;
 
-use super::group::full_name;
+use super::group::Group;
+use super::group::consumers::OpenConsumer;
 use super::{IdRange, Stream, StreamMut};
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
@@ -58,50 +59,31 @@ impl Stream<'_, '_> {
     }
 
     async fn dumped_groups(&self) -> Result<Vec<DumpedGroup>, StoreError> {
-        let (layout, data) = (self.context.layout(), self.key.data());
         let mut groups = Vec::new();
-        let mut pages = Pages::new(self.context, layout.stream_groups(data), false, 0);
-        while let Some(rows) = pages.next().await? {
-            for row in rows {
-                let group = StreamGroup::decode(&row.value)?;
-                let name = layout.read_stream_group_key(data, &row.key)?;
-                let mut consumers = self.dumped_consumers(group.id).await?;
-                let pending = self.dumped_pending(group.id, &mut consumers).await?;
-                groups.push(DumpedGroup {
-                    name: full_name(name, &group.long_name)?,
-                    last: dumped(group.last),
-                    entries_read: group.entries_read,
-                    pending,
-                    consumers: consumers
-                        .into_iter()
-                        .map(|(_, consumer)| consumer)
-                        .collect(),
-                });
-            }
+        for group in self.groups().await? {
+            let group = Group::open(self.context, self.key, group);
+            let consumers = group.consumers().await?.into_iter();
+            let consumers = consumers.map(|OpenConsumer { name, row }| {
+                let consumer = DumpedConsumer {
+                    name,
+                    seen_at_ms: row.seen_at_ms,
+                    active_at_ms: row.active_at_ms,
+                    pending: Vec::new(),
+                };
+                (row.id, consumer)
+            });
+            let mut consumers = consumers.collect();
+            let pending = self.dumped_pending(group.row.id, &mut consumers).await?;
+            let consumers = consumers.into_iter();
+            groups.push(DumpedGroup {
+                name: group.name.clone(),
+                last: dumped(group.row.last),
+                entries_read: group.row.entries_read,
+                pending,
+                consumers: consumers.map(|(_, consumer)| consumer).collect(),
+            });
         }
         Ok(groups)
-    }
-
-    async fn dumped_consumers(&self, group: Id) -> Result<Vec<(Id, DumpedConsumer)>, StoreError> {
-        let (layout, data) = (self.context.layout(), self.key.data());
-        let mut consumers = Vec::new();
-        let mut pages = Pages::new(self.context, layout.stream_consumers(data, group), false, 0);
-        while let Some(rows) = pages.next().await? {
-            for row in rows {
-                let consumer = StreamConsumer::decode(&row.value)?;
-                let (_, name) = layout.read_stream_consumer_key(data, &row.key)?;
-                consumers.push((
-                    consumer.id,
-                    DumpedConsumer {
-                        name: full_name(name, &consumer.long_name)?,
-                        seen_at_ms: consumer.seen_at_ms,
-                        active_at_ms: consumer.active_at_ms,
-                        pending: Vec::new(),
-                    },
-                ));
-            }
-        }
-        Ok(consumers)
     }
 
     /// The pending entries of a group. Adds each to its consumer, too.
@@ -137,14 +119,14 @@ impl Stream<'_, '_> {
                 });
             }
         }
-        give_to_nobody(consumers, released);
+        add_nameless_consumer(consumers, released);
         Ok(pending)
     }
 }
 
 /// In Redis's serialization each pending entry has a consumer. So entries that XNACK has released go to a
 /// consumer with an empty name.
-fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<EntryId>) {
+fn add_nameless_consumer(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<EntryId>) {
     if released.is_empty() {
         return;
     }
@@ -156,7 +138,7 @@ fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<Entry
         first.pending.sort_unstable();
         return;
     }
-    let nobody = DumpedConsumer {
+    let nameless = DumpedConsumer {
         name: Bytes::new(),
         seen_at_ms: 0,
         active_at_ms: None,
@@ -166,7 +148,7 @@ fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<Entry
         instance: 0,
         sequence: 0,
     };
-    consumers.insert(0, (no_id, nobody));
+    consumers.insert(0, (no_id, nameless));
 }
 
 /// Reads a stream from a payload.
@@ -238,13 +220,13 @@ impl StreamMut<'_, '_> {
         let by_id: HashMap<EntryId, &DumpedPending> =
             group.pending.iter().map(|one| (one.id, one)).collect();
         for consumer in &group.consumers {
-            // Entries that XNACK has released, see `give_to_nobody`.
+            // Entries that XNACK has released, see `add_nameless_consumer`.
             let is_released = |id: &EntryId| {
                 let one = by_id.get(id);
                 consumer.name.is_empty() && one.is_some_and(|one| one.delivered_at_ms == 0)
             };
             let released = consumer.pending.iter().filter(|id| is_released(id)).count();
-            let is_nobody = consumer.seen_at_ms == 0 && released == consumer.pending.len();
+            let is_nameless = consumer.seen_at_ms == 0 && released == consumer.pending.len();
             let consumer_id = ids.allocate();
             let row = StreamConsumer {
                 id: consumer_id,
@@ -253,7 +235,7 @@ impl StreamMut<'_, '_> {
                 long_name: long_name(&consumer.name),
             };
             let consumer_key = layout.stream_consumer_key(data, group_id, &consumer.name);
-            if released == 0 || !is_nobody {
+            if released == 0 || !is_nameless {
                 transaction.set(&consumer_key, &row.encode());
             }
             for id in &consumer.pending {

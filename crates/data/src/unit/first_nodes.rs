@@ -1,19 +1,19 @@
-//! Where the first nodes of streams end.
+//! What this server knows of the first nodes of streams, for approximate trimming (`stream::trim`).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quoin_layout::Id;
 
-/// Streams of which it is remembered.
+/// The most streams that are remembered.
 const STREAMS_MAX: usize = 1_000;
 
-/// A first node: the numbers of its first entry and of the one after its last, counted from the first
-/// entry that the stream was ever given.
+/// A first node: the numbers of its first entry and of the entry after its last. Entries are numbered
+/// from the first that was ever added to the stream.
 type Node = (u64, u64);
 
-/// Where the first nodes of streams end, or the last of their entries that were looked at. What is said
-/// of a stream that has changed in other ways than by additions may be out of date, and does no harm.
+/// The first nodes of streams. If a node's end was not found yet, it ends with the last entry that was
+/// looked at. After a change other than an addition, a node may be out of date, which does no harm.
 #[derive(Debug, Default)]
 pub struct FirstNodes {
     known: Mutex<HashMap<Id, Node>>,
@@ -24,19 +24,20 @@ impl FirstNodes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many entries the first node has at the least, of a stream of which so many are gone.
-    pub(crate) fn entries_left(&self, data: Id, gone: u64) -> Option<u64> {
-        self.node(data, gone).map(|(_, end)| end - gone)
+    /// The least number of entries that are left in the first node. `removed` entries of the stream are
+    /// gone.
+    pub(crate) fn entries_left(&self, data: Id, removed: u64) -> Option<u64> {
+        self.node(data, removed).map(|(_, end)| end - removed)
     }
 
     /// The number of the first node's first entry, which may be gone.
-    pub(crate) fn first(&self, data: Id, gone: u64) -> Option<u64> {
-        self.node(data, gone).map(|(first, _)| first)
+    pub(crate) fn first(&self, data: Id, removed: u64) -> Option<u64> {
+        self.node(data, removed).map(|(first, _)| first)
     }
 
-    fn node(&self, data: Id, gone: u64) -> Option<Node> {
+    fn node(&self, data: Id, removed: u64) -> Option<Node> {
         let node = self.lock().get(&data).copied();
-        node.filter(|(first, end)| (*first..*end).contains(&gone))
+        node.filter(|(first, end)| (*first..*end).contains(&removed))
     }
 
     pub(crate) fn remember(&self, data: Id, first: u64, end: u64) {

@@ -7,7 +7,7 @@ use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
 use super::pending::name_of;
-use super::{entries_reply, entry_reply, id_reply, no_group};
+use super::{entries_reply, entry_reply, id_reply, no_group, subcommand_syntax};
 use crate::command::arguments::{argument, integer, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::stream::group::consumers::OpenConsumer;
@@ -94,16 +94,7 @@ fn full_count(arguments: &[Bytes]) -> Result<Option<usize>, CommandError> {
                 count => to_usize(count),
             }))
         }
-        _ => {
-            let subcommand = String::from_utf8_lossy(argument(arguments, 1)?);
-            Err(CommandError::Text(
-                format!(
-                    "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try \
-                     XINFO HELP."
-                )
-                .into(),
-            ))
-        }
+        _ => Err(subcommand_syntax("XINFO", argument(arguments, 1)?)),
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{Id, StreamId, ValueType};
 use quoin_resp::reply::Reply;
-use quoin_store::{Isolation, StoreError};
+use quoin_store::StoreError;
 
 use super::ids::{interval_first, interval_last, strict_id, strict_ids};
 use super::{find_group, id_reply};
@@ -74,18 +74,18 @@ pub(super) async fn xpending(
     let (key, group) = find_group(context, name, group_name, context.isolation).await?;
     let group = Group::open(context, &key, group);
     match filter {
-        None => summary(&group, context.isolation).await,
-        Some(filter) => list(&group, context.now_ms, &filter).await,
+        None => summary(&group).await,
+        Some(filter) => list(&group, &filter).await,
     }
 }
 
 /// The number of pending entries, the first and the last id, and the number of each consumer.
-async fn summary(group: &Group<'_, '_>, isolation: Isolation) -> Result<Reply, CommandError> {
+async fn summary(group: &Group<'_, '_>) -> Result<Reply, CommandError> {
     let end_id = async |from_end| {
         let mut entries = group.pending_range(IdRange::ALL, from_end, 1).await?;
         Ok::<_, StoreError>(entries.pop().map(|entry| id_reply(entry.id)))
     };
-    let count = group.pending_count(None, isolation).await?;
+    let count = group.pending_count(None, group.context.isolation).await?;
     let ends = (end_id(false).await?, end_id(true).await?);
     let (Some(first), Some(last)) = ends else {
         let nothing = [Reply::Null, Reply::Null, Reply::NullArray];
@@ -112,11 +112,8 @@ async fn summary(group: &Group<'_, '_>, isolation: Isolation) -> Result<Reply, C
 }
 
 /// The pending entries themselves.
-async fn list(
-    group: &Group<'_, '_>,
-    now_ms: i64,
-    filter: &Filter<'_>,
-) -> Result<Reply, CommandError> {
+async fn list(group: &Group<'_, '_>, filter: &Filter<'_>) -> Result<Reply, CommandError> {
+    let now_ms = group.context.now_ms;
     let consumer = match filter.consumer {
         None => None,
         Some(name) => match group.consumer(name).await? {
@@ -132,7 +129,7 @@ async fn list(
         && shown.len() < filter.count
     {
         let missing = (filter.count - shown.len()).min(RANGE_PAGE_ROWS);
-        // Most may not be idle for long enough.
+        // With IDLE, most of a page may not be shown.
         let page = if filter.min_idle_ms == 0 {
             missing
         } else {

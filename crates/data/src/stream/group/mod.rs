@@ -202,10 +202,7 @@ impl StreamMut<'_, '_> {
 }
 
 /// A name in a stream. It is in its row's key or, if it is long, in the row.
-pub(super) fn full_name(
-    in_key: Option<Bytes>,
-    in_row: &Option<Bytes>,
-) -> Result<Bytes, StoreError> {
+fn full_name(in_key: Option<Bytes>, in_row: &Option<Bytes>) -> Result<Bytes, StoreError> {
     in_key
         .or_else(|| in_row.clone())
         .ok_or(StoreError::Corrupt("a name in a stream is missing"))

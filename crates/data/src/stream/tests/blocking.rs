@@ -27,7 +27,7 @@ fn all_that_wait_for_a_stream_are_told_of_an_entry() {
 fn the_last_id_is_that_when_the_wait_began() {
     on_both_stores(|bench| {
         let waiting = bench.wait("XREAD BLOCK 0 STREAMS s $");
-        // As in Redis, a client that waits for a stream waits on while the key is another.
+        // As in Redis, a client that waits for a stream still waits while the key has another type.
         bench.run("RPUSH s a");
         bench.run("DEL s");
         let reply = bench.exec(&["XADD s 1-0 n 1", "XADD s 2-0 n 2"]);
@@ -99,7 +99,7 @@ fn each_group_has_its_own_clients() {
         assert_eq!(other.reply(bench), read("s", [1]));
         assert!(late.is_waiting() && later.is_waiting());
         bench.run("XGROUP SETID s g 1");
-        // SETID tells nobody, as in Redis.
+        // SETID wakes no client, as in Redis.
         assert!(late.is_waiting());
         add(bench, "s", 2);
         assert_eq!(late.reply(bench), read("s", [2]));

@@ -46,7 +46,7 @@ fn entries_that_are_idle_are_claimed() {
             run("XPENDING s g 3-0 + 1"),
             Reply::Array(vec![pending(3, "b", 0, 2)])
         );
-        // Twice the same is claimed twice.
+        // An id that is given twice is claimed twice.
         assert_eq!(run("XCLAIM s g a 0 1-0 1-0"), entries([1, 1]));
         assert_eq!(
             run("XPENDING s g - + 1"),
@@ -113,7 +113,7 @@ fn autoclaim_goes_on_where_it_ended() {
             run("XAUTOCLAIM s g b 100 (20 COUNT 100 JUSTID"),
             done("0-0", ids([21, 22]))
         );
-        // Ten are looked at for each that is wanted.
+        // It looks at ten entries for each that is wanted.
         assert_eq!(
             run("XAUTOCLAIM s g b 200 5 COUNT 1"),
             done("15-0", entries([]))
@@ -188,7 +188,7 @@ fn a_released_entry_is_nobodys_and_can_be_claimed_at_once() {
             Reply::Array(vec![int(3), bulk("1-0"), bulk("3-0"), Reply::Array(vec![])])
         );
         assert_eq!(info(bench, "XINFO CONSUMERS s g", "pending"), int(0));
-        // It is not new.
+        // A released entry is not new.
         assert_eq!(
             bench.run("XREADGROUP GROUP g b STREAMS s >"),
             Reply::NullArray

@@ -28,7 +28,7 @@ fn adders_conflict_with_each_other_and_with_nothing_else() {
 
 const READ: &str = "XREADGROUP GROUP g a COUNT 1 STREAMS s >";
 
-/// A stream with six entries: of the group `g` consumer `a` has two, and `b` has two.
+/// A stream with six entries. In group `g`, consumers `a` and `b` have two each.
 fn bench() -> Bench {
     let bench = Bench::cluster_like();
     with_group(&bench, "s", 6);

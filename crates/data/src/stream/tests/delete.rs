@@ -78,7 +78,7 @@ fn entries_are_acknowledged_and_deleted_at_once() {
         assert_eq!(bench.run("XACKDEL s h ACKED IDS 1 2-0"), codes(&[1]));
         assert_eq!(bench.run("XACKDEL s g DELREF IDS 1 3-0"), codes(&[1]));
         assert_eq!(bench.run("XLEN s"), int(1));
-        // Only the first is left, of which h still knows.
+        // In group h, only the first is still pending.
         assert_eq!(
             bench.run("XPENDING s h - + 9"),
             Reply::Array(vec![pending(1, "a", 0, 1)])

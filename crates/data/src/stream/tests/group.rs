@@ -30,7 +30,7 @@ fn groups_are_made_moved_and_destroyed() {
         assert_eq!(run("XGROUP CREATECONSUMER s h a"), no_group);
         assert_eq!(run("XGROUP DELCONSUMER s h a"), no_group);
         assert_eq!(run("XINFO CONSUMERS s h"), no_group);
-        // What is left: the entry, the head, a group, a consumer, a pending entry and two counters.
+        // These rows are left: the entry, the head, a group, a consumer, a pending entry and two counters.
         assert_eq!(bench.data_rows(), 8);
     });
 }

@@ -64,7 +64,7 @@ fn entries(numbers: impl IntoIterator<Item = usize>) -> Reply {
     Reply::Array(numbers.into_iter().map(entry).collect())
 }
 
-/// What XREADGROUP answers that has read these entries of one stream.
+/// The reply of an XREADGROUP that has read these entries of one stream.
 fn read(key: &str, numbers: impl IntoIterator<Item = usize>) -> Reply {
     Reply::Keyed(vec![(bulk(key), entries(numbers))])
 }
@@ -79,7 +79,7 @@ fn pending(number: usize, consumer: &str, idle_ms: i64, deliveries: i64) -> Repl
     ])
 }
 
-/// What XPENDING shows of an entry that was released.
+/// A released entry as XPENDING shows it.
 fn released(number: usize, deliveries: i64) -> Reply {
     pending(number, "", -1, deliveries)
 }

@@ -11,7 +11,7 @@ const GROUPS: [&str; 2] = ["g", "h"];
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// None where it was released.
+    /// `None`: it was released.
     consumer: Option<u64>,
     at_ms: i64,
     deliveries: u64,
@@ -33,7 +33,7 @@ struct Group {
     policy: Option<Policy>,
 }
 
-/// Plainly what groups do.
+/// A plain model of the stream and its groups.
 struct Model {
     now_ms: i64,
     entries: BTreeSet<usize>,
@@ -90,7 +90,7 @@ impl Model {
         given
     }
 
-    /// Claims an entry if it is idle for long enough; `None` where it is gone.
+    /// Claims an entry if it is idle for long enough; `None` if it is gone.
     fn claim(&mut self, group: usize, id: usize, consumer: u64, min_idle_ms: i64) -> Option<bool> {
         let one = *self.groups[group].pending.get(&id)?;
         if !self.entries.contains(&id) {

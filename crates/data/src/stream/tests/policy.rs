@@ -2,6 +2,7 @@
 
 use super::*;
 use quoin_base::clock::Clock;
+use quoin_data::taskqueue::timers;
 use quoin_data::unit::context::{NamespaceCache, WriteContext};
 use quoin_data::unit::signals::Signals;
 use quoin_engine::Reaper;
@@ -24,7 +25,7 @@ fn with_policy(bench: &Bench, count: usize, options: &str) {
     assert_eq!(reply, Reply::OK);
 }
 
-/// How many rows by time there are.
+/// The number of rows by time.
 fn idle_rows(bench: &Bench) -> usize {
     let layout = &bench.executor.environment().layout;
     let range = layout.rows_of(Space::Data);
@@ -67,7 +68,7 @@ fn entries_that_are_idle_for_too_long_come_first() {
             Reply::Array(vec![pending(1, "a", 99, 2), pending(3, "a", 99, 1)])
         );
         assert_eq!(idle_rows(bench), 2);
-        // One that is not acknowledged by those that read is not handed out to them.
+        // XREADGROUP with NOACK is given no idle entries.
         bench.clock.advance_ms(1);
         assert_eq!(bench.run("XREADGROUP GROUP g b NOACK STREAMS s >"), NOTHING);
     });

@@ -65,7 +65,7 @@ fn a_consumer_reads_its_own_pending_entries_again() {
                 pending(3, "b", 100, 1),
             ])
         );
-        // One history id among others is enough to answer all.
+        // With one history id the command does not wait.
         assert_eq!(
             run("XREADGROUP GROUP g b BLOCK 0 STREAMS s s > 0"),
             Reply::Keyed(vec![(bulk("s"), entries([3]))])
@@ -186,7 +186,7 @@ fn what_cannot_be_read_is_refused_as_in_redis() {
         ] {
             assert_eq!(bench.run(line), error(expected), "{line}");
         }
-        // What was refused has delivered nothing.
+        // The refused commands have delivered nothing.
         assert_eq!(
             bench.run("XREADGROUP GROUP g STREAMS STREAMS s >"),
             read("s", [1])
@@ -212,7 +212,7 @@ fn in_exec_nobody_waits() {
     });
 }
 
-/// How many entries a reply has of a stream, or of the only one that it names.
+/// The number of entries in a reply.
 fn delivered(reply: &Reply) -> usize {
     match reply {
         Reply::Keyed(streams) => streams.iter().map(|(_, entries)| delivered(entries)).sum(),

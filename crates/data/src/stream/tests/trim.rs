@@ -15,7 +15,7 @@ fn exact_trimming_leaves_what_was_asked_for() {
         assert_eq!(bench.run("XRANGE s - +"), entries([10, 11]));
         assert_eq!(bench.run("XADD s MINID 100 12-0 n 12"), bulk("12-0"));
         assert_eq!(bench.run("XLEN s"), Reply::Integer(0));
-        // The head, and nothing of what was trimmed.
+        // Only the head is left.
         assert_eq!(bench.data_rows(), 1);
         assert_eq!(bench.run("XTRIM none MAXLEN 0"), Reply::Integer(0));
         assert_eq!(
@@ -25,7 +25,7 @@ fn exact_trimming_leaves_what_was_asked_for() {
     });
 }
 
-/// The tables of Redis: its nodes have 100 entries.
+/// A node of Redis has 100 entries by default.
 #[test]
 fn approximate_trimming_removes_whole_nodes() {
     on_both_stores(|bench| {
