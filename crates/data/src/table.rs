@@ -25,11 +25,7 @@ fn type_of(value_type: ValueType) -> Type {
         ValueType::List => (&list::KIND, &[list::commands::ROWS]),
         ValueType::SortedSet => (
             &zset::KIND,
-            &[
-                zset::commands::ROWS,
-                zset::commands::BLOCKING_ROWS,
-                zset::geo_commands::ROWS,
-            ],
+            &[zset::commands::ROWS, zset::geo::commands::ROWS],
         ),
         ValueType::PriorityQueue => (&pqueue::KIND, &[pqueue::commands::ROWS]),
         ValueType::TaskQueue => (&taskqueue::KIND, &[taskqueue::commands::ROWS]),

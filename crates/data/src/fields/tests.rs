@@ -1,10 +1,13 @@
-//! Values with fields beside a model, across the bounds of a body, on both stores.
+//! Values with fields against a model, in a body and in rows, on both stores.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::change::BODY_ENTRIES_MAX;
 use super::*;
+use crate::hash::{Hash, HashType};
+use crate::set::{Set, SetMut, SetType};
 use crate::testing::environment;
 use crate::unit::Unit;
 use crate::unit::changed_bodies::ChangedBodies;
@@ -38,13 +41,13 @@ fn names(entries: &[Entry]) -> Vec<&str> {
         .collect()
 }
 
-async fn put(context: &WriteContext<'_>, value_type: ValueType, entries: &[Entry]) -> OpenKey {
-    let found = context.find(&NAME, value_type).await.unwrap();
-    let changed = context.fields_put(&NAME, value_type, found, entries.to_vec());
+async fn put_entries<T: FieldsType>(context: &WriteContext<'_>, entries: &[Entry]) -> OpenKey {
+    let found = context.find(&NAME, T::VALUE_TYPE).await.unwrap();
+    let changed = put::<T>(context, &NAME, found, entries.to_vec());
     changed.await.unwrap().key
 }
 
-/// A name of the model: mostly short, of a few some so long that their rows hold digests.
+/// A name of the model. A few are so long that their rows hold digests.
 fn random_name(random: &dyn Random) -> Bytes {
     let number = random.below(90);
     match number {
@@ -62,59 +65,79 @@ fn random_value(random: &dyn Random) -> Bytes {
     Bytes::from(vec![b'a' + random.below(26) as u8; length as usize])
 }
 
+/// How often a value of the model was a body, and how often it was in rows.
+#[derive(Default)]
+struct Forms {
+    bodies: usize,
+    rows: usize,
+}
+
+async fn change_at_random<T: FieldsType>(
+    context: &WriteContext<'_>,
+    random: &dyn Random,
+    name: &Bytes,
+    forms: &mut Forms,
+) {
+    let mut model: BTreeMap<Bytes, Bytes> = BTreeMap::new();
+    for _ in 0..60 {
+        let found = context.find(name, T::VALUE_TYPE).await.unwrap();
+        if random.below(3) > 0 {
+            let entries: Vec<Entry> = (0..=random.below(6))
+                .map(|_| Entry {
+                    name: random_name(random),
+                    value: match T::ROW {
+                        FieldRow::Hash => random_value(random),
+                        FieldRow::Set => Bytes::new(),
+                    },
+                })
+                .collect();
+            let before = model.len();
+            let new = entries.iter().cloned();
+            model.extend(new.map(|entry| (entry.name, entry.value)));
+            let changed = put::<T>(context, name, found, entries).await.unwrap();
+            assert_eq!(changed.added, (model.len() - before) as i64);
+        } else if let Some(mut key) = found {
+            let gone: Vec<Bytes> = (0..8).map(|_| random_name(random)).collect();
+            let before = model.len();
+            model.retain(|name, _| !gone.contains(name));
+            let mut fields = FieldsMut::<T>::open(context, &mut key);
+            let removed = fields.remove(&gone).await.unwrap();
+            assert_eq!(removed, (before - model.len()) as i64);
+            context.remove_if_empty(&key).await.unwrap();
+        }
+        let found = context.find_any(name).await.unwrap();
+        assert_eq!(found.is_some(), !model.is_empty());
+        let Some(key) = found else { continue };
+        match key.meta.body {
+            Some(_) => forms.bodies += 1,
+            None => forms.rows += 1,
+        }
+        let length = context.length(&key, context.isolation).await.unwrap();
+        assert_eq!(length, model.len() as i64);
+        let fields = Value::<T>::open(context, &key);
+        let all = fields.all().await.unwrap();
+        let all = all.into_iter().map(|entry| (entry.name, entry.value));
+        assert_eq!(all.collect::<BTreeMap<_, _>>(), model);
+        let asked: Vec<Bytes> = (0..5).map(|_| random_name(random)).collect();
+        let values = fields.get_each(&asked).await.unwrap();
+        let expected = asked.iter().map(|name| model.get(name).cloned());
+        assert_eq!(values, expected.collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn random_changes_equal_a_model() {
     on_both_stores(async |context| {
         let random = SeededRandom::new(31);
-        let (mut bodies, mut rows) = (0, 0);
+        let mut forms = Forms::default();
         for round in 0..12 {
-            let value_type = [ValueType::Hash, ValueType::Set][round % 2];
             let name = Bytes::from(format!("key{round}"));
-            let mut model: BTreeMap<Bytes, Bytes> = BTreeMap::new();
-            for _ in 0..60 {
-                let found = context.find(&name, value_type).await.unwrap();
-                if random.below(3) > 0 {
-                    let entries: Vec<Entry> = (0..=random.below(6))
-                        .map(|_| Entry {
-                            name: random_name(&random),
-                            value: match value_type {
-                                ValueType::Hash => random_value(&random),
-                                _ => Bytes::new(),
-                            },
-                        })
-                        .collect();
-                    let before = model.len();
-                    let new = entries.iter().cloned();
-                    model.extend(new.map(|entry| (entry.name, entry.value)));
-                    let changed = context.fields_put(&name, value_type, found, entries);
-                    let added = changed.await.unwrap().added;
-                    assert_eq!(added, (model.len() - before) as i64);
-                } else if let Some(mut key) = found {
-                    let gone: Vec<Bytes> = (0..8).map(|_| random_name(&random)).collect();
-                    let before = model.len();
-                    model.retain(|name, _| !gone.contains(name));
-                    let removed = context.fields_remove(&mut key, &gone).await.unwrap();
-                    assert_eq!(removed, (before - model.len()) as i64);
-                    context.remove_if_empty(&key).await.unwrap();
-                }
-                let found = context.find_any(&name).await.unwrap();
-                assert_eq!(found.is_some(), !model.is_empty());
-                let Some(key) = found else { continue };
-                match key.meta.body {
-                    Some(_) => bodies += 1,
-                    None => rows += 1,
-                }
-                let length = context.length(&key, context.isolation).await.unwrap();
-                assert_eq!(length, model.len() as i64);
-                let all = context.fields_all(&key).await.unwrap();
-                let all = all.into_iter().map(|entry| (entry.name, entry.value));
-                assert_eq!(all.collect::<BTreeMap<_, _>>(), model);
-                let asked: Vec<Bytes> = (0..5).map(|_| random_name(&random)).collect();
-                let values = context.fields_get(&key, &asked).await.unwrap();
-                let expected = asked.iter().map(|name| model.get(name).cloned());
-                assert_eq!(values, expected.collect::<Vec<_>>());
+            match round % 2 {
+                0 => change_at_random::<HashType>(context, &random, &name, &mut forms).await,
+                _ => change_at_random::<SetType>(context, &random, &name, &mut forms).await,
             }
         }
+        let Forms { bodies, rows } = forms;
         assert!(bodies > 100 && rows > 100, "{bodies} {rows}");
     });
 }
@@ -122,14 +145,10 @@ fn random_changes_equal_a_model() {
 #[test]
 fn a_small_value_has_one_row_and_keeps_the_order_in_which_it_was_filled() {
     on_both_stores(async |context| {
-        let key = put(
-            context,
-            ValueType::Hash,
-            &[entry("z", "1"), entry("a", "2"), entry("z", "3")],
-        )
-        .await;
+        let fields = [entry("z", "1"), entry("a", "2"), entry("z", "3")];
+        let key = put_entries::<HashType>(context, &fields).await;
         assert!(key.meta.body.is_some());
-        let all = context.fields_all(&key).await.unwrap();
+        let all = Hash::open(context, &key).all().await.unwrap();
         assert_eq!(all, [entry("z", "3"), entry("a", "2")]);
     });
 }
@@ -138,11 +157,11 @@ fn a_small_value_has_one_row_and_keeps_the_order_in_which_it_was_filled() {
 fn numbers_of_a_small_set_are_in_their_order_until_something_else_comes() {
     on_both_stores(async |context| {
         let members = ["10", "-3", "9"].map(|name| entry(name, ""));
-        let key = put(context, ValueType::Set, &members).await;
-        let all = context.fields_all(&key).await.unwrap();
+        let key = put_entries::<SetType>(context, &members).await;
+        let all = Set::open(context, &key).all().await.unwrap();
         assert_eq!(names(&all), ["-3", "9", "10"]);
-        let key = put(context, ValueType::Set, &[entry("x", ""), entry("5", "")]).await;
-        let all = context.fields_all(&key).await.unwrap();
+        let key = put_entries::<SetType>(context, &[entry("x", ""), entry("5", "")]).await;
+        let all = Set::open(context, &key).all().await.unwrap();
         assert_eq!(names(&all), ["-3", "9", "10", "x", "5"]);
     });
 }
@@ -150,20 +169,21 @@ fn numbers_of_a_small_set_are_in_their_order_until_something_else_comes() {
 #[test]
 fn what_outgrows_a_body_stays_in_rows() {
     on_both_stores(async |context| {
-        let many: Vec<Entry> = (0..=body::BODY_ENTRIES_MAX)
+        let many: Vec<Entry> = (0..=BODY_ENTRIES_MAX)
             .map(|number| entry(&number.to_string(), ""))
             .collect();
         let (last, few) = many.split_last().unwrap();
-        let key = put(context, ValueType::Set, few).await;
+        let key = put_entries::<SetType>(context, few).await;
         assert!(key.meta.body.is_some());
-        let mut key = put(context, ValueType::Set, std::slice::from_ref(last)).await;
+        let mut key = put_entries::<SetType>(context, std::slice::from_ref(last)).await;
         assert!(key.meta.body.is_none());
         let gone: Vec<Bytes> = few.iter().map(|entry| entry.name.clone()).collect();
-        let removed = context.fields_remove(&mut key, &gone).await.unwrap();
+        let mut set = SetMut::open(context, &mut key);
+        let removed = set.remove(&gone).await.unwrap();
         assert_eq!(removed, few.len() as i64);
-        let key = put(context, ValueType::Set, &few[..1]).await;
+        let key = put_entries::<SetType>(context, &few[..1]).await;
         assert!(key.meta.body.is_none());
-        assert_eq!(context.fields_all(&key).await.unwrap().len(), 2);
+        assert_eq!(Set::open(context, &key).all().await.unwrap().len(), 2);
     });
 }
 
@@ -173,10 +193,11 @@ fn a_scan_of_rows_meets_every_field_once() {
         let many: Vec<Entry> = (0..500)
             .map(|number| entry(&number.to_string(), "value"))
             .collect();
-        let key = put(context, ValueType::Hash, &many).await;
+        let key = put_entries::<HashType>(context, &many).await;
         let (mut cursor, mut seen) = (0, Vec::new());
         loop {
-            let (next, some) = context.fields_scan(&key, cursor, 10).await.unwrap();
+            let hash = Hash::open(context, &key);
+            let (next, some) = hash.scan(cursor, 10).await.unwrap();
             assert!(some.len() >= 10 || next == 0);
             seen.extend(some);
             cursor = next;
@@ -196,11 +217,11 @@ fn random_members_are_taken_once_each() {
             let many: Vec<Entry> = (0..size)
                 .map(|number| entry(&number.to_string(), ""))
                 .collect();
-            let mut key = put(context, ValueType::Set, &many).await;
+            let mut key = put_entries::<SetType>(context, &many).await;
             let mut taken = Vec::new();
             while context.length(&key, context.isolation).await.unwrap() > 0 {
-                let some = context.fields_take_random(&mut key, size / 4 + 1);
-                taken.extend(some.await.unwrap());
+                let mut set = SetMut::open(context, &mut key);
+                taken.extend(set.take_random(size / 4 + 1).await.unwrap());
             }
             context.remove_if_empty(&key).await.unwrap();
             assert!(context.find_any(&NAME).await.unwrap().is_none());
@@ -210,8 +231,8 @@ fn random_members_are_taken_once_each() {
     });
 }
 
-/// Changes a field in a transaction, runs `meanwhile`, and commits. Answers whether it conflicted,
-/// and what the next attempt is to know.
+/// Changes a field in a transaction, runs `meanwhile`, and commits. Returns whether there was a
+/// conflict, and what the next attempt knows.
 fn change_field(bench: &Bench, before: ChangedBodies, meanwhile: &str) -> (bool, ChangedBodies) {
     let environment = environment(bench);
     let transaction = bench.store.begin_write().unwrap();
@@ -220,7 +241,7 @@ fn change_field(bench: &Bench, before: ChangedBodies, meanwhile: &str) -> (bool,
         unit.signals.changed_bodies = before;
         bench.block_on(async {
             let context = unit.write_context(0);
-            put(&context, ValueType::Hash, &[entry("a", "2")]).await;
+            put_entries::<HashType>(&context, &[entry("a", "2")]).await;
         });
         bench.run(meanwhile);
         std::mem::take(&mut unit.signals.changed_bodies).after_conflict()

@@ -1,14 +1,23 @@
-//! The descriptor of hashes.
+//! The descriptor of hashes, OBJECT ENCODING, DUMP and RESTORE.
 
-use crate::fields::restorable_hash;
-use crate::keyspace::kind::{BodyKind, SectionKind, Serialization, ValueKind, element_or_empty};
-use quoin_layout::{FieldRow, Section};
-use quoin_rdb::HashFields;
+use bytes::Bytes;
+
+use crate::error::CommandError;
+use crate::fields::restorable;
+use crate::keyspace::kind::{
+    BodyKind, Restorable, SectionKind, Serialization, ValueKind, element_or_empty,
+};
+use crate::unit::context::ReadContext;
+use quoin_layout::{Entry, FieldRow, Section};
+use quoin_rdb::{HashFields, HashWriter, Payload, SMALL_HASH_FIELDS_MAX, small_hash};
+use quoin_store::StoreError;
+
+use super::{Hash, HashType};
 
 /// The descriptor of hashes.
 pub static KIND: ValueKind = ValueKind {
     name: "hash",
-    encoding: |context, key| Box::pin(context.hash_encoding(key)),
+    encoding: |context, key| Box::pin(async move { Hash::open(context, key).encoding().await }),
     exists_when_empty: false,
     body: Some(BodyKind {
         length: |body| FieldRow::Hash.count_body(body),
@@ -24,7 +33,40 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     serialization: Some(Serialization {
         reads: |payload| HashFields::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(context.hash_dump(key)),
-        read: restorable_hash,
+        dump: |context, key| Box::pin(async move { Hash::open(context, key).dump().await }),
+        read,
     }),
 };
+
+impl Hash<'_, '_> {
+    async fn encoding(&self) -> Result<&'static str, StoreError> {
+        match self.compact().await? {
+            Some(_) => Ok("listpack"),
+            None => Ok("hashtable"),
+        }
+    }
+
+    async fn dump(&self) -> Result<Bytes, CommandError> {
+        let length = self.counted_length().await?;
+        if length <= SMALL_HASH_FIELDS_MAX as u64 {
+            let fields = self.all().await?;
+            let parts = fields.iter().map(|field| (&field.name, &field.value));
+            if let Some(payload) = small_hash(parts) {
+                return Ok(payload);
+            }
+        }
+        let mut writer = HashWriter::new(length);
+        let write = |field: &Entry| {
+            writer.push(&field.name, &field.value);
+            writer.size_bytes()
+        };
+        self.dump_each(length, write).await?;
+        Ok(writer.finish())
+    }
+}
+
+fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
+    let fields = HashFields::new(payload)?;
+    let entries = fields.map(|field| field.map(|(name, value)| Entry { name, value }));
+    restorable::<HashType>(context, entries)
+}

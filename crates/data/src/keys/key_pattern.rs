@@ -6,6 +6,7 @@ use bytes::Bytes;
 use crate::error::CommandError;
 use quoin_layout::ValueType;
 
+use crate::hash::Hash;
 use crate::keyspace::key::OpenKey;
 use crate::string::StringValue;
 use crate::unit::context::ReadContext;
@@ -92,7 +93,7 @@ impl ReadContext<'_> {
         field: &Bytes,
     ) -> Result<Option<Bytes>, CommandError> {
         match key.meta.value_type {
-            ValueType::Hash => Ok(self.field_get(key, field).await?),
+            ValueType::Hash => Ok(Hash::open(self, key).get(field).await?),
             _ => Ok(None),
         }
     }

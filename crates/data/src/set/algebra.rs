@@ -1,126 +1,212 @@
 //! Union, intersection and difference.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::fields::canonical_number;
 use crate::keyspace::key::OpenKey;
+use crate::rows::pages::Pages;
 use crate::unit::context::ReadContext;
+use quoin_layout::{FieldRow, Member};
 use quoin_store::{Isolation, StoreError};
 
-use super::lookup::Lookup;
+use super::Set;
 
-/// Whether more members are wanted.
+/// A set with up to this many times the members of the one that is looked up in it is read whole.
+/// Reading a row costs that much less than looking it up.
+const MERGE_RATIO: i64 = 8;
+
+/// Takes a member. Returns whether more members are wanted.
 type Visit<'v> = &'v mut dyn FnMut(Bytes) -> Result<bool, CommandError>;
 
-impl ReadContext<'_> {
-    /// The members that any of the sets has: each once, in the order in which they are met, and
-    /// whole numbers in their order until something else is met, as in Redis while sets are small.
-    ///
-    /// # Errors
-    /// `visit`'s.
-    pub async fn set_union(
-        &self,
-        sets: &[OpenKey],
-        mut check: impl FnMut(&Bytes) -> Result<(), CommandError>,
-    ) -> Result<Vec<Bytes>, CommandError> {
-        let mut seen: HashSet<Bytes> = HashSet::new();
-        let mut union: Vec<Bytes> = Vec::new();
-        for set in sets {
-            let mut pages = self.fields(set)?;
-            while let Some(page) = pages.next().await? {
-                for one in page {
-                    if seen.insert(one.name.clone()) {
-                        check(&one.name)?;
-                        union.push(one.name);
-                    }
-                }
-            }
-        }
-        let numbers = union.iter().map_while(canonical_number).count();
-        if let Some(numbers) = union.get_mut(..numbers) {
-            numbers.sort_by_cached_key(canonical_number);
-        }
-        Ok(union)
-    }
-
-    /// Hands over the members that all of the sets have, in the order of the smallest, until
-    /// `visit` wants no more. Reads the smallest set, and of the others what that asks for.
-    ///
-    /// # Errors
-    /// `visit`'s.
-    pub async fn set_intersection(
-        &self,
-        sets: &[OpenKey],
-        visit: Visit<'_>,
-    ) -> Result<(), CommandError> {
-        let mut by_length = self.with_lengths(sets).await?;
-        // Only which way is taken depends on the lengths, not the result.
-        by_length.sort_by_key(|(_, length)| *length);
-        let Some((smallest, others)) = by_length.split_first() else {
-            return Ok(());
-        };
-        self.set_filter(*smallest, others, true, visit).await
-    }
-
-    /// Hands over the members of the first set that none of the others has, in its order, until
-    /// `visit` wants no more.
-    ///
-    /// # Errors
-    /// `visit`'s.
-    pub async fn set_difference(
-        &self,
-        first: &OpenKey,
-        others: &[OpenKey],
-        visit: Visit<'_>,
-    ) -> Result<(), CommandError> {
-        let first = (first, self.length(first, Isolation::Snapshot).await?);
-        let mut others = self.with_lengths(others).await?;
-        // The largest takes most away from what the next have to look for.
-        others.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
-        self.set_filter(first, &others, false, visit).await
-    }
-
-    async fn with_lengths<'k>(
-        &self,
-        sets: &'k [OpenKey],
-    ) -> Result<Vec<(&'k OpenKey, i64)>, StoreError> {
-        let mut with_lengths = Vec::with_capacity(sets.len());
-        for set in sets {
-            with_lengths.push((set, self.length(set, Isolation::Snapshot).await?));
-        }
-        Ok(with_lengths)
-    }
-
-    /// Hands over the members of a set that all of the others have, or none of them.
-    async fn set_filter(
-        &self,
-        (set, length): (&OpenKey, i64),
-        others: &[(&OpenKey, i64)],
-        is_wanted: bool,
-        visit: Visit<'_>,
-    ) -> Result<(), CommandError> {
-        let mut lookups = Vec::with_capacity(others.len());
-        for (other, other_length) in others {
-            let is_near = other_length / Lookup::MERGE_RATIO <= length;
-            lookups.push(Lookup::new(self, set, other, is_near)?);
-        }
-        let mut pages = self.fields(set)?;
+/// The members that any of the sets has, each once, in the order in which they are found. As in
+/// Redis's small sets, the integers at the beginning are sorted.
+///
+/// # Errors
+/// Those of `check`, which is called for each member before it is kept.
+pub(super) async fn union(
+    context: &ReadContext<'_>,
+    sets: &[OpenKey],
+    mut check: impl FnMut(&Bytes) -> Result<(), CommandError>,
+) -> Result<Vec<Bytes>, CommandError> {
+    let mut seen: HashSet<Bytes> = HashSet::new();
+    let mut union: Vec<Bytes> = Vec::new();
+    for set in sets {
+        let mut pages = Set::open(context, set).pages()?;
         while let Some(page) = pages.next().await? {
-            let mut left: Vec<Bytes> = page.into_iter().map(|one| one.name).collect();
-            for lookup in &mut lookups {
-                let found = lookup.look_up(&left).await?;
-                let mut found = found.into_iter();
-                left.retain(|_| found.next() == Some(is_wanted));
-            }
-            for name in left {
-                if !visit(name)? {
-                    return Ok(());
+            for one in page {
+                if seen.insert(one.name.clone()) {
+                    check(&one.name)?;
+                    union.push(one.name);
                 }
             }
         }
-        Ok(())
+    }
+    let numbers = union.iter().map_while(canonical_number).count();
+    if let Some(numbers) = union.get_mut(..numbers) {
+        numbers.sort_by_cached_key(canonical_number);
+    }
+    Ok(union)
+}
+
+/// Passes the members that all of the sets have to `visit`, in the order of the smallest set.
+/// Reads the smallest set, and looks its members up in the others.
+///
+/// # Errors
+/// Those of `visit`.
+pub(super) async fn intersection(
+    context: &ReadContext<'_>,
+    sets: &[OpenKey],
+    visit: Visit<'_>,
+) -> Result<(), CommandError> {
+    let mut by_length = with_lengths(context, sets).await?;
+    // The result does not depend on the lengths, which are not read serializably.
+    by_length.sort_by_key(|(_, length)| *length);
+    let Some((smallest, others)) = by_length.split_first() else {
+        return Ok(());
+    };
+    filter(context, *smallest, others, true, visit).await
+}
+
+/// Passes the members of the first set that none of the others has to `visit`, in the order of the
+/// first set.
+///
+/// # Errors
+/// Those of `visit`.
+pub(super) async fn difference(
+    context: &ReadContext<'_>,
+    first: &OpenKey,
+    others: &[OpenKey],
+    visit: Visit<'_>,
+) -> Result<(), CommandError> {
+    let first = (first, context.length(first, Isolation::Snapshot).await?);
+    let mut others = with_lengths(context, others).await?;
+    // The largest removes most, so that fewer members are looked up in the next.
+    others.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
+    filter(context, first, &others, false, visit).await
+}
+
+async fn with_lengths<'k>(
+    context: &ReadContext<'_>,
+    sets: &'k [OpenKey],
+) -> Result<Vec<(&'k OpenKey, i64)>, StoreError> {
+    let mut with_lengths = Vec::with_capacity(sets.len());
+    for set in sets {
+        with_lengths.push((set, context.length(set, Isolation::Snapshot).await?));
+    }
+    Ok(with_lengths)
+}
+
+/// Passes members of a set to `visit`: those that all of the others have, or those that none has.
+async fn filter(
+    context: &ReadContext<'_>,
+    (set, length): (&OpenKey, i64),
+    others: &[(&OpenKey, i64)],
+    is_wanted: bool,
+    visit: Visit<'_>,
+) -> Result<(), CommandError> {
+    let mut lookups = Vec::with_capacity(others.len());
+    for (other, other_length) in others {
+        let is_near = other_length / MERGE_RATIO <= length;
+        let other = Set::open(context, other);
+        lookups.push(Lookup::new(set, other, is_near)?);
+    }
+    let mut pages = Set::open(context, set).pages()?;
+    while let Some(page) = pages.next().await? {
+        let mut left: Vec<Bytes> = page.into_iter().map(|one| one.name).collect();
+        for lookup in &mut lookups {
+            let found = lookup.look_up(&left).await?;
+            let mut found = found.into_iter();
+            left.retain(|_| found.next() == Some(is_wanted));
+        }
+        for name in left {
+            if !visit(name)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks the members of one set up in another. The members come in the order of their set.
+enum Lookup<'c, 't> {
+    /// In memory.
+    Names(HashSet<Bytes>),
+    /// Row by row.
+    Rows(Set<'c, 't>),
+    /// Reads both sets in parallel: rows of all sets have the same order.
+    Merge(Merge<'c, 't>),
+}
+
+impl<'c, 't> Lookup<'c, 't> {
+    /// Looks members of `driver` up in `other`. `is_near` says whether reading `other` whole costs
+    /// less than looking each member up.
+    fn new(driver: &OpenKey, other: Set<'c, 't>, is_near: bool) -> Result<Self, StoreError> {
+        if let Some(body) = &other.key.meta.body {
+            let entries = FieldRow::Set.decode_body(&body.bytes)?.into_iter();
+            return Ok(Lookup::Names(entries.map(|entry| entry.name).collect()));
+        }
+        if driver.meta.body.is_none() && is_near {
+            return Ok(Lookup::Merge(Merge::new(other)));
+        }
+        Ok(Lookup::Rows(other))
+    }
+
+    /// Whether each of the names is a member.
+    async fn look_up(&mut self, names: &[Bytes]) -> Result<Vec<bool>, StoreError> {
+        match self {
+            Lookup::Names(known) => Ok(names.iter().map(|name| known.contains(name)).collect()),
+            Lookup::Rows(set) => set.contains_each(names).await,
+            Lookup::Merge(merge) => merge.look_up(names).await,
+        }
+    }
+}
+
+/// A set that is read in parallel with another.
+struct Merge<'c, 't> {
+    set: Set<'c, 't>,
+    pages: Pages<'c, 't>,
+    /// Keys of rows that were read and not passed yet.
+    rows: VecDeque<Bytes>,
+}
+
+impl<'c, 't> Merge<'c, 't> {
+    fn new(set: Set<'c, 't>) -> Self {
+        let pages = set.row_pages();
+        Self {
+            set,
+            pages,
+            rows: VecDeque::new(),
+        }
+    }
+
+    /// The names are in the order of rows, and follow those of earlier calls.
+    async fn look_up(&mut self, names: &[Bytes]) -> Result<Vec<bool>, StoreError> {
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            let layout = self.set.context.layout();
+            let data = self.set.key.data();
+            let row = layout.field_key(data, FieldRow::Set, &Member::new(name));
+            found.push(self.advance(&row).await?);
+        }
+        Ok(found)
+    }
+
+    /// Passes the rows before this one. Returns whether the row exists.
+    async fn advance(&mut self, row: &[u8]) -> Result<bool, StoreError> {
+        loop {
+            while let Some(first) = self.rows.front() {
+                if first.as_ref() >= row {
+                    return Ok(first.as_ref() == row);
+                }
+                self.rows.pop_front();
+            }
+            match self.pages.next().await? {
+                Some(rows) => self.rows.extend(rows.into_iter().map(|row| row.key)),
+                None => return Ok(false),
+            }
+        }
     }
 }

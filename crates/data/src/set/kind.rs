@@ -1,14 +1,23 @@
-//! The descriptor of sets.
+//! The descriptor of sets, OBJECT ENCODING, SORT, DUMP and RESTORE.
 
-use crate::fields::restorable_set;
-use crate::keyspace::kind::{BodyKind, SectionKind, Serialization, ValueKind, element_or_empty};
-use quoin_layout::{FieldRow, Section};
-use quoin_rdb::SetMembers;
+use bytes::Bytes;
+
+use crate::error::CommandError;
+use crate::fields::restorable;
+use crate::keyspace::kind::{
+    BodyKind, Restorable, SectionKind, Serialization, Slice, ValueKind, element_or_empty,
+};
+use crate::unit::context::ReadContext;
+use quoin_layout::{Entry, FieldRow, Section};
+use quoin_rdb::{Payload, SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
+use quoin_store::StoreError;
+
+use super::{Set, SetType, are_numbers, entry};
 
 /// The descriptor of sets.
 pub static KIND: ValueKind = ValueKind {
     name: "set",
-    encoding: |context, key| Box::pin(context.set_encoding(key)),
+    encoding: |context, key| Box::pin(async move { Set::open(context, key).encoding().await }),
     exists_when_empty: false,
     body: Some(BodyKind {
         length: |body| FieldRow::Set.count_body(body),
@@ -21,10 +30,54 @@ pub static KIND: ValueKind = ValueKind {
     counters: &[],
     queue: None,
     on_put: None,
-    slice: Some(|context, key, slice| Box::pin(context.set_slice(key, slice))),
+    slice: Some(|context, key, slice| {
+        Box::pin(async move { Set::open(context, key).slice(slice).await })
+    }),
     serialization: Some(Serialization {
         reads: |payload| SetMembers::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(context.set_dump(key)),
-        read: restorable_set,
+        dump: |context, key| Box::pin(async move { Set::open(context, key).dump().await }),
+        read,
     }),
 };
+
+impl Set<'_, '_> {
+    async fn encoding(&self) -> Result<&'static str, StoreError> {
+        match self.compact().await? {
+            Some(members) if are_numbers(&members) => Ok("intset"),
+            Some(_) => Ok("listpack"),
+            None => Ok("hashtable"),
+        }
+    }
+
+    /// Some members in the order in which they are stored, for SORT. As in Redis, DESC does not
+    /// turn that order round.
+    async fn slice(&self, slice: Slice) -> Result<Vec<Bytes>, StoreError> {
+        let members = self.all().await?.into_iter();
+        let skipped = usize::try_from(slice.begin).unwrap_or(0);
+        let count = usize::try_from(slice.end - slice.begin).unwrap_or(0);
+        let names = members.map(|member| member.name);
+        Ok(names.skip(skipped).take(count).collect())
+    }
+
+    async fn dump(&self) -> Result<Bytes, CommandError> {
+        let length = self.counted_length().await?;
+        if length <= SMALL_SET_NUMBERS_MAX as u64 {
+            let members = self.all().await?;
+            if let Some(payload) = small_set(members.iter().map(|member| &member.name)) {
+                return Ok(payload);
+            }
+        }
+        let mut writer = SetWriter::new(length);
+        let write = |member: &Entry| {
+            writer.push(&member.name);
+            writer.size_bytes()
+        };
+        self.dump_each(length, write).await?;
+        Ok(writer.finish())
+    }
+}
+
+fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
+    let members = SetMembers::new(payload)?;
+    restorable::<SetType>(context, members.map(|member| member.map(entry)))
+}

@@ -1,25 +1,50 @@
-//! Sets: fields without values.
+//! Sets. A member is a field without a value.
 //!
-//! What they share with hashes is in [`crate::fields`].
-
-pub mod commands;
+//! Most operations are in [`crate::fields`], because hashes have them too.
 
 use bytes::Bytes;
 
 use crate::error::CommandError;
+use crate::fields::{self, FieldsMut, FieldsType, canonical_number};
+use crate::keyspace::encoding::LISTPACK_MEMBERS_MAX;
+use crate::keyspace::handle::Value;
+use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
-use quoin_layout::{Entry, ValueType};
-use quoin_store::StoreError;
-
-use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::Slice;
-use crate::unit::context::{ReadContext, WriteContext};
+use quoin_layout::{Entry, FieldRow, ValueType};
+use quoin_rdb::SMALL_SET_NUMBERS_MAX;
 
 mod algebra;
+pub mod commands;
 mod kind;
-mod lookup;
+#[cfg(test)]
+mod tests;
 
 pub use kind::KIND;
+
+/// The type of sets.
+pub enum SetType {}
+
+/// A set, for reading.
+pub type Set<'c, 't> = Value<'c, 't, SetType>;
+
+/// A set, for writing.
+pub type SetMut<'c, 't> = FieldsMut<'c, 't, SetType>;
+
+impl FieldsType for SetType {
+    const VALUE_TYPE: ValueType = ValueType::Set;
+    const ROW: FieldRow = FieldRow::Set;
+    const COMPACT_LENGTH_MAX: usize = SMALL_SET_NUMBERS_MAX;
+
+    fn is_compact(members: &[Entry]) -> bool {
+        members.len() <= LISTPACK_MEMBERS_MAX || are_numbers(members)
+    }
+}
+
+/// Whether Redis keeps these members in an intset.
+fn are_numbers(members: &[Entry]) -> bool {
+    let mut members = members.iter();
+    members.all(|member| canonical_number(&member.name).is_some())
+}
 
 /// A member as an entry.
 fn entry(name: Bytes) -> Entry {
@@ -29,35 +54,24 @@ fn entry(name: Bytes) -> Entry {
     }
 }
 
-impl ReadContext<'_> {
-    /// Some members in the order in which they lie, for SORT. As in Redis, that order is not turned.
-    async fn set_slice(&self, key: &OpenKey, slice: Slice) -> Result<Vec<Bytes>, StoreError> {
-        let members = self.fields_all(key).await?.into_iter();
-        let skipped = usize::try_from(slice.begin).unwrap_or(0);
-        let count = usize::try_from(slice.end - slice.begin).unwrap_or(0);
-        let names = members.map(|member| member.name);
-        Ok(names.skip(skipped).take(count).collect())
-    }
-}
-
-impl WriteContext<'_> {
-    /// Puts members as a whole set in place of whatever is at `name`, or nothing where there are
-    /// none. Answers how many there are.
-    ///
-    /// # Errors
-    /// `KeyNameTooLong`.
-    pub async fn set_store(&self, name: &Bytes, members: Vec<Bytes>) -> Result<i64, CommandError> {
-        if members.is_empty() {
-            if let Some(old) = self.find_any(name).await? {
-                self.remove(&old);
-                self.notify(EventClasses::GENERIC, "del", name);
-            }
-            return Ok(0);
+/// Puts members as a whole set in place of whatever is at `name`. Without members, only removes
+/// what is there. Returns how many members there are.
+///
+/// # Errors
+/// `KeyNameTooLong`.
+pub async fn store(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    members: Vec<Bytes>,
+) -> Result<i64, CommandError> {
+    if members.is_empty() {
+        if let Some(old) = context.find_any(name).await? {
+            context.remove(&old);
+            context.notify(EventClasses::GENERIC, "del", name);
         }
-        let entries = members.into_iter().map(entry).collect();
-        let stored = self
-            .fields_create(name, ValueType::Set, None, entries)
-            .await?;
-        Ok(stored.added)
+        return Ok(0);
     }
+    let entries = members.into_iter().map(entry).collect();
+    let stored = fields::create::<SetType>(context, name, None, entries).await?;
+    Ok(stored.added)
 }

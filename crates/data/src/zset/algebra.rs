@@ -1,4 +1,4 @@
-//! Union, intersection and difference.
+//! Union, intersection and difference of sorted sets and sets.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,17 @@ use bytes::Bytes;
 use crate::fields::EntryPages;
 use crate::keyspace::key::OpenKey;
 use crate::rows::pages::Pages;
+use crate::set::{Set, SetType};
 use crate::unit::context::ReadContext;
 use quoin_layout::{Entry, Member, ValueType};
 use quoin_store::StoreError;
 
-use super::{ScoredMember, score_rows};
+use super::{ScoredMember, SortedSet};
 
-/// The score of members of a set, which has none.
+/// The score of the members of a set.
 const SCORE_OF_SETS: f64 = 1.0;
 
-/// How the scores of a member that is in several sets become one.
+/// How the scores of a member in several sets are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregate {
     /// Their sum.
@@ -28,7 +29,7 @@ pub enum Aggregate {
 }
 
 impl Aggregate {
-    /// Redis's `zunionInterAggregate`: the sum of both infinities is 0.
+    /// As Redis's `zunionInterAggregate`: the sum of both infinities is 0.
     fn apply(self, score: f64, other: f64) -> f64 {
         match self {
             Aggregate::Sum => zero_for_nan(score + other),
@@ -52,19 +53,25 @@ pub struct Operand {
     pub weight: f64,
 }
 
-/// The members of an operand, a page at a time.
-enum MemberPages<'c, 't> {
-    /// Of a sorted set, in its order.
-    Scored(&'c ReadContext<'t>, &'c OpenKey, Pages<'c, 't>),
-    /// Of a set.
-    Plain(EntryPages<'c, 't>),
+/// A set or sorted set.
+enum Source<'c, 't> {
+    Scored(SortedSet<'c, 't>),
+    Plain(Set<'c, 't>),
 }
 
-impl MemberPages<'_, '_> {
+/// The members of a source, a page at a time.
+enum MemberPages<'s, 'c, 't> {
+    /// Of a sorted set, in its order.
+    Scored(&'s SortedSet<'c, 't>, Pages<'c, 't>),
+    /// Of a set.
+    Plain(EntryPages<'c, 't, SetType>),
+}
+
+impl MemberPages<'_, '_, '_> {
     async fn next(&mut self) -> Result<Option<Vec<ScoredMember>>, StoreError> {
         match self {
-            MemberPages::Scored(context, key, pages) => match pages.next().await? {
-                Some(rows) => Ok(Some(context.zset_scored_members(key, &rows).await?)),
+            MemberPages::Scored(set, pages) => match pages.next().await? {
+                Some(rows) => Ok(Some(set.scored_members(&rows).await?)),
                 None => Ok(None),
             },
             MemberPages::Plain(pages) => {
@@ -79,193 +86,189 @@ impl MemberPages<'_, '_> {
     }
 }
 
-impl ReadContext<'_> {
-    /// Sets from the smallest to the largest, with their lengths. Redis adds scores up in this
-    /// order, which sums of fractions show.
-    async fn zset_by_length(
-        &self,
-        operands: &[Operand],
-    ) -> Result<Vec<(i64, Operand)>, StoreError> {
-        let mut sorted = Vec::with_capacity(operands.len());
-        for operand in operands {
-            let length = match &operand.key {
-                Some(key) => self.length(key, self.isolation).await?,
-                None => 0,
-            };
-            sorted.push((length, operand.clone()));
+impl<'c, 't> Source<'c, 't> {
+    fn open(context: &'c ReadContext<'t>, key: &'c OpenKey) -> Self {
+        match key.meta.value_type {
+            ValueType::Set => Source::Plain(Set::open(context, key)),
+            _ => Source::Scored(SortedSet::open(context, key)),
         }
-        sorted.sort_by_key(|(length, _)| *length);
-        Ok(sorted)
     }
 
-    fn member_pages<'c>(&'c self, key: &'c OpenKey) -> Result<MemberPages<'c, 'c>, StoreError> {
-        if key.meta.value_type == ValueType::Set {
-            return Ok(MemberPages::Plain(self.fields(key)?));
-        }
-        let (range, _) = score_rows(self, key.data());
-        let pages = Pages::new(self, range, false, 0);
-        Ok(MemberPages::Scored(self, key, pages))
+    fn pages(&self) -> Result<MemberPages<'_, 'c, 't>, StoreError> {
+        Ok(match self {
+            Source::Plain(set) => MemberPages::Plain(set.pages()?),
+            Source::Scored(set) => MemberPages::Scored(set, set.score_pages(false)),
+        })
     }
 
-    /// The scores that members have in an operand.
-    async fn scores_in(
-        &self,
-        key: &OpenKey,
-        members: &[ScoredMember],
-    ) -> Result<Vec<Option<f64>>, StoreError> {
-        if key.meta.value_type == ValueType::Set {
-            let names: Vec<Bytes> = members.iter().map(|one| one.member.clone()).collect();
-            let found = self.fields_exist(key, &names).await?.into_iter();
-            return Ok(found.map(|there| there.then_some(SCORE_OF_SETS)).collect());
-        }
-        let forms: Vec<Member> = members.iter().map(|one| Member::new(&one.member)).collect();
-        let entries = self.zset_entries(key, &forms).await?.into_iter();
-        Ok(entries.map(|entry| Some(entry?.score)).collect())
-    }
-
-    /// The members that any of the sets has, in Redis's order.
-    pub async fn zset_union(
-        &self,
-        operands: &[Operand],
-        aggregate: Aggregate,
-    ) -> Result<Vec<ScoredMember>, StoreError> {
-        let mut scores: HashMap<Bytes, f64> = HashMap::new();
-        for (_, operand) in self.zset_by_length(operands).await? {
-            let Some(key) = &operand.key else { continue };
-            let mut pages = self.member_pages(key)?;
-            while let Some(page) = pages.next().await? {
-                for one in page {
-                    let score = zero_for_nan(operand.weight * one.score);
-                    scores
-                        .entry(one.member)
-                        .and_modify(|known| *known = aggregate.apply(*known, score))
-                        .or_insert(score);
-                }
+    /// The scores that these members have here.
+    async fn scores(&self, members: &[ScoredMember]) -> Result<Vec<Option<f64>>, StoreError> {
+        match self {
+            Source::Plain(set) => {
+                let names: Vec<Bytes> = members.iter().map(|one| one.member.clone()).collect();
+                let found = set.contains_each(&names).await?.into_iter();
+                Ok(found.map(|there| there.then_some(SCORE_OF_SETS)).collect())
+            }
+            Source::Scored(set) => {
+                let forms: Vec<Member> =
+                    members.iter().map(|one| Member::new(&one.member)).collect();
+                let entries = set.entries(&forms).await?.into_iter();
+                Ok(entries.map(|entry| Some(entry?.score)).collect())
             }
         }
-        Ok(in_order(
-            scores
-                .into_iter()
-                .map(|(member, score)| ScoredMember { member, score })
-                .collect(),
-        ))
     }
+}
 
-    /// The members that all of the sets have, in Redis's order.
-    pub async fn zset_intersection(
-        &self,
-        operands: &[Operand],
-        aggregate: Aggregate,
-    ) -> Result<Vec<ScoredMember>, StoreError> {
-        let mut found = Vec::new();
-        self.zset_intersect(operands, |one, others| {
-            let mut score = 0.0;
-            for (at, (operand, other)) in others.enumerate() {
-                if at == 0 {
-                    score = zero_for_nan(operand.weight * other);
-                } else {
-                    score = aggregate.apply(score, other * operand.weight);
-                }
+/// The operands from the smallest to the largest. Redis adds scores in this order, which shows in
+/// the sums of fractions.
+async fn by_length<'o>(
+    context: &ReadContext<'_>,
+    operands: &'o [Operand],
+) -> Result<Vec<&'o Operand>, StoreError> {
+    let mut sorted = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let length = match &operand.key {
+            Some(key) => context.length(key, context.isolation).await?,
+            None => 0,
+        };
+        sorted.push((length, operand));
+    }
+    sorted.sort_by_key(|(length, _)| *length);
+    Ok(sorted.into_iter().map(|(_, operand)| operand).collect())
+}
+
+/// The members that any of the sets has, in Redis's order.
+pub(super) async fn union(
+    context: &ReadContext<'_>,
+    operands: &[Operand],
+    aggregate: Aggregate,
+) -> Result<Vec<ScoredMember>, StoreError> {
+    let mut scores: HashMap<Bytes, f64> = HashMap::new();
+    for operand in by_length(context, operands).await? {
+        let Some(key) = &operand.key else { continue };
+        let source = Source::open(context, key);
+        let mut pages = source.pages()?;
+        while let Some(page) = pages.next().await? {
+            for one in page {
+                let score = zero_for_nan(operand.weight * one.score);
+                scores
+                    .entry(one.member)
+                    .and_modify(|known| *known = aggregate.apply(*known, score))
+                    .or_insert(score);
             }
-            found.push(ScoredMember {
-                member: one.member,
-                score,
-            });
-            true
-        })
-        .await?;
-        Ok(in_order(found))
+        }
     }
+    Ok(in_order(
+        scores
+            .into_iter()
+            .map(|(member, score)| ScoredMember { member, score })
+            .collect(),
+    ))
+}
 
-    /// How many members all of the sets have; stops counting at `limit`.
-    pub async fn zset_intersection_length(
-        &self,
-        operands: &[Operand],
-        limit: Option<usize>,
-    ) -> Result<usize, StoreError> {
-        let mut count = 0;
-        self.zset_intersect(operands, |_, _| {
-            count += 1;
-            limit.is_none_or(|limit| count < limit)
-        })
-        .await?;
-        Ok(count)
+/// The members that all of the sets have, in Redis's order.
+pub(super) async fn intersection(
+    context: &ReadContext<'_>,
+    operands: &[Operand],
+    aggregate: Aggregate,
+) -> Result<Vec<ScoredMember>, StoreError> {
+    let mut found = Vec::new();
+    intersect(context, operands, |one, scores| {
+        let mut score = 0.0;
+        for (at, (operand, other)) in scores.enumerate() {
+            if at == 0 {
+                score = zero_for_nan(operand.weight * other);
+            } else {
+                score = aggregate.apply(score, other * operand.weight);
+            }
+        }
+        let member = one.member;
+        found.push(ScoredMember { member, score });
+        true
+    })
+    .await?;
+    Ok(in_order(found))
+}
+
+/// How many members all of the sets have; stops counting at `limit`.
+pub(super) async fn intersection_length(
+    context: &ReadContext<'_>,
+    operands: &[Operand],
+    limit: Option<usize>,
+) -> Result<usize, StoreError> {
+    let mut count = 0;
+    intersect(context, operands, |_, _| {
+        count += 1;
+        limit.is_none_or(|limit| count < limit)
+    })
+    .await?;
+    Ok(count)
+}
+
+/// Reads the smallest set and passes each member that the others have too to `visit`, with its
+/// score in each set, until `visit` returns that no more are wanted.
+async fn intersect(
+    context: &ReadContext<'_>,
+    operands: &[Operand],
+    mut visit: impl FnMut(ScoredMember, &mut dyn Iterator<Item = (&Operand, f64)>) -> bool,
+) -> Result<(), StoreError> {
+    let mut sources = Vec::with_capacity(operands.len());
+    for operand in by_length(context, operands).await? {
+        match &operand.key {
+            Some(key) => sources.push((operand, Source::open(context, key))),
+            None => return Ok(()),
+        }
     }
-
-    /// Goes through the smallest set and hands over each member that the others have too, with
-    /// its score in each set, until `visit` says that it is enough.
-    async fn zset_intersect(
-        &self,
-        operands: &[Operand],
-        mut visit: impl FnMut(ScoredMember, &mut dyn Iterator<Item = (&Operand, f64)>) -> bool,
-    ) -> Result<(), StoreError> {
-        let sorted = self.zset_by_length(operands).await?;
-        let Some(((_, smallest), others)) = sorted.split_first() else {
-            return Ok(());
-        };
-        let Some(smallest_key) = &smallest.key else {
-            return Ok(());
-        };
-        let mut other_keys = Vec::with_capacity(others.len());
+    let Some(((smallest, source), others)) = sources.split_first() else {
+        return Ok(());
+    };
+    let mut pages = source.pages()?;
+    while let Some(members) = pages.next().await? {
+        let mut scores = Vec::with_capacity(others.len());
         for (_, other) in others {
-            match &other.key {
-                Some(key) => other_keys.push((key, other)),
-                None => return Ok(()),
+            scores.push(other.scores(&members).await?.into_iter());
+        }
+        for one in members {
+            // Each column advances even if another set does not have the member.
+            let row: Vec<Option<f64>> = scores
+                .iter_mut()
+                .map(|column| column.next().flatten())
+                .collect();
+            if row.iter().any(Option::is_none) {
+                continue;
+            }
+            let others = others.iter().zip(row);
+            let others = others.filter_map(|((operand, _), score)| Some((*operand, score?)));
+            let mut weighted = std::iter::once((*smallest, one.score)).chain(others);
+            if !visit(one, &mut weighted) {
+                return Ok(());
             }
         }
-        let mut pages = self.member_pages(smallest_key)?;
-        while let Some(members) = pages.next().await? {
-            let mut scores = Vec::with_capacity(other_keys.len());
-            for (key, _) in &other_keys {
-                scores.push(self.scores_in(key, &members).await?.into_iter());
-            }
-            for one in members {
-                // Each set's column is advanced, whether the member is in the others or not.
-                let row: Vec<Option<f64>> = scores
-                    .iter_mut()
-                    .map(|column| column.next().flatten())
-                    .collect();
-                if row.iter().any(Option::is_none) {
-                    continue;
-                }
-                let score = one.score;
-                let mut weighted = std::iter::once((smallest, score)).chain(
-                    other_keys
-                        .iter()
-                        .zip(row)
-                        .filter_map(|((_, operand), score)| Some((*operand, score?))),
-                );
-                if !visit(one, &mut weighted) {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// The members of the first set that none of the others has, in Redis's order.
-    pub async fn zset_difference(
-        &self,
-        first: Option<&OpenKey>,
-        others: &[OpenKey],
-    ) -> Result<Vec<ScoredMember>, StoreError> {
-        let mut found = Vec::new();
-        let Some(first) = first else {
-            return Ok(found);
-        };
-        let mut pages = self.member_pages(first)?;
-        while let Some(mut members) = pages.next().await? {
-            for other in others {
-                let mut scores = self.scores_in(other, &members).await?.into_iter();
-                members.retain(|_| scores.next() == Some(None));
-            }
-            found.append(&mut members);
+/// The members of the first set that none of the others has, in Redis's order.
+pub(super) async fn difference(
+    context: &ReadContext<'_>,
+    first: &OpenKey,
+    others: &[&OpenKey],
+) -> Result<Vec<ScoredMember>, StoreError> {
+    let mut found = Vec::new();
+    let source = Source::open(context, first);
+    let mut pages = source.pages()?;
+    while let Some(mut members) = pages.next().await? {
+        for other in others {
+            let scores = Source::open(context, other).scores(&members).await?;
+            let mut scores = scores.into_iter();
+            members.retain(|_| scores.next() == Some(None));
         }
-        Ok(match first.meta.value_type {
-            ValueType::Set => in_order(found),
-            _ => found,
-        })
+        found.append(&mut members);
     }
+    Ok(match source {
+        Source::Plain(_) => in_order(found),
+        Source::Scored(_) => found,
+    })
 }
 
 fn in_order(mut members: Vec<ScoredMember>) -> Vec<ScoredMember> {

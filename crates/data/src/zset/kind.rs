@@ -1,35 +1,35 @@
-//! The descriptor of sorted sets.
+//! The descriptor of sorted sets, OBJECT ENCODING, SORT, DUMP and RESTORE, and what doctor checks.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
-use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{
     Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization, Slice,
     ValueKind, element_or_empty,
 };
-use crate::rows::pages::Pages;
 use crate::rows::ranks;
 use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{MemberEntry, PoppedElement, Section};
+use quoin_layout::{MemberEntry, Section};
 use quoin_rdb::{
     DumpError, Payload, SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter,
     small_sorted_set,
 };
 use quoin_store::{KeyValue, StoreError};
 
-use super::{AddOptions, Extreme, ScoredMember, Selection, SortedRange, score_rows, to_member};
+use super::{ScoredMember, Selection, SortedRange, SortedSet, SortedSetMut, store};
 
-/// Members after which RESTORE first looks whether one comes twice, and then each time that they
-/// have doubled.
+/// RESTORE checks for duplicates when it has read this many members, and then each time that the
+/// number has doubled.
 const MEMBERS_FIRST_LOOK: usize = 1_024;
 
 /// The descriptor of sorted sets.
 pub static KIND: ValueKind = ValueKind {
     name: "zset",
-    encoding: |context, key| Box::pin(context.zset_encoding(key)),
+    encoding: |context, key| {
+        Box::pin(async move { SortedSet::open(context, key).encoding().await })
+    },
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
@@ -47,17 +47,23 @@ pub static KIND: ValueKind = ValueKind {
         sections: [Some(Section::Scores); 2],
         rank_length: None,
         take: |context, key, from_end, count| {
-            let end = if from_end { Extreme::Max } else { Extreme::Min };
-            Box::pin(context.zset_pop_placed(key, count, end))
+            Box::pin(async move {
+                let set = SortedSetMut::open(context, key);
+                set.pop_stored(count, from_end).await
+            })
         },
-        put_back: |context, key, elements, _| Box::pin(context.zset_put_back(key, elements)),
+        put_back: |context, key, elements, _| {
+            Box::pin(async move { SortedSetMut::open(context, key).put_back(elements).await })
+        },
     }),
     on_put: None,
-    slice: Some(|context, key, slice| Box::pin(context.zset_sorted_slice(key, slice))),
+    slice: Some(|context, key, slice| {
+        Box::pin(async move { SortedSet::open(context, key).slice(slice).await })
+    }),
     serialization: Some(Serialization {
         reads: |payload| SortedSetMembers::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(context.zset_dump(key)),
-        read: restorable,
+        dump: |context, key| Box::pin(async move { SortedSet::open(context, key).dump().await }),
+        read,
     }),
 };
 
@@ -95,12 +101,16 @@ async fn has_score(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreEr
     Ok(found.await?.is_some())
 }
 
-impl ReadContext<'_> {
-    async fn zset_sorted_slice(
-        &self,
-        key: &OpenKey,
-        slice: Slice,
-    ) -> Result<Vec<Bytes>, StoreError> {
+impl SortedSet<'_, '_> {
+    async fn encoding(&self) -> Result<&'static str, StoreError> {
+        match self.compact().await? {
+            Some(_) => Ok("listpack"),
+            None => Ok("skiplist"),
+        }
+    }
+
+    /// Some members in order, for SORT.
+    async fn slice(&self, slice: Slice) -> Result<Vec<Bytes>, StoreError> {
         let range = SortedRange {
             reverse: slice.descending,
             ..SortedRange::all_of(Selection::Ranks {
@@ -108,39 +118,33 @@ impl ReadContext<'_> {
                 stop: slice.end - 1,
             })
         };
-        let members = self.zset_range(key, &range).await?;
+        let members = self.range(&range).await?;
         Ok(members.into_iter().map(|one| one.member).collect())
     }
 
-    async fn zset_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
-        let (range, _) = score_rows(self, key.data());
-        let length = self.length(key, self.isolation).await?;
+    async fn dump(&self) -> Result<Bytes, CommandError> {
+        let (_, prefix_length) = self.score_rows();
+        let length = self.length().await?;
         let length = u64::try_from(length).unwrap_or(0);
         if length <= SMALL_SORTED_SET_MEMBERS_MAX as u64 {
-            let rows = Pages::new(self, range.clone(), false, 0)
+            let rows = self
+                .score_pages(false)
                 .slice(0, SMALL_SORTED_SET_MEMBERS_MAX)
                 .await?;
-            let members = self.zset_scored_members(key, &rows).await?;
-            let members: Vec<_> = members
-                .into_iter()
-                .map(|one| (one.member, one.score))
-                .collect();
+            let members = self.scored_members(&rows).await?.into_iter();
+            let members: Vec<_> = members.map(|one| (one.member, one.score)).collect();
             if let Some(payload) = small_sorted_set(&members) {
                 return Ok(payload);
             }
         }
         let mut writer = SortedSetWriter::new(length);
-        let mut pages = Pages::new(self, range, true, 0);
+        let mut pages = self.score_pages(true);
         let mut count = 0;
         while let Some(rows) = pages.next().await? {
-            // One by one: long members of a whole page may be much.
+            // One at a time: a page of long members may be large.
             for row in &rows {
-                for one in self
-                    .zset_scored_members(key, std::slice::from_ref(row))
-                    .await?
-                {
-                    writer.push(&one.member, one.score);
-                }
+                let one = self.scored_member(prefix_length, row).await?;
+                writer.push(&one.member, one.score);
                 check_size(writer.size_bytes())?;
                 count += 1;
             }
@@ -153,7 +157,7 @@ impl ReadContext<'_> {
     }
 }
 
-fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
+fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
     let mut budget = context.size_budget();
     let mut read = Vec::new();
     let mut next_look = MEMBERS_FIRST_LOOK;
@@ -161,7 +165,7 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
         let (member, score) = member?;
         budget.take_member(member.len())?;
         read.push(ScoredMember { member, score });
-        // A few bytes can stand for millions of equal members.
+        // A payload of a few bytes can contain the same member millions of times.
         if read.len() == next_look {
             check_distinct(&mut read)?;
             next_look = next_look.saturating_mul(2);
@@ -173,11 +177,11 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
     }
     read.sort_unstable_by(ScoredMember::order);
     Ok(Box::new(|context, name, expire_at_ms| {
-        Box::pin(context.zset_restore(name, read, expire_at_ms))
+        Box::pin(restore(context, name, read, expire_at_ms))
     }))
 }
 
-/// Checks that no member comes twice; puts them into the order of their bytes.
+/// Sorts members by their bytes, and checks that no member comes twice.
 fn check_distinct(members: &mut [ScoredMember]) -> Result<(), DumpError> {
     members.sort_unstable_by(|one, other| one.member.cmp(&other.member));
     let is_distinct = members
@@ -190,34 +194,17 @@ fn check_distinct(members: &mut [ScoredMember]) -> Result<(), DumpError> {
     }
 }
 
-impl WriteContext<'_> {
-    async fn zset_restore(
-        &self,
-        name: &Bytes,
-        members: Vec<ScoredMember>,
-        expire_at_ms: Option<i64>,
-    ) -> Result<(), CommandError> {
-        self.zset_store(name, &members).await?;
-        if expire_at_ms.is_some()
-            && let Some(mut key) = self.find_any(name).await?
-        {
-            self.set_expiry(&mut key, expire_at_ms);
-        }
-        Ok(())
+async fn restore(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    members: Vec<ScoredMember>,
+    expire_at_ms: Option<i64>,
+) -> Result<(), CommandError> {
+    store(context, name, &members).await?;
+    if expire_at_ms.is_some()
+        && let Some(mut key) = context.find_any(name).await?
+    {
+        context.set_expiry(&mut key, expire_at_ms);
     }
-
-    async fn zset_put_back(
-        &self,
-        key: &OpenKey,
-        elements: Vec<PoppedElement>,
-    ) -> Result<(), CommandError> {
-        let members = elements.into_iter().map(to_member);
-        let members: Vec<ScoredMember> = members.collect::<Result<_, _>>()?;
-        let only_new = AddOptions {
-            only_new: true,
-            ..AddOptions::default()
-        };
-        self.zset_add(key, &members, only_new).await?;
-        Ok(())
-    }
+    Ok(())
 }

@@ -1,28 +1,29 @@
-//! Members by rank, by score and by their bytes.
+//! Ranges by rank, by score and by bytes: their members, counts, and the rank of a member.
 
-use crate::keyspace::key::OpenKey;
+use bytes::Bytes;
+
 use crate::list::clamp_range;
 use crate::rows::pages::Pages;
-use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{KeyRange, Section};
-use quoin_store::{Isolation, KeyValue, StoreError};
+use quoin_layout::{KeyRange, Member};
+use quoin_store::{KeyValue, StoreError};
 
 use super::lex::{LexBound, LexSpan};
-use super::{ScoredMember, score_rows};
+use super::{ScoredMember, SortedSet};
 
 /// A bound of a range of scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoreBound {
     /// The score, never NaN.
     pub score: f64,
-    /// Whether members of just that score are outside.
+    /// Whether members of exactly this score are outside.
     pub is_exclusive: bool,
 }
 
-/// Which members a command is about.
+/// The members that a command selects.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Selection {
-    /// By rank, both ends included, negative from the end that is last in the range's order.
+    /// By rank, both ends included. Negative ranks count from the last member in the order of the
+    /// range.
     Ranks {
         /// First rank.
         start: i64,
@@ -52,10 +53,9 @@ pub struct SortedRange {
     pub selection: Selection,
     /// From the highest to the lowest.
     pub reverse: bool,
-    /// Members to leave out at the beginning, not of a range by rank. As in Redis, a negative
-    /// offset leaves out everything.
+    /// Members to skip; not used in ranges by rank. As in Redis, a negative offset skips everything.
     pub offset: i64,
-    /// Most members to answer, not of a range by rank.
+    /// The most members to return; not used in ranges by rank.
     pub count: Option<usize>,
 }
 
@@ -71,47 +71,36 @@ impl SortedRange {
     }
 }
 
-impl ReadContext<'_> {
+impl SortedSet<'_, '_> {
     /// The members of a range, in its order.
-    pub async fn zset_range(
-        &self,
-        key: &OpenKey,
-        range: &SortedRange,
-    ) -> Result<Vec<ScoredMember>, StoreError> {
-        let rows = self.zset_rows(key, range).await?;
-        self.zset_scored_members(key, &rows).await
+    pub async fn range(&self, range: &SortedRange) -> Result<Vec<ScoredMember>, StoreError> {
+        let rows = self.rows(range).await?;
+        self.scored_members(&rows).await
     }
 
-    async fn zset_rows(
-        &self,
-        key: &OpenKey,
-        range: &SortedRange,
-    ) -> Result<Vec<KeyValue>, StoreError> {
+    /// The rows of a range in the score index, in its order.
+    pub(super) async fn rows(&self, range: &SortedRange) -> Result<Vec<KeyValue>, StoreError> {
+        let (context, reverse) = (self.context, range.reverse);
         if let Selection::Ranks { start, stop } = range.selection {
-            let length = self.length(key, self.isolation).await?;
-            return match clamp_range(start, stop, length) {
-                Some((offset, count)) => {
-                    let (all, _) = score_rows(self, key.data());
-                    self.rows_from_rank(key, all, length, range.reverse, offset, count)
-                        .await
-                }
-                None => Ok(Vec::new()),
+            let length = self.length().await?;
+            let Some((offset, count)) = clamp_range(start, stop, length) else {
+                return Ok(Vec::new());
             };
+            let (all, _) = self.score_rows();
+            return context
+                .rows_from_rank(self.key, all, length, reverse, offset, count)
+                .await;
         }
         let Ok(offset) = usize::try_from(range.offset) else {
             return Ok(Vec::new());
         };
         let count = range.count.unwrap_or(usize::MAX);
         let keys = match &range.selection {
-            Selection::Scores { min, max } => self.zset_score_span(key, *min, *max),
-            Selection::Lex { min, max } => match self.zset_lex_span(key, min, max).await? {
+            Selection::Scores { min, max } => self.score_span(*min, *max),
+            Selection::Lex { min, max } => match self.lex_span(min, max).await? {
                 LexSpan::Keys(keys) => Some(keys),
                 LexSpan::Empty => None,
-                LexSpan::Walk => {
-                    return self
-                        .zset_lex_walk(key, (min, max), range.reverse, offset, count)
-                        .await;
-                }
+                LexSpan::Walk => return self.lex_walk((min, max), reverse, offset, count).await,
             },
             Selection::Ranks { .. } => None,
         };
@@ -119,60 +108,62 @@ impl ReadContext<'_> {
             return Ok(Vec::new());
         };
         let expected = range.count.map_or(0, |count| count.saturating_add(offset));
-        Pages::new(self, keys, range.reverse, expected)
+        Pages::new(context, keys, reverse, expected)
             .slice(offset, count)
             .await
     }
 
-    /// Where members of these scores stand; `None` where there is no such score.
-    pub(super) fn zset_score_span(
-        &self,
-        key: &OpenKey,
-        min: ScoreBound,
-        max: ScoreBound,
-    ) -> Option<KeyRange> {
-        let layout = self.layout();
+    /// The keys of members with these scores; `None` if no score is in the range.
+    pub(super) fn score_span(&self, min: ScoreBound, max: ScoreBound) -> Option<KeyRange> {
+        let (layout, data) = (self.context.layout(), self.key.data());
         let keys = KeyRange {
-            begin: layout.score_bound(key.data(), min.score, min.is_exclusive),
-            end: layout.score_bound(key.data(), max.score, !max.is_exclusive),
+            begin: layout.score_bound(data, min.score, min.is_exclusive),
+            end: layout.score_bound(data, max.score, !max.is_exclusive),
         };
         (keys.begin < keys.end).then_some(keys)
     }
-}
 
-impl WriteContext<'_> {
-    /// Removes what is selected and answers how many members that were. The caller ends with
-    /// [`WriteContext::remove_if_empty`].
-    pub async fn zset_remove_range(
+    /// How many members come before this one (`reverse`: after it), and its score.
+    pub async fn rank(
         &self,
-        key: &OpenKey,
-        selection: &Selection,
-    ) -> Result<i64, StoreError> {
-        if let Selection::Ranks { start, stop } = selection {
-            // This read conflicts with every change of the length.
-            let length = self.length(key, Isolation::Serializable).await?;
-            let is_all = clamp_range(*start, *stop, length)
-                .is_some_and(|(offset, count)| offset == 0 && i64::try_from(count) == Ok(length));
-            if is_all {
-                self.drop_blocks(key);
-                for section in [Section::Scores, Section::Members, Section::Chunks] {
-                    let prefix = self.layout().section_prefix(key.data(), section);
-                    let range = KeyRange::children(&prefix);
-                    self.transaction.clear_range(&range.begin, &range.end);
-                }
-                self.add_length(key, -length);
-                return Ok(length);
+        member: &Bytes,
+        reverse: bool,
+    ) -> Result<Option<(i64, f64)>, StoreError> {
+        let context = self.context;
+        let member = Member::new(member);
+        let Some(entry) = self.entry(&member).await? else {
+            return Ok(None);
+        };
+        let (all, _) = self.score_rows();
+        let score_key = self.score_key(&member, &entry);
+        let rank = context.rank_of(self.key, all, score_key).await?;
+        if !reverse {
+            return Ok(Some((rank, entry.score)));
+        }
+        let length = self.length().await?;
+        Ok(Some((length - 1 - rank, entry.score)))
+    }
+
+    /// How many members a range by score or by bytes has.
+    pub async fn count(&self, selection: &Selection) -> Result<i64, StoreError> {
+        let keys = match selection {
+            Selection::Scores { min, max } => self.score_span(*min, *max),
+            Selection::Lex { min, max } => match self.lex_span(min, max).await? {
+                LexSpan::Keys(keys) => Some(keys),
+                LexSpan::Empty | LexSpan::Walk => None,
+            },
+            Selection::Ranks { .. } => None,
+        };
+        match keys {
+            Some(keys) => {
+                let (all, _) = self.score_rows();
+                self.context.count_between(self.key, all, keys).await
+            }
+            None => {
+                let range = SortedRange::all_of(selection.clone());
+                let members = self.range(&range).await?;
+                Ok(i64::try_from(members.len()).unwrap_or(i64::MAX))
             }
         }
-        let rows = self
-            .zset_rows(key, &SortedRange::all_of(selection.clone()))
-            .await?;
-        let (_, prefix_length) = score_rows(self, key.data());
-        for row in &rows {
-            self.zset_take_row(key, prefix_length, row).await?;
-        }
-        let removed = i64::try_from(rows.len()).unwrap_or(i64::MAX);
-        self.add_length(key, -removed);
-        Ok(removed)
     }
 }

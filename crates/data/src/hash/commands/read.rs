@@ -1,11 +1,12 @@
-//! HGET, HMGET, HGETALL, HKEYS, HVALS, HLEN, HEXISTS, HSTRLEN.
+//! Reading hashes: HGET, HMGET, HSTRLEN, HEXISTS, HGETALL, HKEYS, HVALS, HRANDFIELD, HSCAN.
 
 use bytes::Bytes;
 
 use crate::command::arguments::{argument, rest};
-use crate::command::plan::Plan;
+use crate::command::random_draw::Draw;
 use crate::error::CommandError;
-use crate::prefetch::Prefetch;
+use crate::fields;
+use crate::hash::{Hash, HashType};
 use crate::unit::context::ReadContext;
 use quoin_layout::{Entry, ValueType};
 use quoin_resp::reply::Reply;
@@ -19,7 +20,7 @@ pub(super) async fn hget(
     Ok(value.map_or(Reply::Null, Reply::Bulk))
 }
 
-/// `HSTRLEN key field` → bytes of its value, 0 where there is none.
+/// `HSTRLEN key field` → bytes of its value, 0 if there is none.
 pub(super) async fn hstrlen(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -34,7 +35,10 @@ async fn value_of(
 ) -> Result<Option<Bytes>, CommandError> {
     let name = argument(arguments, 1)?;
     match context.find(name, ValueType::Hash).await? {
-        Some(key) => Ok(context.field_get(&key, argument(arguments, 2)?).await?),
+        Some(key) => {
+            let hash = Hash::open(context, &key);
+            Ok(hash.get(argument(arguments, 2)?).await?)
+        }
         None => Ok(None),
     }
 }
@@ -47,15 +51,11 @@ pub(super) async fn hmget(
     let fields = rest(arguments, 2);
     let name = argument(arguments, 1)?;
     let values = match context.find(name, ValueType::Hash).await? {
-        Some(key) => context.fields_get(&key, fields).await?,
+        Some(key) => Hash::open(context, &key).get_each(fields).await?,
         None => vec![None; fields.len()],
     };
-    let values = values.into_iter();
-    Ok(Reply::Array(
-        values
-            .map(|value| value.map_or(Reply::Null, Reply::Bulk))
-            .collect(),
-    ))
+    let replies = { values.into_iter() }.map(|value| value.map_or(Reply::Null, Reply::Bulk));
+    Ok(Reply::Array(replies.collect()))
 }
 
 /// `HGETALL key` → fields with values.
@@ -63,7 +63,6 @@ pub(super) async fn hgetall(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let pair = |one: Entry| (Reply::Bulk(one.name), Reply::Bulk(one.value));
     Ok(Reply::Map(all(context, arguments, pair).await?))
 }
 
@@ -85,7 +84,11 @@ pub(super) async fn hvals(
     Ok(Reply::Array(values))
 }
 
-/// What becomes of each field.
+fn pair(field: Entry) -> (Reply, Reply) {
+    (Reply::Bulk(field.name), Reply::Bulk(field.value))
+}
+
+/// One part of each field's entry.
 async fn all<T>(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -94,26 +97,12 @@ async fn all<T>(
     let name = argument(arguments, 1)?;
     let mut parts = Vec::new();
     if let Some(key) = context.find(name, ValueType::Hash).await? {
-        let mut pages = context.fields(&key)?;
+        let mut pages = Hash::open(context, &key).pages()?;
         while let Some(page) = pages.next().await? {
             parts.extend(page.into_iter().map(&part));
         }
     }
     Ok(parts)
-}
-
-/// `HLEN key` → number of fields.
-pub(super) async fn hlen(
-    context: &ReadContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    let name = argument(arguments, 1)?;
-    Ok(Reply::Integer(
-        match context.find(name, ValueType::Hash).await? {
-            Some(key) => context.length(&key, context.isolation).await?,
-            None => 0,
-        },
-    ))
 }
 
 /// `HEXISTS key field` → 1 or 0.
@@ -126,23 +115,39 @@ pub(super) async fn hexists(
         return Ok(Reply::Integer(0));
     };
     let field = argument(arguments, 2)?;
-    let found = context
-        .fields_exist(&key, std::slice::from_ref(field))
-        .await?;
-    Ok(Reply::count(
-        found.into_iter().filter(|there| *there).count(),
-    ))
+    let found = Hash::open(context, &key).contains(field).await?;
+    Ok(Reply::Integer(found.into()))
 }
 
-/// The plan of commands that look fields up which all follow the key.
-pub(super) fn plan_fields(arguments: &[Bytes]) -> Option<Plan> {
-    Some(Plan::Read(vec![Prefetch::members(
-        ValueType::Hash,
-        rest(arguments, 2),
-    )]))
+/// `HRANDFIELD key [count [WITHVALUES]]` → field, or fields if there is a count.
+pub(super) async fn hrandfield(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let Some(count) = arguments.get(2) else {
+        let Some(key) = context.find(name, ValueType::Hash).await? else {
+            return Ok(Reply::Null);
+        };
+        let field = Hash::open(context, &key).random(1).await?.pop();
+        return Ok(field.map_or(Reply::Null, |one| Reply::Bulk(one.name)));
+    };
+    let (draw, with_values) = Draw::parse_with(count, rest(arguments, 3), "withvalues")?;
+    let Some(key) = context.find(name, ValueType::Hash).await? else {
+        return Ok(Reply::Array(Vec::new()));
+    };
+    let fields = Hash::open(context, &key).draw(draw).await?.into_iter();
+    Ok(match with_values {
+        true => Reply::Pairs(fields.map(pair).collect()),
+        false => Reply::Array(fields.map(|one| Reply::Bulk(one.name)).collect()),
+    })
 }
 
-/// The plan of commands that look up the one field after the key.
-pub(super) fn plan_field(arguments: &[Bytes]) -> Option<Plan> {
-    plan_fields(arguments.get(..3)?)
+/// `HSCAN key cursor [MATCH pattern] [COUNT count]` → next cursor, fields with values.
+pub(super) async fn hscan(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let items = |one: Entry| [Reply::Bulk(one.name), Reply::Bulk(one.value)];
+    fields::commands::scan::<HashType, _>(context, arguments, items).await
 }

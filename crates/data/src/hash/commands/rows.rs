@@ -1,6 +1,6 @@
 //! The rows of the hash commands.
 
-use super::{increment, random, read, scan, write};
+use super::{read, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, COUNT, block, double, integer, key, pattern, string, token,
@@ -8,6 +8,8 @@ use crate::command::grammar::{
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, READ_UPDATE, UPDATE, at};
 use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
+use crate::fields::commands::{length, plan_all, plan_first};
+use crate::hash::HashType;
 use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
@@ -47,21 +49,21 @@ pub const ROWS: &[Row] = &[
         .flags(GROW_FAST)
         .keys(&[at(1, INSERT)])
         .arguments(&[key(0), string("field"), string("value")])
-        .plan(read::plan_field),
+        .plan(plan_first::<HashType>),
     hash("hget", 3, "2.0.0", read_handler!(read::hget))
         .summary("Returns the value of a field in a hash.")
         .complexity(ONE_FIELD)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), string("field")])
-        .plan(read::plan_field),
+        .plan(plan_first::<HashType>),
     hash("hmget", -3, "2.0.0", read_handler!(read::hmget))
         .summary("Returns the values of all fields in a hash.")
         .complexity(EACH_FIELD)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), string("field").multiple()])
-        .plan(read::plan_fields),
+        .plan(plan_all::<HashType>),
     hash("hgetall", 2, "2.0.0", read_handler!(read::hgetall))
         .summary("Returns all fields and values in a hash.")
         .complexity(ALL_FIELDS)
@@ -80,7 +82,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, READ)])
         .tips(&["nondeterministic_output_order"])
         .arguments(&[key(0)]),
-    hash("hlen", 2, "2.0.0", read_handler!(read::hlen))
+    hash("hlen", 2, "2.0.0", read_handler!(length::<HashType>))
         .summary("Returns the number of fields in a hash.")
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
@@ -91,7 +93,7 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0), string("field")])
-        .plan(read::plan_field),
+        .plan(plan_first::<HashType>),
     hash("hdel", -3, "2.0.0", write_handler!(write::hdel))
         .summary(
             "Deletes one or more fields and their values from a hash. Deletes the hash if no \
@@ -102,15 +104,15 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, DELETE)])
         .history(&[("2.4.0", "Accepts multiple `field` arguments.")])
         .arguments(&[key(0), string("field").multiple()])
-        .plan(read::plan_fields),
+        .plan(plan_all::<HashType>),
     hash("hstrlen", 3, "3.2.0", read_handler!(read::hstrlen))
         .summary("Returns the length of the value of a field.")
         .complexity(ONE_FIELD)
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0), string("field")])
-        .plan(read::plan_field),
-    hash("hincrby", 4, "2.0.0", write_handler!(increment::hincrby))
+        .plan(plan_first::<HashType>),
+    hash("hincrby", 4, "2.0.0", write_handler!(write::hincrby))
         .summary(
             "Increments the integer value of a field in a hash by a number. Uses 0 as initial \
              value if the field doesn't exist.",
@@ -119,12 +121,12 @@ pub const ROWS: &[Row] = &[
         .flags(GROW_FAST)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0), string("field"), integer("increment")])
-        .plan(read::plan_field),
+        .plan(plan_first::<HashType>),
     hash(
         "hincrbyfloat",
         4,
         "2.6.0",
-        write_handler!(increment::hincrbyfloat),
+        write_handler!(write::hincrbyfloat),
     )
     .summary(
         "Increments the floating point value of a field by a number. Uses 0 as initial value if \
@@ -134,8 +136,8 @@ pub const ROWS: &[Row] = &[
     .flags(GROW_FAST)
     .keys(&[at(1, READ_UPDATE)])
     .arguments(&[key(0), string("field"), double("increment")])
-    .plan(read::plan_field),
-    hash("hrandfield", -2, "6.2.0", read_handler!(random::hrandfield))
+    .plan(plan_first::<HashType>),
+    hash("hrandfield", -2, "6.2.0", read_handler!(read::hrandfield))
         .summary("Returns one or more random fields from a hash.")
         .complexity(
             "O(log N) for each field returned, N being all that is stored; O(M) for a third or \
@@ -151,7 +153,7 @@ pub const ROWS: &[Row] = &[
             )
             .optional(),
         ]),
-    hash("hscan", -3, "2.8.0", read_handler!(scan::hscan))
+    hash("hscan", -3, "2.8.0", read_handler!(read::hscan))
         .summary("Iterates over fields and values of a hash.")
         .complexity("O(log N) for each call, O(M) for a whole iteration over M fields")
         .keys(&[at(1, READ)])

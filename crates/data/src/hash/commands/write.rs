@@ -1,20 +1,22 @@
-//! HSET, HMSET, HSETNX, HDEL.
+//! Writing hashes: HSET, HMSET, HSETNX, HDEL, HINCRBY, HINCRBYFLOAT.
 
 use bytes::Bytes;
 
-use crate::command::arguments::{argument, rest};
+use crate::command::arguments::{argument, integer, rest};
 use crate::command::plan::Plan;
 use crate::command::put_series::put_series;
 use crate::error::CommandError;
-use crate::fields::Changed;
+use crate::fields::{self, Changed};
+use crate::hash::{Hash, HashType};
 use crate::keyspace::key::OpenKey;
 use crate::prefetch::Prefetch;
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
+use quoin_base::number::{LongDouble, parse_i64};
 use quoin_layout::{Entry, ValueType};
 use quoin_resp::reply::Reply;
 
-/// `HSET key field value [field value …]` → how many fields are new.
+/// `HSET key field value [field value …]` → number of new fields.
 pub(super) async fn hset(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -22,7 +24,7 @@ pub(super) async fn hset(
     Ok(Reply::Integer(put(context, arguments, "hset").await?))
 }
 
-/// Several HSETs of one hash.
+/// Several HSETs to one hash.
 pub(super) async fn hset_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -54,7 +56,7 @@ async fn put(
     Ok(changed.added)
 }
 
-/// The fields and values among the arguments of a command.
+/// Reads `command key field value [field value …]`.
 fn entries(arguments: &[Bytes], command: &str) -> Result<Vec<Entry>, CommandError> {
     let (pairs, odd) = rest(arguments, 2).as_chunks::<2>();
     if !odd.is_empty() {
@@ -73,57 +75,125 @@ async fn put_entries(
     found: Option<OpenKey>,
     entries: Vec<Entry>,
 ) -> Result<Changed, CommandError> {
-    let changed = context
-        .fields_put(name, ValueType::Hash, found, entries)
-        .await?;
+    let changed = fields::put::<HashType>(context, name, found, entries).await?;
     context.notify(EventClasses::HASH, "hset", name);
     Ok(changed)
 }
 
-/// `HSETNX key field value` → 1, or 0 where the field is there.
+/// `HSETNX key field value` → 1, or 0 if the field exists.
 pub(super) async fn hsetnx(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let (name, field) = (argument(arguments, 1)?, argument(arguments, 2)?);
     let found = context.find(name, ValueType::Hash).await?;
-    if let Some(key) = &found {
-        let present = context
-            .fields_exist(key, std::slice::from_ref(field))
-            .await?;
-        if present.contains(&true) {
-            return Ok(Reply::Integer(0));
-        }
+    if let Some(key) = &found
+        && Hash::open(context, key).contains(field).await?
+    {
+        return Ok(Reply::Integer(0));
     }
     let entry = Entry {
         name: field.clone(),
         value: argument(arguments, 3)?.clone(),
     };
-    context
-        .fields_put(name, ValueType::Hash, found, vec![entry])
-        .await?;
-    context.notify(EventClasses::HASH, "hset", name);
+    put_entries(context, name, found, vec![entry]).await?;
     Ok(Reply::Integer(1))
 }
 
-/// `HDEL key field [field …]` → how many were removed.
+/// `HDEL key field [field …]` → number of removed fields.
 pub(super) async fn hdel(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let name = argument(arguments, 1)?;
-    let Some(mut key) = context.find(name, ValueType::Hash).await? else {
-        return Ok(Reply::Integer(0));
-    };
-    let removed = context.fields_remove(&mut key, rest(arguments, 2)).await?;
-    if removed > 0 {
-        context.notify(EventClasses::HASH, "hdel", name);
-        context.remove_if_empty(&key).await?;
-    }
-    Ok(Reply::Integer(removed))
+    let event = (EventClasses::HASH, "hdel");
+    fields::commands::remove::<HashType>(context, arguments, event).await
 }
 
-/// The plan of HSET and HMSET, which look their fields up.
+/// `HINCRBY key field increment` → value.
+pub(super) async fn hincrby(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let increment = integer(argument(arguments, 3)?)?;
+    let field = Field::look_up(context, arguments).await?;
+    let value = match &field.value {
+        Some(value) => {
+            parse_i64(value).ok_or(CommandError::text("ERR hash value is not an integer"))?
+        }
+        None => 0,
+    };
+    let sum = value.checked_add(increment).ok_or(CommandError::text(
+        "ERR increment or decrement would overflow",
+    ))?;
+    field.set(context, sum.to_string().into()).await?;
+    context.notify(EventClasses::HASH, "hincrby", argument(arguments, 1)?);
+    Ok(Reply::Integer(sum))
+}
+
+/// `HINCRBYFLOAT key field increment` → value.
+pub(super) async fn hincrbyfloat(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let increment = LongDouble::parse(argument(arguments, 3)?).ok_or(CommandError::NotAFloat)?;
+    if !increment.is_finite() {
+        return Err(CommandError::text("ERR value is NaN or Infinity"));
+    }
+    let field = Field::look_up(context, arguments).await?;
+    let value = match &field.value {
+        Some(value) => {
+            LongDouble::parse(value).ok_or(CommandError::text("ERR hash value is not a float"))?
+        }
+        None => LongDouble::ZERO,
+    };
+    let sum = value + increment;
+    if !sum.is_finite() {
+        return Err(CommandError::text(
+            "ERR increment would produce NaN or Infinity",
+        ));
+    }
+    let sum = Bytes::from(sum.to_string());
+    field.set(context, sum.clone()).await?;
+    context.notify(EventClasses::HASH, "hincrbyfloat", argument(arguments, 1)?);
+    Ok(Reply::Bulk(sum))
+}
+
+/// The field that HINCRBY or HINCRBYFLOAT changes.
+struct Field<'a> {
+    key_name: &'a Bytes,
+    key: Option<OpenKey>,
+    name: &'a Bytes,
+    value: Option<Bytes>,
+}
+
+impl<'a> Field<'a> {
+    async fn look_up(
+        context: &WriteContext<'_>,
+        arguments: &'a [Bytes],
+    ) -> Result<Self, CommandError> {
+        let (key_name, name) = (argument(arguments, 1)?, argument(arguments, 2)?);
+        let key = context.find(key_name, ValueType::Hash).await?;
+        let value = match &key {
+            Some(key) => Hash::open(context, key).get(name).await?,
+            None => None,
+        };
+        Ok(Self {
+            key_name,
+            key,
+            name,
+            value,
+        })
+    }
+
+    async fn set(self, context: &WriteContext<'_>, value: Bytes) -> Result<(), CommandError> {
+        let name = self.name.clone();
+        let entries = vec![Entry { name, value }];
+        fields::put::<HashType>(context, self.key_name, self.key, entries).await?;
+        Ok(())
+    }
+}
+
+/// The plan of HSET and HMSET.
 pub(super) fn plan_put(arguments: &[Bytes]) -> Option<Plan> {
     let (pairs, _) = rest(arguments, 2).as_chunks::<2>();
     let fields = pairs.iter().map(|[field, _]| field);

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::command::arguments::{argument, integer_at_least, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
+use crate::set::{self, algebra};
 use crate::unit::context::{ReadContext, WriteContext};
 use crate::unit::size_budget::SizeBudget;
 use quoin_base::events::EventClasses;
@@ -86,21 +87,21 @@ pub(super) async fn sintercard(
             count += 1;
             Ok(limit.is_none_or(|limit| count < limit))
         };
-        context.set_intersection(&sets, visit).await?;
+        algebra::intersection(context, &sets, visit).await?;
     }
     Ok(Reply::count(count))
 }
 
-/// `[LIMIT limit]`, as often as one likes; 0 is none.
+/// `[LIMIT limit]`, any number of times. 0 is no limit.
 fn parse_limit(mut options: &[Bytes]) -> Result<Option<usize>, CommandError> {
     let mut limit = None;
     loop {
         options = match options {
             [] => return Ok(limit),
-            [option, number, behind @ ..] if is_word(option, "limit") => {
+            [option, number, others @ ..] if is_word(option, "limit") => {
                 let number = integer_at_least(number, 0, "ERR LIMIT can't be negative")?;
                 limit = (number > 0).then(|| to_usize(number));
-                behind
+                others
             }
             _ => return Err(CommandError::Syntax),
         };
@@ -123,17 +124,17 @@ async fn store<const OPERATION: u8>(
 ) -> Result<Reply, CommandError> {
     let destination = argument(arguments, 1)?;
     let sets = find_sets(context, rest(arguments, 2)).await?;
-    // Refuses what one transaction cannot hold, before much of it is in memory.
+    // Refuses a result that one transaction cannot hold before much of it is in memory.
     let budget = context.size_budget();
     let members = run::<OPERATION>(context, sets, Some(budget)).await?;
-    let stored = context.set_store(destination, members).await?;
+    let stored = set::store(context, destination, members).await?;
     if stored > 0 {
         context.notify(EventClasses::SET, event, destination);
     }
     Ok(Reply::Integer(stored))
 }
 
-/// The sets, `None` of a name without a key. As in Redis, all are looked at before anything is done.
+/// The sets; `None` for a name without a key. As in Redis, the types of all keys are checked first.
 async fn find_sets(
     context: &ReadContext<'_>,
     names: &[Bytes],
@@ -141,7 +142,7 @@ async fn find_sets(
     context.find_each_of(names, &[ValueType::Set]).await
 }
 
-/// The sets, unless one of them is not there.
+/// The sets; `None` if one of them does not exist.
 fn all_of(sets: Vec<Option<OpenKey>>) -> Option<Vec<OpenKey>> {
     sets.into_iter().collect()
 }
@@ -157,7 +158,7 @@ async fn run<const OPERATION: u8>(
     };
     if OPERATION == UNION {
         let sets: Vec<OpenKey> = sets.into_iter().flatten().collect();
-        return context.set_union(&sets, check).await;
+        return algebra::union(context, &sets, check).await;
     }
     let mut members = Vec::new();
     let visit = &mut |member: Bytes| -> Result<bool, CommandError> {
@@ -167,11 +168,11 @@ async fn run<const OPERATION: u8>(
     };
     if OPERATION == INTERSECTION {
         if let Some(sets) = all_of(sets) {
-            context.set_intersection(&sets, visit).await?;
+            algebra::intersection(context, &sets, visit).await?;
         }
     } else if let Some(first) = sets.first_mut().and_then(Option::take) {
         let others: Vec<OpenKey> = sets.into_iter().flatten().collect();
-        context.set_difference(&first, &others, visit).await?;
+        algebra::difference(context, &first, &others, visit).await?;
     }
     Ok(members)
 }

@@ -1,4 +1,4 @@
-//! SADD, SREM, SISMEMBER, SMISMEMBER, SMEMBERS, SCARD.
+//! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SMEMBERS, SSCAN.
 
 use bytes::Bytes;
 
@@ -6,15 +6,16 @@ use crate::command::arguments::{argument, rest};
 use crate::command::plan::Plan;
 use crate::command::put_series::put_series;
 use crate::error::CommandError;
-use crate::fields::Changed;
+use crate::fields::{self, Changed};
 use crate::keyspace::key::OpenKey;
 use crate::prefetch::Prefetch;
+use crate::set::{Set, SetMut, SetType, entry};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_layout::{Entry, ValueType};
 use quoin_resp::reply::Reply;
 
-/// `SADD key member [member …]` → how many are new.
+/// `SADD key member [member …]` → number of new members.
 pub(super) async fn sadd(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -41,39 +42,21 @@ async fn add(
     found: Option<OpenKey>,
     arguments: &[Bytes],
 ) -> Result<Changed, CommandError> {
-    let members = rest(arguments, 2).iter().map(entry).collect();
-    let changed = context
-        .fields_put(name, ValueType::Set, found, members)
-        .await?;
+    let members = rest(arguments, 2).iter().cloned().map(entry).collect();
+    let changed = fields::put::<SetType>(context, name, found, members).await?;
     if changed.added > 0 {
         context.notify(EventClasses::SET, "sadd", name);
     }
     Ok(changed)
 }
 
-/// A member as an entry.
-pub(super) fn entry(member: &Bytes) -> Entry {
-    Entry {
-        name: member.clone(),
-        value: Bytes::new(),
-    }
-}
-
-/// `SREM key member [member …]` → how many were removed.
+/// `SREM key member [member …]` → number of removed members.
 pub(super) async fn srem(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let name = argument(arguments, 1)?;
-    let Some(mut key) = context.find(name, ValueType::Set).await? else {
-        return Ok(Reply::Integer(0));
-    };
-    let removed = context.fields_remove(&mut key, rest(arguments, 2)).await?;
-    if removed > 0 {
-        context.notify(EventClasses::SET, "srem", name);
-        context.remove_if_empty(&key).await?;
-    }
-    Ok(Reply::Integer(removed))
+    let event = (EventClasses::SET, "srem");
+    fields::commands::remove::<SetType>(context, arguments, event).await
 }
 
 /// `SISMEMBER key member` → 1 or 0.
@@ -82,9 +65,7 @@ pub(super) async fn sismember(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let found = are_members(context, arguments).await?;
-    Ok(Reply::count(
-        found.into_iter().filter(|there| *there).count(),
-    ))
+    Ok(Reply::Integer(found.contains(&true).into()))
 }
 
 /// `SMISMEMBER key member [member …]` → 1 or 0 for each.
@@ -105,7 +86,7 @@ async fn are_members(
     let members = rest(arguments, 2);
     let name = argument(arguments, 1)?;
     match context.find(name, ValueType::Set).await? {
-        Some(key) => Ok(context.fields_exist(&key, members).await?),
+        Some(key) => Ok(Set::open(context, &key).contains_each(members).await?),
         None => Ok(vec![false; members.len()]),
     }
 }
@@ -117,7 +98,7 @@ pub(super) async fn smembers(
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let members = match context.find(name, ValueType::Set).await? {
-        Some(key) => context.fields_all(&key).await?,
+        Some(key) => Set::open(context, &key).all().await?,
         None => Vec::new(),
     };
     let members = members.into_iter();
@@ -126,24 +107,53 @@ pub(super) async fn smembers(
     ))
 }
 
-/// `SCARD key` → number of members.
-pub(super) async fn scard(
+/// `SMOVE source destination member` → 1, or 0 if the source has no such member.
+pub(super) async fn smove(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (from, to) = (argument(arguments, 1)?, argument(arguments, 2)?);
+    let member = argument(arguments, 3)?;
+    let Some(mut source) = context.find(from, ValueType::Set).await? else {
+        return Ok(Reply::Integer(0));
+    };
+    let destination = match context.find(to, ValueType::Set).await {
+        // Redis checks the destination's type only if the source exists.
+        Err(CommandError::WrongType) if !context.has_elements(&source).await? => {
+            return Ok(Reply::Integer(0));
+        }
+        found => found?,
+    };
+    if from == to {
+        let found = Set::open(context, &source).contains(member).await?;
+        return Ok(Reply::Integer(found.into()));
+    }
+    let members = std::slice::from_ref(member);
+    let removed = SetMut::open(context, &mut source).remove(members).await?;
+    if removed == 0 {
+        return Ok(Reply::Integer(0));
+    }
+    context.notify(EventClasses::SET, "srem", from);
+    context.remove_if_empty(&source).await?;
+    let members = vec![entry(member.clone())];
+    let changed = fields::put::<SetType>(context, to, destination, members).await?;
+    if changed.added > 0 {
+        context.notify(EventClasses::SET, "sadd", to);
+    }
+    Ok(Reply::Integer(1))
+}
+
+/// `SSCAN key cursor [MATCH pattern] [COUNT count]` → next cursor, members.
+pub(super) async fn sscan(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let name = argument(arguments, 1)?;
-    Ok(Reply::Integer(
-        match context.find(name, ValueType::Set).await? {
-            Some(key) => context.length(&key, context.isolation).await?,
-            None => 0,
-        },
-    ))
+    let items = |one: Entry| [Reply::Bulk(one.name)];
+    fields::commands::scan::<SetType, _>(context, arguments, items).await
 }
 
-/// The plan of commands that look members up which all follow the key.
-pub(super) fn plan_members(arguments: &[Bytes]) -> Option<Plan> {
-    Some(Plan::Read(vec![Prefetch::members(
-        ValueType::Set,
-        rest(arguments, 2),
-    )]))
+/// The plan of SMOVE, which looks the member up in both sets.
+pub(super) fn plan_move(arguments: &[Bytes]) -> Option<Plan> {
+    let read = || Prefetch::members(ValueType::Set, rest(arguments, 3));
+    Some(Plan::Read(vec![read(), read()]))
 }

@@ -2,11 +2,7 @@
 
 mod algebra;
 mod members;
-mod moving;
 mod random;
 mod rows;
-mod scan;
-#[cfg(test)]
-mod tests;
 
 pub use rows::ROWS;

@@ -4,14 +4,15 @@ use bytes::Bytes;
 
 use crate::command::arguments::{argument, count, rest, to_usize};
 use crate::command::popping::{ForCommand, pop_each};
-use crate::command::random_draw::{Draw, OUT_OF_RANGE};
+use crate::command::random_draw::Draw;
 use crate::error::CommandError;
+use crate::set::{Set, SetMut};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_layout::{Entry, ValueType};
 use quoin_resp::reply::Reply;
 
-/// `SPOP key [count]` → member, or members where a count is given.
+/// `SPOP key [count]` → member, or members if there is a count.
 pub(super) async fn spop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -40,7 +41,7 @@ pub(super) async fn spop_series(
         let Some(key) = &mut found else {
             return Ok(Vec::new());
         };
-        context.fields_take_random(key, wanted).await
+        SetMut::open(context, key).take_random(wanted).await
     };
     let reply = |taken: &mut ForCommand<'_, Entry>, _| {
         taken
@@ -62,7 +63,7 @@ async fn take(
     let Some(mut key) = context.find(name, ValueType::Set).await? else {
         return Ok(Vec::new());
     };
-    let taken = context.fields_take_random(&mut key, count).await?;
+    let taken = SetMut::open(context, &mut key).take_random(count).await?;
     if !taken.is_empty() {
         context.notify(EventClasses::SET, "spop", name);
         context.remove_if_empty(&key).await?;
@@ -75,7 +76,7 @@ fn names(entries: Vec<Entry>) -> Vec<Reply> {
     entries.map(|one| Reply::Bulk(one.name)).collect()
 }
 
-/// `SRANDMEMBER key [count]` → member, or members where a count is given.
+/// `SRANDMEMBER key [count]` → member, or members if there is a count.
 pub(super) async fn srandmember(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -85,7 +86,7 @@ pub(super) async fn srandmember(
         let Some(key) = context.find(name, ValueType::Set).await? else {
             return Ok(Reply::Null);
         };
-        let member = context.fields_random(&key, 1).await?.pop();
+        let member = Set::open(context, &key).random(1).await?.pop();
         return Ok(member.map_or(Reply::Null, |one| Reply::Bulk(one.name)));
     };
     if !rest(arguments, 3).is_empty() {
@@ -95,11 +96,6 @@ pub(super) async fn srandmember(
     let Some(key) = context.find(name, ValueType::Set).await? else {
         return Ok(Reply::Array(Vec::new()));
     };
-    let members = match draw {
-        Draw::Distinct(count) => context.fields_random_distinct(&key, count).await?,
-        Draw::Repeated(count) => context.fields_random(&key, count).await?,
-        Draw::TooMany if context.has_elements(&key).await? => return Err(OUT_OF_RANGE),
-        Draw::TooMany => Vec::new(),
-    };
+    let members = Set::open(context, &key).draw(draw).await?;
     Ok(Reply::Array(names(members)))
 }

@@ -1,6 +1,6 @@
 //! The rows of the set commands.
 
-use super::{algebra, members, moving, random, scan};
+use super::{algebra, members, random};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, integer, key, pattern, string};
 use crate::command::key_specs::{
@@ -8,6 +8,8 @@ use crate::command::key_specs::{
 };
 use crate::command::popping::{has_no_count, is_any};
 use crate::command::row::{Group, Handler, Row};
+use crate::fields::commands::{length, plan_all};
+use crate::set::SetType;
 use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
@@ -35,7 +37,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, INSERT)])
         .history(&[("2.4.0", "Accepts multiple `member` arguments.")])
         .arguments(&[key(0), string("member").multiple()])
-        .plan(members::plan_members)
+        .plan(plan_all::<SetType>)
         .series(series!(is_any, members::sadd_series)),
     set("srem", -3, "1.0.0", write_handler!(members::srem))
         .summary(
@@ -47,14 +49,14 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, DELETE)])
         .history(&[("2.4.0", "Accepts multiple `member` arguments.")])
         .arguments(&[key(0), string("member").multiple()])
-        .plan(members::plan_members),
+        .plan(plan_all::<SetType>),
     set("sismember", 3, "1.0.0", read_handler!(members::sismember))
         .summary("Determines whether a member belongs to a set.")
         .complexity(ONE_MEMBER)
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0), string("member")])
-        .plan(members::plan_members),
+        .plan(plan_all::<SetType>),
     set(
         "smismember",
         -3,
@@ -66,14 +68,14 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, READ)])
     .arguments(&[key(0), string("member").multiple()])
-    .plan(members::plan_members),
+    .plan(plan_all::<SetType>),
     set("smembers", 2, "1.0.0", read_handler!(members::smembers))
         .summary("Returns all members of a set.")
         .complexity("O(M) with M members")
         .keys(&[at(1, READ)])
         .tips(&["nondeterministic_output_order"])
         .arguments(&[key(0)]),
-    set("scard", 2, "1.0.0", read_handler!(members::scard))
+    set("scard", 2, "1.0.0", read_handler!(length::<SetType>))
         .summary("Returns the number of members in a set.")
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
@@ -102,7 +104,7 @@ pub const ROWS: &[Row] = &[
     .tips(&["nondeterministic_output"])
     .history(&[("2.6.0", "Added the optional `count` argument.")])
     .arguments(&[key(0), integer("count").since("2.6.0").optional()]),
-    set("smove", 4, "1.0.0", write_handler!(moving::smove))
+    set("smove", 4, "1.0.0", write_handler!(members::smove))
         .summary("Moves a member from one set to another.")
         .complexity(ONE_MEMBER)
         .flags(Flags::FAST)
@@ -112,7 +114,7 @@ pub const ROWS: &[Row] = &[
             key(1).named("destination"),
             string("member"),
         ])
-        .plan(moving::plan_move),
+        .plan(members::plan_move),
     set("sinter", -2, "1.0.0", read_handler!(algebra::sinter))
         .summary("Returns the intersect of multiple sets.")
         .complexity(INTERSECTION)
@@ -178,7 +180,7 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::DENYOOM)
     .keys(&[at(1, OVERWRITE), up_to(2, -1, READ)])
     .arguments(&[DESTINATION, key(1).multiple()]),
-    set("sscan", -3, "2.8.0", read_handler!(scan::sscan))
+    set("sscan", -3, "2.8.0", read_handler!(members::sscan))
         .summary("Iterates over members of a set.")
         .complexity("O(log N) for each call, O(M) for a whole iteration over M members")
         .keys(&[at(1, READ)])

@@ -4,7 +4,7 @@ use quoin_data::list::{End, ListMut};
 use quoin_data::unit::context::NamespaceCache;
 use quoin_data::unit::context::WriteContext;
 use quoin_data::unit::signals::Signals;
-use quoin_data::zset::ScoredMember;
+use quoin_data::zset::{self, ScoredMember};
 use quoin_engine::testing::Bench;
 use quoin_layout::ValueType;
 
@@ -35,7 +35,7 @@ fn taken_and_written(bench: &Bench, value_type: ValueType, bytes: usize) -> (usi
                 .inspect(|member| budget.take_member(member.len()).unwrap())
                 .map(|member| ScoredMember { member, score: 1.0 })
                 .collect();
-            context.zset_store(&name, &members).await.unwrap();
+            zset::store(&context, &name, &members).await.unwrap();
         }
         let taken = whole_bytes - budget.left_bytes;
         (taken, transaction.size_bytes() - empty_bytes)

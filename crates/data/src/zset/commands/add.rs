@@ -9,12 +9,12 @@ use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::prefetch::Prefetch;
 use crate::unit::context::WriteContext;
-use crate::zset::{AddOptions, AddOutcome, ScoredMember};
+use crate::zset::{AddOptions, AddOutcome, ScoredMember, SortedSetMut};
 use quoin_base::events::EventClasses;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-/// What ZADD and its like are to do.
+/// What ZADD, ZINCRBY or GEOADD adds.
 pub(crate) struct Addition {
     pub(crate) members: Vec<ScoredMember>,
     pub(crate) options: AddOptions,
@@ -22,8 +22,8 @@ pub(crate) struct Addition {
     pub(crate) counts_changes: bool,
 }
 
-/// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → how many were added
-/// (CH: or changed); with INCR the score, or nothing where a condition forbids it.
+/// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → number of
+/// new members (CH: or changed ones); with INCR the score, or null if a condition forbids it.
 pub(super) async fn zadd(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -83,7 +83,7 @@ pub(crate) async fn add(
     Ok(add_to(context, name, found, addition).await?.reply)
 }
 
-/// The same where it is known what is there.
+/// [`add`] to a key that was looked up.
 async fn add_to(
     context: &WriteContext<'_>,
     name: &Bytes,
@@ -102,7 +102,11 @@ async fn add_to(
         None => Some(context.create(name, ValueType::SortedSet, None).await?),
     };
     let outcome = match &key {
-        Some(key) => context.zset_add(key, &addition.members, options).await?,
+        Some(key) => {
+            SortedSetMut::open(context, key)
+                .add(&addition.members, options)
+                .await?
+        }
         None => AddOutcome::default(),
     };
     if outcome.added + outcome.updated > 0 {
@@ -119,7 +123,7 @@ async fn add_to(
     Ok(Put { key, reply })
 }
 
-/// The plan of ZADD and ZINCRBY: they look their members up.
+/// The plan of ZADD and ZINCRBY.
 pub(super) fn plan_add(arguments: &[Bytes]) -> Option<Plan> {
     let (_, _, pairs) = parse_options(rest(arguments, 2), AddOptions::default());
     let members = pairs.chunks_exact(2).filter_map(|pair| pair.get(1));
@@ -129,10 +133,10 @@ pub(super) fn plan_add(arguments: &[Bytes]) -> Option<Plan> {
     )]))
 }
 
-/// The options, whether changes count (CH), and the words after them.
+/// Reads the options: these, whether changes count (CH), and the words after them.
 fn parse_options(mut words: &[Bytes], mut options: AddOptions) -> (AddOptions, bool, &[Bytes]) {
     let mut counts_changes = false;
-    while let Some((word, behind)) = words.split_first() {
+    while let Some((word, others)) = words.split_first() {
         if is_word(word, "nx") {
             options.only_new = true;
         } else if is_word(word, "xx") {
@@ -148,7 +152,7 @@ fn parse_options(mut words: &[Bytes], mut options: AddOptions) -> (AddOptions, b
         } else {
             break;
         }
-        words = behind;
+        words = others;
     }
     (options, counts_changes, words)
 }

@@ -8,7 +8,7 @@ use crate::command::arguments::{
 };
 use crate::error::CommandError;
 use crate::unit::context::{ReadContext, WriteContext};
-use crate::zset::{Aggregate, Operand, ScoredMember};
+use crate::zset::{self, Aggregate, Operand, ScoredMember, algebra};
 use quoin_base::events::EventClasses;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
@@ -20,7 +20,7 @@ enum Operation {
     Difference,
 }
 
-/// What a command of this family says by its name.
+/// The properties of a command.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     name: &'static str,
@@ -81,9 +81,7 @@ pub(super) async fn zintercard(
         ..form("zintercard", Operation::Intersection)
     };
     let query = Query::parse(context, rest(arguments, 1), form).await?;
-    let count = context
-        .zset_intersection_length(&query.operands, query.limit)
-        .await?;
+    let count = algebra::intersection_length(context, &query.operands, query.limit).await?;
     Ok(Reply::count(count))
 }
 
@@ -132,16 +130,15 @@ async fn store(
 ) -> Result<Reply, CommandError> {
     let query = Query::parse(context, rest(arguments, 2), form).await?;
     let members = query.run(context).await?;
-    let stored = context
-        .zset_store(argument(arguments, 1)?, &members)
-        .await?;
+    let name = argument(arguments, 1)?;
+    let stored = zset::store(context, name, &members).await?;
     if stored > 0 {
         let event = match query.operation {
             Operation::Union => "zunionstore",
             Operation::Intersection => "zinterstore",
             Operation::Difference => "zdiffstore",
         };
-        context.notify(EventClasses::SORTED_SET, event, argument(arguments, 1)?);
+        context.notify(EventClasses::SORTED_SET, event, name);
     }
     Ok(Reply::Integer(stored))
 }
@@ -155,8 +152,8 @@ struct Query {
 }
 
 impl Query {
-    /// Reads `numkeys key [key …] [option …]`. As in Redis, the types of the keys are looked at
-    /// before the options.
+    /// Reads `numkeys key [key …] [option …]`. As in Redis, the types of the keys are checked before
+    /// the options.
     async fn parse(
         context: &ReadContext<'_>,
         words: &[Bytes],
@@ -172,8 +169,8 @@ impl Query {
                 .into(),
             ));
         }
-        let behind_keys = to_usize(number_of_keys).saturating_add(1);
-        let Some(names) = words.get(1..behind_keys) else {
+        let after_keys = to_usize(number_of_keys).saturating_add(1);
+        let Some(names) = words.get(1..after_keys) else {
             return Err(CommandError::Syntax);
         };
         let keys = context
@@ -187,7 +184,7 @@ impl Query {
             with_scores: false,
             limit: None,
         };
-        query.parse_options(rest(words, behind_keys), form)?;
+        query.parse_options(rest(words, after_keys), form)?;
         Ok(query)
     }
 
@@ -207,7 +204,7 @@ impl Query {
                 options = values;
                 continue;
             }
-            let Some((value, behind)) = values.split_first() else {
+            let Some((value, others)) = values.split_first() else {
                 return Err(CommandError::Syntax);
             };
             if has_scores && is_word(option, "aggregate") {
@@ -218,24 +215,25 @@ impl Query {
             } else {
                 return Err(CommandError::Syntax);
             }
-            options = behind;
+            options = others;
         }
         Ok(())
     }
 
     async fn run(&self, context: &ReadContext<'_>) -> Result<Vec<ScoredMember>, CommandError> {
+        let operands = &self.operands;
         Ok(match self.operation {
-            Operation::Union => context.zset_union(&self.operands, self.aggregate).await?,
+            Operation::Union => algebra::union(context, operands, self.aggregate).await?,
             Operation::Intersection => {
-                context
-                    .zset_intersection(&self.operands, self.aggregate)
-                    .await?
+                algebra::intersection(context, operands, self.aggregate).await?
             }
             Operation::Difference => {
-                let mut keys = self.operands.iter().map(|operand| operand.key.as_ref());
-                let first = keys.next().flatten();
-                let others: Vec<_> = keys.flatten().cloned().collect();
-                context.zset_difference(first, &others).await?
+                let mut keys = operands.iter().map(|operand| operand.key.as_ref());
+                let Some(first) = keys.next().flatten() else {
+                    return Ok(Vec::new());
+                };
+                let others: Vec<_> = keys.flatten().collect();
+                algebra::difference(context, first, &others).await?
             }
         })
     }

@@ -44,9 +44,9 @@ fn score_bound(argument: &[u8]) -> Option<ScoreBound> {
     })
 }
 
-/// A number as plain `strtod` reads it, which is how Redis reads bounds of scores (scores it
-/// reads more strictly): the text ends at a NUL byte, nothing at all is 0, blanks in front do not
-/// matter, and what is too large or too small for a double becomes infinite or 0.
+/// A number as plain `strtod` reads it. Redis reads bounds of scores this way, and scores more
+/// strictly. The text ends at a NUL byte, an empty text is 0, leading blanks are skipped, and a
+/// number that is too large or too small for a double becomes infinite or 0.
 pub(crate) fn c_double(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or(text);
     if text.is_empty() {
@@ -68,7 +68,7 @@ pub(crate) fn c_double(text: &[u8]) -> Option<f64> {
 }
 
 fn lex_bound(argument: &Bytes) -> Option<LexBound> {
-    // Redis looks for the end of `-` and `+` as C does.
+    // As in C, a NUL byte ends `-` and `+`.
     let is_alone = matches!(argument.get(1), None | Some(0));
     match argument.first()? {
         b'-' if is_alone => Some(LexBound::Least),

@@ -1,4 +1,4 @@
-//! ZRANGE in all its forms, ZRANGESTORE.
+//! ZRANGE in all its forms, ZRANGESTORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use super::members_reply;
 use crate::command::arguments::{argument, integer, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::unit::context::{ReadContext, WriteContext};
-use crate::zset::{ScoredMember, SortedRange};
+use crate::zset::{ScoredMember, Selection, SortedRange, SortedSet, store};
 use quoin_base::events::EventClasses;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
@@ -19,7 +19,7 @@ enum By {
     Lex,
 }
 
-/// What a command of this family says by its name.
+/// The properties of a command.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     by: Option<By>,
@@ -81,8 +81,8 @@ pub(super) async fn zrevrangebylex(
     read(context, arguments, fixed(By::Lex, true)).await
 }
 
-/// `ZRANGESTORE destination source start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]` → how
-/// many members were stored.
+/// `ZRANGESTORE destination source start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]` → number
+/// of stored members.
 pub(super) async fn zrangestore(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -96,11 +96,9 @@ pub(super) async fn zrangestore(
     if query.range.reverse {
         members.reverse();
     }
-    let stored = context
-        .zset_store(argument(arguments, 1)?, &members)
-        .await?;
+    let name = argument(arguments, 1)?;
+    let stored = store(context, name, &members).await?;
     if stored > 0 {
-        let name = argument(arguments, 1)?;
         context.notify(EventClasses::SORTED_SET, "zrangestore", name);
     }
     Ok(Reply::Integer(stored))
@@ -137,14 +135,13 @@ impl<'a> Query<'a> {
         let mut with_scores = false;
         let (mut offset, mut limit) = (0, -1);
         let mut options = rest(words, 3);
-        while let Some((option, mut behind)) = options.split_first() {
+        while let Some((option, mut others)) = options.split_first() {
             if !form.stores && is_word(option, "withscores") {
                 with_scores = true;
-            } else if let ([first, second, others @ ..], true) = (behind, is_word(option, "limit"))
-            {
+            } else if let ([first, second, rest @ ..], true) = (others, is_word(option, "limit")) {
                 offset = integer(first)?;
                 limit = integer(second)?;
-                behind = others;
+                others = rest;
             } else if reverse.is_none() && is_word(option, "rev") {
                 reverse = Some(true);
             } else if by.is_none() && is_word(option, "bylex") {
@@ -154,7 +151,7 @@ impl<'a> Query<'a> {
             } else {
                 return Err(CommandError::Syntax);
             }
-            options = behind;
+            options = others;
         }
         let by = by.unwrap_or(By::Rank);
         let reverse = reverse.unwrap_or(false);
@@ -170,7 +167,7 @@ impl<'a> Query<'a> {
             ));
         }
         let (first, second) = (argument(words, 1)?, argument(words, 2)?);
-        // Backwards, a range by value is given as max and min.
+        // A reverse range by value is given as max and min.
         let (min, max) = if reverse && by != By::Rank {
             (second, first)
         } else {
@@ -195,8 +192,90 @@ impl<'a> Query<'a> {
 
     async fn run(&self, context: &ReadContext<'_>) -> Result<Vec<ScoredMember>, CommandError> {
         match context.find(self.source, ValueType::SortedSet).await? {
-            Some(key) => Ok(context.zset_range(&key, &self.range).await?),
+            Some(key) => Ok(SortedSet::open(context, &key).range(&self.range).await?),
             None => Ok(Vec::new()),
         }
     }
+}
+
+/// `ZRANK key member [WITHSCORE]` → rank.
+pub(super) async fn zrank(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    rank(context, arguments, false, "zrank").await
+}
+
+/// `ZREVRANK key member [WITHSCORE]` → rank, from the highest score.
+pub(super) async fn zrevrank(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    rank(context, arguments, true, "zrevrank").await
+}
+
+async fn rank(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+    reverse: bool,
+    name: &'static str,
+) -> Result<Reply, CommandError> {
+    if arguments.len() > 4 {
+        return Err(CommandError::WrongArity(name.to_owned()));
+    }
+    let with_score = match arguments.get(3) {
+        None => false,
+        Some(word) if is_word(word, "withscore") => true,
+        Some(_) => return Err(CommandError::Syntax),
+    };
+    let key = context
+        .find(argument(arguments, 1)?, ValueType::SortedSet)
+        .await?;
+    let found = match key {
+        Some(key) => {
+            let set = SortedSet::open(context, &key);
+            set.rank(argument(arguments, 2)?, reverse).await?
+        }
+        None => None,
+    };
+    Ok(match (found, with_score) {
+        (Some((rank, _)), false) => Reply::Integer(rank),
+        (Some((rank, score)), true) => {
+            Reply::Array(vec![Reply::Integer(rank), Reply::Double(score)])
+        }
+        (None, false) => Reply::Null,
+        (None, true) => Reply::NullArray,
+    })
+}
+
+/// `ZCOUNT key min max` → number of members.
+pub(super) async fn zcount(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let selection = score_selection(argument(arguments, 2)?, argument(arguments, 3)?)?;
+    count(context, arguments, &selection).await
+}
+
+/// `ZLEXCOUNT key min max` → number of members.
+pub(super) async fn zlexcount(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let selection = lex_selection(argument(arguments, 2)?, argument(arguments, 3)?)?;
+    count(context, arguments, &selection).await
+}
+
+async fn count(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+    selection: &Selection,
+) -> Result<Reply, CommandError> {
+    let key = context
+        .find(argument(arguments, 1)?, ValueType::SortedSet)
+        .await?;
+    Ok(Reply::Integer(match key {
+        Some(key) => SortedSet::open(context, &key).count(selection).await?,
+        None => 0,
+    }))
 }

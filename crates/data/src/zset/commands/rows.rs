@@ -1,19 +1,20 @@
 //! The rows of the sorted-set commands.
 
-use super::pop::SortedSet;
-use super::{add, algebra, random, range, rank, remove, scan, score};
+use super::{add, algebra, members, range, remove};
 use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, COUNT, LIMIT, block, double, integer, key, oneof, pattern, string, token,
 };
 use crate::command::key_specs::{
-    DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at,
+    DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at, up_to,
 };
 use crate::command::popping::{
-    FIRST, LAST, has_no_zero_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_numbered,
-    pop_series,
+    FIRST, LAST, blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
+    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_numbered, pop_series,
+    wait_to_multi_pop, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
+use crate::zset::SortedSetType;
 use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
@@ -29,10 +30,10 @@ const FROM_OFFSET: &str = "O(S + M) with S the offset and M members returned";
 const UNION: &str = "O(N log N) with N members in all sets together";
 const INTERSECTION: &str = "O(N * K) with N members in the smallest of K sets";
 const DIFFERENCE: &str = "O(N * K) with N members in the first of K sets";
-pub(super) const KEYS_AND_MEMBERS: &str = "O(K + M) with K keys looked at and M members returned";
+const KEYS_AND_MEMBERS: &str = "O(K + M) with K keys looked at and M members returned";
 
-pub(super) const NUM_KEYS: Argument = integer("numkeys");
-pub(super) const END: Argument = oneof("where", &[token("MIN"), token("MAX")]);
+const NUM_KEYS: Argument = integer("numkeys");
+const END: Argument = oneof("where", &[token("MIN"), token("MAX")]);
 const DESTINATION: Argument = key(0).named("destination");
 const SORT_BY: Argument = oneof("sortby", &[token("BYSCORE"), token("BYLEX")]);
 const WITH_SCORES: Argument = token("WITHSCORES").optional();
@@ -41,12 +42,12 @@ const AGGREGATE: Argument = oneof("aggregate", &[token("SUM"), token("MIN"), tok
     .token("AGGREGATE")
     .optional();
 
-pub(super) const fn sorted_set(
-    name: &'static str,
-    arity: i32,
-    since: &'static str,
-    handler: Handler,
-) -> Row {
+const TIMEOUT_IS_A_DOUBLE: (&str, &str) = (
+    "6.0.0",
+    "`timeout` is interpreted as a double instead of an integer.",
+);
+
+const fn sorted_set(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::SortedSet, handler).categories(&["@sortedset"])
 }
 
@@ -96,44 +97,44 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, DELETE)])
         .history(&[("2.4.0", "Accepts multiple elements.")])
         .arguments(&[key(0), string("member").multiple()]),
-    sorted_set("zcard", 2, "1.2.0", read_handler!(score::zcard))
+    sorted_set("zcard", 2, "1.2.0", read_handler!(members::zcard))
         .summary("Returns the number of members in a sorted set.")
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
         .arguments(&[key(0)]),
-    sorted_set("zscore", 3, "1.2.0", read_handler!(score::zscore))
+    sorted_set("zscore", 3, "1.2.0", read_handler!(members::zscore))
         .summary("Returns the score of a member in a sorted set.")
         .complexity(ONE_MEMBER)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), string("member")]),
-    sorted_set("zmscore", -3, "6.2.0", read_handler!(score::zmscore))
+    sorted_set("zmscore", -3, "6.2.0", read_handler!(members::zmscore))
         .summary("Returns the score of one or more members in a sorted set.")
         .complexity(EACH_MEMBER)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), string("member").multiple()]),
-    sorted_set("zrank", -3, "2.0.0", read_handler!(rank::zrank))
+    sorted_set("zrank", -3, "2.0.0", read_handler!(range::zrank))
         .summary("Returns the index of a member in a sorted set ordered by ascending scores.")
         .complexity(TO_NEARER_END)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .history(&[("7.2.0", "Added the optional `WITHSCORE` argument.")])
         .arguments(&[key(0), string("member"), token("WITHSCORE").optional()]),
-    sorted_set("zrevrank", -3, "2.0.0", read_handler!(rank::zrevrank))
+    sorted_set("zrevrank", -3, "2.0.0", read_handler!(range::zrevrank))
         .summary("Returns the index of a member in a sorted set ordered by descending scores.")
         .complexity(TO_NEARER_END)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .history(&[("7.2.0", "Added the optional `WITHSCORE` argument.")])
         .arguments(&[key(0), string("member"), token("WITHSCORE").optional()]),
-    sorted_set("zcount", 4, "2.0.0", read_handler!(rank::zcount))
+    sorted_set("zcount", 4, "2.0.0", read_handler!(range::zcount))
         .summary("Returns the count of members in a sorted set that have scores within a range.")
         .complexity(INSIDE_OR_OUTSIDE)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), double("min"), double("max")]),
-    sorted_set("zlexcount", 4, "2.8.9", read_handler!(rank::zlexcount))
+    sorted_set("zlexcount", 4, "2.8.9", read_handler!(range::zlexcount))
         .summary("Returns the number of members in a sorted set within a lexicographical range.")
         .complexity(INSIDE_OR_OUTSIDE)
         .flags(Flags::FAST)
@@ -246,7 +247,7 @@ pub const ROWS: &[Row] = &[
         "zpopmin",
         -2,
         "5.0.0",
-        write_handler!(pop_numbered::<SortedSet, FIRST>),
+        write_handler!(pop_numbered::<SortedSetType, FIRST>),
     )
     .summary(
         "Returns the lowest-scoring members from a sorted set after removing them. Deletes \
@@ -256,13 +257,16 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
-    .plan(plan_pop::<SortedSet, FIRST>)
-    .series(series!(has_no_zero_count, pop_series::<SortedSet, FIRST>)),
+    .plan(plan_pop::<SortedSetType, FIRST>)
+    .series(series!(
+        has_no_zero_count,
+        pop_series::<SortedSetType, FIRST>
+    )),
     sorted_set(
         "zpopmax",
         -2,
         "5.0.0",
-        write_handler!(pop_numbered::<SortedSet, LAST>),
+        write_handler!(pop_numbered::<SortedSetType, LAST>),
     )
     .summary(
         "Returns the highest-scoring members from a sorted set after removing them. Deletes \
@@ -272,17 +276,25 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
-    .plan(plan_pop::<SortedSet, LAST>)
-    .series(series!(has_no_zero_count, pop_series::<SortedSet, LAST>)),
-    sorted_set("zmpop", -4, "7.0.0", write_handler!(multi_pop::<SortedSet>))
-        .summary(
-            "Returns the highest- or lowest-scoring members from one or more sorted sets after \
+    .plan(plan_pop::<SortedSetType, LAST>)
+    .series(series!(
+        has_no_zero_count,
+        pop_series::<SortedSetType, LAST>
+    )),
+    sorted_set(
+        "zmpop",
+        -4,
+        "7.0.0",
+        write_handler!(multi_pop::<SortedSetType>),
+    )
+    .summary(
+        "Returns the highest- or lowest-scoring members from one or more sorted sets after \
              removing them. Deletes the sorted set if the last member was popped.",
-        )
-        .complexity(KEYS_AND_MEMBERS)
-        .keys(&[counted_at(1, TAKE)])
-        .arguments(&[NUM_KEYS, key(0).multiple(), END, COUNT])
-        .plan(plan_multi_pop::<SortedSet>),
+    )
+    .complexity(KEYS_AND_MEMBERS)
+    .keys(&[counted_at(1, TAKE)])
+    .arguments(&[NUM_KEYS, key(0).multiple(), END, COUNT])
+    .plan(plan_multi_pop::<SortedSetType>),
     sorted_set(
         "zremrangebyrank",
         4,
@@ -391,7 +403,7 @@ pub const ROWS: &[Row] = &[
         "zrandmember",
         -2,
         "6.2.0",
-        read_handler!(random::zrandmember),
+        read_handler!(members::zrandmember),
     )
     .summary("Returns one or more random members from a sorted set.")
     .complexity(
@@ -404,7 +416,7 @@ pub const ROWS: &[Row] = &[
         key(0),
         block("options", &[integer("count"), WITH_SCORES]).optional(),
     ]),
-    sorted_set("zscan", -3, "2.8.0", read_handler!(scan::zscan))
+    sorted_set("zscan", -3, "2.8.0", read_handler!(members::zscan))
         .summary("Iterates over members and scores of a sorted set.")
         .complexity("O(log N) for each call, O(M) for a whole iteration over M members")
         .keys(&[at(1, READ)])
@@ -415,4 +427,57 @@ pub const ROWS: &[Row] = &[
             pattern("pattern").token("MATCH").optional(),
             COUNT,
         ]),
+    sorted_set(
+        "bzpopmin",
+        -3,
+        "5.0.0",
+        write_handler!(blocking_pop::<SortedSetType, FIRST>),
+    )
+    .summary(
+        "Removes and returns the member with the lowest score from one or more sorted sets. \
+             Blocks until a member is available otherwise. Deletes the sorted set if the last \
+             element was popped.",
+    )
+    .complexity("O(K) with K keys looked at")
+    .flags(Flags::BLOCKING.and(Flags::FAST))
+    .keys(&[up_to(1, -2, TAKE)])
+    .history(&[TIMEOUT_IS_A_DOUBLE])
+    .arguments(&[key(0).multiple(), double("timeout")])
+    .plan(plan_blocking_pop::<SortedSetType, FIRST>)
+    .waits(wait_to_pop::<SortedSetType>),
+    sorted_set(
+        "bzpopmax",
+        -3,
+        "5.0.0",
+        write_handler!(blocking_pop::<SortedSetType, LAST>),
+    )
+    .summary(
+        "Removes and returns the member with the highest score from one or more sorted sets. \
+             Blocks until a member available otherwise.  Deletes the sorted set if the last \
+             element was popped.",
+    )
+    .complexity("O(K) with K keys looked at")
+    .flags(Flags::BLOCKING.and(Flags::FAST))
+    .keys(&[up_to(1, -2, TAKE)])
+    .history(&[TIMEOUT_IS_A_DOUBLE])
+    .arguments(&[key(0).multiple(), double("timeout")])
+    .plan(plan_blocking_pop::<SortedSetType, LAST>)
+    .waits(wait_to_pop::<SortedSetType>),
+    sorted_set(
+        "bzmpop",
+        -5,
+        "7.0.0",
+        write_handler!(blocking_multi_pop::<SortedSetType>),
+    )
+    .summary(
+        "Removes and returns a member by score from one or more sorted sets. Blocks until a \
+             member is available otherwise. Deletes the sorted set if the last element was \
+             popped.",
+    )
+    .complexity(KEYS_AND_MEMBERS)
+    .flags(Flags::BLOCKING)
+    .keys(&[counted_at(2, TAKE)])
+    .arguments(&[double("timeout"), NUM_KEYS, key(0).multiple(), END, COUNT])
+    .plan(plan_blocking_multi_pop::<SortedSetType>)
+    .waits(wait_to_multi_pop::<SortedSetType>),
 ];

@@ -1,13 +1,14 @@
-//! Places on the earth in sorted sets: a member's score numbers the cell of a grid in which it is.
+//! Places on the earth in sorted sets: a member's score is the geohash of its place.
 //!
-//! The numbers are Redis's, bit by bit. A search reads the scores of up to nine cells and keeps
+//! The geohashes are Redis's, bit by bit. A search reads the scores of up to nine cells and keeps
 //! the members that are inside its shape, in Redis's order.
 
-mod area;
-mod cell;
-mod order;
+pub mod commands;
+mod geohash;
+mod partial_sort;
 mod search;
+mod shape;
 
-pub use area::{Form, Shape, distance_m};
-pub use cell::Coordinates;
+pub use geohash::Coordinates;
 pub use search::{FoundMember, GeoQuery, Order};
+pub use shape::{Form, Shape, distance_m};

@@ -1,24 +1,21 @@
-//! Searching members by place.
+//! Searching members by place (GEOSEARCH).
 
 use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use crate::keyspace::key::OpenKey;
 use crate::rows::pages::Pages;
-use crate::unit::context::ReadContext;
 use quoin_store::StoreError;
 
-use super::super::range::ScoreBound;
-use super::super::score_rows;
-use super::area::Shape;
-use super::cell::{Cell, Coordinates};
-use super::order::sort_first;
+use super::geohash::{Cell, Coordinates};
+use super::partial_sort::sort_first;
+use super::shape::Shape;
+use crate::zset::{ScoreBound, SortedSet};
 
-/// The order of what is found.
+/// The order of the found members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Cell by cell, the one of the center first, and in a cell by score.
+    /// Cell by cell, that of the center first, and in a cell by score.
     Cells,
     /// The nearest first.
     Nearest,
@@ -29,43 +26,39 @@ pub enum Order {
 /// A search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GeoQuery {
-    /// Where.
+    /// The area.
     pub shape: Shape,
-    /// In which order.
+    /// The order of the result.
     pub order: Order,
-    /// Most members to answer.
+    /// The most members to return.
     pub count: Option<usize>,
-    /// The first `count` members that are found will do, which need not be the nearest or farthest.
+    /// Stop after `count` members, which need not be the nearest or farthest.
     pub any: bool,
 }
 
-/// A member that is inside.
+/// A member that is inside the area.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundMember {
     /// The member's bytes.
     pub member: Bytes,
     /// Its score.
     pub score: f64,
-    /// Where it is.
+    /// Its place.
     pub place: Coordinates,
     /// Metres from the center.
     pub distance_m: f64,
 }
 
-impl ReadContext<'_> {
+impl SortedSet<'_, '_> {
     /// The members inside a shape.
-    pub async fn geo_search(
-        &self,
-        key: &OpenKey,
-        query: &GeoQuery,
-    ) -> Result<Vec<FoundMember>, StoreError> {
+    pub async fn search(&self, query: &GeoQuery) -> Result<Vec<FoundMember>, StoreError> {
         let enough = query.count.filter(|_| query.any).unwrap_or(usize::MAX);
         let mut found = Vec::new();
         for cell in query.shape.cells() {
             if found.len() >= enough {
                 break;
             }
-            self.geo_search_cell(key, cell, &query.shape, enough, &mut found)
+            self.search_cell(cell, &query.shape, enough, &mut found)
                 .await?;
         }
         let wanted = query.count.unwrap_or(usize::MAX).min(found.len());
@@ -82,9 +75,9 @@ impl ReadContext<'_> {
         Ok(found)
     }
 
-    async fn geo_search_cell(
+    /// Adds the members of a cell that are inside a shape, until `enough` are found.
+    async fn search_cell(
         &self,
-        key: &OpenKey,
         cell: Cell,
         shape: &Shape,
         enough: usize,
@@ -95,22 +88,23 @@ impl ReadContext<'_> {
             score,
             is_exclusive,
         };
-        let Some(rows) = self.zset_score_span(key, bound(first, false), bound(end, true)) else {
+        let Some(rows) = self.score_span(bound(first, false), bound(end, true)) else {
             return Ok(());
         };
-        let (_, prefix_length) = score_rows(self, key.data());
-        let mut pages = Pages::new(self, rows, false, 0);
+        let (_, prefix_length) = self.score_rows();
+        let mut pages = Pages::new(self.context, rows, false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
-                let score = self.layout().read_score_key(prefix_length, &row.key)?.score;
+                let layout = self.context.layout();
+                let score = layout.read_score_key(prefix_length, &row.key)?.score;
                 let place = Coordinates::of_score(score);
                 let Some(distance_m) = shape.distance_inside_m(place) else {
                     continue;
                 };
-                // Long members are read only where they are inside.
-                let scored = self.zset_scored_member(key.data(), prefix_length, &row);
+                // Reads long members only if they are inside.
+                let scored = self.scored_member(prefix_length, &row).await?;
                 found.push(FoundMember {
-                    member: scored.await?.member,
+                    member: scored.member,
                     score,
                     place,
                     distance_m,

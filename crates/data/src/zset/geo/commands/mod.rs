@@ -1,0 +1,31 @@
+//! The GEO commands.
+
+mod arguments;
+mod places;
+mod rows;
+mod search;
+
+pub use rows::ROWS;
+
+use crate::zset::geo::Coordinates;
+use quoin_resp::reply::Reply;
+
+fn place(place: Coordinates) -> Reply {
+    Reply::Array(vec![
+        Reply::Decimal(place.longitude),
+        Reply::Decimal(place.latitude),
+    ])
+}
+
+/// A distance with four digits after the point, as Redis rounds it (`fixedpoint_d2string`).
+fn distance(distance: f64) -> Reply {
+    const SCALE: u64 = 10_000;
+    // At most half the earth's circumference.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss
+    )]
+    let scaled = (distance * SCALE as f64).round_ties_even() as u64;
+    Reply::bulk(format!("{}.{:04}", scaled / SCALE, scaled % SCALE))
+}

@@ -1,0 +1,182 @@
+//! Removing members: by name, by range, and from an end (ZPOPMIN, ZPOPMAX).
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use crate::error::CommandError;
+use crate::list::clamp_range;
+use quoin_base::limits::RANGE_PAGE_ROWS;
+use quoin_layout::{
+    DecodeError, KeyRange, Member, MemberEntry, PoppedElement, Section, StoredValue,
+};
+use quoin_store::{Isolation, KeyValue, StoreError};
+
+use super::range::{Selection, SortedRange};
+use super::{AddOptions, Extreme, ScoredMember, SortedSetMut};
+
+impl SortedSetMut<'_, '_> {
+    /// Removes members and returns how many there were. The caller ends with
+    /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
+    pub async fn remove(&self, members: &[Bytes]) -> Result<i64, StoreError> {
+        let mut removed = 0;
+        for chunk in members.chunks(RANGE_PAGE_ROWS) {
+            let forms: Vec<Member> = chunk.iter().map(Member::new).collect();
+            let entries = self.entries(&forms).await?;
+            let mut gone: HashSet<&Bytes> = HashSet::new();
+            for (form, entry) in forms.iter().zip(entries) {
+                let Some(entry) = entry else { continue };
+                if chunk.len() > 1 && !gone.insert(form.bytes()) {
+                    continue;
+                }
+                self.clear_score_row(form, &entry).await?;
+                self.clear_member_row(form);
+                removed += 1;
+            }
+        }
+        self.context.add_length(self.key, -removed);
+        Ok(removed)
+    }
+
+    /// Removes the selected members and returns how many there were. The caller ends with
+    /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
+    pub async fn remove_range(&self, selection: &Selection) -> Result<i64, StoreError> {
+        if let Selection::Ranks { start, stop } = selection {
+            // This read conflicts with every change of the length.
+            let length = self.context.length(self.key, Isolation::Serializable);
+            let length = length.await?;
+            let is_all = clamp_range(*start, *stop, length)
+                .is_some_and(|(offset, count)| offset == 0 && i64::try_from(count) == Ok(length));
+            if is_all {
+                self.remove_all(length);
+                return Ok(length);
+            }
+        }
+        let range = SortedRange::all_of(selection.clone());
+        let rows = self.rows(&range).await?;
+        let (_, prefix_length) = self.score_rows();
+        for row in &rows {
+            self.take_row(prefix_length, row).await?;
+        }
+        let removed = to_i64(rows.len());
+        self.context.add_length(self.key, -removed);
+        Ok(removed)
+    }
+
+    /// Removes all members. There are `length` of them.
+    fn remove_all(&self, length: i64) {
+        let context = self.context;
+        context.drop_blocks(self.key);
+        for section in [Section::Scores, Section::Members, Section::Chunks] {
+            let prefix = context.layout().section_prefix(self.key.data(), section);
+            let range = KeyRange::children(&prefix);
+            context.transaction.clear_range(&range.begin, &range.end);
+        }
+        context.add_length(self.key, -length);
+    }
+
+    /// Pops up to `count` members from one end, the outermost first. The caller ends with
+    /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
+    pub async fn pop(&self, count: usize, end: Extreme) -> Result<Vec<ScoredMember>, StoreError> {
+        let from_end = end == Extreme::Max;
+        let popped = self.context.pop_elements(self.key, from_end, count).await?;
+        Ok(popped
+            .into_iter()
+            .map(to_member)
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// Pops members of the set itself; `pop` also takes members that other servers popped for
+    /// this one.
+    pub(super) async fn pop_stored(
+        &self,
+        count: usize,
+        from_end: bool,
+    ) -> Result<Vec<PoppedElement>, StoreError> {
+        let (range, prefix_length) = self.score_rows();
+        let rows = self.context.rows_to_pop(&range, from_end, count).await?;
+        let mut members = Vec::with_capacity(rows.len());
+        for row in &rows {
+            members.push(of_member(self.take_row(prefix_length, row).await?));
+        }
+        self.context.add_length(self.key, -to_i64(members.len()));
+        Ok(members)
+    }
+
+    /// Puts popped members back, unless they were added again meanwhile.
+    pub(super) async fn put_back(&self, elements: Vec<PoppedElement>) -> Result<(), CommandError> {
+        let members = elements.into_iter().map(to_member);
+        let members: Vec<ScoredMember> = members.collect::<Result<_, _>>()?;
+        let only_new = AddOptions {
+            only_new: true,
+            ..AddOptions::default()
+        };
+        self.add(&members, only_new).await?;
+        Ok(())
+    }
+
+    /// Clears a member by its row of the score index and returns it. Does not count it.
+    async fn take_row(
+        &self,
+        prefix_length: usize,
+        row: &KeyValue,
+    ) -> Result<ScoredMember, StoreError> {
+        let context = self.context;
+        let taken = self.scored_member(prefix_length, row).await?;
+        if !row.value.is_empty() {
+            context.discard_value(self.key.data(), &row.value)?;
+        }
+        context.transaction.clear(&row.key);
+        context.note_rank_change(self.key, &row.key, -1);
+        self.clear_member_row(&Member::new(&taken.member));
+        Ok(taken)
+    }
+
+    /// Clears a member's row in the score index.
+    pub(super) async fn clear_score_row(
+        &self,
+        member: &Member,
+        entry: &MemberEntry,
+    ) -> Result<(), StoreError> {
+        let context = self.context;
+        let score_key = self.score_key(member, entry);
+        if StoredValue::needs_split(member.bytes().len()) {
+            let value = context.transaction.get(&score_key, context.isolation);
+            if let Some(value) = value.await? {
+                context.discard_value(self.key.data(), &value)?;
+            }
+        }
+        context.transaction.clear(&score_key);
+        context.note_rank_change(self.key, &score_key, -1);
+        Ok(())
+    }
+
+    fn clear_member_row(&self, member: &Member) {
+        let layout = self.context.layout();
+        let member_key = layout.member_key(self.key.data(), member);
+        self.context.transaction.clear(&member_key);
+    }
+}
+
+fn of_member(member: ScoredMember) -> PoppedElement {
+    PoppedElement {
+        name: member.member,
+        value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
+    }
+}
+
+/// The member that an element was made of.
+///
+/// # Errors
+/// If its value is not a score.
+fn to_member(element: PoppedElement) -> Result<ScoredMember, DecodeError> {
+    let score = <[u8; 8]>::try_from(element.value.as_ref());
+    Ok(ScoredMember {
+        member: element.name,
+        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a grant"))?),
+    })
+}
+
+fn to_i64(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
