@@ -2,15 +2,12 @@
 //! docs/operate/operations.md is its manual.
 
 use std::fmt;
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
+use crate::progress::ProgressLine;
 use quoin_base::size::{counted, size};
 use quoin_config::{LoadedSettings, StoreKind};
 use quoin_store_embedded::{Compacted, EmbeddedOptions, OpenError, Written};
-
-const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Why nothing was compacted. The store is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -63,20 +60,15 @@ pub fn run(loaded: &LoadedSettings) -> Result<Report, CompactError> {
         accepts_copy: settings.accept_copied_data_dir,
         ..EmbeddedOptions::default()
     };
-    let is_terminal = std::io::stderr().is_terminal();
-    let mut shown_at = Instant::now();
+    let line = ProgressLine::new();
     let mut show = |rows: u64, written: Written| {
-        if is_terminal && shown_at.elapsed() >= TERMINAL_INTERVAL {
-            shown_at = Instant::now();
+        if line.is_terminal() {
             let percent = written.rows.saturating_mul(100) / rows.max(1);
-            // Nobody may be reading it.
-            let _ = write!(std::io::stderr(), "\rwritten: {}%\x1b[K", percent.min(100));
+            line.show(|| format!("written: {}%", percent.min(100)));
         }
     };
     let compacted = quoin_store_embedded::compact(&settings.data_dir, &options, &mut show);
-    if is_terminal {
-        let _ = write!(std::io::stderr(), "\r\x1b[K");
-    }
+    line.clear();
     Ok(Report {
         folder: settings.data_dir.clone(),
         compacted: compacted?,

@@ -11,3 +11,4 @@ pub mod compact;
 pub mod doctor;
 pub mod export;
 pub mod import;
+mod progress;

@@ -4,25 +4,16 @@
 //! [`Backups`] makes them in a running server, for BGSAVE and SAVE. [`make`] is `quoin backup`, which
 //! asks such a server, or reads a stopped store. [`restore`] is `quoin restore`.
 
-mod ask;
-mod bar;
-mod error;
+mod file;
 mod folder;
-mod format;
 mod make;
-mod priority;
-mod read;
 mod restore;
 mod service;
-mod write;
 
-pub use ask::AskError;
-pub use error::{BackupError, Damage};
-pub use format::{Header, Totals};
-pub use make::{Made, MakeError, Options, make};
-pub use read::BackupFile;
+pub use file::{BackupError, BackupFile, Damage, Header, Totals};
+pub use folder::Written;
+pub use make::{AskError, Made, MakeError, Options, make};
 pub use restore::{
     RestoreFailure, RestoreOptions, Restored, parse_restore, restore, restore_command,
 };
 pub use service::{Backups, Current, LastGood, Retention, StartError, Status};
-pub use write::Written;

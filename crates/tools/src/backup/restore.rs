@@ -8,11 +8,9 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use jiff::Timestamp;
 
-use super::bar::Bar;
-use super::error::BackupError;
-use super::format::Header;
+use super::file::{BackupError, BackupFile, Header};
 use super::make::verify;
-use super::read::BackupFile;
+use crate::progress::Bar;
 use quoin_base::size::counted;
 use quoin_store_embedded::{ArchiveError, Limit, Reached, Restoration, RestoreError, read_archive};
 

@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use super::examine::{Options, look_inside};
+use super::report::{Level, Line};
+use super::running;
+use crate::progress::ProgressLine;
 use quoin_base::size::{counted, size};
 use quoin_client::Beside;
 use quoin_config::{Fsync, LoadedSettings};
@@ -10,11 +14,6 @@ use quoin_store_embedded::{
     CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, Refusal,
     has_store, inspect, is_in_use,
 };
-
-use super::examine::{Options, look_inside};
-use super::progress::Progress;
-use super::report::{Level, Line};
-use super::running;
 
 pub(super) async fn look(
     loaded: &LoadedSettings,
@@ -106,8 +105,8 @@ fn beside_server(
 /// damage. Answers whether it can read the rest.
 fn rows(store: &EmbeddedStore, show: &mut dyn FnMut(&Line)) -> bool {
     const NAME: &str = "data file";
-    let progress = Progress::new();
-    let verified = store.verify(&mut |rows| progress.show("rows of the data file", rows));
+    let progress = ProgressLine::new();
+    let verified = store.verify(&mut |rows| progress.count("rows of the data file", rows));
     progress.clear();
     let verified = match verified {
         Ok(verified) => verified,

@@ -3,15 +3,14 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::checks::version::{self, Understanding};
 use super::checks::{STORE_CHECKS, key_checks, scan_keys};
-use super::progress::Progress;
 use super::report::{Level, Line};
-use super::target::DoctorTarget;
+use super::target::{DoctorTarget, rows};
+use crate::progress::ProgressLine;
 use quoin_base::clock::SystemClock;
 use quoin_base::random::SystemRandom;
 use quoin_config::LoadedSettings;
-use quoin_layout::Layout;
+use quoin_layout::{LAYOUT_VERSION, Layout, decode_counter};
 use quoin_store::{Isolation, ReadTransaction, Store, StoreError};
 
 /// Time for which messages to other servers lie in the store at the most, while servers run.
@@ -45,7 +44,7 @@ pub(super) async fn look_inside(
         is_deep: options.is_deep,
         is_offline,
         message_grace: MESSAGE_GRACE,
-        progress: Progress::new(),
+        progress: ProgressLine::new(),
         shown: OnceCell::new(),
     };
     examine(&target, show).await;
@@ -57,7 +56,7 @@ pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Lin
         target.progress.clear();
         show(line);
     };
-    match version::check(target).await {
+    match check_version(target).await {
         Ok((understanding, line)) => {
             show(&line);
             if understanding == Understanding::None {
@@ -102,4 +101,82 @@ pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Lin
 pub(super) fn unfinished(check: &'static str, error: &StoreError) -> Line {
     let text = format!("this check has not come to its end: {error}");
     Line::new(Level::Fail, check, text)
+}
+
+const VERSION_CHECK: &str = "layout";
+
+/// What may be done with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Understanding {
+    /// Everything.
+    Full,
+    /// There is nothing in it.
+    Empty,
+    /// Nothing: it is not touched.
+    None,
+}
+
+/// Looks at the layout's version.
+async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line), StoreError> {
+    let layout = &target.layout;
+    let everything = layout.everything();
+    let (version, first) = target
+        .read(async |transaction: &dyn ReadTransaction| {
+            let isolation = Isolation::Snapshot;
+            let version = transaction.get(&layout.version_key(), isolation).await?;
+            let (begin, end) = (&everything.begin, &everything.end);
+            Ok((version, rows(transaction, begin, end, 1, isolation).await?))
+        })
+        .await?;
+    let Some(version) = version else {
+        return Ok(if first.is_empty() {
+            let text = "nothing lies under this root prefix: a server begins here anew";
+            (Understanding::Empty, Line::ok(VERSION_CHECK, text))
+        } else {
+            let text = "there are rows under this root prefix, but no layout version: something \
+                        else keeps its data there - give Quoin a root prefix of its own";
+            (
+                Understanding::None,
+                Line::new(Level::Fail, VERSION_CHECK, text),
+            )
+        });
+    };
+    Ok(match decode_counter(Some(&version)) {
+        Err(_) => {
+            let text = "the layout version cannot be read: something else keeps its data under \
+                        this root prefix, or the row is damaged";
+            (
+                Understanding::None,
+                Line::new(Level::Fail, VERSION_CHECK, text),
+            )
+        }
+        Ok(found) if found > LAYOUT_VERSION => {
+            let text = format!(
+                "version {found}, and this Quoin knows versions up to {LAYOUT_VERSION}: a server \
+                 refuses it - use a newer Quoin"
+            );
+            (
+                Understanding::None,
+                Line::new(Level::Fail, VERSION_CHECK, text),
+            )
+        }
+        Ok(found) if found < LAYOUT_VERSION => {
+            let text = format!("version {found}, older than that of this Quoin, {LAYOUT_VERSION}");
+            (
+                Understanding::Full,
+                Line::new(
+                    Level::Warn,
+                    VERSION_CHECK,
+                    format!("{text} - see CHANGELOG.md"),
+                ),
+            )
+        }
+        Ok(found) => (
+            Understanding::Full,
+            Line::ok(
+                VERSION_CHECK,
+                format!("version {found}, that of this Quoin"),
+            ),
+        ),
+    })
 }

@@ -1,16 +1,15 @@
 //! What is special to FoundationDB: the client library, the cluster file, and whether the cluster
 //! answers.
 
-use crate::doctor::target::LATENCY_TRIES;
+use super::checks::percentiles;
+use super::examine::{Options, look_inside, unfinished};
+use super::report::{Level, Line};
+use super::target::LATENCY_TRIES;
 use quoin_config::LoadedSettings;
 use quoin_store::Store;
 use quoin_store_fdb::{
     ClusterFileOrigin, FdbOptions, FdbStore, OpenError, client_library, find_cluster_file,
 };
-
-use super::checks::percentiles;
-use super::examine::{Options, look_inside, unfinished};
-use super::report::{Level, Line};
 
 pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let store_options = FdbOptions::from(&loaded.settings);

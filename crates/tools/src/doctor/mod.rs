@@ -8,25 +8,26 @@
 
 mod checks;
 mod embedded;
-mod examine;
+pub(super) mod examine;
 #[cfg(feature = "fdb")]
 mod fdb;
-mod progress;
 mod report;
 mod running;
-mod scan;
 mod target;
 
 #[cfg(test)]
 mod tests;
+
+pub use examine::Options;
+pub use report::{Level, Line};
 
 use std::io;
 
 use quoin_client::Beside;
 use quoin_config::{LoadedSettings, StoreKind};
 
-pub use examine::Options;
-pub use report::{Level, Line};
+#[cfg(feature = "fdb")]
+use fdb::look as look_at_cluster;
 
 /// Looks at the store that the settings name, or asks the server that has it open (`beside`), shows each line when it is known, and answers how
 /// bad the worst is.
@@ -56,9 +57,6 @@ pub fn run(
     });
     Ok(worst)
 }
-
-#[cfg(feature = "fdb")]
-use fdb::look as look_at_cluster;
 
 #[cfg(not(feature = "fdb"))]
 async fn look_at_cluster(_: &LoadedSettings, _: Options, show: &mut dyn FnMut(&Line)) {

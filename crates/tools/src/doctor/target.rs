@@ -9,32 +9,39 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::report::{Line, shown};
+use crate::progress::ProgressLine;
 use quoin_base::clock::Clock;
 use quoin_base::limits::DATABASES_MAX;
 use quoin_base::random::Random;
 use quoin_data::cluster::delegation::has_grants;
 use quoin_data::keyspace::presence::{Presence, presence};
 use quoin_data::unit::context::current_namespace;
-use quoin_layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind, successor};
+use quoin_layout::{
+    Id, KeyName, KeyRange, KeysRow, Layout, Meta, Space, TrashKind, decode_length, successor,
+};
 use quoin_store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
 };
 
-use super::progress::Progress;
-use super::report::shown;
-
 /// Rows that `quoin doctor` reads at a time where they are small.
 pub(super) const PAGE_ROWS: usize = 512;
+
 /// Rows of data that it reads at a time; each may hold a chunk of a split value.
 pub(super) const DATA_PAGE_ROWS: usize = 128;
+
 /// Reads that it has under way at once.
 pub(super) const READS_AT_ONCE: usize = 64;
+
 /// Time after which what falls due should have been looked after by some server.
 pub(super) const OVERDUE_MS: i64 = 60_000;
+
 /// Attempts at one read or repair.
 const ATTEMPTS_MAX: u32 = 10;
+
 /// Pause between two of them.
 const RETRY_PAUSE_MS: u64 = 50;
+
 /// How often it tries what it measures.
 pub(super) const LATENCY_TRIES: usize = 40;
 
@@ -55,7 +62,7 @@ pub(super) struct DoctorTarget<'s> {
     pub(super) is_offline: bool,
     /// How long messages may lie in the store.
     pub(super) message_grace: Duration,
-    pub(super) progress: Progress,
+    pub(super) progress: ProgressLine,
     /// Which databases showed which namespaces in the beginning, for the names of keys.
     pub(super) shown: OnceCell<Vec<(Id, u32)>>,
 }
@@ -258,4 +265,96 @@ pub(super) async fn rows(
             isolation,
         })
         .await
+}
+
+/// A key, whether it exists for clients or not.
+#[derive(Debug, Clone)]
+pub(super) struct FoundKey {
+    pub(super) namespace: Id,
+    pub(super) name: KeyName,
+    pub(super) meta_key: Bytes,
+    pub(super) meta: Meta,
+    /// `None` where the counter cannot be read.
+    pub(super) length: Option<i64>,
+}
+
+/// What lies together in the space of keys.
+#[derive(Debug, Default)]
+pub(super) struct KeyPage {
+    pub(super) keys: Vec<FoundKey>,
+    /// Keys of lengths beside which there is no metadata.
+    pub(super) stray_lengths: Vec<Bytes>,
+    /// Keys of rows that cannot be read.
+    pub(super) unreadable: Vec<Bytes>,
+}
+
+/// The first page of keys.
+pub(super) fn first_key(layout: &Layout) -> Vec<u8> {
+    layout.rows_of(Space::Keys).begin
+}
+
+/// Reads a page from `begin` on, and answers where to go on. Metadata and length of one key are
+/// never parted.
+pub(super) async fn read_key_page(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+    begin: &[u8],
+) -> Result<(KeyPage, Option<Vec<u8>>), StoreError> {
+    let end = layout.rows_of(Space::Keys).end;
+    let mut rows = rows(transaction, begin, &end, PAGE_ROWS, Isolation::Snapshot).await?;
+    let mut next = None;
+    if rows.len() >= PAGE_ROWS
+        && let Some(last) = rows.pop()
+    {
+        next = Some(match layout.read_namespaced_key(&last.key) {
+            // Its length may follow.
+            Ok((_, KeysRow::Meta(_))) => last.key.to_vec(),
+            _ => {
+                let behind = successor(&last.key);
+                rows.push(last);
+                behind
+            }
+        });
+    }
+    let mut page = KeyPage::default();
+    for row in rows {
+        match layout.read_namespaced_key(&row.key) {
+            Ok((namespace, KeysRow::Meta(name))) => match Meta::decode(&row.value) {
+                Ok(meta) => page.keys.push(FoundKey {
+                    namespace,
+                    name,
+                    meta_key: row.key,
+                    meta,
+                    length: Some(0),
+                }),
+                Err(_) => page.unreadable.push(row.key),
+            },
+            Ok((namespace, KeysRow::Length(name))) => match page.keys.last_mut() {
+                Some(key) if key.namespace == namespace && key.name == name => {
+                    key.length = decode_length(Some(&row.value)).ok();
+                }
+                _ if is_beside(&row.key, page.unreadable.last()) => {}
+                _ => page.stray_lengths.push(row.key),
+            },
+            Err(_) => page.unreadable.push(row.key),
+        }
+    }
+    Ok((page, next))
+}
+
+/// Whether this is the length of a key whose metadata cannot be read.
+fn is_beside(length_key: &[u8], unreadable: Option<&Bytes>) -> bool {
+    unreadable.is_some_and(|meta_key| length_key.starts_with(meta_key))
+}
+
+/// A check that is shown all keys, page by page.
+pub(in crate::doctor) trait KeyCheck {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Looks at some keys. What it is shown was so a moment ago.
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
+
+    /// What it has found.
+    fn line(&self) -> Line;
 }

@@ -9,9 +9,9 @@
 
 use bytes::Bytes;
 
-use super::counts::Counts;
 use super::elements;
 use super::pace::{first_size, next_size, size_max};
+use super::report::Counts;
 use super::source::{Source, SourceKey, Watched, Whole};
 use super::target::{ATTEMPTS_MAX, Attempt, NOT_WHOLE, RETRY_PAUSE, Target};
 use quoin_base::limits::IMPORT_CHUNK_BYTES;

@@ -11,12 +11,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::counts::{Counts, no_database, of_type};
 use super::elements::{self, Elements};
-use super::error::ImportError;
 use super::functions;
 use super::kinds::Kind;
 use super::options::Options;
+use super::report::{Counts, ImportError, no_database, of_type};
 use super::target::{ATTEMPTS_MAX, Attempt, RETRY_PAUSE, Target};
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, IMPORT_VALUE_BYTES_MAX};
@@ -25,12 +24,16 @@ use quoin_rdb::{AofRole, DumpError, RdbError, RdbItem, RdbKey, RdbReader, RdbVal
 
 /// Small values that are sent together.
 const KEYS_AT_ONCE: usize = 100;
+
 /// Keys between two looks at the progress while nothing is written.
 const KEYS_PER_LOOK: u64 = 1_000;
+
 /// What is said of a value that is passed over because of its size.
 const TOO_LARGE: &str = "larger than a value that is read from a file may be";
+
 /// What is said of a module's value.
 const MODULE: &str = "a module";
+
 /// What is said of data of a module that belongs to no key.
 const MODULE_DATA: &str = "data of no key";
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::counts::Counts;
+use super::report::Counts;
 use super::target::Target;
 use quoin_client::{Client, ClientError};
 use quoin_rdb::{libraries_payload, read_libraries};

@@ -8,26 +8,23 @@
 
 mod aof;
 mod copy;
-mod counts;
 mod elements;
-mod error;
 mod file;
 mod functions;
 mod kinds;
 mod options;
 mod pace;
-mod shown;
+mod report;
 mod source;
 mod streams;
 mod target;
 
 pub use aof::RunServer;
-pub use counts::Counts;
-pub use error::ImportError;
 pub use options::{From, Options, command, parse};
+pub use report::{Counts, ImportError};
 
 use copy::Copier;
-use counts::{Unusable, UnusableKeys, no_database};
+use report::{Unusable, UnusableKeys, no_database};
 use source::{Page, Source, SourceKey};
 use target::Target;
 

@@ -2,22 +2,25 @@
 
 use std::collections::HashSet;
 
-use super::counts::of_type;
-use super::error::ImportError;
 use super::kinds::{Kind, Place, Reading};
 use super::options::Options;
 use super::pace::{Pace, SIZE_SAMPLES};
+use super::report::{ImportError, of_type};
 use quoin_client::{Address, Client, ClientError, Transaction};
 use quoin_resp::wire::reply_reader::Value;
 
 /// Keys that an import asks SCAN for at a time.
 const SCAN_COUNT: usize = 1_000;
+
 /// Fields of a hash whose expiries are asked for at a time.
 const FIELDS_AT_ONCE: usize = 100;
+
 /// The type that may have fields that expire.
 const HASH: &str = "hash";
+
 /// Why such a hash is left behind.
 const FIELDS_EXPIRE: &str = "a hash with fields that expire";
+
 /// How INFO calls the number of hashes with fields that expire: in Redis, in Valkey.
 const COUNTS_OF_FIELD_EXPIRIES: [&str; 2] = ["subexpiry", "keys_with_volatile_items"];
 

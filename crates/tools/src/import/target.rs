@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use super::error::ImportError;
 use super::kinds::Kind;
 use super::options::Options;
+use super::report::ImportError;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
 use quoin_client::{Client, ClientError, Transaction};
 use quoin_resp::wire::reply_reader::Value;
 
 /// Attempts of an import at copying one key.
 pub(super) const ATTEMPTS_MAX: u32 = 5;
+
 /// Pause between two of them.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
 /// Time after which a temporary key of an import goes away where nothing more is added to it.
 pub(super) const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
 

@@ -15,15 +15,15 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 
-use super::super::scan;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, READS_AT_ONCE, rows};
+use crate::doctor::target::{self, DATA_PAGE_ROWS, DoctorTarget, READS_AT_ONCE, rows};
 use quoin_base::size::counted;
 use quoin_layout::{Id, KeyRange, Space, TrashKind, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// Data ids that it keeps in memory at a time; for each so many it scans all keys once.
 const IDS_AT_ONCE: usize = 1_000_000;
+
 /// Data ids without a key that it looks at more closely; of more it says that there are more.
 const SUSPECTS_MAX: usize = 10_000;
 
@@ -173,7 +173,7 @@ async fn ids(
         begin = begin.max(successor(&last.key));
         target
             .progress
-            .show("values looked at", page.ids.len() as u64);
+            .count("values looked at", page.ids.len() as u64);
     }
     page.next = Some(begin);
     Ok(page)
@@ -196,12 +196,12 @@ async fn unnamed(target: &DoctorTarget<'_>, ids: Vec<Id>) -> Result<Unnamed, Sto
         });
     }
     let mut is_named = vec![false; ids.len()];
-    let mut begin = Some(scan::first(&target.layout));
+    let mut begin = Some(target::first_key(&target.layout));
     let mut count = 0;
     while let Some(from) = begin {
         let (page, next) = target
             .read(async |transaction: &dyn ReadTransaction| {
-                scan::page(transaction, &target.layout, &from).await
+                target::read_key_page(transaction, &target.layout, &from).await
             })
             .await?;
         for key in &page.keys {
@@ -213,7 +213,7 @@ async fn unnamed(target: &DoctorTarget<'_>, ids: Vec<Id>) -> Result<Unnamed, Sto
         }
         all_names_are_known &= page.unreadable.is_empty();
         count += page.keys.len() as u64;
-        target.progress.show("keys compared with values", count);
+        target.progress.count("keys compared with values", count);
         begin = next;
     }
     let unnamed = ids.into_iter().zip(is_named).filter(|(_, named)| !named);
@@ -238,11 +238,11 @@ async fn confirm(
         let there = some.iter().zip(found).filter(|(_, is_there)| *is_there);
         lost.extend(there.map(|(id, _)| *id));
     }
-    let mut begin = Some(scan::first(&target.layout));
+    let mut begin = Some(target::first_key(&target.layout));
     while let Some(from) = begin
         && !lost.is_empty()
     {
-        let (page, next) = scan::page(transaction, &target.layout, &from).await?;
+        let (page, next) = target::read_key_page(transaction, &target.layout, &from).await?;
         for key in &page.keys {
             lost.remove(&key.meta.data);
         }

@@ -7,33 +7,20 @@
 //! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
 //! that it conflicts with changes of what it decides by.
 
-use super::report::Line;
-use super::scan;
-use super::target::{Answer, DoctorTarget};
-use quoin_store::{ReadTransaction, StoreError};
-
 mod counters;
-mod counts;
 mod data;
-mod databases;
 mod delegation;
-mod expiry;
 mod indexes;
-mod key_check;
 mod keys;
-mod latency;
-mod messages;
-mod meta_copies;
-mod operations;
 mod spaces;
 mod tasks;
-mod trash;
-pub(super) mod version;
 
-use key_check::KeyCheck;
+use super::report::Line;
+use super::target::{self, Answer, DoctorTarget, KeyCheck};
+use quoin_store::{ReadTransaction, StoreError};
 
 #[cfg(feature = "fdb")]
-pub(super) use latency::percentiles;
+pub(super) use spaces::percentiles;
 
 /// A check that looks by itself.
 pub(super) struct StoreCheck {
@@ -45,27 +32,27 @@ pub(super) struct StoreCheck {
 pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     StoreCheck {
         name: "latency",
-        run: |target, name| Box::pin(latency::check(target, name)),
+        run: |target, name| Box::pin(spaces::check_latency(target, name)),
     },
     StoreCheck {
         name: "rows",
-        run: |target, name| Box::pin(spaces::check(target, name)),
+        run: |target, name| Box::pin(spaces::check_rows(target, name)),
     },
     StoreCheck {
         name: "databases",
-        run: |target, name| Box::pin(databases::check(target, name)),
+        run: |target, name| Box::pin(spaces::check_databases(target, name)),
     },
     StoreCheck {
         name: "trash",
-        run: |target, name| Box::pin(trash::check(target, name)),
+        run: |target, name| Box::pin(spaces::check_trash(target, name)),
     },
     StoreCheck {
         name: "operations",
-        run: |target, name| Box::pin(operations::check(target, name)),
+        run: |target, name| Box::pin(spaces::check_operations(target, name)),
     },
     StoreCheck {
         name: "messages",
-        run: |target, name| Box::pin(messages::check(target, name)),
+        run: |target, name| Box::pin(spaces::check_messages(target, name)),
     },
     StoreCheck {
         name: "delegation",
@@ -73,7 +60,7 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     },
     StoreCheck {
         name: "expiry",
-        run: |target, name| Box::pin(expiry::check(target, name)),
+        run: |target, name| Box::pin(keys::check_expiries(target, name)),
     },
     StoreCheck {
         name: "data",
@@ -88,7 +75,7 @@ pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
     if target.is_deep {
         checks.push(Box::<counters::Counters>::default());
         checks.push(Box::<indexes::Indexes>::default());
-        checks.push(Box::<meta_copies::MetaCopies>::default());
+        checks.push(Box::<indexes::MetaCopies>::default());
     }
     checks
 }
@@ -98,19 +85,19 @@ pub(super) async fn scan_keys(
     target: &DoctorTarget<'_>,
     checks: &mut [Box<dyn KeyCheck>],
 ) -> Result<(), StoreError> {
-    let mut begin = scan::first(&target.layout);
+    let mut begin = target::first_key(&target.layout);
     let mut count = 0;
     loop {
         let (page, next) = target
             .read(async |transaction: &dyn ReadTransaction| {
-                scan::page(transaction, &target.layout, &begin).await
+                target::read_key_page(transaction, &target.layout, &begin).await
             })
             .await?;
         for check in &mut *checks {
             check.look(target, &page).await?;
         }
         count += page.keys.len() as u64;
-        target.progress.show("keys looked at", count);
+        target.progress.count("keys looked at", count);
         match next {
             Some(next) => begin = next,
             None => return Ok(()),

@@ -1,12 +1,14 @@
 //! Rows under the root prefix that no part of the layout knows.
 
+use std::time::{Duration, Instant};
+
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::target::{DoctorTarget, PAGE_ROWS, rows};
+use crate::doctor::target::{DoctorTarget, LATENCY_TRIES, PAGE_ROWS, rows};
 use quoin_base::size::counted;
-use quoin_layout::{Space, successor};
+use quoin_layout::{Id, Space, TrashKind, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-pub(super) async fn check(
+pub(super) async fn check_rows(
     target: &DoctorTarget<'_>,
     name: &'static str,
 ) -> Result<Line, StoreError> {
@@ -96,4 +98,344 @@ async fn scratch(target: &DoctorTarget<'_>) -> Result<Finding, StoreError> {
         }
     }
     Ok(finding)
+}
+
+pub(super) async fn check_latency(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    // Of its own, so that several may measure at once.
+    let key = target.layout.scratch_key(target.random.next_u64());
+    let measured = measure(target, &key).await;
+    // Also where measuring it failed.
+    let cleared = target
+        .write(async |transaction: &dyn Transaction| {
+            transaction.clear(&key);
+            Ok(())
+        })
+        .await;
+    let text = measured?;
+    cleared?;
+    Ok(Line::ok(name, text))
+}
+
+async fn measure(target: &DoctorTarget<'_>, key: &[u8]) -> Result<String, StoreError> {
+    let mut reads = Vec::with_capacity(LATENCY_TRIES);
+    let mut commits = Vec::with_capacity(LATENCY_TRIES);
+    for number in 0..LATENCY_TRIES as u64 {
+        let begun = Instant::now();
+        target
+            .read(async |transaction: &dyn ReadTransaction| {
+                transaction.get(key, Isolation::Snapshot).await.map(drop)
+            })
+            .await?;
+        reads.push(begun.elapsed());
+        let begun = Instant::now();
+        target
+            .write(async |transaction: &dyn Transaction| {
+                transaction.set(key, &number.to_be_bytes());
+                Ok(())
+            })
+            .await?;
+        commits.push(begun.elapsed());
+    }
+    Ok(format!(
+        "snapshot and read of a row {}, commit of a row {} (median, 99th percentile of {})",
+        percentiles(reads),
+        percentiles(commits),
+        LATENCY_TRIES
+    ))
+}
+
+/// Median and 99th percentile, for people.
+pub(in crate::doctor) fn percentiles(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |part: usize| {
+        let index = (times.len() * part / 100).min(times.len().saturating_sub(1));
+        times.get(index).copied().unwrap_or_default().as_secs_f64() * 1e3
+    };
+    format!("{:.2}, {:.2} ms", at(50), at(99))
+}
+
+pub(super) async fn check_databases(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let layout = &target.layout;
+    let (shown, used) = target
+        .read(async |transaction: &dyn ReadTransaction| {
+            let shown = target
+                .current_namespaces(transaction, Isolation::Snapshot)
+                .await?;
+            Ok((shown, used_namespaces(target, transaction).await?))
+        })
+        .await?;
+    let mut twice = Finding::default();
+    for (number, (namespace, database)) in shown.iter().enumerate() {
+        for (other, other_database) in shown.iter().take(number) {
+            if other == namespace {
+                twice.add(|| format!("{other_database} and {database}"));
+            }
+        }
+    }
+    let mut lost = Finding::default();
+    let mut in_use = 0;
+    for namespace in used {
+        if shown.iter().any(|(known, _)| *known == namespace) {
+            in_use += 1;
+            continue;
+        }
+        let trash_key = layout.trash_key(TrashKind::Namespace, namespace);
+        let is_trash = target
+            .read(async |transaction: &dyn ReadTransaction| {
+                let row = transaction.get(&trash_key, Isolation::Snapshot).await?;
+                // It may have been cleared meanwhile.
+                Ok(row.is_some() || !has_keys(target, transaction, namespace).await?)
+            })
+            .await?;
+        if is_trash {
+            continue;
+        }
+        lost.add(|| format!("{} {}", namespace.instance, namespace.sequence));
+        // A namespace that no database shows will never be shown again: FLUSHDB makes new ones,
+        // SWAPDB exchanges those that are shown. The trash is cleared by the next server.
+        let is_repaired = target
+            .repair(async |transaction: &dyn Transaction| {
+                let shown = target
+                    .current_namespaces(transaction, Isolation::Serializable)
+                    .await?;
+                let is_lost = shown.iter().all(|(known, _)| *known != namespace);
+                if is_lost {
+                    transaction.set(&trash_key, b"");
+                }
+                Ok(is_lost)
+            })
+            .await?;
+        if is_repaired {
+            lost.count_repaired();
+        }
+    }
+    let mut outcome = Outcome::new(counted(in_use, "has keys", "have keys"));
+    outcome.finding(
+        Level::Fail,
+        &twice,
+        [
+            "shows the same keys as another",
+            "show the same keys as another",
+        ],
+        "empty one by FLUSHDB, after copying what is needed: the other loses its keys too",
+    );
+    outcome.finding(
+        Level::Warn,
+        &lost,
+        [
+            "namespace with keys that no database shows",
+            "namespaces with keys that no database shows",
+        ],
+        "--repair puts them into the trash",
+    );
+    Ok(outcome.line(name))
+}
+
+/// The namespaces that have keys.
+async fn used_namespaces(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn ReadTransaction,
+) -> Result<Vec<Id>, StoreError> {
+    let range = target.layout.rows_of(Space::Keys);
+    let mut begin = range.begin;
+    let mut used = Vec::new();
+    loop {
+        let first = rows(transaction, &begin, &range.end, 1, Isolation::Snapshot).await?;
+        let Some(row) = first.first() else {
+            return Ok(used);
+        };
+        // What cannot be read is found by the scan of keys.
+        let Ok((namespace, _)) = target.layout.read_namespaced_key(&row.key) else {
+            return Ok(used);
+        };
+        begin = target.layout.behind_namespace(namespace);
+        used.push(namespace);
+    }
+}
+
+async fn has_keys(
+    target: &DoctorTarget<'_>,
+    transaction: &dyn ReadTransaction,
+    namespace: Id,
+) -> Result<bool, StoreError> {
+    let range = target.layout.keys_from(namespace, 0);
+    let first = rows(
+        transaction,
+        &range.begin,
+        &range.end,
+        1,
+        Isolation::Snapshot,
+    )
+    .await?;
+    Ok(!first.is_empty())
+}
+
+pub(super) async fn check_trash(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let mut count = 0_u64;
+    let mut unreadable = Finding::default();
+    target
+        .each_row(&target.layout.trash(), |row| {
+            count += 1;
+            if target.layout.read_trash_key(&row.key).is_err() {
+                unreadable.add(|| shown(&row.key));
+            }
+        })
+        .await?;
+    let mut outcome = Outcome::new(match count {
+        0 => "nothing is left to be cleared".to_owned(),
+        _ => format!(
+            "{}: a running server clears what is there",
+            counted(
+                count,
+                "removed value or database",
+                "removed values or databases"
+            )
+        ),
+    });
+    outcome.finding(
+        Level::Fail,
+        &unreadable,
+        [
+            "row that cannot be read, which keeps servers from clearing what is behind it",
+            "rows that cannot be read, which keep servers from clearing what is behind them",
+        ],
+        "tell the authors of Quoin, with these rows",
+    );
+    Ok(outcome.line(name))
+}
+
+/// Every start of a server on a cluster leaves as many as it had batches under way at once, and
+/// nobody removes them: whether that server still runs, perhaps stopped amid a commit, cannot be
+/// known from outside. They are small. Where no server runs, they may go.
+pub(super) async fn check_operations(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let range = target.layout.rows_of(Space::Operations);
+    let mut count = 0_u64;
+    let (mut starts, mut last_instance) = (0_u64, None);
+    let mut unreadable = Finding::default();
+    target
+        .each_row(&range, |row| {
+            count += 1;
+            match target.layout.read_operation_key(&row.key) {
+                Ok(instance) if last_instance == Some(instance) => {}
+                Ok(instance) => {
+                    starts += 1;
+                    last_instance = Some(instance);
+                }
+                Err(_) => unreadable.add(|| shown(&row.key)),
+            }
+        })
+        .await?;
+    if count == 0 {
+        return Ok(Line::ok(name, "none"));
+    }
+    let mut outcome = Outcome::new(format!(
+        "{} of {}",
+        counted(count, "small row", "small rows"),
+        counted(starts, "server start", "server starts")
+    ));
+    if target.is_offline {
+        let is_repaired = target
+            .repair(async |transaction: &dyn Transaction| {
+                transaction.clear_range(&range.begin, &range.end);
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            outcome.note(Level::Ok, "removed");
+        }
+    } else if target.repairs {
+        outcome.note(
+            Level::Ok,
+            "kept: a running server may need its own (--offline removes them)",
+        );
+    }
+    outcome.finding(
+        Level::Warn,
+        &unreadable,
+        ["row that cannot be read", "rows that cannot be read"],
+        "with all servers stopped, --repair --offline removes them",
+    );
+    Ok(outcome.line(name))
+}
+
+/// A server that publishes or listens clears what has been there for some seconds. One that is
+/// killed does not, and the messages stay until another starts, publishes or listens.
+pub(super) async fn check_messages(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let (count, last) = count_messages(target).await?;
+    let Some(last) = last else {
+        return Ok(Line::ok(name, "none is on its way to other servers"));
+    };
+    tokio::time::sleep(target.message_grace).await;
+    let range = target.layout.messages();
+    let is_there = target
+        .read(async |transaction: &dyn ReadTransaction| {
+            let end = successor(&last);
+            let rows = rows(transaction, &range.begin, &end, 1, Isolation::Snapshot).await?;
+            Ok(!rows.is_empty())
+        })
+        .await?;
+    let mut outcome = Outcome::new(format!(
+        "{} on their way to other servers",
+        counted(count, "row", "rows")
+    ));
+    if is_there {
+        // As a server would: all servers have read them long since.
+        let is_repaired = target
+            .repair(async |transaction: &dyn Transaction| {
+                transaction.clear_range(&range.begin, &successor(&last));
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            outcome.note(Level::Ok, "cleared");
+        } else {
+            outcome.note(
+                Level::Warn,
+                "which no server has cleared in time: left by one that was killed; the next that \
+                 starts or publishes clears them, or --repair does",
+            );
+        }
+    }
+    Ok(outcome.line(name))
+}
+
+async fn count_messages(
+    target: &DoctorTarget<'_>,
+) -> Result<(u64, Option<bytes::Bytes>), StoreError> {
+    let mut count = 0;
+    let mut last = None;
+    target
+        .each_row(&target.layout.messages(), |row| {
+            count += 1;
+            last = Some(row.key.clone());
+        })
+        .await?;
+    Ok((count, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_sorted_times() {
+        let times = (1..=100).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentiles(times), "51.00, 100.00 ms");
+        assert_eq!(percentiles(Vec::new()), "0.00, 0.00 ms");
+    }
 }

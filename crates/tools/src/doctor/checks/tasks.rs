@@ -1,9 +1,9 @@
 //! Task queues whose leases or delays have ended without anybody having been told to look.
 
-use super::super::scan::{FoundKey, KeyPage};
-use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
+use crate::doctor::target::{
+    Answer, DoctorTarget, FoundKey, KeyCheck, KeyPage, OVERDUE_MS, PAGE_ROWS, rows,
+};
 use quoin_base::size::counted;
 use quoin_data::taskqueue::timers::TIMER_STEP_MS;
 use quoin_layout::{ValueType, successor};

@@ -3,9 +3,8 @@
 use super::damage::{assert_repaired, assert_told, get, length_key, meta};
 use super::*;
 use quoin_engine::testing::ranks::tend_wanted;
-use quoin_layout::StreamId;
 use quoin_layout::{
-    KeyRange, OrderRow, Section, Space, TaskCounter, TaskPlace, TaskRow, encode_counter,
+    KeyRange, OrderRow, Section, Space, StreamId, TaskCounter, TaskPlace, TaskRow, encode_counter,
     encode_length,
 };
 

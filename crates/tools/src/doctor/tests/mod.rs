@@ -1,36 +1,35 @@
 //! A healthy store raises no alarm; one that was damaged on purpose is diagnosed, and repaired
 //! where that is safe. On a store with a single writer and on one with many.
 
+mod damage;
+mod delegation;
+mod elements;
+mod stream_groups;
+
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use std::cell::OnceCell;
-
 use super::examine::examine;
-use super::progress::Progress;
 use super::target::DoctorTarget;
 use super::*;
+use crate::progress::ProgressLine;
 use quoin_base::random::SeededRandom;
 use quoin_engine::Reaper;
 use quoin_engine::testing::Bench;
-use quoin_layout::Layout;
-use quoin_layout::{Id, KeyName, Meta, StreamHead, ValueType, encode_length};
+use quoin_layout::{Id, KeyName, Layout, Meta, StreamHead, ValueType, encode_length};
 use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use quoin_store::{Isolation, RangeQuery, Transaction};
-
-mod damage;
-mod delegation;
-mod elements;
-mod stream_groups;
 
 const LOOK: Options = Options {
     repairs: false,
     is_deep: true,
     is_offline: false,
 };
+
 const REPAIR: Options = Options {
     repairs: true,
     ..LOOK
@@ -57,7 +56,7 @@ fn lines(bench: &Bench, options: Options) -> Vec<Line> {
         is_deep: options.is_deep,
         is_offline: options.is_offline,
         message_grace: Duration::ZERO,
-        progress: Progress::new(),
+        progress: ProgressLine::new(),
         shown: OnceCell::new(),
     };
     let mut lines = Vec::new();
@@ -269,7 +268,7 @@ fn a_store_that_servers_use_meanwhile_raises_no_alarm() {
                 is_deep: true,
                 is_offline: false,
                 message_grace: Duration::ZERO,
-                progress: Progress::new(),
+                progress: ProgressLine::new(),
                 shown: OnceCell::new(),
             };
             runtime.block_on(examine(&target, &mut |line| told.push(line.clone())));

@@ -13,28 +13,39 @@
 //! its rows: damage is found where it is, and blocks cannot change places. The digest at the end
 //! covers everything, so that a file that was cut, spliced or changed is found.
 
+use std::fs::File;
 use std::hash::Hasher;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
-use super::error::Damage;
+use quoin_store::StoreError;
 use quoin_store_embedded::StoreId;
 
 /// The version that is written.
-pub(super) const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
+
 /// The format of rows: keys and values as transactions see them. Their layout version is among them.
-pub(super) const ROWS_FORMAT: u32 = 1;
+const ROWS_FORMAT: u32 = 1;
+
 /// Bytes of rows after which a block ends.
-pub(super) const BLOCK_BYTES: usize = 256 * 1024;
+const BLOCK_BYTES: usize = 256 * 1024;
 
 const MAGIC: &[u8; 16] = b"quoin-backup\r\n\x1a\n";
+
 const HEADER_BYTES: usize = 64;
+
 const BLOCK_HEADER_BYTES: usize = 16;
+
 const ROW_HEADER_BYTES: usize = 8;
+
 const TRAILER_BYTES: usize = 64;
+
 const DIGEST_BYTES: usize = 32;
+
 /// Bytes of a block that are read at a time. So a wrong length does not allocate too much.
 const READ_STEP_BYTES: u64 = 1024 * 1024;
 
@@ -423,5 +434,295 @@ impl<'b> Iterator for Rows<'b> {
     }
 }
 
+/// Why a backup could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The operating system refused something.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What failed.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file is damaged, or no backup.
+    #[error("{}: {damage}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// The store could not be read or synced.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The server stops.
+    #[error("the server stops, and the backup was given up")]
+    Stopped,
+    /// The thread that made it panicked.
+    #[error("the thread that made the backup has ended by a panic, which the log tells of")]
+    Panicked,
+}
+
+impl BackupError {
+    /// Adds to a system's error what failed.
+    pub(super) fn io<'p>(
+        action: &'static str,
+        path: &'p Path,
+    ) -> impl FnOnce(io::Error) -> Self + 'p {
+        move |source| Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// What is wrong with a backup file.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// It does not begin like a backup.
+    #[error("this is not a backup of Quoin")]
+    NotABackup,
+    /// A newer version wrote it.
+    #[error("it has format {found}, and this Quoin knows formats up to {known}: use a newer Quoin")]
+    Newer {
+        /// Its format.
+        found: u32,
+        /// The newest format that this version knows.
+        known: u32,
+    },
+    /// It ends too early.
+    #[error("it ends at byte {at}, before its end: the copy is incomplete")]
+    Short {
+        /// Its length.
+        at: u64,
+    },
+    /// A checksum does not match.
+    #[error("it is damaged at byte {at}: {what}")]
+    Wrong {
+        /// Where the damaged part begins.
+        at: u64,
+        /// What does not match.
+        what: &'static str,
+    },
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A backup that is read from its beginning to its end.
+pub struct BackupFile {
+    path: PathBuf,
+    decoder: Decoder<BufReader<File>>,
+    file_bytes: u64,
+}
+
+impl BackupFile {
+    /// Opens a backup and checks its header. The rest is checked while it is read.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is no backup.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        let failed = || BackupError::io("read", path);
+        let file = File::open(path).map_err(failed())?;
+        let metadata = file.metadata().map_err(failed())?;
+        if metadata.is_dir() {
+            let folder = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+            return Err(failed()(folder));
+        }
+        let input = BufReader::with_capacity(BUFFER_BYTES, file);
+        let decoder = Decoder::begin(input).map_err(|damage| damaged(path, damage))?;
+        Ok(Self {
+            path: path.to_owned(),
+            decoder,
+            file_bytes: metadata.len(),
+        })
+    }
+
+    /// What it is of.
+    pub fn header(&self) -> Header {
+        self.decoder.header()
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// The error for a file that has changed.
+    pub(super) fn changed(&self) -> BackupError {
+        let what = "it is not the file that was verified";
+        damaged(&self.path, Damage::Wrong { at: 0, what })
+    }
+
+    /// Reads and checks all of it. `progress` gets the bytes so far.
+    ///
+    /// # Errors
+    /// If it is damaged, or cannot be read.
+    pub fn verify(
+        mut self,
+        mut progress: impl FnMut(u64),
+    ) -> Result<(Header, Totals), BackupError> {
+        while self.next_block()?.is_some() {
+            progress(self.decoder.totals().file_bytes);
+        }
+        Ok((self.header(), self.decoder.totals()))
+    }
+
+    /// The rows of the next block, which share one buffer; `None` at the end of a complete file.
+    pub(super) fn next_rows(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>, BackupError> {
+        let Some(block) = self.next_block()? else {
+            return Ok(None);
+        };
+        let shared = Bytes::copy_from_slice(block);
+        let rows = Rows::of(&shared);
+        Ok(Some(
+            rows.map(|(key, value)| (shared.slice_ref(key), shared.slice_ref(value)))
+                .collect(),
+        ))
+    }
+
+    fn next_block(&mut self) -> Result<Option<&[u8]>, BackupError> {
+        match self.decoder.next_block() {
+            Ok(rows) => Ok(rows.map(|rows| rows.bytes())),
+            Err(damage) => Err(damaged(&self.path, damage)),
+        }
+    }
+}
+
+fn damaged(path: &Path, damage: Damage) -> BackupError {
+    BackupError::Damaged {
+        path: path.to_owned(),
+        damage,
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            store: StoreId::from_bytes(*b"store of a test."),
+            commit: 42,
+            time_ms: 1_795_328_173_123,
+        }
+    }
+
+    type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+    /// Rows that fill several blocks, one of them a single large row.
+    fn pairs() -> Pairs {
+        let mut pairs: Pairs = (0..700_u32)
+            .map(|number| {
+                let value = vec![number.to_le_bytes()[0]; number as usize];
+                (number.to_be_bytes().to_vec(), value)
+            })
+            .collect();
+        pairs.push((b"large".to_vec(), vec![7; 3 * BLOCK_BYTES]));
+        pairs.push((b"last".to_vec(), Vec::new()));
+        pairs
+    }
+
+    fn encoded(pairs: &Pairs) -> (Vec<u8>, Totals) {
+        let mut encoder = Encoder::begin(Vec::new(), &header()).unwrap();
+        for (key, value) in pairs {
+            encoder.push(key, value).unwrap();
+        }
+        encoder.finish().unwrap()
+    }
+
+    fn decoded(file: &[u8]) -> Result<(Header, Pairs, Totals), Damage> {
+        let mut decoder = Decoder::begin(file)?;
+        let mut pairs = Pairs::new();
+        while let Some(rows) = decoder.next_block()? {
+            pairs.extend(rows.map(|(key, value)| (key.to_vec(), value.to_vec())));
+        }
+        Ok((decoder.header(), pairs, decoder.totals()))
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        for pairs in [pairs(), Pairs::new()] {
+            let (file, totals) = encoded(&pairs);
+            assert_eq!(totals.rows, pairs.len() as u64);
+            assert_eq!(totals.file_bytes, file.len() as u64);
+            assert_eq!(decoded(&file).unwrap(), (header(), pairs, totals));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let pairs = vec![
+            (b"a".to_vec(), b"one".to_vec()),
+            (b"b".to_vec(), b"two".to_vec()),
+        ];
+        let (file, _) = encoded(&pairs);
+        for at in 0..file.len() {
+            for bit in 0..8 {
+                let mut damaged = file.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(decoded(&damaged).is_err(), "byte {at}, bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_lost_end_is_found_and_so_is_more() {
+        let pairs = vec![(b"a".to_vec(), b"one".to_vec())];
+        let (mut file, _) = encoded(&pairs);
+        for length in 0..file.len() {
+            let error = decoded(&file[..length]).unwrap_err();
+            assert!(
+                matches!(error, Damage::Short { at } if at == length as u64),
+                "{length}: {error}"
+            );
+        }
+        file.push(0);
+        assert!(decoded(&file).is_err());
+    }
+
+    #[test]
+    fn blocks_that_changed_places_are_found() {
+        let value = vec![0; BLOCK_BYTES];
+        let pairs = vec![(b"a".to_vec(), value.clone()), (b"b".to_vec(), value)];
+        let (file, _) = encoded(&pairs);
+        let block_bytes = BLOCK_HEADER_BYTES + ROW_HEADER_BYTES + 1 + BLOCK_BYTES;
+        let (header, rest) = file.split_at(HEADER_BYTES);
+        let (first, rest) = rest.split_at(block_bytes);
+        let (second, trailer) = rest.split_at(block_bytes);
+        let swapped = [header, second, first, trailer].concat();
+        assert!(matches!(
+            decoded(&swapped),
+            Err(Damage::Wrong { at, .. }) if at == HEADER_BYTES as u64
+        ));
+    }
+
+    #[test]
+    fn rows_out_of_order_are_found() {
+        let pairs = vec![(b"b".to_vec(), Vec::new()), (b"a".to_vec(), Vec::new())];
+        let (file, _) = encoded(&pairs);
+        assert!(decoded(&file).unwrap_err().to_string().contains("order"));
+    }
+
+    #[test]
+    fn what_is_no_backup_is_told_from_what_is_newer() {
+        for other in [&b""[..], b"REDIS0011", &[0; 200]] {
+            let error = decoded(other).unwrap_err();
+            let is_empty = other.is_empty() && matches!(error, Damage::Short { at: 0 });
+            assert!(is_empty || matches!(error, Damage::NotABackup), "{error}");
+        }
+        let (mut file, _) = encoded(&Pairs::new());
+        file[16] = 9;
+        let error = decoded(&file).unwrap_err().to_string();
+        assert!(
+            error.contains("format 9") && error.contains("newer Quoin"),
+            "{error}"
+        );
+    }
+}
