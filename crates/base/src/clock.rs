@@ -1,12 +1,8 @@
 //! Time as a trait, so that tests decide what time it is.
 
+#[cfg(feature = "testing")]
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-#[cfg(feature = "testing")]
-mod manual;
-
-#[cfg(feature = "testing")]
-pub use manual::ManualClock;
 
 /// Tells the wall-clock time.
 pub trait Clock: Send + Sync + 'static {
@@ -34,5 +30,34 @@ impl Clock for SystemClock {
             .map_or(0, |elapsed| {
                 i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX)
             })
+    }
+}
+
+/// A clock that moves only when a test advances it.
+#[cfg(feature = "testing")]
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now_ms: AtomicI64,
+}
+
+#[cfg(feature = "testing")]
+impl ManualClock {
+    /// A clock that shows `now_ms`.
+    pub fn at(now_ms: i64) -> Self {
+        Self {
+            now_ms: AtomicI64::new(now_ms),
+        }
+    }
+
+    /// Moves the clock forward.
+    pub fn advance_ms(&self, by_ms: i64) {
+        self.now_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Clock for ManualClock {
+    fn now_ms(&self) -> i64 {
+        self.now_ms.load(Ordering::SeqCst)
     }
 }

@@ -1,15 +1,13 @@
 //! Randomness as a trait, so that tests are deterministic.
 
 use std::cell::RefCell;
+#[cfg(feature = "testing")]
+use std::sync::Mutex;
 
 use rand::RngExt;
+#[cfg(feature = "testing")]
+use rand::SeedableRng;
 use rand::rngs::SmallRng;
-
-#[cfg(feature = "testing")]
-mod seeded;
-
-#[cfg(feature = "testing")]
-pub use seeded::SeededRandom;
 
 /// A source of random numbers. Not for secrets.
 pub trait Random: Send + Sync + 'static {
@@ -37,5 +35,33 @@ pub struct SystemRandom;
 impl Random for SystemRandom {
     fn next_u64(&self) -> u64 {
         THREAD_GENERATOR.with_borrow_mut(|generator| generator.random())
+    }
+}
+
+/// A generator whose sequence follows from its seed.
+#[cfg(feature = "testing")]
+#[derive(Debug)]
+pub struct SeededRandom {
+    generator: Mutex<SmallRng>,
+}
+
+#[cfg(feature = "testing")]
+impl SeededRandom {
+    /// The sequence that `seed` names.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            generator: Mutex::new(SmallRng::seed_from_u64(seed)),
+        }
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Random for SeededRandom {
+    fn next_u64(&self) -> u64 {
+        let mut generator = self
+            .generator
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        generator.random()
     }
 }

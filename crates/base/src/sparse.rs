@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 
-use crate::limits::IDLE_TABLE_ENTRIES_MAX;
+use super::limits::IDLE_TABLE_ENTRIES_MAX;
 
 /// A table may have so many places for each entry before it shrinks; it keeps two.
 const SPARSE_PLACES: usize = 8;

@@ -5,28 +5,22 @@
 
 mod access;
 mod address;
-mod arguments;
 mod beside;
-mod databases;
 mod progress;
 mod stream;
+
+pub use access::{ADDRESS_HELP, Access, End, Flags, login_hint, tls_flags};
+pub use address::{Address, Databases, databases_argument, match_argument};
+pub use beside::{Beside, BesideError, Places, connect_beside};
+pub use progress::Progress;
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
 use std::time::Duration;
 
-use quoin_resp::wire::reply_reader::{Value, encode_request, read_reply};
-
-pub use access::Access;
-pub use access::{ADDRESS_HELP, End, Flags, login_hint, tls_flags};
-pub use address::Address;
-pub use arguments::{databases_argument, match_argument};
-pub use beside::Beside;
-pub use beside::{BesideError, Places, connect_beside};
-pub use databases::Databases;
 use stream::{REPLY_TIMEOUT, Stream};
 
-pub use progress::Progress;
+use quoin_resp::wire::reply_reader::{Value, encode_request, read_reply};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 

@@ -1,5 +1,5 @@
-//! Where everything lies in the store: the one module that knows keys and stored values byte by
-//! byte. docs/understand/layout.md is its prose; `tests.rs` pins it with golden bytes, because stored data
+//! The layout of the store: the only crate that knows keys and stored values byte by byte.
+//! docs/understand/layout.md is its prose; `tests` pins it with golden bytes, because stored data
 //! must stay readable.
 //!
 //! Every key is the root prefix followed by FoundationDB tuple elements, the first of which
@@ -9,19 +9,15 @@
 //!
 //! It knows neither what a value means nor how a store keeps it.
 
-mod counter;
 pub mod delegation;
 pub mod field;
-mod id;
 pub mod library;
 pub mod member;
 pub mod message;
 pub mod meta;
-pub mod meta_copy;
 pub mod name;
 pub mod position;
 pub mod priority;
-mod range;
 pub mod rank;
 pub mod row_kinds;
 pub mod rows;
@@ -38,18 +34,14 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use counter::{decode_counter, decode_length, encode_counter, encode_length, length_delta};
 pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow};
-pub use id::{Id, decode_id, encode_id};
 pub use library::{StoredFunction, StoredLibrary};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
-pub use meta::{Body, Meta};
-pub use meta_copy::MetaCopy;
+pub use meta::{Body, Meta, MetaCopy};
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace, priority_length};
-pub use range::KeyRange;
 pub use rank::place_between;
 pub use rows::{KeysRow, Layout};
 pub use run::{ElementsValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
@@ -57,15 +49,17 @@ pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
+pub use tuple::{
+    Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,
+    encode_length, length_delta,
+};
 pub use user::{decode_user, encode_user};
 pub use value::StoredValue;
 
 pub use quoin_base::decode_error::DecodeError;
 pub use quoin_base::key_after::key_after as successor;
 
-use id::take_id;
-use range::with_byte;
-use tuple::{corrupt, next_is_nil, take};
+use tuple::{corrupt, next_is_nil, take, take_id, with_byte};
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
 pub const LAYOUT_VERSION: i64 = 6;

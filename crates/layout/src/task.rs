@@ -4,9 +4,10 @@
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
+use super::member::normal_score;
 use super::{
-    DecodeError, Id, KeyName, KeyRange, Layout, Section, Space, corrupt, member::normal_score,
-    numbered, take, take_id, with_byte,
+    DecodeError, Id, KeyName, KeyRange, Layout, Section, Space, corrupt, numbered, take, take_id,
+    with_byte,
 };
 
 /// Format byte of a task's row and of a registry's.
@@ -14,6 +15,7 @@ const FORMAT: u8 = 1;
 
 /// Bytes of the element behind a node's place.
 const SLOT_BYTES: usize = 2;
+
 /// Stands behind a node's minima: the row that says that there is a node.
 const NODE_MARK: u64 = 9;
 

@@ -1,4 +1,4 @@
-//! What stands on a machine's fiber: Lua, and the scripts and functions that it has compiled.
+//! Lua on the fiber of a machine, and the scripts and functions that it has compiled.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -10,17 +10,14 @@ use bytes::Bytes;
 use corosensei::Yielder;
 use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
 
-use super::calling::Calling;
-use super::entering::{Done, Entry};
+use super::calls::{Calling, Done, Entry};
 use super::fiber::{Event, Fiber, Order};
 use super::functions::{Library, Program, library_source};
-use super::meter::Meter;
-use super::runners::Runners;
 use super::running::Run;
-use super::sandbox::Globals;
+use super::sandbox::{self, Globals};
 use super::script::Script;
-use super::state::{End, KILLED_LINE, Origin, Registered, State, Stop};
-use super::{api, raw, sandbox, values};
+use super::state::{End, KILLED_LINE, Meter, Origin, Registered, State, Stop, place_in_script};
+use super::{api, raw, values};
 use quoin_base::limits::{
     LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
     SCRIPTS_COMPILED_MAX,
@@ -317,4 +314,54 @@ impl Engine<'_> {
             reason.unwrap_or_else(|| "ERR unknown error".to_owned()),
         )))
     }
+}
+
+/// What runs what a machine has compiled.
+pub(super) struct Runners {
+    /// Calls the function of a library that is loaded: whether it succeeded, and its error. Errors stay
+    /// as they are.
+    pub(super) library: Function,
+    /// What makes errors of scripts and functions tables that say where they were raised.
+    pub(super) handler: Function,
+}
+
+impl Runners {
+    pub(super) fn new(lua: &Lua) -> Result<Self> {
+        let code = "local xpcall = ... \
+             return function(f) return xpcall(f, function(e) return e end) end";
+        let protected: Function = lua.globals().raw_get("xpcall")?;
+        let library = lua.load(code).set_name("=quoin").call(protected)?;
+        let handler = error_handler(lua)?;
+        Ok(Self { library, handler })
+    }
+}
+
+/// What makes errors tables that say where they were raised.
+fn error_handler(lua: &Lua) -> Result<Function> {
+    let to_text: Function = lua.globals().raw_get("tostring")?;
+    lua.create_function(move |lua, error: Value| {
+        if matches!(error, Value::Error(_)) {
+            return Ok(error);
+        }
+        let found = place_in_script(lua);
+        let table = match error {
+            // A table that scripts share stays as it is.
+            Value::Table(table) if !raw::is_read_only(&table)? => table,
+            error => {
+                let text = match lua.coerce_string(error.clone())? {
+                    Some(text) => text.as_bytes().to_vec(),
+                    None => to_text.call::<mlua::LuaString>(error)?.as_bytes().to_vec(),
+                };
+                let table = lua.create_table()?;
+                let line = [b"ERR ".as_slice(), &text].concat();
+                table.raw_set("err", lua.create_string(line)?)?;
+                table
+            }
+        };
+        if let Some((source, line)) = found {
+            table.raw_set("source", source)?;
+            table.raw_set("line", line)?;
+        }
+        Ok(Value::Table(table))
+    })
 }

@@ -1,4 +1,4 @@
-//! What scripts can set of `cjson`. The state of a machine has it, below what encodes and decodes.
+//! What scripts can set of `cjson`. The state of a machine owns the settings, and is below `json`.
 
 use std::cell::Cell;
 

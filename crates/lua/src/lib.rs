@@ -9,25 +9,19 @@
 //! [`raw`] and [`sandbox`].
 
 mod api;
-mod bits;
-mod calling;
+mod calls;
 mod engine;
-mod entering;
 mod fiber;
 mod functions;
 mod json;
+mod json_decode;
 mod json_settings;
 mod library;
 mod machine;
-mod meter;
 mod msgpack;
 mod numbers;
 mod patterns;
-mod random;
 mod raw;
-mod recent;
-mod registration;
-mod runners;
 mod running;
 mod sandbox;
 mod script;
@@ -41,12 +35,10 @@ mod working;
 #[cfg(test)]
 mod tests;
 
-pub use api::REDIS_VERSION;
+pub use api::{LIBRARY_NAME_REFUSED, REDIS_VERSION, is_library_name};
 pub use fiber::{Commands, Fiber};
 pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
 pub use machine::Machine;
-pub use recent::Kept;
-pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
 pub use running::{Caller, KillError, Run, RunGuard, Scripts, TimeLimit};
-pub use script::{Script, ScriptFlags, sha1_hex};
+pub use script::{Kept, Script, ScriptFlags, sha1_hex};
 pub use state::{End, KILLED_LINE, Origin};

@@ -1,4 +1,12 @@
-//! Numbers as C's `printf` writes and `strtod` reads them.
+//! Numbers of scripts: text as C's `printf` writes and `strtod` reads it, the library `bit` (BitOp 1.0.2), and
+//! Redis's `math.random`.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+
+use mlua::{Lua, Result, Table, Value};
+
+use super::library::{Outcome, Raise, number, put, type_name};
 
 /// `%.<precision>g`.
 pub(super) fn format_g(number: f64, precision: usize) -> String {
@@ -148,4 +156,128 @@ fn hexadecimal(text: &[u8]) -> Option<(f64, usize)> {
         length += 1 + more;
     }
     Some((number * 2.0_f64.powi(scale), length))
+}
+
+/// An argument as 32 bits: rounded, wrapped around.
+fn bits(lua: &Lua, arguments: &[Value], place: i32) -> std::result::Result<i32, Raise> {
+    const SHIFT: f64 = 6_755_399_441_055_744.0;
+    let number = number(lua, arguments, place)?;
+    // Adding 2^52 + 2^51 leaves the integer in the low bits of the mantissa.
+    let low = (number + SHIFT).to_bits() as u32;
+    let text = || format!("number expected, got {}", type_name(arguments.first()));
+    match low == 0 && number.is_nan() {
+        true => Err(Raise::Argument(place, text())),
+        false => Ok(low.cast_signed()),
+    }
+}
+
+fn answer(bits: i32) -> Outcome {
+    Ok(vec![Value::Number(f64::from(bits))])
+}
+
+type Fold = fn(i32, i32) -> i32;
+
+type Shift = fn(i32, u32) -> i32;
+
+const FOLDS: [(&str, Fold); 3] = [
+    ("band", |one, other| one & other),
+    ("bor", |one, other| one | other),
+    ("bxor", |one, other| one ^ other),
+];
+
+const SHIFTS: [(&str, Shift); 5] = [
+    ("lshift", |bits, by| bits.wrapping_shl(by)),
+    ("rshift", |bits, by| {
+        bits.cast_unsigned().wrapping_shr(by).cast_signed()
+    }),
+    ("arshift", |bits, by| bits.wrapping_shr(by)),
+    ("rol", |bits, by| bits.rotate_left(by & 31)),
+    ("ror", |bits, by| bits.rotate_right(by & 31)),
+];
+
+/// The library.
+pub(super) fn library(lua: &Lua) -> Result<Table> {
+    let library = lua.create_table()?;
+    put(lua, &library, "tobit", |lua, arguments| {
+        answer(bits(lua, arguments, 1)?)
+    })?;
+    put(lua, &library, "bnot", |lua, arguments| {
+        answer(!bits(lua, arguments, 1)?)
+    })?;
+    put(lua, &library, "bswap", |lua, arguments| {
+        answer(bits(lua, arguments, 1)?.swap_bytes())
+    })?;
+    for (name, fold) in FOLDS {
+        put(lua, &library, name, move |lua, arguments| {
+            let mut all = bits(lua, arguments, 1)?;
+            for place in (2..).take(arguments.len().saturating_sub(1)) {
+                all = fold(all, bits(lua, arguments, place)?);
+            }
+            answer(all)
+        })?;
+    }
+    for (name, shift) in SHIFTS {
+        put(lua, &library, name, move |lua, arguments| {
+            let value = bits(lua, arguments, 1)?;
+            let by = bits(lua, arguments, 2)?.cast_unsigned() & 31;
+            answer(shift(value, by))
+        })?;
+    }
+    put(lua, &library, "tohex", to_hex)?;
+    Ok(library)
+}
+
+fn to_hex(lua: &Lua, arguments: &[Value]) -> Outcome {
+    let value = bits(lua, arguments, 1)?.cast_unsigned();
+    let digits = match arguments.get(1) {
+        None | Some(Value::Nil) => 8,
+        Some(_) => bits(lua, arguments, 2)?,
+    };
+    let count = usize::try_from(digits.unsigned_abs()).unwrap_or(8).min(8);
+    let hex = match digits < 0 {
+        true => format!("{value:08X}"),
+        false => format!("{value:08x}"),
+    };
+    let shown = hex.get(8 - count..).unwrap_or_default();
+    Ok(vec![Value::String(lua.create_string(shown)?)])
+}
+
+const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+
+const INCREMENT: u64 = 0xB;
+
+const MASK: u64 = (1 << 48) - 1;
+
+/// Redis: `REDIS_LRAND48_MAX`.
+const LARGEST: u64 = i32::MAX as u64;
+
+/// The state of the generator of a machine.
+#[derive(Debug)]
+pub(super) struct Random(Cell<u64>);
+
+impl Default for Random {
+    /// Begins anywhere, so that machines differ.
+    fn default() -> Self {
+        Self(Cell::new(RandomState::new().hash_one(0) & MASK))
+    }
+}
+
+impl Random {
+    /// `math.randomseed`.
+    pub(super) fn seed(&self, seed: i32) {
+        let high = u64::from(seed.cast_unsigned());
+        self.0.set(((high << 16) | 0x330E) & MASK);
+    }
+
+    /// From 0 to 1, without 1.
+    pub(super) fn next(&self) -> f64 {
+        let state = self
+            .0
+            .get()
+            .wrapping_mul(MULTIPLIER)
+            .wrapping_add(INCREMENT)
+            & MASK;
+        self.0.set(state);
+        ((state >> 17) % LARGEST) as f64 / LARGEST as f64
+    }
 }

@@ -43,7 +43,7 @@ pub(super) enum Extent {
 }
 
 /// A pattern as Lua reads it: a string of C.
-pub(super) fn until_zero(pattern: &[u8]) -> &[u8] {
+fn until_zero(pattern: &[u8]) -> &[u8] {
     let end = pattern.iter().position(|byte| *byte == 0);
     pattern
         .get(..end.unwrap_or(pattern.len()))

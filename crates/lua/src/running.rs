@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::functions::Libraries;
-use super::recent::{Kept, Recent};
-use super::script::Script;
+use super::script::{Kept, Recent, Script};
 use quoin_base::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
 use quoin_base::stopwatch::BusyLimit;
 
@@ -55,10 +54,13 @@ struct Worked {
 
 /// It has neither written nor been killed.
 const UNDECIDED: u8 = 0;
+
 /// It has called a command that writes, and is not killed any more.
 const WRITTEN: u8 = 1;
+
 /// It was killed, and writes nothing any more.
 const KILLED: u8 = 2;
+
 /// The server stops, and the run with it. What it has written is undone.
 const ENDED: u8 = 3;
 

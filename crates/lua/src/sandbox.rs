@@ -8,7 +8,7 @@ use mlua::{Function, Lua, Result, Table, Value};
 use super::library::{Raise, integer, put};
 use super::state::State;
 use super::working::Working;
-use super::{bits, json, msgpack, raw, registration, strings, structs, tables};
+use super::{api, json, msgpack, numbers, raw, strings, structs, tables};
 
 /// Globals of stock Lua that scripts do not get: they read files, write to the server's output, see
 /// the environments of other functions, or make objects whose end runs code.
@@ -100,7 +100,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
         ("cjson", json::library(lua, state, &state.json)?),
         ("cmsgpack", msgpack::library(lua, state)?),
         ("struct", structs::library(lua, state)?),
-        ("bit", bits::library(lua)?),
+        ("bit", numbers::library(lua)?),
     ] {
         seen.raw_set(name, raw::read_only(lua, &library, None)?)?;
     }
@@ -113,7 +113,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
         at_run.raw_set(name, value)?;
     }
     at_run.set_metatable(Some(missing.clone()))?;
-    let functions = FunctionGlobals::new(lua, at_run, registration::globals(lua, state)?)?;
+    let functions = FunctionGlobals::new(lua, at_run, api::globals(lua, state)?)?;
     seen.set_metatable(Some(missing))?;
     let shown = raw::read_only(lua, &lua.create_table()?, None)?;
     let proxy = raw::read_only(lua, &seen, Some(shown))?;

@@ -1,26 +1,30 @@
-//! What the functions of a machine share, and how its scripts end.
+//! What the functions of a machine share: how its scripts end, and how much memory outside Lua they may use.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{HookTriggers, Lua, Result, VmState};
+use mlua::{Error, HookTriggers, Lua, Result, VmState};
 
 use super::functions::Function;
 use super::json_settings;
-use super::random::Random;
+use super::numbers::Random;
 use super::running::Run;
 use quoin_base::limits::SCRIPT_MEMORY_BYTES_MAX;
 use quoin_resp::reply::Reply;
 
 /// Instructions between two looks whether a script is to be ended.
 const INSTRUCTIONS_PER_LOOK: u32 = 2_000;
+
 /// The same for one that uses much memory: each instruction may copy a part of it.
 const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 100;
+
 /// Bytes from which on a script uses much.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
+
 /// Steps of work outside Lua between two looks. A step is about a byte that is read or written.
 const STEPS_PER_LOOK: usize = 100_000;
+
 /// Frames in which a line of a script is looked for.
 const FRAMES_MAX: usize = 16;
 
@@ -217,4 +221,48 @@ pub(super) fn place_in_script(lua: &Lua) -> Option<(Option<String>, i64)> {
 /// The error by which a script is ended, whatever it catches.
 pub(super) fn ended() -> mlua::Error {
     mlua::Error::runtime("the script is ended")
+}
+
+/// Steps that a value takes beside its bytes.
+const VALUE_STEPS: usize = 10;
+
+/// What is built at one time.
+pub(super) struct Meter<'s> {
+    lua: &'s Lua,
+    state: &'s Rc<State>,
+    bytes: usize,
+}
+
+impl<'s> Meter<'s> {
+    pub(super) fn new(lua: &'s Lua, state: &'s Rc<State>) -> Self {
+        Self {
+            lua,
+            state,
+            bytes: 0,
+        }
+    }
+
+    /// One more value of so many bytes is built.
+    ///
+    /// # Errors
+    /// As [`Self::reach`].
+    pub(super) fn add(&mut self, bytes: usize) -> Result<()> {
+        self.reach(self.bytes.saturating_add(bytes))
+    }
+
+    /// One more value is built, and it is so many bytes in all.
+    ///
+    /// # Errors
+    /// It is more than a script may use, or the script is to be ended.
+    pub(super) fn reach(&mut self, bytes: usize) -> Result<()> {
+        if bytes > SCRIPT_MEMORY_BYTES_MAX {
+            return Err(Error::MemoryError("not enough memory".to_owned()));
+        }
+        let steps = VALUE_STEPS + bytes.saturating_sub(self.bytes);
+        self.bytes = bytes;
+        match self.state.spend(steps) {
+            true => self.state.end_if_due(self.lua),
+            false => Ok(()),
+        }
+    }
 }

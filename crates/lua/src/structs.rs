@@ -5,13 +5,14 @@ use std::rc::Rc;
 use mlua::{Lua, Result, Table, Value};
 
 use super::library::{Outcome, Raise, number, put, type_name};
-use super::meter::Meter;
-use super::state::State;
+use super::state::{Meter, State};
 
 /// Bytes of the largest integer (`MAXINTSIZE`).
 const INTEGER_BYTES_MAX: usize = 32;
+
 /// The alignment after `!` without a number (`MAXALIGN`).
 const ALIGNMENT: usize = 8;
+
 /// Values that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
 const RESULTS_MAX: usize = 7_900;
 

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use mlua::{Lua, LuaString, Result, Table, Value};
 
-use super::meter::Meter;
-use super::state::Origin;
+use super::state::{Meter, Origin};
 use quoin_base::limits::SCRIPT_REPLY_DEPTH_MAX;
 use quoin_base::number::{LongDouble, format_double};
 use quoin_resp::reply::Reply;

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::payload::{FOOTER_BYTES, check, put_string, seal};
-use super::reader::Reader;
+use super::payload::{FOOTER_BYTES, Reader, check, put_string, seal};
 
 /// The opcode of a library in an RDB file (Redis: `RDB_OPCODE_FUNCTION2`).
 pub const LIBRARY: u8 = 245;
+
 /// The same in release candidates of Redis 7.0.
 const EARLY_LIBRARY: u8 = 246;
 

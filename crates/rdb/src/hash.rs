@@ -3,33 +3,39 @@
 use bytes::Bytes;
 
 use super::DumpError;
-use super::listpack::ListpackWriter;
-use super::packed::Packed;
-use super::payload::{Payload, put_length, put_string, seal};
-use super::reader::Reader;
-use super::strings::Strings;
+use super::packed::{ListpackWriter, Packed};
+use super::payload::{Payload, Reader, put_length, put_string, seal};
+use super::string::Strings;
 
 /// Fields up to which DUMP writes a hash compactly (Redis: `hash-max-listpack-entries`).
 pub const SMALL_HASH_FIELDS_MAX: usize = 128;
+
 /// Bytes of a field or value up to which it does (Redis: `hash-max-listpack-value`).
 const SMALL_HASH_PART_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
 const FIELDS_AND_VALUES: u8 = 4;
+
 const LISTPACK: u8 = 16;
 
 /// The same with an expiry for each field: as release candidates of Redis 7.4 wrote them, and as
 /// Redis 7.4 and later do. Valkey 9 gives the first of these numbers another form.
 const EXPIRING_EARLY: u8 = 22;
+
 const EXPIRING_LISTPACK_EARLY: u8 = 23;
+
 const EXPIRING: u8 = 24;
+
 const EXPIRING_LISTPACK: u8 = 25;
 
 /// What Quoin does not keep.
 const FIELDS_EXPIRE: DumpError = DumpError::OtherType("hash with fields that expire");
+
 /// How a field without an expiry is written: as a length, in a listpack, in Valkey's time.
 const NO_EXPIRY: u64 = 0;
+
 const NO_EXPIRY_PACKED: &[u8] = b"0";
+
 const NO_EXPIRY_OF_VALKEY: i64 = -1;
 
 /// The fields of a hash with their values; ends after the first error. Whether a field comes twice

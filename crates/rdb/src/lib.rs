@@ -11,38 +11,27 @@
 //!
 //! It knows bytes, and neither keys nor the store.
 
-mod chunks;
+mod extent;
 mod file;
 mod functions;
 mod hash;
-mod intset;
 mod list;
-mod listpack;
-mod lzf;
 mod own;
 mod packed;
-mod parts;
 mod payload;
 mod priority_queue;
-mod reader;
 mod set;
 mod sorted_set;
 mod stream;
-mod stream_node;
 mod string;
-mod strings;
 mod task_queue;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod testing;
+
 #[cfg(test)]
 mod tests;
-mod ziplist;
-mod zipmap;
 
-use crc::{CRC_64_REDIS, Crc};
-
-pub use chunks::Chunks;
 pub use file::{
     AofRole, HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey,
     RdbReader, RdbValue,
@@ -50,7 +39,7 @@ pub use file::{
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
-pub use own::OwnType;
+pub use own::{Chunks, OwnType};
 pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
 pub use priority_queue::{DumpedPriority, PriorityQueueReader, PriorityQueueWriter};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
@@ -58,12 +47,13 @@ pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
 };
 pub use stream::{
-    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, StreamReader,
-    StreamWriter,
+    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, EntryId, StreamNode,
+    StreamReader, StreamWriter,
 };
-pub use stream_node::{EntryId, StreamNode};
 pub use string::{read_string, reads_string, string_payload};
 pub use task_queue::{DumpedState, DumpedTask, TaskQueueReader, TaskQueueWriter};
+
+use crc::{CRC_64_REDIS, Crc};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
 

@@ -3,20 +3,21 @@
 use bytes::Bytes;
 
 use super::DumpError;
-use super::listpack::ListpackWriter;
-use super::packed::Packed;
-use super::payload::{Payload, put_length, put_string, seal};
-use super::reader::Reader;
+use super::packed::{ListpackWriter, Packed};
+use super::payload::{Payload, Reader, put_length, put_string, seal};
 
 /// Bytes of one node of a list in what DUMP answers (Redis: `list-max-listpack-size` -2).
 const LISTPACK_BYTES_MAX: usize = 8 * 1024;
 
 /// Room for a type and a count in front of what is written before the count is known.
 const HEAD_BYTES: usize = 10;
+
 /// Bytes that Redis reckons an element to need beside its own.
 const ENTRY_OVERHEAD_BYTES: usize = 8;
+
 /// The kind of a list's node that is a listpack.
 const PACKED_NODE: u64 = 2;
+
 /// The encoding that is written, as RDB files number it.
 const LIST_OF_LISTPACKS: u8 = 18;
 

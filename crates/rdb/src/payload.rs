@@ -1,24 +1,29 @@
-//! The outside of a payload: type, version, checksum; and the strings and counts inside.
+//! Payloads of DUMP: type, version and checksum, and the lengths and strings inside.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::own::{MODULE, OwnType};
-use super::reader::Reader;
 use super::{DumpError, checksum};
+use quoin_base::limits::REQUEST_BULK_BYTES_MAX;
 use quoin_base::number::parse_i64;
 
 /// The newest RDB version of Redis that is read: that of Redis 8.6. Redis 7.2 writes 11, 7.4 to 8.4
 /// write 12.
 pub(super) const VERSION_READ_MAX: u16 = 13;
+
 /// The RDB version of Valkey 9, which has left Redis's numbers.
 pub(super) const VERSION_OF_VALKEY: u16 = 80;
+
 /// The RDB version that is written: that of Redis 7.0, which refuses a later one. Nothing that is
 /// written here has changed since.
 pub const VERSION_WRITTEN: u16 = 10;
+
 /// Bytes after the value: version and checksum.
 pub(super) const FOOTER_BYTES: usize = 10;
+
 /// Bytes of the checksum.
 const CHECKSUM_BYTES: usize = 8;
+
 /// Length of a string up to which it may be written as an integer.
 const INTEGER_TEXT_BYTES_MAX: usize = 11;
 
@@ -159,4 +164,165 @@ pub fn put_string(bytes: &mut Vec<u8>, string: &[u8]) {
         -32_768..32_768 => bytes.extend([0xc1, a, b]),
         _ => bytes.extend([0xc2, a, b, c, d]),
     }
+}
+
+/// Reads from the front of bytes. What it hands out shares their memory.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    bytes: Bytes,
+}
+
+/// A length, or the number of a special encoding of strings.
+enum Length {
+    Plain(u64),
+    Special(u8),
+}
+
+impl Reader {
+    pub(super) fn new(bytes: Bytes) -> Self {
+        Self { bytes }
+    }
+
+    /// What was not read yet.
+    pub(super) fn rest(&self) -> Bytes {
+        self.bytes.clone()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes that are left.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The next `length` bytes.
+    pub(super) fn take(&mut self, length: u64) -> Result<Bytes, DumpError> {
+        match usize::try_from(length) {
+            Ok(length) if length <= self.bytes.len() => Ok(self.bytes.split_to(length)),
+            _ => Err(DumpError::Format),
+        }
+    }
+
+    /// The next bytes, so many as the array holds.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DumpError> {
+        let array = *self.bytes.first_chunk().ok_or(DumpError::Format)?;
+        self.bytes.advance(N);
+        Ok(array)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, DumpError> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    fn length_or_special(&mut self) -> Result<Length, DumpError> {
+        let first = self.byte()?;
+        let low = first & 0x3f;
+        Ok(match (first >> 6, first) {
+            (0, _) => Length::Plain(low.into()),
+            (1, _) => Length::Plain(u16::from_be_bytes([low, self.byte()?]).into()),
+            (3, _) => Length::Special(low),
+            (_, 0x80) => Length::Plain(u32::from_be_bytes(self.array()?).into()),
+            (_, 0x81) => Length::Plain(u64::from_be_bytes(self.array()?)),
+            _ => return Err(DumpError::Format),
+        })
+    }
+
+    /// A length or a count.
+    pub(super) fn length(&mut self) -> Result<u64, DumpError> {
+        match self.length_or_special()? {
+            Length::Plain(length) => Ok(length),
+            Length::Special(_) => Err(DumpError::Format),
+        }
+    }
+
+    /// A string, whichever way it is encoded.
+    pub(super) fn string(&mut self) -> Result<Bytes, DumpError> {
+        Ok(match self.length_or_special()? {
+            Length::Plain(length) => self.take(length)?,
+            Length::Special(0) => decimal(i8::from_le_bytes(self.array()?).into()),
+            Length::Special(1) => decimal(i16::from_le_bytes(self.array()?).into()),
+            Length::Special(2) => decimal(i32::from_le_bytes(self.array()?).into()),
+            Length::Special(3) => {
+                let compressed_length = self.length()?;
+                let length = self.length()?;
+                let compressed = self.take(compressed_length)?;
+                decompress(&compressed, length)?.into()
+            }
+            Length::Special(_) => return Err(DumpError::Format),
+        })
+    }
+}
+
+/// An integer as the string that it stands for.
+pub(super) fn decimal(integer: i64) -> Bytes {
+    integer.to_string().into()
+}
+
+/// Bytes of one string that RESTORE unpacks: the longest element, with its framing.
+const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
+
+/// Bytes that RESTORE reserves for a packed string's claimed length before they are there.
+const RESERVE_BYTES_MAX: usize = 64 * 1024;
+
+/// The bytes that `compressed` stands for, of which there must be `length`.
+///
+/// Reserves little in advance: a few bytes can claim any length.
+fn decompress(compressed: &[u8], length: u64) -> Result<Vec<u8>, DumpError> {
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= STRING_BYTES_MAX)
+        .ok_or(DumpError::Format)?;
+    let mut output = Vec::with_capacity(length.min(RESERVE_BYTES_MAX));
+    let mut input = compressed;
+    while let [control, rest @ ..] = input {
+        let control = usize::from(*control);
+        input = if control < 32 {
+            // A run of bytes as they are.
+            let (run, rest) = rest
+                .split_at_checked(control + 1)
+                .ok_or(DumpError::Format)?;
+            if run.len() > length - output.len() {
+                return Err(DumpError::Format);
+            }
+            output.extend_from_slice(run);
+            rest
+        } else {
+            // A copy of what has gone before.
+            let (count, distance_low, rest) = match (control >> 5, rest) {
+                (7, [more, low, rest @ ..]) => (9 + usize::from(*more), low, rest),
+                (short, [low, rest @ ..]) if short < 7 => (2 + short, low, rest),
+                _ => return Err(DumpError::Format),
+            };
+            let distance = ((control & 0x1f) << 8) + usize::from(*distance_low) + 1;
+            if count > length - output.len() {
+                return Err(DumpError::Format);
+            }
+            copy_back(&mut output, distance, count)?;
+            rest
+        };
+    }
+    if output.len() == length {
+        Ok(output)
+    } else {
+        Err(DumpError::Format)
+    }
+}
+
+/// Repeats `count` bytes that begin `distance` before the end; they may reach into what they
+/// themselves add.
+fn copy_back(output: &mut Vec<u8>, distance: usize, count: usize) -> Result<(), DumpError> {
+    let start = output
+        .len()
+        .checked_sub(distance)
+        .ok_or(DumpError::Format)?;
+    let mut left = count;
+    while left > 0 {
+        let step = left.min(output.len() - start);
+        output.extend_from_within(start..start + step);
+        left -= step;
+    }
+    Ok(())
 }

@@ -4,8 +4,7 @@
 use bytes::Bytes;
 
 use super::DumpError;
-use super::own::OwnType;
-use super::parts::{Part, PartReader, PartWriter};
+use super::own::{OwnType, Part, PartReader, PartWriter};
 use super::payload::Payload;
 
 /// A priority, as what it was given.

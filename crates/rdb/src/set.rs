@@ -3,10 +3,9 @@
 use bytes::Bytes;
 
 use super::DumpError;
-use super::intset::write_intset;
-use super::packed::Packed;
+use super::packed::{Packed, write_intset};
 use super::payload::{Payload, put_length, put_string, seal};
-use super::strings::Strings;
+use super::string::Strings;
 use quoin_base::number::parse_i64;
 
 /// Members up to which DUMP writes a set of whole numbers compactly (Redis:
@@ -16,7 +15,9 @@ pub const SMALL_SET_NUMBERS_MAX: usize = 512;
 /// The encodings that are written, as RDB files number them. Not the listpacks of Redis 7.2, which
 /// Redis 7.0 does not read.
 const STRINGS: u8 = 2;
+
 const INTSET: u8 = 11;
+
 /// One that is read besides.
 const LISTPACK: u8 = 20;
 

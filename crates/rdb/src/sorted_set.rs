@@ -3,19 +3,19 @@
 use bytes::Bytes;
 
 use super::DumpError;
-use super::listpack::ListpackWriter;
-use super::packed::Packed;
-use super::payload::{Payload, put_length, put_string, seal};
-use super::reader::Reader;
+use super::packed::{ListpackWriter, Packed};
+use super::payload::{Payload, Reader, put_length, put_string, seal};
 use quoin_base::number::{format_double, parse_double};
 
 /// Members up to which DUMP writes a sorted set compactly (Redis: `zset-max-listpack-entries`).
 pub const SMALL_SORTED_SET_MEMBERS_MAX: usize = 128;
+
 /// Bytes of a member up to which it does (Redis: `zset-max-listpack-value`).
 const SMALL_SORTED_SET_MEMBER_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
 const WITH_BINARY_SCORES: u8 = 5;
+
 const LISTPACK: u8 = 17;
 
 /// How a sorted set is encoded.
@@ -124,6 +124,7 @@ impl Iterator for SortedSetMembers {
         member.transpose()
     }
 }
+
 /// The payload of a sorted set that Redis would keep in its compact encoding; `None` where there
 /// are too many members or too long ones. They must be distinct and in Redis's order.
 pub fn small_sorted_set(members: &[(Bytes, f64)]) -> Option<Bytes> {

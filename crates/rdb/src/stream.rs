@@ -11,29 +11,35 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::DumpError;
-use super::listpack::Listpack;
-use super::payload::{Payload, put_length, put_string, seal};
-use super::reader::Reader;
-use super::stream_node::{EntryId, node_head, push_entry};
+use super::packed::{Listpack, ListpackWriter};
+use super::payload::{Payload, Reader, put_length, put_string, seal};
 use quoin_base::number::parse_i64;
 
 /// The encodings, as RDB files number them: those of Redis 5, 7.0, 7.2 and 8.6.
 const FIRST_FORM: u8 = 15;
+
 const SECOND_FORM: u8 = 19;
+
 const THIRD_FORM: u8 = 21;
+
 const FOURTH_FORM: u8 = 26;
 
 /// Entries of a node that is written (Redis: `stream-node-max-entries`).
 const NODE_ENTRIES_MAX: usize = 100;
+
 /// Bytes of a node that is written, unless one entry has more (Redis: `stream-node-max-bytes`).
 const NODE_BYTES_MAX: usize = 4_096;
+
 /// Room for a type and a count in front of what is written before the count is known.
 const HEAD_BYTES: usize = 10;
 
 const IS_DELETED: i64 = 1;
+
 const HAS_MASTER_NAMES: i64 = 2;
+
 /// Parts of each entry besides names and values: flags and two distances.
-const FIXED_PARTS: i64 = 3;
+const FIXED_PARTS: usize = 3;
+
 /// How Redis writes that it is not known how many entries a group has read: −1.
 const UNKNOWN_READ: u64 = u64::MAX;
 
@@ -176,7 +182,7 @@ impl Node {
             fields.len() as u64 + 1
         };
         // By this Redis walks a node from its end.
-        if count(&mut self.parts)? != parts + FIXED_PARTS.unsigned_abs() {
+        if count(&mut self.parts)? != parts + FIXED_PARTS as u64 {
             return Err(DumpError::Format);
         }
         Ok((flags, (id, fields)))
@@ -549,4 +555,118 @@ impl StreamWriter {
             }
         }
     }
+}
+
+/// An id: milliseconds and sequence number.
+pub type EntryId = (u64, u64);
+
+/// Entries above which their number takes a byte more.
+const SHORT_COUNT_MAX: u64 = 127;
+
+/// Bytes of a node at most, whatever the settings (Redis: `STREAM_LISTPACK_MAX_SIZE`).
+const BYTES_MAX: u64 = 1 << 30;
+
+/// A node that is being filled, to tell how many entries Redis would keep in it.
+#[derive(Debug)]
+pub struct StreamNode {
+    listpack: ListpackWriter,
+    first: EntryId,
+    names: Vec<Bytes>,
+    entries: u64,
+    /// It takes no more entries.
+    is_full: bool,
+}
+
+impl StreamNode {
+    /// A node that begins with this entry, of names and values in turns.
+    pub fn begin(id: EntryId, fields: &[Bytes]) -> Self {
+        let names: Vec<Bytes> = fields.iter().step_by(2).cloned().collect();
+        let mut node = Self {
+            listpack: node_head(1, names.iter()),
+            first: id,
+            names,
+            entries: 0,
+            is_full: false,
+        };
+        node.push(id, fields);
+        node
+    }
+
+    /// A node that one large entry fills.
+    pub fn of_one_large_entry() -> Self {
+        Self {
+            listpack: ListpackWriter::new(),
+            first: (0, 0),
+            names: Vec::new(),
+            entries: 1,
+            is_full: true,
+        }
+    }
+
+    /// Its entries.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Whether Redis puts an entry into this node, and not into another one after it (Redis:
+    /// `streamAppendItem`).
+    pub fn takes(&self, fields: &[Bytes], entries_max: u64, bytes_max: u64) -> bool {
+        let bytes: usize = fields.iter().map(Bytes::len).sum();
+        let longer = usize::from(self.entries > SHORT_COUNT_MAX);
+        let bytes = (self.listpack.len() + longer + bytes) as u64;
+        !self.is_full && self.entries < entries_max && bytes < bytes_max.min(BYTES_MAX)
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, id: EntryId, fields: &[Bytes]) {
+        push_entry(&mut self.listpack, self.first, &self.names, id, fields);
+        self.entries += 1;
+    }
+}
+
+/// A node's head: how many entries it has, and the names of the first one's fields.
+fn node_head<'n>(
+    entries: usize,
+    names: impl ExactSizeIterator<Item = &'n Bytes>,
+) -> ListpackWriter {
+    let mut listpack = ListpackWriter::new();
+    push_count(&mut listpack, entries);
+    listpack.push_integer(0);
+    push_count(&mut listpack, names.len());
+    names.for_each(|name| listpack.push(name));
+    listpack.push_integer(0);
+    listpack
+}
+
+/// Adds an entry to a node that begins with the id `first` and these names.
+fn push_entry(
+    listpack: &mut ListpackWriter,
+    first: EntryId,
+    names: &[Bytes],
+    (ms, seq): EntryId,
+    fields: &[Bytes],
+) {
+    let has_master_names = fields.iter().step_by(2).eq(names);
+    let flags = if has_master_names {
+        HAS_MASTER_NAMES
+    } else {
+        0
+    };
+    listpack.push_integer(flags);
+    listpack.push_integer(ms.wrapping_sub(first.0).cast_signed());
+    listpack.push_integer(seq.wrapping_sub(first.1).cast_signed());
+    let parts = if has_master_names {
+        let values = fields.iter().skip(1).step_by(2);
+        values.for_each(|value| listpack.push(value));
+        fields.len() / 2
+    } else {
+        push_count(listpack, fields.len() / 2);
+        fields.iter().for_each(|part| listpack.push(part));
+        fields.len() + 1
+    };
+    push_count(listpack, parts + FIXED_PARTS);
+}
+
+fn push_count(listpack: &mut ListpackWriter, count: usize) {
+    listpack.push_integer(i64::try_from(count).unwrap_or(i64::MAX));
 }

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::DumpError;
-use super::own::OwnType;
-use super::parts::{Part, PartReader, PartWriter};
+use super::own::{OwnType, Part, PartReader, PartWriter};
 use super::payload::Payload;
 use quoin_base::limits::{
     TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS,
@@ -14,12 +13,16 @@ use quoin_base::limits::{
 
 /// The latest time that a task may name: 2^53 milliseconds, far later than any that a command sets.
 const AT_MS_MAX: i64 = 1 << 53;
+
 /// How many tasks a queue may ever have been given, so that the counter of those to come does not overflow.
 const ADDED_MAX: i64 = 1 << 53;
 
 const READY: u64 = 0;
+
 const LEASED: u64 = 1;
+
 const DELAYED: u64 = 2;
+
 const DEAD: u64 = 3;
 
 /// What a task is waiting for. Times are in milliseconds since the Unix epoch.

@@ -21,15 +21,11 @@ use quoin_base::decode_error::DecodeError;
 
 #[cfg(feature = "testing")]
 pub mod faults;
-mod growth;
-mod noted;
 pub mod page;
 pub mod read_your_writes;
 pub mod rules;
 pub mod savepoints;
 
-pub use growth::Growth;
-pub use noted::NotedRead;
 pub use rules::key_after;
 pub use savepoints::Savepoint;
 
@@ -413,4 +409,33 @@ pub trait Store: Send + Sync + 'static {
     /// Bounds [`Self::data_bytes`] by a number that may change at any time; 0 is no bound. Only the first
     /// call counts. A store that does not know its size has no bound.
     fn bound_data(&self, _bytes_max: Arc<AtomicU64>) {}
+}
+
+/// Whether a store takes more data. Removing is always possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// Yes.
+    Free,
+    /// No: its data has reached the bound that was set.
+    AtBound,
+    /// No: its disk has no room.
+    DiskFull,
+}
+
+/// A read of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum NotedRead {
+    /// Of one key.
+    Key(Vec<u8>),
+    /// Of a range, see [`RangeQuery`].
+    Range {
+        /// Its first key.
+        begin: Vec<u8>,
+        /// The key after its last.
+        end: Vec<u8>,
+        /// Rows at most.
+        limit: usize,
+        /// From its end.
+        reverse: bool,
+    },
 }

@@ -1,21 +1,25 @@
-//! The client's side, for the tools that connect to servers.
+//! The configuration of a client, for the tools that connect to servers.
+//!
+//! A tool next to a server accepts the certificate of that server without a CA: it reads the certificate from
+//! the file that the server's settings name.
 
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
-use rustls::pki_types::ServerName;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme, StreamOwned,
+};
 
-use super::any_version::NamedServers;
-use super::certified::certified_key;
-use super::error::TlsError;
-use super::files;
-use super::options::{Password, ServerOptions};
-use super::own_server::OwnServer;
-use super::provider::provider;
+use super::files::{self, certified_key};
+use super::options::{Password, ServerOptions, TlsError};
+use super::version_1::{NamedServers, provider, verify_tls12, verify_tls13};
 
 /// A connection that is encrypted.
 pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
@@ -114,5 +118,52 @@ impl ClientOptions {
             true => Err(TlsError::NoSystemAuthorities),
             false => Ok(store),
         }
+    }
+}
+
+/// Judges a server by the certificate that it has to show.
+#[derive(Debug)]
+pub(super) struct OwnServer {
+    pub(super) certificate: CertificateDer<'static>,
+    pub(super) provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for OwnServer {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match *shown == self.certificate {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12(message, certificate, signed, &self.provider)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13(message, certificate, signed, &self.provider)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }

@@ -1,19 +1,24 @@
-//! Certificates and keys in files (PEM).
+//! Certificates and keys in files (PEM), and keys that are encrypted with a password (PKCS#8).
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustls::RootCertStore;
+use pkcs8::EncryptedPrivateKeyInfoRef;
+use pkcs8::der::{Decode, SecretDocument};
+use pkcs8::pkcs5::EncryptionScheme;
+use pkcs8::pkcs5::pbes2::Kdf;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, RootCertStore};
 
-use super::encrypted::encrypted_key;
-use super::error::TlsError;
-use super::options::Password;
-use super::version_1::is_of_unknown_version;
-use quoin_base::limits::{TLS_CA_FILES_MAX, TLS_FILE_BYTES_MAX};
+use super::options::{Password, TlsError};
+use super::version_1::{Version1, is_of_unknown_version, provider};
+use quoin_base::limits::{
+    TLS_CA_FILES_MAX, TLS_FILE_BYTES_MAX, TLS_KEY_ITERATIONS_MAX, TLS_KEY_SCRYPT_BYTES_MAX,
+};
 
 /// The certificates of a file, of which there is at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -144,4 +149,133 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
         });
     }
     Ok(bytes)
+}
+
+const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+
+const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
+
+/// The first encrypted key of a file; `None` if there is none.
+///
+/// # Errors
+/// If it cannot be decrypted.
+fn encrypted_key(
+    text: &str,
+    path: &Path,
+    password: Option<&Password>,
+) -> Result<Option<PrivateKeyDer<'static>>, TlsError> {
+    if text.contains("Proc-Type: 4,ENCRYPTED") {
+        return Err(TlsError::OldEncryption {
+            path: path.to_owned(),
+        });
+    }
+    let Some(begin) = text.find(BEGIN) else {
+        return Ok(None);
+    };
+    let Some(password) = password else {
+        return Err(TlsError::EncryptedKey {
+            path: path.to_owned(),
+        });
+    };
+    let rest = text.get(begin..).unwrap_or_default();
+    let end = rest.find(END).map_or(rest.len(), |end| end + END.len());
+    let section = rest.get(..end).unwrap_or_default();
+    let undecryptable = |reason: String| TlsError::Undecryptable {
+        path: path.to_owned(),
+        reason,
+    };
+    let (_, document) = SecretDocument::from_pem(section).map_err(|error| TlsError::Pem {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let encrypted = EncryptedPrivateKeyInfoRef::from_der(document.as_bytes())
+        .map_err(|error| undecryptable(error.to_string()))?;
+    if let Some(reason) = too_costly(&encrypted.encryption_algorithm) {
+        return Err(undecryptable(reason));
+    }
+    let decrypted = encrypted.decrypt(&password.0).map_err(|error| {
+        use pkcs8::pkcs5::Error as Pkcs5;
+        match error {
+            pkcs8::Error::EncryptedPrivateKey(Pkcs5::DecryptFailed) | pkcs8::Error::Asn1(_) => {
+                TlsError::WrongPassword {
+                    path: path.to_owned(),
+                }
+            }
+            error => undecryptable(error.to_string()),
+        }
+    })?;
+    let key = PrivatePkcs8KeyDer::from(decrypted.as_bytes().to_vec());
+    Ok(Some(key.into()))
+}
+
+/// Why a key's password takes more work to use than the server does.
+fn too_costly(scheme: &EncryptionScheme) -> Option<String> {
+    let EncryptionScheme::Pbes2(parameters) = scheme else {
+        return None;
+    };
+    match &parameters.kdf {
+        Kdf::Pbkdf2(parameters) if parameters.iteration_count > TLS_KEY_ITERATIONS_MAX => {
+            Some(format!("more than {TLS_KEY_ITERATIONS_MAX} iterations"))
+        }
+        Kdf::Scrypt(parameters) => {
+            let [size, parallel] =
+                [parameters.block_size, parameters.parallelization].map(u64::from);
+            let bytes = [128, size, parallel]
+                .iter()
+                .fold(parameters.cost_parameter, |bytes, factor| {
+                    bytes.saturating_mul(*factor)
+                });
+            let is_too_much = bytes > TLS_KEY_SCRYPT_BYTES_MAX;
+            is_too_much.then(|| format!("scrypt of more than {TLS_KEY_SCRYPT_BYTES_MAX} bytes"))
+        }
+        _ => None,
+    }
+}
+
+/// Reads a certificate, with its chain, and its key.
+///
+/// # Errors
+/// If a file is missing or damaged, or the key is not that of the certificate.
+pub(super) fn certified_key(
+    certificate_file: &Path,
+    key_file: &Path,
+    password: Option<&Password>,
+) -> Result<CertifiedKey, TlsError> {
+    let chain = certificates(certificate_file)?;
+    let key = key(key_file, password)?;
+    let loaded = provider().key_provider.load_private_key(key);
+    let key = loaded.map_err(|source| TlsError::UnusableKey {
+        path: key_file.to_owned(),
+        source,
+    })?;
+    let certified = CertifiedKey::new(chain, key);
+    let Ok(own) = certified.end_entity_cert() else {
+        return Err(TlsError::NoCertificate {
+            path: certificate_file.to_owned(),
+        });
+    };
+    let compared = match Version1::read(own) {
+        Some(old) => match certified.key.public_key() {
+            Some(key) if key != old.key() => Err(InconsistentKeys::KeyMismatch.into()),
+            _ => Ok(()),
+        },
+        None if is_of_unknown_version(own) => {
+            return Err(TlsError::CertificateVersion {
+                path: certificate_file.to_owned(),
+            });
+        }
+        None => certified.keys_match(),
+    };
+    match compared {
+        // rustls does not know the public key of every kind of key.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(Error::InconsistentKeys(_)) => Err(TlsError::OtherKey {
+            certificate: certificate_file.to_owned(),
+            key: key_file.to_owned(),
+        }),
+        Err(source) => Err(TlsError::Refused {
+            path: certificate_file.to_owned(),
+            source,
+        }),
+    }
 }

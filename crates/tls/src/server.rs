@@ -1,4 +1,4 @@
-//! The server's side.
+//! The configuration of a server, for its listeners.
 
 use std::sync::Arc;
 
@@ -7,12 +7,9 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 
-use super::any_version::Clients;
-use super::certified::certified_key;
-use super::error::TlsError;
-use super::files;
-use super::options::{AuthClients, ServerOptions, Version};
-use super::provider::provider;
+use super::files::{self, certified_key};
+use super::options::{AuthClients, ServerOptions, TlsError, Version};
+use super::version_1::{Clients, provider};
 
 /// Reads the files that the options name.
 ///

@@ -7,7 +7,7 @@
 //! for byte need the same algorithm, down to which of the powers of ten it scales with.
 
 /// The most digits that [`shortest_digits`] returns.
-pub(super) const DIGITS_MAX: usize = 18;
+const DIGITS_MAX: usize = 18;
 
 /// A number `significand * 2^exponent`.
 #[derive(Clone, Copy)]

@@ -1,21 +1,26 @@
 //! Floating-point numbers with 64 bits of significand: x86's `long double`, in which Redis
 //! calculates INCRBYFLOAT and HINCRBYFLOAT, and in whose digits it answers coordinates.
 
+use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Add;
 
-use super::natural::Natural;
 use super::{hex_value, parse_binary_exponent};
 
 /// Longer texts are no numbers (Redis: `MAX_LONG_DOUBLE_CHARS`, which counts a final zero byte).
 const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
+
 /// The exponent of numbers with fewer than 64 significant bits.
 const EXPONENT_MIN: i64 = -16_445;
+
 /// The exponent of the greatest numbers.
 const EXPONENT_MAX: i64 = 16_320;
+
 const SIGNIFICAND_BITS: i64 = 64;
+
 /// Digits after the point that are written.
 const FRACTION_DIGITS: usize = 17;
+
 const FRACTION_SCALE: u128 = 100_000_000_000_000_000;
 
 /// A number of the x87's 80-bit format.
@@ -353,5 +358,319 @@ impl Display for LongDouble {
     }
 }
 
+const WORD_BITS: u64 = 32;
+
+/// The greatest power of ten that one word holds, and its digits.
+const DECIMAL_CHUNK: u32 = 1_000_000_000;
+
+const DECIMAL_CHUNK_DIGITS: usize = 9;
+
+/// The greatest power of five that one word holds, and its exponent.
+const FIVES_CHUNK: u32 = 1_220_703_125;
+
+const FIVES_CHUNK_EXPONENT: u64 = 13;
+
+/// A whole number from 0 on. Its last word, the most significant one, is not 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Natural {
+    words: Vec<u32>,
+}
+
+impl Natural {
+    /// The number that decimal digits say; other bytes are passed over.
+    fn from_decimal(text: &[u8]) -> Self {
+        let mut number = Self::default();
+        let (mut chunk, mut scale) = (0_u32, 1_u32);
+        for digit in text.iter().filter(|byte| byte.is_ascii_digit()) {
+            chunk = chunk * 10 + u32::from(digit - b'0');
+            scale *= 10;
+            if scale == DECIMAL_CHUNK {
+                number.multiply_and_add(scale, chunk);
+                (chunk, scale) = (0, 1);
+            }
+        }
+        number.multiply_and_add(scale, chunk);
+        number
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// How many bits it has, without leading zeros.
+    pub(super) fn bits(&self) -> u64 {
+        let full = u64::try_from(self.words.len()).unwrap_or(u64::MAX) * WORD_BITS;
+        let leading = self.words.last().map_or(0, |word| word.leading_zeros());
+        full - u64::from(leading)
+    }
+
+    /// Multiplies it by 5 to the `exponent`.
+    fn multiply_by_fives(&mut self, mut exponent: u64) {
+        while exponent >= FIVES_CHUNK_EXPONENT {
+            self.multiply_and_add(FIVES_CHUNK, 0);
+            exponent -= FIVES_CHUNK_EXPONENT;
+        }
+        for _ in 0..exponent {
+            self.multiply_and_add(5, 0);
+        }
+    }
+
+    fn multiply_and_add(&mut self, factor: u32, summand: u32) {
+        let mut carry = u64::from(summand);
+        for word in &mut self.words {
+            let product = u64::from(*word) * u64::from(factor) + carry;
+            *word = low(product);
+            carry = product >> WORD_BITS;
+        }
+        if carry != 0 {
+            self.words.push(low(carry));
+        }
+    }
+
+    /// Multiplies it by 2 to the `exponent`.
+    fn shift_left(&mut self, exponent: u64) {
+        if self.is_zero() {
+            return;
+        }
+        let within = exponent % WORD_BITS;
+        let mut carry = 0_u64;
+        for word in &mut self.words {
+            let shifted = u64::from(*word) << within | carry;
+            *word = low(shifted);
+            carry = shifted >> WORD_BITS;
+        }
+        if carry != 0 {
+            self.words.push(low(carry));
+        }
+        let whole = usize::try_from(exponent / WORD_BITS).unwrap_or(usize::MAX);
+        self.words.splice(0..0, std::iter::repeat_n(0, whole));
+    }
+
+    /// Takes away a number that is not greater.
+    fn subtract(&mut self, other: &Self) {
+        let others = other.words.iter().copied().chain(std::iter::repeat(0));
+        let mut borrows = false;
+        for (word, other) in self.words.iter_mut().zip(others) {
+            let (difference, first) = word.overflowing_sub(other);
+            let (difference, second) = difference.overflowing_sub(u32::from(borrows));
+            *word = difference;
+            borrows = first || second;
+        }
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
+    }
+
+    /// Its first bits, up to 128, the last of them set if any bit after them is, and how many bits
+    /// are after them.
+    fn leading_bits(&self) -> (u128, u64) {
+        let mut leading = 0_u128;
+        let mut taken = 0;
+        for word in self.words.iter().rev().take(4) {
+            leading = leading << WORD_BITS | u128::from(*word);
+            taken += 1;
+        }
+        let rest = self.words.len().saturating_sub(taken);
+        let is_odd = self.words.iter().take(rest).any(|word| *word != 0);
+        let dropped = u64::try_from(rest).unwrap_or(u64::MAX) * WORD_BITS;
+        (leading | u128::from(is_odd), dropped)
+    }
+
+    /// Its decimal digits.
+    fn to_decimal(&self) -> String {
+        let mut rest = self.clone();
+        let mut chunks = Vec::new();
+        while !rest.is_zero() {
+            let mut remainder = 0_u64;
+            for word in rest.words.iter_mut().rev() {
+                let dividend = remainder << WORD_BITS | u64::from(*word);
+                *word = low(dividend / u64::from(DECIMAL_CHUNK));
+                remainder = dividend % u64::from(DECIMAL_CHUNK);
+            }
+            rest.trim();
+            chunks.push(remainder);
+        }
+        let mut text = chunks.pop().unwrap_or(0).to_string();
+        for chunk in chunks.iter().rev() {
+            text.push_str(&format!("{chunk:0DECIMAL_CHUNK_DIGITS$}"));
+        }
+        text
+    }
+}
+
+impl From<u64> for Natural {
+    fn from(number: u64) -> Self {
+        let mut natural = Self {
+            words: vec![low(number), low(number >> WORD_BITS)],
+        };
+        natural.trim();
+        natural
+    }
+}
+
+impl PartialOrd for Natural {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Natural {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let lengths = self.words.len().cmp(&other.words.len());
+        lengths.then_with(|| self.words.iter().rev().cmp(other.words.iter().rev()))
+    }
+}
+
+/// The word of the lowest bits.
+#[allow(clippy::cast_possible_truncation)]
+fn low(number: u64) -> u32 {
+    number as u32
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> LongDouble {
+        LongDouble::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    #[test]
+    fn sums_have_the_digits_of_the_x87() {
+        for (first, second, sum) in [
+            ("0", "0", "0"),
+            ("-0", "-0", "0"),
+            ("0.1", "0.2", "0.3"),
+            ("10.50", "0.1", "10.6"),
+            ("5.0e3", "2.0e2", "5200"),
+            ("3", "-1.5", "1.5"),
+            ("1e15", "0.001", "1000000000000000.0009765625"),
+            ("9223372036854775807", "1", "9223372036854775808"),
+            ("18446744073709551615", "1", "18446744073709551616"),
+            // A tie, which becomes even.
+            ("18446744073709551616", "1", "18446744073709551616"),
+            ("18446744073709551618", "1", "18446744073709551620"),
+            ("1", "1e-18", "1"),
+            ("1", "-1e-17", "0.99999999999999999"),
+            ("1e-17", "0", "0.00000000000000001"),
+            ("1e-18", "0", "0"),
+            ("-1e-4950", "0", "0"),
+            // A tie of the digits, which becomes even.
+            ("0x1p-18", "0", "0.00000381469726562"),
+            ("0x1.8p-17", "0", "0.00001144409179688"),
+            ("0x1p62", "0x.8p0", "4611686018427387904.5"),
+            ("0x1p64", "0x1.fffffffffffffffp0", "18446744073709551618"),
+            ("inf", "1", "inf"),
+            ("-inf", "-inf", "-inf"),
+            ("-inf", "inf", "nan"),
+        ] {
+            let found = read(first) + read(second);
+            assert_eq!(found.to_string(), sum, "{first} + {second}");
+            assert_eq!(found.is_finite(), !sum.ends_with(['f', 'n']), "{sum}");
+            assert_eq!((read(second) + read(first)).to_string(), sum);
+        }
+    }
+
+    #[test]
+    fn the_greatest_numbers_are_written_in_full_and_overflow() {
+        let greatest = read("0x1.fffffffffffffffep16383");
+        let text = greatest.to_string();
+        assert!(text.starts_with("118973149535723176502126385303097020516906332229462"));
+        assert_eq!(text.len(), 4_933);
+        assert_eq!(read(&text), greatest);
+        assert!(!(greatest + greatest).is_finite());
+        assert_eq!(greatest + read("1"), greatest);
+        for text in ["0x1p16384", "1.2e4932", "1e99999999999999999999", "9e4932"] {
+            assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_least_numbers_are_read_and_less_is_refused() {
+        let least = read("0x1p-16445");
+        assert_eq!(read("3.6e-4951"), least);
+        assert_eq!(read("1.9e-4951"), least);
+        assert_eq!(read("0x1.8p-16446"), least);
+        assert_eq!(least + read("-0x1p-16445"), LongDouble::ZERO);
+        for text in ["1.8e-4951", "0x1p-16446", "1e-5000", "-1e-99999999999"] {
+            assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_numbers() {
+        for text in [
+            "", " 1", "1 ", "+", "-", ".", "e5", "1e", "1e+", "1e5.", "1.2.3", "--1", "0x", "0x.",
+            "0xp1", "0x1p", "nan", "-nan", "nan(1)", "infx", "in", "1_0", "1,5", "1\0", "é",
+        ] {
+            assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text:?}");
+        }
+        for (text, number) in [
+            ("5.", "5"),
+            (".5", "0.5"),
+            ("+1e+1", "10"),
+            ("0e99999999999", "0"),
+            ("0X.8P1", "1"),
+            ("-Infinity", "-inf"),
+            ("1E-2", "0.01"),
+        ] {
+            assert_eq!(read(text).to_string(), number, "{text:?}");
+        }
+        let long = |digits: usize| format!("0.{}", "0".repeat(digits - 2));
+        assert!(LongDouble::parse(long(5_119).as_bytes()).is_some());
+        assert!(LongDouble::parse(long(5_120).as_bytes()).is_none());
+    }
+
+    #[test]
+    fn long_mantissas_count_to_their_last_digit() {
+        let exact = "4611686018427387904.5";
+        assert_eq!(read(exact).to_string(), exact);
+        // Halfway between two numbers, and a little more.
+        let halfway = "18446744073709551617";
+        assert_eq!(read(halfway).to_string(), "18446744073709551616");
+        let above = format!("{halfway}.{}1", "0".repeat(5_000));
+        assert_eq!(read(&above).to_string(), "18446744073709551618");
+        let above = format!("{halfway}{}1e-4001", "0".repeat(4_000));
+        assert_eq!(read(&above).to_string(), "18446744073709551618");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_reading_panic(text: Vec<u8>) {
+            let _ = LongDouble::parse(&text);
+        }
+
+        #[test]
+        fn doubles_are_kept(bits: u64) {
+            let number = f64::from_bits(bits);
+            let wide = LongDouble::from(number);
+            prop_assert_eq!(wide.is_finite(), number.is_finite());
+            if number.is_finite() {
+                // All digits of the double.
+                let exact = format!("{number:.1074}");
+                prop_assert_eq!(read(&exact), wide);
+            }
+        }
+
+        #[test]
+        fn whole_numbers_add_up(first: i64, second: i64) {
+            let sum = read(&first.to_string()) + read(&second.to_string());
+            prop_assert_eq!(sum.to_string(), (i128::from(first) + i128::from(second)).to_string());
+        }
+
+        #[test]
+        fn what_is_written_is_read_again(significand: u64, exponent in -57_i64..16_000) {
+            let number = read(&format!("{significand:#x}p{exponent}"));
+            // Seventeen digits hold all bits of numbers that are not small.
+            if significand >> 62 != 0 && exponent > -17 {
+                prop_assert_eq!(read(&number.to_string()), number);
+            }
+        }
+    }
+}

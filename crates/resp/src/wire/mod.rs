@@ -2,9 +2,8 @@
 
 pub mod encode;
 pub mod inline;
-mod protocol_error;
 pub mod reply_reader;
 pub mod request;
 
 pub use inline::split_arguments;
-pub use protocol_error::ProtocolError;
+pub use request::ProtocolError;

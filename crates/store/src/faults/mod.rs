@@ -5,5 +5,5 @@
 mod inject;
 pub mod optimistic;
 
-pub use self::inject::{Fault, FaultCounts, FaultPoint, FaultRates, FaultyStore, Injected};
-pub use self::optimistic::OptimisticStore;
+pub use inject::{Fault, FaultCounts, FaultPoint, FaultRates, FaultyStore, Injected};
+pub use optimistic::OptimisticStore;

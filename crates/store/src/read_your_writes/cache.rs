@@ -6,19 +6,22 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::coverage::Coverage;
-use super::entry::AtomicOp;
-use super::writes::Writes;
+use super::writes::{AtomicOp, Writes};
 use crate::rules::key_after;
 use crate::{Isolation, KeyValue, RangeQuery};
 
 /// Bytes of the cache of a transaction above which it is emptied.
 const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// The same of a transaction that only reads. Many of those are open at once.
 const READING_CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// A range read that continues a cached range asks for this many times the rows of the last one.
 const READ_AHEAD_FACTOR: usize = 4;
+
 /// Most rows that are read ahead.
 const READ_AHEAD_ROWS_MAX: usize = 2_048;
+
 /// Most bytes that are read ahead, estimated by the size of the rows so far.
 const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
 

@@ -7,14 +7,8 @@
 //! the commit it gets all conflicts and writes at once, with the writes to one key combined.
 
 pub mod cache;
-mod coverage;
-mod entry;
-mod hand_over;
-mod notes;
-pub mod sizes;
-mod state;
+pub mod coverage;
 mod transaction;
-mod undo;
 mod writes;
 
-pub use self::transaction::{BaseTransaction, ReadYourWrites};
+pub use transaction::{BaseTransaction, ReadYourWrites};

@@ -5,11 +5,9 @@ use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 
-use super::coverage::{Coverage, Replaced};
-use super::entry::{AtomicOp, Entry};
-use super::sizes::set_bytes;
-use super::undo::{Log, Undo};
-use crate::rules::STAMP_BYTES;
+use super::coverage::{Coverage, Replaced, clear_bytes, set_bytes};
+use crate::rules::{STAMP_BYTES, added, lowered};
+use crate::savepoints::UndoLog;
 
 /// Bytes of an allocation that keys and values share.
 const COPY_CHUNK_BYTES: usize = 8 * 1024;
@@ -247,4 +245,104 @@ impl Writes {
     pub(super) fn appended(&self) -> &[(Bytes, Vec<Bytes>)] {
         &self.appended
     }
+}
+
+/// What a transaction has written to one key.
+pub(super) enum Entry {
+    /// A value, or `None` if the key was cleared.
+    Value(Option<Bytes>),
+    /// Atomic operations on the value in the store, in order. At least one.
+    Atomic(Vec<AtomicOp>),
+}
+
+impl Entry {
+    pub(super) fn size_bytes(&self, key: &[u8]) -> usize {
+        match self {
+            Entry::Value(Some(value)) => set_bytes(key, value.len()),
+            Entry::Value(None) => clear_bytes(key),
+            Entry::Atomic(operations) => operations.len() * set_bytes(key, size_of::<u64>()),
+        }
+    }
+
+    /// The result for a value in the store.
+    pub(super) fn apply_to(&self, below: Option<&Bytes>) -> Option<Bytes> {
+        match self {
+            Entry::Value(value) => value.clone(),
+            Entry::Atomic(operations) => {
+                let (first, others) = operations.split_first()?;
+                let others = others.iter();
+                Some(others.fold(first.apply_to(below), |value, operation| {
+                    operation.apply_to(Some(&value))
+                }))
+            }
+        }
+    }
+}
+
+/// An atomic operation on one key.
+#[derive(Clone, Copy)]
+pub(super) enum AtomicOp {
+    Add(i64),
+    Min(u64),
+}
+
+impl AtomicOp {
+    /// The result for a value.
+    pub(super) fn apply_to(self, value: Option<&Bytes>) -> Bytes {
+        let value = value.map(AsRef::as_ref);
+        Bytes::copy_from_slice(&match self {
+            AtomicOp::Add(delta) => added(value, delta),
+            AtomicOp::Min(operand) => lowered(value, operand),
+        })
+    }
+
+    /// Combines this with the operation before it, if they are of the same kind.
+    fn after(self, before: AtomicOp) -> Option<AtomicOp> {
+        match (before, self) {
+            (AtomicOp::Add(before), AtomicOp::Add(delta)) => {
+                Some(AtomicOp::Add(before.wrapping_add(delta)))
+            }
+            (AtomicOp::Min(before), AtomicOp::Min(operand)) => {
+                Some(AtomicOp::Min(before.min(operand)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds this to the operations before it. Returns the last of them if it was replaced by a
+    /// combined one.
+    fn append_to(self, operations: &mut Vec<AtomicOp>) -> Option<AtomicOp> {
+        if let Some(last) = operations.last_mut()
+            && let Some(joined) = self.after(*last)
+        {
+            return Some(std::mem::replace(last, joined));
+        }
+        operations.push(self);
+        None
+    }
+}
+
+/// The undo log of a transaction.
+pub(super) type Log = UndoLog<Mark, Undo>;
+
+/// What a change replaced.
+pub(super) enum Undo {
+    /// The entry of a key. `None` if there was none.
+    Entry(Bytes, Option<Entry>),
+    /// The last atomic operation on a key. `None` if it was not replaced, but another was added.
+    Operation(Bytes, Option<AtomicOp>),
+    /// A cleared range.
+    Cleared(Replaced),
+    /// Nothing, as rows were appended to a log.
+    Append,
+    /// A range of `own_rows`.
+    OwnRows(Replaced),
+    /// The conditional conflicts of the section that begins here.
+    Conditional(Vec<u8>, Coverage),
+}
+
+/// What else a rollback restores.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) mutation_count: u64,
 }

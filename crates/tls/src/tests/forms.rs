@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use rustls::pki_types::UnixTime;
 
-use super::super::files;
-use super::super::provider::provider;
-use super::super::version_1::Version1;
 use super::*;
+use crate::files;
+use crate::version_1::{Version1, provider};
 
 /// The password of the keys that have one.
 const PASSWORD: &str = "secret";

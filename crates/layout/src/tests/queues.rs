@@ -1,0 +1,229 @@
+//! Delegated pops, priority queues, task queues.
+
+use super::*;
+
+#[test]
+fn rows_of_delegation() {
+    let layout = layout();
+    let id = Id {
+        instance: 7,
+        sequence: 9,
+    };
+    let request = PopRequest {
+        id,
+        at_ms: 1_700_000_000_000,
+        from_end: true,
+        runs: vec![PopRun {
+            count: 1,
+            commands: 4_000,
+        }],
+    };
+    golden(
+        "request (7, 9) of 1700000000000 for data (1, 300)",
+        &layout.pop_request_key(DATA, &request),
+        "0271756f696e00150a14150116012c1a018bcfe5680015071509",
+    );
+    golden(
+        "request: from the end, 4000 commands of 1 element",
+        &request.encode(),
+        "0115011501160fa0",
+    );
+    golden(
+        "grant (7, 9) on data (1, 300)",
+        &layout.grant_key(DATA, id),
+        "0271756f696e00150a1501150116012c15071509",
+    );
+    let grant = Grant {
+        namespace: NAMESPACE,
+        name: KeyName::new(&Bytes::from_static(b"jobs")),
+        long_name: None,
+        value_type: ValueType::List,
+        from_end: false,
+        is_exhausted: false,
+        expires_at_ms: 1_700_000_000_000,
+    };
+    golden(
+        "grant: list `jobs`, expires at 1700000000000",
+        &grant.encode(),
+        "011415031ad97cb6cc6471016a6f627300150114141a018bcfe5680000",
+    );
+    golden(
+        "piece 2 of grant (7, 9)",
+        &layout.grant_piece_key(DATA, id, 2),
+        "0271756f696e00150a1502150116012c150715091502",
+    );
+    let element = PoppedElement {
+        name: Bytes::from_static(b"ab"),
+        value: Bytes::from_static(b"c"),
+    };
+    golden(
+        "element `ab` = `c` of a grant",
+        &encode_elements(&[element]).concat(),
+        "0000000261620000000163",
+    );
+}
+
+#[test]
+fn rows_of_priority_queues() {
+    let layout = layout();
+    let key = |priority, count, random, sequence| {
+        let place = QueuePlace {
+            priority,
+            count,
+            random,
+            sequence,
+        };
+        layout.queue_key(DATA, &place)
+    };
+    golden(
+        "priority 1, count 2, random 7",
+        &key(Priority::integer(1), 2, 7, Some(0)),
+        "0271756f696e001502150116012c150421bff000000000000014150215071414",
+    );
+    golden(
+        "priority 1.0, count 2, random 7",
+        &key(Priority::double(1.0).unwrap(), 2, 7, Some(0)),
+        "0271756f696e001502150116012c150421bff00000000000001415021507141501",
+    );
+    golden(
+        "priority −0.5, count 0, random 0, sequence 3",
+        &key(Priority::double(-0.5).unwrap(), 0, 0, Some(3)),
+        "0271756f696e001502150116012c150421401fffffffffffff141414150314",
+    );
+    golden(
+        "priority 2^53 + 1, count 0, random 7",
+        &key(Priority::integer((1 << 53) + 1), 0, 7, Some(0)),
+        "0271756f696e001502150116012c150421c34000000000000015011415071414",
+    );
+    golden(
+        "priority 1, count 2, random 7, before layout 6",
+        &key(Priority::integer(1), 2, 7, None),
+        "0271756f696e001502150116012c150421bff00000000000001415021507",
+    );
+    golden(
+        "priority 1.0, count 2, random 7, before layout 6",
+        &key(Priority::double(1.0).unwrap(), 2, 7, None),
+        "0271756f696e001502150116012c150421bff000000000000014150215071501",
+    );
+    golden(
+        "metadata: priority queue, data (1, 300)",
+        &Meta {
+            value_type: ValueType::PriorityQueue,
+            data: DATA,
+            expire_at_ms: None,
+            long_name: None,
+            body: None,
+            rank_levels: 0,
+        }
+        .encode(),
+        "011503150116012c0000",
+    );
+}
+
+#[test]
+fn rows_of_task_queues() {
+    let layout = layout();
+    let place = TaskPlace {
+        priority: 1.5,
+        index: 300,
+        random: 7,
+    };
+    let encoded = place.encode();
+    let mut order_key = layout.task_order_prefix(DATA, 2);
+    order_key.extend_from_slice(&encoded);
+    golden(
+        "task of class 2 at (1.5, 300, 7) in the order",
+        &order_key,
+        "0271756f696e001502150116012c1508150221bff800000000000016012c1507",
+    );
+    golden(
+        "task `t1` that needs 2 and 0.5, in the order",
+        &OrderRow::encode(&[2.0, 0.5], b"t1"),
+        "40000000000000003fe00000000000007431",
+    );
+    let level = layout.task_nodes_prefix(DATA, 2, 1);
+    golden(
+        "node of level 1 at that place, minimum of the first resource",
+        &layout.task_minimum_key(&level, &encoded, 0),
+        "0271756f696e001502150116012c15091502150121bff800000000000016012c15071501",
+    );
+    golden(
+        "mark of that node",
+        &layout.task_mark_key(&level, &encoded),
+        "0271756f696e001502150116012c15091502150121bff800000000000016012c15071509",
+    );
+    let row = TaskRow {
+        state: TaskState::Leased,
+        place,
+        class: 2,
+        mask: 0b101,
+        amounts: vec![2.0, 0.5],
+        tries: 1,
+        tries_max: 3,
+        at_ms: 1_700_000_000_000,
+        token: 9,
+        payload: StoredValue::encode_plain(b"work").into(),
+    };
+    golden(
+        "task `t1`",
+        &layout.task_key(DATA, b"t1"),
+        "0271756f696e001502150116012c150a01743100",
+    );
+    golden(
+        "task on lease with payload `work`",
+        &row.encode(),
+        "01150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000000776f726b",
+    );
+    assert_eq!(TaskRow::decode(&row.encode().into()).unwrap(), row);
+    golden(
+        "lease of that task",
+        &layout.task_due_key(DATA, row.at_ms, &place),
+        "0271756f696e001502150116012c150b1a018bcfe5680016012c1507",
+    );
+    golden(
+        "that task when dead",
+        &layout.task_dead_key(DATA, row.at_ms, &place),
+        "0271756f696e001502150116012c150c1a018bcfe5680016012c1507",
+    );
+    golden(
+        "registry of a task queue",
+        &layout.task_registry_key(DATA),
+        "0271756f696e001502150116012c150d14",
+    );
+    let registry = TaskRegistry {
+        resources: vec![Bytes::from_static(b"gb"), Bytes::from_static(b"cards")],
+        classes: vec![
+            TaskClass {
+                mask: 1,
+                octaves: Vec::new(),
+            },
+            TaskClass {
+                mask: 3,
+                octaves: vec![1024, 1022],
+            },
+        ],
+    };
+    golden(
+        "registry of `gb` and `cards` with two classes",
+        &registry.encode(),
+        "0115020167620001636172647300150114150315021604001603fe",
+    );
+    let again = TaskRegistry::decode(Some(&registry.encode().into()));
+    assert_eq!(again.unwrap(), registry);
+    golden(
+        "counter of leased tasks",
+        &layout.task_counter_key(DATA, TaskCounter::Leased),
+        "0271756f696e001502150116012c150d1502",
+    );
+    golden(
+        "untended place of class 2",
+        &layout.task_maintenance_key(DATA, 2, &encoded),
+        "0271756f696e001502150116012c150e150221bff800000000000016012c1507",
+    );
+    let name = KeyName::new(&Bytes::from_static(b"jobs"));
+    golden(
+        "alarm of `jobs` at 1700000000000",
+        &layout.timer_key(1_700_000_000_000, NAMESPACE, &name),
+        "0271756f696e0015091a018bcfe568001415031ad97cb6cc6471016a6f627300",
+    );
+}
