@@ -1,9 +1,9 @@
 //! The allocator, and what gives memory back to the system (docs/understand/decisions/016-allocator.md).
 
-/// Its name and version, as INFO tells it.
+/// Its name and version, as shown in INFO.
 #[cfg(target_os = "linux")]
 pub const NAME: &str = "jemalloc-5.3.0";
-/// Its name, as INFO tells it.
+/// Its name, as shown in INFO.
 #[cfg(not(target_os = "linux"))]
 pub const NAME: &str = "libc";
 
@@ -11,8 +11,8 @@ pub const NAME: &str = "libc";
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Starts the thread that gives free memory back to the system. Not before the store is open: a
-/// process with more than one thread cannot try files for TLS in a child of its own.
+/// Starts the thread that gives free memory back to the system. Not before the store is open: a process with
+/// more than one thread cannot test files for TLS in a child process.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub fn start_background_thread() {

@@ -28,7 +28,7 @@ impl Counter {
 /// one before it. The last has no end.
 pub const DURATION_BUCKETS: usize = 32;
 
-/// Where the first bucket of durations ends, in nanoseconds.
+/// Upper end of the first bucket of durations, in nanoseconds.
 pub const BUCKET_FIRST_NS: u64 = 1024;
 
 /// How often something took how long: a histogram whose buckets double in length.

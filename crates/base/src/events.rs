@@ -16,7 +16,7 @@ macro_rules! classes {
     };
 }
 
-// In the order in which Redis prints them.
+// In Redis's order.
 classes! {
     /// Commands that know any type: DEL, EXPIRE, RENAME.
     GENERIC = 2, 'g';
@@ -40,9 +40,9 @@ classes! {
     MODULE = 13, 'd';
     /// Keys that came to be. Not part of `A`.
     NEW = 14, 'n';
-    /// Events are told in channels named after keys.
+    /// Events are published in channels named after keys.
     KEYSPACE = 0, 'K';
-    /// Events are told in channels named after events.
+    /// Events are published in channels named after events.
     KEYEVENT = 1, 'E';
     /// Reads of keys that are not there. Not part of `A`.
     KEY_MISS = 11, 'm';
@@ -52,7 +52,7 @@ impl EventClasses {
     /// No class.
     pub const NONE: EventClasses = EventClasses(0);
 
-    /// What the letter `A` stands for.
+    /// The classes of the letter `A`.
     pub const ALL: EventClasses = EventClasses::GENERIC
         .and(EventClasses::STRING)
         .and(EventClasses::LIST)
@@ -74,7 +74,7 @@ impl EventClasses {
         self.0 & other.0 == other.0
     }
 
-    /// Reads Redis's letters; `None` where one is none of them.
+    /// Reads Redis's letters. `None` if a letter is unknown.
     pub fn parse(letters: &str) -> Option<Self> {
         letters
             .chars()
@@ -99,7 +99,7 @@ impl EventClasses {
     }
 }
 
-/// The classes that a running server tells of, which CONFIG SET changes.
+/// The classes that a running server publishes, which CONFIG SET changes.
 #[derive(Debug, Default)]
 pub struct EventSwitch(AtomicU32);
 

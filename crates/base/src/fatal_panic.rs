@@ -1,9 +1,9 @@
-//! The end of the process where a panic stops what the server cannot do without.
+//! Ends the process after a panic in vital work.
 //!
-//! A thread that panics ends by itself. Were it a lane of the executor, PING would go on answering
-//! for a server that does nothing else. So such work is marked as vital, and a panic in it ends the
-//! process at once, before anything is unwound: a client that waits for a reply then sees its
-//! connection break, and is not told that nothing was done where something may have been.
+//! A thread that panics ends alone. If it were a lane of the executor, PING would still answer for a server
+//! that does nothing else. So such work is marked as vital, and a panic in it ends the process at once,
+//! before anything is unwound. A client that waits for a reply then sees its connection break. It gets no
+//! error that claims that nothing was done.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use std::sync::Once;
 pub const PANIC_EXIT_CODE: i32 = 101;
 
 thread_local! {
-    /// What this thread is at, where the server cannot do without it.
+    /// The vital work of this thread.
     static VITAL: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
@@ -87,8 +87,8 @@ pub mod testing {
     /// Says to a test that it is the child.
     const CHILD: &str = "QUOIN_TEST_PANICS";
 
-    /// Runs `panics` in a process of its own, which is this test again, and returns how that ended.
-    /// `test` is the test's full name.
+    /// Runs `panics` in a process of its own, which runs this test again, and returns how that ended. `test`
+    /// is the test's full name.
     pub fn ends_of(test: &str, panics: impl FnOnce()) -> Option<Output> {
         if std::env::var_os(CHILD).is_some() {
             panics();

@@ -5,9 +5,8 @@
 //! matches the empty text (KEYS and SCAN treat the pattern `*` apart, before they match), and
 //! the ends of a range compare as signed bytes, as `char` does on x86.
 //!
-//! To match takes time in proportion to the lengths of the text and the pattern, whatever they are. A
-//! pattern that many texts are compared with is compiled once ([`Glob`]); a single text is first
-//! compared without that ([`matches`]).
+//! Matching takes time in proportion to the lengths of the text and the pattern. A pattern for many texts is
+//! compiled once ([`Glob`]). A single text is first compared without that ([`matches`]).
 
 use memchr::memmem::Finder;
 
@@ -44,7 +43,7 @@ fn matches_within(pattern: &[u8], text: &[u8], case: Case, steps: usize) -> Opti
     let mut text_at = 0;
     let mut stars = 0;
     let mut steps = steps;
-    // Where to go on when the present attempt fails: after the last `*`, one byte later.
+    // Where to resume when the present attempt fails: after the last `*`, one byte later.
     let mut retry: Option<(usize, usize)> = None;
 
     while let Some(&byte) = text.get(text_at) {
@@ -113,10 +112,10 @@ fn match_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
 
 /// What a class lists.
 enum Item {
-    /// A byte after a `\`. It compares as it is even where case does not count.
+    /// A byte after a `\`. It is compared as it is, even if case is ignored.
     Escaped(u8),
     One(u8),
-    /// The ends may stand in either order.
+    /// The ends may be in either order.
     Range(u8, u8),
 }
 
@@ -130,8 +129,8 @@ impl Item {
     }
 }
 
-/// Reads the class whose `[` stands before `at`: whether it is negated, and the position after it. A
-/// class that is not closed reaches to the end of the pattern.
+/// Reads the class whose `[` is before `at`: whether it is negated, and the position after it. A class that
+/// is not closed reaches to the end of the pattern.
 fn read_class(pattern: &[u8], at: usize, mut each: impl FnMut(Item)) -> (bool, usize) {
     let mut at = at;
     let is_negated = pattern.get(at) == Some(&b'^');
@@ -169,8 +168,8 @@ fn equal(literal: u8, byte: u8, case: Case) -> bool {
     }
 }
 
-/// Whether `byte` is between the ends, which may stand in either order. They change places
-/// before they lose their case, as in Redis.
+/// Whether `byte` is between the ends, which may be in either order. They are swapped before they lose their
+/// case, as in Redis.
 fn in_range(low: u8, high: u8, byte: u8, case: Case) -> bool {
     let signed = |byte: u8| byte.cast_signed();
     let (low, high) = if signed(low) > signed(high) {
@@ -185,7 +184,7 @@ fn in_range(low: u8, high: u8, byte: u8, case: Case) -> bool {
     (fold(low)..=fold(high)).contains(&fold(byte))
 }
 
-/// Elements up to which a part is compared at each place of the text.
+/// Most elements of a part that is compared at each place of the text.
 const COMPARED_MAX: usize = 16;
 
 /// A new class is compared with this many of the latest ones, and an equal one is shared.
@@ -200,7 +199,7 @@ pub struct Glob {
     first: Elements,
     /// The parts between the first and the last `*`.
     between: Vec<Part>,
-    /// The part after the last `*`; `None` where there is no `*`.
+    /// The part after the last `*`; `None` if there is no `*`.
     last: Option<Elements>,
     classes: Vec<ByteSet>,
     /// It has too many `*`.
@@ -227,8 +226,8 @@ enum Part {
     Bytes(Box<Finder<'static>>),
     /// It is compared at each place. Each byte of the text allows a fixed number of steps.
     Compared(Elements),
-    /// All places are compared at once: bit n of a state says that the bytes before a place match
-    /// the first n + 1 elements. The masks, by bytes, say which elements a byte matches.
+    /// All places are compared at once: bit n of a state says that the bytes before a place match the first n
+    /// + 1 elements. The masks say which elements each byte matches.
     Marked { count: usize, masks: Vec<u64> },
 }
 
@@ -264,7 +263,7 @@ impl Glob {
         glob
     }
 
-    /// The elements from `at` to the next `*`, and where that is.
+    /// The elements from `at` to the next `*`, and the place of that `*`.
     fn read_part(&mut self, pattern: &[u8], at: usize, case: Case) -> (Elements, usize) {
         let mut elements = Vec::new();
         let mut at = at;
@@ -384,7 +383,7 @@ impl Glob {
         true
     }
 
-    /// Where the first match of a part ends.
+    /// End of the first match of a part.
     fn find_end(&self, part: &Part, text: &[u8]) -> Option<usize> {
         match part {
             Part::Bytes(finder) => finder.find(text).map(|start| start + finder.needle().len()),
@@ -409,7 +408,7 @@ impl Glob {
     }
 }
 
-/// Where the first match of a [`Part::Marked`] ends.
+/// End of the first match of a [`Part::Marked`].
 fn find_marked(count: usize, masks: &[u64], text: &[u8]) -> Option<usize> {
     let words = count.div_ceil(WORD_BITS);
     let last_bit = (count - 1) % WORD_BITS;

@@ -2,7 +2,7 @@
 //! the allocator, and how the log is throttled.
 //!
 //! It knows nothing of Redis's protocol, of stores or of commands. Every limit that a user can meet is in
-//! [`limits`]. Time and randomness are traits; the feature `testing` has a clock that stands still, random
+//! [`limits`]. Time and randomness are traits. The feature `testing` has a clock that a test advances, random
 //! numbers from a seed, and threads that cannot be started.
 
 pub mod allocator;

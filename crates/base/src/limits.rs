@@ -8,33 +8,32 @@ pub const REQUEST_BULK_BYTES_MAX: usize = 512 * 1024 * 1024;
 pub const REQUEST_INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of one request altogether.
 pub const REQUEST_BYTES_MAX: usize = 1024 * 1024 * 1024;
-/// Bytes of an argument up to which it is copied into an allocation that arguments of the same
-/// request share.
+/// Longest argument that is copied into an allocation shared by arguments of the same request.
 pub const REQUEST_SHARED_ARGUMENT_BYTES_MAX: usize = 1024;
-/// Bytes of such a shared allocation: what one argument that is kept can keep alive with it.
+/// Bytes of such a shared allocation: one argument can keep all of it in memory.
 pub const REQUEST_SHARED_CHUNK_BYTES_MAX: usize = 16 * 1024;
 /// Arguments in such a shared allocation.
 pub const REQUEST_SHARED_CHUNK_ARGUMENTS_MAX: usize = 1024;
-/// Bytes of a bulk from which it is received into a buffer of its own and never copied
-/// (Redis: `PROTO_MBULK_BIG_ARG`).
+/// Length of a bulk from which it is received into a buffer of its own and never copied (Redis:
+/// `PROTO_MBULK_BIG_ARG`).
 pub const REQUEST_OWN_BUFFER_BYTES_MIN: usize = 32 * 1024;
-/// Bytes that a bulk's announced length makes the server reserve before they arrive; beyond,
-/// the buffer doubles with what has arrived.
+/// Most bytes that are reserved for the announced length of a bulk before they arrive. After that, the buffer
+/// doubles with what has arrived.
 pub const REQUEST_RESERVE_BYTES_MAX: usize = 1024 * 1024;
-/// Places for arguments that a request's announced count makes the server reserve (Redis: 1024).
+/// Most places for arguments that are reserved for the announced count of a request (Redis: 1024).
 pub const REQUEST_RESERVE_ARGUMENTS_MAX: usize = 1024;
-/// Arguments that a client which has not authenticated may send (Redis 7: 10).
+/// Arguments that an unauthenticated client may send (Redis 7: 10).
 pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
-/// Bytes of a bulk that a client which has not authenticated may send (Redis 7: 16384).
+/// Bytes of a bulk that an unauthenticated client may send (Redis 7: 16384).
 pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16_384;
 
-/// Unread requests that a client which has not authenticated may leave in its query buffer (Redis
-/// since 7.4: 1 MiB); of others as many as `client-query-buffer-limit` says.
+/// Unread requests that an unauthenticated client may leave in its query buffer (Redis since 7.4: 1 MiB). For
+/// other clients it is `client-query-buffer-limit`.
 pub const UNAUTHENTICATED_INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of replies that do not count against `client-output-buffer-limit` (Redis:
 /// `PROTO_REPLY_CHUNK_BYTES`).
 pub const UNCOUNTED_OUTPUT_BYTES: usize = 16 * 1024;
-/// Time for which one client's output may hold up a shutdown, all its waits together.
+/// Longest time that one client's output may delay a shutdown, all its waits together.
 pub const SHUTDOWN_OUTPUT_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// The least that `maxmemory-clients` may mean (Redis: 128 KiB): clients must be able to undo a
 /// mistake.
@@ -46,7 +45,7 @@ pub const LISTEN_BACKLOG: u32 = 511;
 pub const DESCRIPTORS_RESERVED: u64 = 32;
 /// Further ones for each address beyond the first: it, its spare, and a client that is refused.
 pub const DESCRIPTORS_PER_FURTHER_ADDRESS: u64 = 3;
-/// Further ones where metrics are served.
+/// More connections if metrics are served.
 pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8;
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
@@ -57,31 +56,31 @@ pub const METRICS_KEYS_PATTERNS_MAX: usize = 64;
 pub const METRICS_KEYS_MAX: usize = 256;
 /// Bytes of the name of such a key; one with a longer name is only counted.
 pub const METRICS_KEY_NAME_BYTES_MAX: usize = 512;
-/// Names that are looked at for the patterns of `metrics-keys` in one round.
+/// Names that are compared with the patterns of `metrics-keys` in one round.
 pub const METRICS_NAMES_PER_ROUND_MAX: usize = 10_000;
-/// Time between two rounds in which the keys of `metrics-keys` are looked up.
+/// Time between two lookups of the keys in `metrics-keys`.
 pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
-/// Bytes by which a command that is not refused on a full disk may make the data more: what a consumer
-/// notes of what it takes.
+/// Bytes by which a command that is not refused on a full disk may enlarge the data: what a consumer notes
+/// about what it takes.
 pub const FULL_DISK_COMMAND_BYTES_MAX: i64 = 64 * 1024;
 /// A disk counts as nearly full when less than this part of it is left, or less than
 /// [`DISK_NEARLY_FULL_BYTES_MAX`].
 pub const DISK_NEARLY_FULL_DIVISOR: u64 = 10;
 /// The most that may be left on a disk that counts as nearly full, in bytes.
 pub const DISK_NEARLY_FULL_BYTES_MAX: u64 = 32 << 30;
-/// Time in which the store must answer for `/readyz` to be 200.
+/// Longest time for an answer of the store if `/readyz` is to be 200.
 pub const READY_ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
-/// Connections at which metrics are read at once; further ones wait to be accepted.
+/// Connections at which metrics are read at once. More connections wait to be accepted.
 pub const METRICS_CONNECTIONS_MAX: usize = 16;
 /// Bytes of a request for metrics (the least that the HTTP library takes).
 pub const METRICS_REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time that a connection at which metrics are read may take from its beginning to its end.
 pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Time in which a client of `tls-port` must have shaken hands.
+/// Longest handshake of a client of `tls-port`.
 pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
-/// Clients that shake hands at once. Further ones wait within their time. A client that has not yet
-/// sent its whole first message does not count.
+/// Handshakes at once. More clients wait within their time. A client that has not yet sent its whole first
+/// message does not count.
 pub const TLS_HANDSHAKES_MAX: usize = 256;
 /// Of those, for clients of one IP address (of IPv6, of one /64 network).
 pub const TLS_HANDSHAKES_PER_ADDRESS_MAX: usize = 64;
@@ -89,7 +88,7 @@ pub const TLS_HANDSHAKES_PER_ADDRESS_MAX: usize = 64;
 pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Files in a folder of certificates of authorities (`tls-ca-cert-dir`).
 pub const TLS_CA_FILES_MAX: usize = 10_000;
-/// Iterations that make a key out of the password of a key file (OpenSSL: 2,048).
+/// Most iterations for deriving a key from the password of a key file (OpenSSL: 2,048).
 pub const TLS_KEY_ITERATIONS_MAX: u32 = 10_000_000;
 /// Bytes that scrypt works through for the same, all its passes together (OpenSSL: 16 MiB).
 pub const TLS_KEY_SCRYPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -100,13 +99,13 @@ pub const ERROR_CODES_MAX: usize = 128;
 pub const SLOWLOG_ARGUMENTS_MAX: usize = 32;
 /// Bytes of an argument that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_STRING`).
 pub const SLOWLOG_ARGUMENT_BYTES_MAX: usize = 128;
-/// Bytes of a key, a channel or a user's name that the ACL log keeps. Redis keeps all of it.
+/// Bytes of a key, a channel or a user's name in the ACL log. Redis keeps all of it.
 pub const ACL_LOG_NAME_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a user's name in the store of a cluster.
 pub const USER_NAME_BYTES_MAX: usize = 1024;
-/// Bytes of a user's rules in the store of a cluster, which keeps them in one row.
+/// Bytes of the rules of a user in the store of a cluster, which are one row.
 pub const USER_RULES_BYTES_MAX: usize = 64 * 1024;
-/// Bits of a password that ACL GENPASS makes (Redis: `GENPASS_MAX_BITS`).
+/// Bits of a password of ACL GENPASS (Redis: `GENPASS_MAX_BITS`).
 pub const GENERATED_PASSWORD_BITS_MAX: i64 = 4096;
 /// Samples that the latency monitor keeps of each event (Redis: `LATENCY_TS_LEN`).
 pub const LATENCY_SAMPLES_MAX: usize = 160;
@@ -116,7 +115,7 @@ pub const RELAY_ROWS_PER_READ: usize = 64;
 pub const RELAY_POLL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Pause after other servers' messages could not be read.
 pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(200);
-/// Time for which SUBSCRIBE waits for a store that does not answer before it confirms.
+/// Time that SUBSCRIBE waits for a store that does not answer before it confirms.
 pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Keys that MIGRATE sends at a time.
 pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
@@ -124,11 +123,11 @@ pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
 pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 /// Host names that MIGRATE looks up at a time, each on a thread; others wait for their turn.
 pub const MIGRATE_LOOKUPS_MAX: usize = 4;
-/// Marks of servers whose clients track keys that are looked at together.
+/// Marks of servers with tracking clients that are read together.
 pub const TRACKER_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which such a mark is removed by other servers.
 pub const TRACKER_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
-/// Bytes of names of changed keys that a batch tells other servers; instead of more, it tells that all
+/// Bytes of names of changed keys that a batch sends to other servers. If there are more, it says that all
 /// keys have changed.
 pub const TRACKED_NAMES_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of names of keys that are remembered for clients that track them; beyond it, random ones are
@@ -143,22 +142,22 @@ pub const TRACKED_PREFIXES_PER_CLIENT_MAX: usize = 10_000;
 pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Channels and patterns that one client may be subscribed to (Redis has no limit but memory).
 pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
-/// Places that a table keeps however few entries it has.
+/// Places that a table always keeps.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
 
 /// Databases that SELECT reaches, unless the setting `databases` says otherwise (Redis's default).
 pub const DATABASES: u32 = 16;
-/// The most that the setting may say. Background work looks at each.
+/// Upper bound of the setting. Background work checks each database.
 pub const DATABASES_MAX: u32 = 1_024;
 
-/// Reply bytes of one submission after which the rest waits until these are on the wire. Fewer where
-/// there are many clients: all of them together take an eighth of `maxmemory-clients`.
+/// Reply bytes of one submission after which the rest waits until these are on the wire. Fewer if there are
+/// many clients: all of them together take an eighth of `maxmemory-clients`.
 pub const SUBMISSION_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// The least that this is lowered to.
 pub const SUBMISSION_REPLY_BYTES_MIN: usize = 4 * 1024;
 /// Bytes of the replies of one batch after which it ends. The rest of its commands waits.
 pub const BATCH_REPLY_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes of replies that connections have not taken over from the executor, above which its lanes wait.
+/// Bytes of replies that connections have not taken from the executor. Above it, the lanes wait.
 pub const REPLIES_IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of the messages that one command, script or EXEC publishes, beyond its first message.
 pub const PUBLISHED_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -167,15 +166,15 @@ pub const BATCH_MESSAGE_BYTES_SOFT_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a line of the log that a script writes, and of what the log shows of a client (Redis:
 /// `LOG_MAX_LEN`).
 pub const LOG_TEXT_BYTES_MAX: usize = 1_024;
-/// Time for which a connection stays open, for a client that still sends to get the last reply: after
-/// the client sent last, and altogether; and bytes that are read meanwhile.
+/// How long a connection stays open so that a client which still sends gets the last reply: after the
+/// client's last bytes, and in total; and the bytes that are read meanwhile.
 pub const LINGER_IDLE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// See [`LINGER_IDLE_MAX`].
 pub const LINGER_MAX: std::time::Duration = std::time::Duration::from_secs(30);
 /// See [`LINGER_IDLE_MAX`].
 pub const LINGER_BYTES_MAX: usize = REQUEST_BYTES_MAX;
-/// Refused clients of one listener whose connections stay open that long at once. They take places of
-/// no others. Further ones may see the end before the reason.
+/// Refused clients of one listener whose connections stay open that long at once. They take no places of
+/// other clients. More refused clients may see the end before the reason.
 pub const LINGERING_REFUSED_MAX: usize = 8;
 /// Submissions that wait before a lane of the executor; more wait in their connections.
 pub const LANE_QUEUE_MAX: usize = 16_384;
@@ -184,17 +183,17 @@ pub const LANE_QUEUE_MAX: usize = 16_384;
 pub const TRANSACTION_COMMANDS_MAX: usize = 1024 * 1024;
 /// Bytes of their arguments, and of what holds each of them.
 pub const TRANSACTION_QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of their replies, which EXEC holds all at once.
+/// Bytes of their replies, which EXEC keeps all at once.
 pub const TRANSACTION_REPLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Keys that a client may watch at once.
 pub const WATCHED_KEYS_MAX: usize = 100_000;
-/// Watched keys of a database for which FLUSHDB, FLUSHALL and SWAPDB look whether they exist. Where
-/// there are more, all count as changed.
+/// Watched keys of a database that FLUSHDB, FLUSHALL and SWAPDB check for existence. If there are more, all
+/// count as changed.
 pub const EXCHANGED_WATCHED_KEYS_MAX: usize = 10_000;
 
 /// Bytes of memory that a script may use (Redis has no limit).
 pub const SCRIPT_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of memory up to which the machine of a script is kept for others.
+/// Largest memory of a script's machine that is kept for other scripts.
 pub const SCRIPT_MEMORY_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of address space for the stack of a script.
 pub const SCRIPT_STACK_BYTES: usize = 8 * 1024 * 1024;
@@ -217,7 +216,7 @@ pub const SCRIPT_CLUSTER_TIME_MAX: std::time::Duration = std::time::Duration::fr
 
 /// Libraries of functions (Redis has no limit).
 pub const LIBRARIES_MAX: usize = 1_000;
-/// Bytes of their code together. Every server keeps all of it in memory.
+/// Bytes of the code of all libraries. Every server keeps all of it in memory.
 pub const LIBRARIES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Libraries that a machine keeps loaded.
 pub const LIBRARIES_LOADED_MAX: usize = 64;
@@ -226,10 +225,10 @@ pub const LIBRARY_LOAD_TIME_MAX: std::time::Duration = std::time::Duration::from
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
-/// Submissions for different keys that one batch takes at least before others are left to the
-/// batches beside it: their reads wait for each other, but a commit costs as much as several.
+/// Submissions for different keys that one batch takes before others are left to parallel batches: their
+/// reads wait for each other, but a commit costs as much as several.
 pub const BATCH_KEYS_SHARE_MIN: usize = 8;
-/// Longest pause in which a batch of the embedded store's write lane gathers the clients of the last one.
+/// Longest pause in which a batch of the embedded store's write lane waits for the clients of the last one.
 pub const GATHER_MAX: std::time::Duration = std::time::Duration::from_millis(2);
 /// A commit that took less is not followed by such a pause. Measured with 50 clients without rounds: at
 /// 0.3 ms the pause costs up to a fifth of the rate, at 1 ms it gains a tenth, at 6 ms half.
@@ -238,30 +237,29 @@ pub const GATHER_DURATION_MIN: std::time::Duration = std::time::Duration::from_m
 pub const GATHER_CLUSTER_MAX: std::time::Duration = std::time::Duration::from_millis(8);
 /// A pause that is shorter is not made: timers are too coarse for it.
 pub const GATHER_CLUSTER_MIN: std::time::Duration = std::time::Duration::from_micros(500);
-/// Commands of a batch on a cluster from which on there is no pause, but where other servers pop
-/// for it: so many share the price of a transaction well enough, and the clients' own work
-/// goes on beside the store's.
+/// Commands of a batch on a cluster from which there is no pause, unless other servers pop for it: that many
+/// commands share the cost of a transaction well enough, and the clients work while the store does.
 pub const GATHER_CLUSTER_COMMANDS_MAX: usize = 480;
-/// How often a batch of the embedded store looks whether they are there.
+/// How often a batch of the embedded store checks whether they have arrived.
 pub const GATHER_STEP: std::time::Duration = std::time::Duration::from_micros(50);
 /// Submissions that share one read snapshot.
 pub const READ_BATCH_COMMANDS_MAX: usize = 256;
-/// Read snapshots that a lane keeps under way at once on a store whose reads take round trips.
+/// Read snapshots of a lane in flight at once on a store whose reads are round trips.
 pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
 /// Elements that one command pops at most for other servers to pop for it.
 pub const DELEGATED_COUNT_MAX: usize = 1_024;
-/// Keys that a server watches at once for clients that wait. Further keys are polled.
+/// Keys that a server watches at once for waiting clients. Further keys are polled.
 pub const WAKE_WATCHES_MAX: usize = 20_000;
 /// Attempts at committing one batch before its commands are answered with an error.
 pub const COMMIT_ATTEMPTS_MAX: u32 = 64;
-/// Time after which a batch that keeps failing is given up.
+/// Time after which a batch that fails repeatedly is given up.
 pub const COMMIT_RETRY_MAX_MS: u64 = 5_000;
 
-/// Bytes of a key or member that stand in a store key as they are. With every byte escaped
-/// this stays below LMDB's limit of 1,982 bytes; longer ones are stored as prefix and label or
-/// digest (docs/understand/layout.md).
+/// Longest key or member that is part of a store key unchanged. With every byte escaped this stays below
+/// LMDB's limit of 1,982 bytes. Longer ones are stored as prefix and label or digest
+/// (docs/understand/layout.md).
 pub const INLINE_NAME_BYTES_MAX: usize = 900;
 /// Bytes of the key of a list element or score; below LMDB's limit for keys.
 pub const ELEMENT_KEY_BYTES_MAX: usize = 1_900;
@@ -273,25 +271,25 @@ pub const RANGE_PAGE_ROWS: usize = 1024;
 /// rows, of 100 kB.
 pub const RANGE_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// Transaction size up to which the FoundationDB store lets a batch grow.
+/// Largest transaction that a batch may become on the FoundationDB store.
 pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
 /// Transaction size above which the FoundationDB store refuses a command (FoundationDB: 10 MB
 /// with its own overhead).
 pub const FDB_TRANSACTION_BYTES_MAX: usize = 9_000_000;
 /// Bytes of one value on FoundationDB.
 pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
-/// Bytes of the name of a key of clients on FoundationDB. It is part of one value, in which its zero
-/// bytes are doubled, and other things stand beside it.
+/// Bytes of the name of a key of clients on FoundationDB. It is part of one value that also contains other
+/// fields, and its zero bytes are doubled in it.
 pub const FDB_KEY_NAME_BYTES_MAX: usize = 48 * 1024;
 const _: () = assert!(2 * FDB_KEY_NAME_BYTES_MAX + 1_000 <= FDB_VALUE_BYTES_MAX);
-/// Time that a FoundationDB transaction may take altogether, its commit included. Above the
-/// 5 seconds for which a transaction can read, and enough for a cluster's recovery.
+/// Time that a FoundationDB transaction may take in total, including its commit. It is more than the 5
+/// seconds that a transaction can read for, and enough for a recovery of a cluster.
 pub const FDB_TRANSACTION_TIMEOUT_MS: i32 = 10_000;
-/// Time in which a FoundationDB cluster must answer when the store is opened.
+/// Longest time for an answer of a FoundationDB cluster when the store is opened.
 pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
 /// Watches that may be open at once on FoundationDB (its own default is 10,000).
 pub const FDB_WATCHES_MAX: i32 = 1_000_000;
-/// Transaction size up to which the embedded store lets a batch grow.
+/// Largest transaction that a batch may become on the embedded store.
 pub const EMBEDDED_BATCH_BYTES_SOFT_MAX: usize = 16 * 1024 * 1024;
 /// Transaction size above which the embedded store refuses a command.
 pub const EMBEDDED_TRANSACTION_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -314,21 +312,21 @@ pub const REAPER_KEYS_PER_PASS: usize = 500;
 pub const REAPER_BYTES_PER_PASS: usize = 8 * 1024 * 1024;
 /// Rows that a trash pass fetches at a time; each may hold a chunk of a split value.
 pub const TRASH_PAGE_ROWS: usize = 128;
-/// Reads that a background pass has under way at once.
+/// Reads of a background pass in flight at once.
 pub const REAPER_READS_AT_ONCE: usize = 100;
 /// Time between two looks for background work.
 pub const REAPER_INTERVAL_MS: u64 = 100;
-/// Pause between two passes where there is more to do.
+/// Pause between two passes if there is more to do.
 pub const REAPER_PAUSE_MS: u64 = 5;
 /// Pause after a pass that failed.
 pub const REAPER_FAILURE_PAUSE_MS: u64 = 1_000;
 /// Time between two passes that sweep retained metadata, on a store with many writers.
 pub const RETAINED_SWEEP_INTERVAL_MS: u64 = 1_000;
-/// How long retained metadata must not have been used for, at the least, to be swept.
+/// Shortest time without use after which retained metadata is swept.
 pub const RETAINED_REST_MS: i64 = 10_000;
-/// Passes of which it is kept what they have found; more there are only where the clock was set back.
+/// Passes whose findings are kept. There are more only if the clock was set back.
 pub const RETAINED_PASSES_KEPT_MAX: usize = 64;
-/// Keys that one such pass looks at.
+/// Keys of one such pass.
 pub const RETAINED_SWEEP_KEYS_PER_PASS: usize = 500;
 
 /// Members or fields that ZRANDMEMBER, SRANDMEMBER and HRANDFIELD draw with repetition (Redis has no
@@ -339,30 +337,30 @@ pub const RANDOM_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Bytes of one string (Redis: `proto-max-bulk-len`, which also bounds requests).
 pub const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX;
-/// Bytes of the values that MGET or HMGET answers together.
+/// Bytes of the values in one reply of MGET or HMGET.
 pub const MGET_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// Bytes of the table in which LCS compares two strings (Redis: `proto-max-bulk-len`).
+/// Bytes of the table that LCS uses to compare two strings (Redis: `proto-max-bulk-len`).
 pub const LCS_TABLE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Values that SORT makes with several GET; one GET for each element is always taken.
+/// Values that SORT builds with several GET. One GET for each element is always allowed.
 pub const SORT_VALUES_MAX: usize = 1_000_000;
 /// Bytes of those in an answer, unless the elements have as many.
 pub const SORT_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Bytes of values after which one XREADGROUP, XAUTOCLAIM, TASK.TAKE, TASK.PEEK or TASK.DEAD hands out no
-/// more, however many it was asked for.
+/// Bytes of values after which one XREADGROUP, XAUTOCLAIM, TASK.TAKE, TASK.PEEK or TASK.DEAD returns no more,
+/// with any COUNT.
 pub const DELIVERED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Values of any size that one command reads side by side.
 pub const LARGE_READS_AT_ONCE: usize = 16;
 /// Keys that one command looks up side by side.
 pub const KEY_READS_AT_ONCE: usize = 100;
-/// Elements that MEMORY USAGE looks at where SAMPLES does not say.
+/// Elements that MEMORY USAGE samples unless SAMPLES is given.
 pub const MEMORY_USAGE_SAMPLES_DEFAULT: usize = 1_000;
 
 /// Separate `*` in a glob pattern beyond which it matches nothing (Redis: nesting of 1,000).
 pub const GLOB_STARS_MAX: usize = 1_000;
-/// Elements with a `?` or a class among them, between two `*` of a glob pattern, beyond which they are only
-/// found where that does not take long (Redis looks as long as it takes).
+/// Most elements between two `*` of a glob pattern with a `?` or a class among them. Longer parts are only
+/// found if that does not take long (Redis takes any time).
 pub const GLOB_ELEMENTS_MAX: usize = 1_024;
 /// Bytes of the prefix under which a store holds everything of Quoin.
 pub const ROOT_PREFIX_BYTES_MAX: usize = 128;
@@ -377,14 +375,14 @@ pub const EMBEDDED_OVERLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.
 pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Bytes of what DUMP answers; also a bound on what it keeps in memory.
+/// Bytes of a reply of DUMP; also a bound on its memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Elements of one chunk of PQ.SCANDUMP and TASK.SCANDUMP, which has about [`IMPORT_CHUNK_BYTES`].
 pub const DUMP_CHUNK_ELEMENTS_MAX: usize = 10_000;
 
 /// Bytes of a value of an RDB file that an import reads; a larger one is named and left out.
 pub const IMPORT_VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
-/// Bytes of elements that an import puts into one command, unless one element has more.
+/// Bytes of elements in one command of an import, unless one element has more.
 pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
 
 /// Resources that a task queue knows.
@@ -397,24 +395,24 @@ pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 pub const TASK_TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
 /// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.
 pub const TASK_ID_BYTES_MAX: usize = 512;
-/// Tasks that one TASK.TAKE, TASK.PEEK or TASK.DEAD answers.
+/// Tasks in one reply of TASK.TAKE, TASK.PEEK or TASK.DEAD.
 pub const TASK_COUNT_MAX: usize = 10_000;
 /// The longest delay, lease or wait for a task: a thousand years.
 pub const TASK_TIME_MS_MAX: i64 = 31_557_600_000_000;
 /// By how much the clocks of servers of one store may differ without a lease ending early.
 pub const TASK_CLOCK_TOLERANCE_MS: i64 = 500;
-/// Tasks of a queue that one background pass puts back.
+/// Tasks of a queue that one background pass returns to the ready tasks.
 pub const TASK_DUE_PER_PASS: usize = 500;
-/// Task queues that one background pass looks at.
+/// Task queues of one background pass.
 pub const TASK_QUEUES_PER_PASS: usize = 512;
-/// Of those, queues in which it does something: what their clients want waits as long.
+/// Of those, queues that it changes: the requests of their clients wait meanwhile.
 pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
-/// A task queue of which something cannot be read is looked at again at a multiple of this.
+/// A task queue that cannot be fully read is checked again after a multiple of this.
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Most bytes of a HyperLogLog in the sparse encoding, unless `hll-sparse-max-bytes` says otherwise.
 pub const HLL_SPARSE_BYTES_MAX: u64 = 3_000;
-/// Most entries of a stream that are trimmed together where it is trimmed approximately, unless
-/// `stream-node-max-entries` says otherwise.
+/// Most entries of a stream that an approximate trim removes together, unless `stream-node-max-entries` says
+/// otherwise.
 pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
 /// Most bytes of them, unless one entry has more or `stream-node-max-bytes` says otherwise.
 pub const STREAM_NODE_BYTES_MAX: u64 = 4_096;
@@ -424,13 +422,13 @@ pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
 /// Pending entries of a group that XGROUP DELCONSUMER and XGROUP SETPOLICY change at most on
 /// FoundationDB, whose transactions hold 10 MB.
 pub const STREAM_PENDING_CHANGED_MAX: i64 = 10_000;
-/// Entries that one XREADGROUP hands out again at most, by a group's policy: each changes several rows.
+/// Most entries that one XREADGROUP delivers again, by a group's policy: each changes several rows.
 pub const STREAM_IDLE_DELIVERED_MAX: usize = 5_000;
-/// Entries that one XREADGROUP moves to a dead letter stream at most: each is written again. It also
-/// stops where the transaction is as large as a batch should become, after the first.
+/// Most entries that one XREADGROUP moves to a dead letter stream: each is written again. After the first, it
+/// also stops if the transaction is as large as a batch should become.
 pub const STREAM_DEAD_LETTERS_MAX: usize = 100;
 /// The longest MINIDLE of XGROUP SETPOLICY: a year.
 pub const STREAM_MIN_IDLE_MS_MAX: i64 = 366 * 24 * 3_600_000;
-/// Entries of one stream that one XREADGROUP delivers at most, whatever its COUNT (Redis has no
-/// limit): each is written too.
+/// Most entries of one stream that one XREADGROUP delivers, with any COUNT (Redis has no limit): each is
+/// written too.
 pub const STREAM_DELIVERED_MAX: usize = 10_000;

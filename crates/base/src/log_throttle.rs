@@ -1,4 +1,4 @@
-//! Lines of the log that may repeat come through once a minute, and say how many did not.
+//! Repeated lines of the log are written once a minute, and say how many were left out.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +29,7 @@ struct State {
     held_back: u64,
 }
 
-/// How many lines of a kind were held back since the last one; nothing where there were none.
+/// Number of lines of a kind that were held back since the last one; empty if there were none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldBack(u64);
 

@@ -14,7 +14,7 @@ pub trait Random: Send + Sync + 'static {
     /// A number spread evenly over all 64 bits.
     fn next_u64(&self) -> u64;
 
-    /// A number in `0..bound`; 0 where `bound` is 0.
+    /// A number in `0..bound`; 0 if `bound` is 0.
     fn below(&self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;

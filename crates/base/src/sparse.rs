@@ -1,17 +1,17 @@
-//! Tables that give back the room of a burst: a standard one keeps what it once needed.
+//! Tables that shrink after a burst. A standard table keeps its largest size.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 
 use super::limits::IDLE_TABLE_ENTRIES_MAX;
 
-/// A table may have so many places for each entry before it shrinks; it keeps two.
+/// Places per entry from which a table shrinks; it then has two.
 const SPARSE_PLACES: usize = 8;
 
 /// A table that can shrink.
 pub trait Sparse {
-    /// To be called where entries were removed. Its cost is spread over as many removals as it has
-    /// entries to move.
+    /// To be called after entries were removed. Its cost is spread over as many removals as it has entries to
+    /// move.
     fn shrink_if_sparse(&mut self);
 }
 

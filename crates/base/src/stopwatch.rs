@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time in which the thread did not have the processor counts this much less: it may have waited for the
-/// disk, which counts, or for other threads, which does not.
+/// Divisor for time in which the thread did not have the processor: it may have waited for the disk, which
+/// counts, or for other threads, which does not.
 const WAITING_DIVISOR: u32 = 4;
 
 /// Begins when it is made, on the thread that is measured.
@@ -29,8 +29,8 @@ impl Stopwatch {
         self.began.elapsed()
     }
 
-    /// How long the thread was busy in `elapsed`, a part or all of the time since the beginning. More than
-    /// a look at a clock: to be asked once `elapsed` is long.
+    /// How long the thread was busy in `elapsed`, a part or all of the time since the beginning. It costs
+    /// more than reading a clock, so it should be called only if `elapsed` is long.
     pub fn busy(&self, elapsed: Duration) -> Duration {
         let processor = processor_time().saturating_sub(self.processor);
         processor.min(elapsed).max(elapsed / WAITING_DIVISOR)
@@ -45,7 +45,7 @@ fn processor_time() -> Duration {
     Duration::new(seconds, nanoseconds)
 }
 
-/// How long each of several pieces of work may keep a thread busy. They share a stopwatch.
+/// How long each of several pieces of work may occupy a thread. They share a stopwatch.
 #[derive(Debug, Clone, Copy)]
 pub struct BusyLimit {
     /// Has begun no later than the work. What the thread did in between counts as work if the work then

@@ -1,5 +1,5 @@
-//! Threads, which the system may refuse: where a limit of processes is reached (`pids.max` of a control
-//! group, `RLIMIT_NPROC`), or memory is short. Then what needed one fails, and nothing else.
+//! Threads. The system may refuse one if a limit of processes is reached (`pids.max` of a control group,
+//! `RLIMIT_NPROC`) or memory is short. Then only the operation that needed it fails.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -22,8 +22,8 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Does work that may wait, for the disk or a name server, on a thread of its own. Not on tokio's
-/// threads for such work: tokio panics where the system refuses it one.
+/// Runs work that may wait for the disk or a name server on a thread of its own. tokio's threads for such
+/// work are not used, because tokio panics if the system refuses one.
 ///
 /// # Errors
 /// If the system refuses the thread, or if `work` panics.

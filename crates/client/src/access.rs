@@ -1,5 +1,5 @@
-//! How the tools that connect to servers log in, and by which files TLS is judged: the same flags and
-//! variables for all of them, named as redis-cli names them.
+//! How tools log in to servers, and which files they use for TLS: the same flags and variables for all tools,
+//! named as in redis-cli.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -196,7 +196,7 @@ pub fn tls_flags() -> [Arg; 3] {
     })
 }
 
-/// What to do about a server's error, where logging in would help; else nothing.
+/// A hint for an error of the server if a login would help, otherwise empty.
 pub fn login_hint(reply: &str) -> &'static str {
     let begins = |code| reply.trim_start_matches('-').starts_with(code);
     match ["NOAUTH", "WRONGPASS", "NOPERM"].into_iter().any(begins) {

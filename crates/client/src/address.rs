@@ -7,7 +7,7 @@ use clap::Arg;
 use super::{Client, ClientError};
 use quoin_tls::ClientOptions;
 
-/// The port where an address names none.
+/// The port if an address has none.
 const PORT_DEFAULT: u16 = 6379;
 
 const SCHEME: &str = "redis://";
@@ -16,18 +16,18 @@ const TLS_SCHEME: &str = "rediss://";
 
 const UNIX_SCHEME: &str = "unix://";
 
-/// Where a server is and how to log in. Shown without the password.
+/// Address of a server, and how to log in. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     /// Name or number; of IPv6 without brackets. The path of a Unix socket begins with `/`.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// User of AUTH; `default` where there is only a password.
+    /// User of AUTH; `default` if there is only a password.
     pub user: Option<String>,
     /// Password of AUTH.
     pub password: Option<String>,
-    /// Database, where the address names one.
+    /// Database, if the address has one.
     pub database: Option<u32>,
     /// How the connection is encrypted, if it is.
     pub tls: Option<Box<ClientOptions>>,
@@ -35,7 +35,7 @@ pub struct Address {
 
 impl Address {
     /// Reads `redis://[user:password@]host[:port][/database]`, the same with `rediss://`, or
-    /// `unix://[user:password@]/path[?db=database]`. `%` and two digits stand for a byte in user and password.
+    /// `unix://[user:password@]/path[?db=database]`. In user and password, `%` and two digits are a byte.
     ///
     /// # Errors
     /// What is wrong, for people; it does not repeat the password.
@@ -102,7 +102,7 @@ impl Address {
     }
 }
 
-/// User and password of what stands before the `@` of an address.
+/// User and password from the part before the `@` of an address.
 fn login_of(login: Option<&str>) -> Result<(Option<String>, Option<String>), String> {
     let Some(login) = login else {
         return Ok((None, None));
@@ -181,13 +181,13 @@ impl fmt::Debug for Address {
     }
 }
 
-/// What an error of SELECT says where there is no such database.
+/// The error text of SELECT if the database does not exist.
 const OUT_OF_RANGE: &str = "DB index is out of range";
 
 /// Which databases are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Databases {
-    /// Those in which the server has keys.
+    /// Databases that have keys.
     All,
     /// These, in ascending order.
     Some(Vec<u32>),
@@ -230,7 +230,7 @@ impl Client {
         Ok(databases)
     }
 
-    /// Selects a database. False where the server has none of that number.
+    /// Selects a database. False if the server does not have it.
     pub fn select(&mut self, database: u32) -> Result<bool, ClientError> {
         let reply = self.call(&["SELECT", &database.to_string()])?;
         match reply.error_text() {

@@ -1,4 +1,4 @@
-//! Finding the server that has a data folder open: for tools that work beside it.
+//! Finds the server that has a data folder open, for tools that work next to it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{Client, ClientError};
 
 const SERVER: &str = "server";
 
-/// Where the command line says that the server is, and how a tool logs in there.
+/// The address of the server from the command line, and how a tool logs in there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Beside {
     /// The server's address, if it is given.
@@ -58,7 +58,7 @@ pub enum BesideError {
     Client(ClientError),
     /// The server at this address has another folder open.
     OtherServer {
-        /// Where it listens.
+        /// Its address.
         address: Address,
         /// Its folder.
         theirs: String,
@@ -71,7 +71,7 @@ impl From<ClientError> for BesideError {
     }
 }
 
-/// Where the server that has a folder open may listen.
+/// Possible addresses of the server that has a folder open.
 pub struct Places {
     /// As it has noted it itself, in the folder.
     pub noted: Option<Address>,
@@ -81,9 +81,9 @@ pub struct Places {
     pub is_default: bool,
 }
 
-/// Connects to the server that has the folder open, where it noted that it listens; where that does not
-/// lead to it, by the settings. A note and the defaults differ where a server has ended or is starting:
-/// who listens at the defaults then may be anybody, and would be sent a password.
+/// Connects to the server that has the folder open: at the address that it has noted, or else at the address
+/// of the settings. If a server has ended or is starting, the note and the defaults differ. Then any program
+/// may listen at the default address, and it would be sent a password.
 pub fn connect_beside(
     places: &Places,
     folder: &Path,

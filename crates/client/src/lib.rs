@@ -56,12 +56,41 @@ pub enum ClientError {
 /// What came of the commands between MULTI and EXEC.
 #[derive(Debug)]
 pub enum Transaction {
-    /// They ran; a reply each, of which some may be errors.
+    /// They ran. There is one reply each, which may be an error.
     Done(Vec<Value>),
     /// None of them ran: a watched key had changed.
     Changed,
     /// None of them ran; the server's error.
     Refused(Value),
+}
+
+/// Fields of INFO.
+#[derive(Debug, Clone)]
+pub struct InfoFields(HashMap<String, String>);
+
+impl InfoFields {
+    /// A field; empty if it is missing.
+    pub fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// A number; 0 if it is missing.
+    pub fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    /// Whether there is a field.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl<'f> FromIterator<(&'f str, &'f str)> for InfoFields {
+    fn from_iter<I: IntoIterator<Item = (&'f str, &'f str)>>(fields: I) -> Self {
+        let fields = fields.into_iter();
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self(fields.collect())
+    }
 }
 
 /// A connection.
@@ -102,7 +131,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Puts a command behind those that are sent next.
+    /// Queues a command.
     pub fn queue<W: AsRef<[u8]>>(&mut self, words: &[W]) {
         self.queued.extend(encode_request(words));
     }
@@ -141,7 +170,7 @@ impl Client {
         Err(self.unexpected(&reply))
     }
 
-    /// Puts commands between MULTI and EXEC behind those that are sent next.
+    /// Queues commands between MULTI and EXEC.
     pub fn queue_transaction(&mut self, commands: &[&[&[u8]]]) {
         self.queue(&["MULTI"]);
         for words in commands {
@@ -150,7 +179,7 @@ impl Client {
         self.queue(&["EXEC"]);
     }
 
-    /// What came of so many commands between MULTI and EXEC.
+    /// The outcome of `commands` commands between MULTI and EXEC.
     pub fn read_transaction(&mut self, commands: usize) -> Result<Transaction, ClientError> {
         let mut refusal = None;
         for _ in 0..=commands {
@@ -179,18 +208,42 @@ impl Client {
         }
     }
 
-    /// The fields of a section of INFO.
-    pub fn info_fields(&mut self, section: &str) -> Result<HashMap<String, String>, ClientError> {
-        let text = self.info(section)?;
-        let fields = text
-            .lines()
-            .filter_map(|line| line.trim_end().split_once(':'));
-        Ok(fields
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect())
+    /// The fields of sections of INFO.
+    pub fn info_fields(&mut self, sections: &[&str]) -> Result<InfoFields, ClientError> {
+        let mut fields = HashMap::new();
+        for section in sections {
+            let text = self.info(section)?;
+            let lines = text.lines();
+            let pairs = lines.filter_map(|line| line.trim_end().split_once(':'));
+            fields.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        Ok(InfoFields(fields))
     }
 
-    /// The error for a reply that makes no sense here.
+    /// The next page of keys: the next cursor, or `None` after the last page, and the names.
+    pub fn scan(
+        &mut self,
+        cursor: &[u8],
+        count: usize,
+        pattern: Option<&str>,
+    ) -> Result<(Option<Vec<u8>>, Vec<Vec<u8>>), ClientError> {
+        let count = count.to_string();
+        let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
+        if let Some(pattern) = pattern {
+            words.extend([b"MATCH", pattern.as_bytes()]);
+        }
+        let reply = self.call(&words)?;
+        let (cursor, names) = match reply.items() {
+            Some([cursor, names]) => (cursor.bytes(), names.clone().into_strings()),
+            _ => (None, None),
+        };
+        let (Some(cursor), Some(names)) = (cursor.map(<[u8]>::to_vec), names) else {
+            return Err(self.unexpected(&reply));
+        };
+        Ok((Some(cursor).filter(|cursor| cursor != b"0"), names))
+    }
+
+    /// The error for an unexpected reply.
     pub fn unexpected(&self, reply: &Value) -> ClientError {
         self.refused(match reply.error_text() {
             Some(line) => line.into_owned(),
@@ -198,7 +251,7 @@ impl Client {
         })
     }
 
-    /// The error for an answer that makes no sense here.
+    /// The error for an unexpected answer.
     pub fn refused(&self, reply: String) -> ClientError {
         ClientError::Refused {
             address: self.address.clone(),

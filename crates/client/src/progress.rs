@@ -12,7 +12,7 @@ const BAR_INTERVAL_MS: i64 = 100;
 /// Time between two lines.
 const LINE_INTERVAL_MS: i64 = 10_000;
 
-/// Writes to the standard error, which nobody may be reading.
+/// Writes to the standard error. Errors are ignored.
 pub struct Progress {
     clock: SystemClock,
     is_terminal: bool,
@@ -22,9 +22,9 @@ pub struct Progress {
     phase_ms: i64,
     /// What is being done.
     pub phase: &'static str,
-    /// Keys looked at in this phase.
+    /// Keys of this phase so far.
     pub keys: u64,
-    /// Keys that there are to look at, where that is known.
+    /// Total number of keys, if known.
     pub keys_total: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Progress {
         self.keys = 0;
     }
 
-    /// Shows how far it is and what was done, where that was not shown lately.
+    /// Shows the progress and `what`, unless it was shown recently.
     pub fn show(&mut self, done: fmt::Arguments<'_>) {
         let now_ms = self.clock.now_ms();
         let interval_ms = if self.is_terminal {
@@ -105,8 +105,7 @@ impl Progress {
         )
     }
 
-    /// Keys in a second, and how long the rest of the phase takes at that rate, where it is known how
-    /// much that is.
+    /// Keys per second, and the time that the rest of the phase takes at that rate, if its size is known.
     fn pace(&self, phase_ms: i64) -> String {
         let phase_ms = phase_ms.unsigned_abs().max(1);
         let rate = self.keys.saturating_mul(1_000) / phase_ms;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::address::Address;
 use quoin_tls::ClientStream;
 
-/// Time in which a server must accept the connection.
+/// Longest time until a server accepts the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time in which it must answer.
+/// Longest time until it answers.
 pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The stream of a connection.

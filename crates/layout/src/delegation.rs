@@ -1,5 +1,4 @@
-//! Rows by which servers pop from a hot queue for each other
-//! (docs/understand/decisions/012-delegated-pops.md).
+//! Rows of delegated pops (docs/understand/decisions/012-delegated-pops.md).
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::pack_into;
@@ -44,14 +43,14 @@ pub struct PopRun {
     pub commands: usize,
 }
 
-/// Elements that were popped for a server which has not fetched them yet.
+/// Popped elements that the requesting server has not fetched yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The queue's namespace.
     pub namespace: Id,
     /// The queue's name.
     pub name: KeyName,
-    /// Its full name, where its keys hold only the digest.
+    /// Its full name, if its keys hold only the digest.
     pub long_name: Option<Bytes>,
     /// The queue's type.
     pub value_type: ValueType,
@@ -59,7 +58,7 @@ pub struct Grant {
     pub from_end: bool,
     /// There were no more elements.
     pub is_exhausted: bool,
-    /// When they go back to where they were, in milliseconds since the Unix epoch.
+    /// When they return to their queue, in milliseconds since the Unix epoch.
     pub expires_at_ms: i64,
 }
 
@@ -109,7 +108,7 @@ impl Grant {
     /// Reads [`Grant::encode`].
     ///
     /// # Errors
-    /// Where it is none, or of a newer format.
+    /// If it is not one, or is of a newer format.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
             return corrupt("format of a grant");
@@ -153,10 +152,10 @@ pub fn encode_elements(elements: &[PoppedElement]) -> Vec<Bytes> {
     pieces
 }
 
-/// Reads [`encode_elements`] from the pieces put together again.
+/// Reads [`encode_elements`] from the joined pieces.
 ///
 /// # Errors
-/// Where they are something else.
+/// If they are something else.
 pub fn decode_elements(mut text: Bytes) -> Result<Vec<PoppedElement>, DecodeError> {
     let mut part = || {
         if text.len() < size_of::<u32>() {
@@ -212,10 +211,10 @@ impl Layout {
         KeyRange::children(&self.delegation(Kind::Requests, &()))
     }
 
-    /// Reads the row of a request, and for which data it is.
+    /// Reads the row of a request, and the data that it concerns.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn read_pop_request(
         &self,
         key: &[u8],
@@ -247,7 +246,7 @@ impl Layout {
         Ok((data, request))
     }
 
-    /// Key of the grant by which a request was granted.
+    /// Key of the grant for a request.
     pub fn grant_key(&self, data: Id, id: Id) -> Vec<u8> {
         let ids = (data.instance, data.sequence, id.instance, id.sequence);
         self.delegation(Kind::Grants, &ids)
@@ -263,10 +262,10 @@ impl Layout {
         KeyRange::children(&self.delegation(Kind::Grants, &()))
     }
 
-    /// Reads the key of a grant: on which data, and for which request.
+    /// Reads the key of a grant: the data and the request.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn read_grant_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
         let mut rest = self.strip_delegation(Kind::Grants, key)?;
         let data = take_id(&mut rest, "data id of a grant")?;
@@ -296,10 +295,10 @@ impl Layout {
         KeyRange::children(&self.delegation(Kind::Elements, &()))
     }
 
-    /// The grant that a piece belongs to: on which data, and for which request.
+    /// The grant that a piece belongs to: the data and the request.
     ///
     /// # Errors
-    /// Where the key is none of a piece.
+    /// If the key is not the key of a piece.
     pub fn read_grant_piece_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
         let mut rest = self.strip_delegation(Kind::Elements, key)?;
         let data = take_id(&mut rest, "data id of a grant")?;

@@ -5,9 +5,8 @@
 //! length (4 bytes, big-endian), the name, and the value. A member of a set has no value, so a row
 //! of a short one is empty.
 //!
-//! A body is all entries in the order in which they were added: of each its name, and in a hash its
-//! value, both with a length in front of them. A length below 255 is one byte; others are the byte
-//! 255 and 2 bytes, big-endian.
+//! A body is all entries in the order they were added: the name of each, and in a hash its value, both after
+//! their length. A length below 255 is one byte; others are the byte 255 and 2 bytes, big-endian.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -27,7 +26,7 @@ pub struct Entry {
     pub value: Bytes,
 }
 
-/// Where the entries of a type lie, and whether they have values.
+/// The section of a type's entries, and whether they have values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldRow {
     /// Fields of a hash.
@@ -64,7 +63,7 @@ impl FieldRow {
     /// Reads what [`Self::content`] has made. `name` is the one that the row's key holds.
     ///
     /// # Errors
-    /// Where the content is none.
+    /// If the content is invalid.
     pub fn read_content(self, name: Option<Bytes>, content: Bytes) -> Result<Entry, DecodeError> {
         if let Some(name) = name {
             let value = content;
@@ -84,7 +83,7 @@ impl FieldRow {
         })
     }
 
-    /// The body that holds these entries; `None` where it would have more than `bytes_max`.
+    /// The body of these entries; `None` if it would have more than `bytes_max`.
     pub fn encode_body(self, entries: &[Entry], bytes_max: usize) -> Option<Bytes> {
         let mut body = BytesMut::with_capacity(bytes_max.min(64 * entries.len()));
         for entry in entries {
@@ -102,7 +101,7 @@ impl FieldRow {
     /// Reads a body.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode_body(self, body: &Bytes) -> Result<Vec<Entry>, DecodeError> {
         let mut parts = Parts(body);
         let mut entries = Vec::new();
@@ -115,10 +114,10 @@ impl FieldRow {
         Ok(entries)
     }
 
-    /// The value of an entry of a body; `None` where there is none of that name.
+    /// The value of an entry of a body; `None` if there is no entry of that name.
     ///
     /// # Errors
-    /// Where it is no body, up to that entry.
+    /// If it is not a body, up to that entry.
     pub fn find_in_body(self, body: &Bytes, wanted: &[u8]) -> Result<Option<Bytes>, DecodeError> {
         let mut parts = Parts(body);
         while let Some((name, value)) = parts.next(self)? {
@@ -132,7 +131,7 @@ impl FieldRow {
     /// How many entries a body holds.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn count_body(self, body: &Bytes) -> Result<i64, DecodeError> {
         let mut parts = Parts(body);
         let mut count = 0;
@@ -205,7 +204,7 @@ impl Layout {
     /// Reads a key of a field or member: the hash, and the name unless it is long.
     ///
     /// # Errors
-    /// Where the key is none.
+    /// If the key is not one.
     pub fn read_field_key(
         &self,
         data: Id,

@@ -2,10 +2,9 @@
 //! docs/understand/layout.md is its prose; `tests` pins it with golden bytes, because stored data
 //! must stay readable.
 //!
-//! Every key is the root prefix followed by FoundationDB tuple elements, the first of which
-//! names the space ([`Space`]). This file lists the spaces, the types of values and the sections
-//! of their data; [`rows`] builds the keys that every type has, and each type has a file for its
-//! own.
+//! Every key is the root prefix followed by FoundationDB tuple elements. The first element is the space
+//! ([`Space`]). This file lists the spaces, the types of values and the sections of their data. [`rows`]
+//! builds the keys that every type has. Each type has a file for its own keys.
 //!
 //! It knows neither what a value means nor how a store keeps it.
 
@@ -105,9 +104,9 @@ numbered! {
         Expiry = 3,
         /// `(4, kind, id…) = ""`: what a background task still has to clear.
         Trash = 4,
-        /// `(5, instance, slot) = batch number`: tells whether a commit of unknown result applied.
+        /// `(5, instance, slot) = batch number`: shows whether a commit of unknown result was applied.
         Operations = 5,
-        /// `(6) = number of server starts`, a counter that hands out instance numbers.
+        /// `(6) = number of server starts`, a counter for instance numbers.
         Instances = 6,
         /// `(7, database) = namespace`: what SWAPDB and FLUSHDB change.
         Databases = 7,
@@ -205,7 +204,7 @@ numbered! {
         StreamIdle = 22,
         /// How many elements the blocks of a sorted set, a list or a priority queue have.
         RankCounts = 23,
-        /// Where these blocks end.
+        /// End of these blocks.
         RankMarks = 24,
     }
 }

@@ -26,7 +26,7 @@ pub struct StoredLibrary {
     pub code_bytes: u64,
 }
 
-/// What is stored of a function, beside its library's code.
+/// The stored form of a function, besides its library's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFunction {
     /// Its name.
@@ -51,7 +51,7 @@ impl StoredLibrary {
     /// Reads a row's value.
     ///
     /// # Errors
-    /// Where the format is not known.
+    /// If the format is unknown.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
             return corrupt("format of a library");
@@ -75,7 +75,7 @@ impl StoredFunction {
     /// Reads the functions of a library.
     ///
     /// # Errors
-    /// Where the bytes are no functions.
+    /// If the bytes are not functions.
     pub fn decode_all(mut bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut all = Vec::new();
         while !bytes.is_empty() {
@@ -128,7 +128,7 @@ impl Layout {
     /// The library's name in a key, and the number of the piece if it is one.
     ///
     /// # Errors
-    /// Where the key is of no library.
+    /// If the key is not the key of a library.
     pub fn read_library_key(&self, key: &[u8]) -> Result<(String, Option<u64>), DecodeError> {
         let mut rest = self.strip(Space::Scripts, key)?;
         let _: u64 = take(&mut rest, "kind of a library's row")?;

@@ -9,7 +9,7 @@ use super::{
 };
 use quoin_base::limits::INLINE_NAME_BYTES_MAX;
 
-/// A member and the form in which keys hold it.
+/// A member and its form in keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     bytes: Bytes,
@@ -17,7 +17,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// The form in which `bytes` is stored.
+    /// The form of `bytes` in keys.
     pub fn new(bytes: &Bytes) -> Self {
         Self {
             bytes: bytes.clone(),
@@ -35,8 +35,7 @@ impl Member {
         self.long_digest.is_some()
     }
 
-    /// What of the member stands in the score index: all of it, or its first
-    /// [`INLINE_NAME_BYTES_MAX`] bytes.
+    /// The part of the member in the score index: all of it, or its first [`INLINE_NAME_BYTES_MAX`] bytes.
     pub fn indexed_prefix(&self) -> &[u8] {
         indexed_prefix(&self.bytes)
     }
@@ -65,7 +64,7 @@ pub struct ScoreEntry {
 pub struct MemberEntry {
     /// The member's score.
     pub score: f64,
-    /// Where a long member stands in the score index besides its score.
+    /// The place of a long member in the score index besides its score.
     pub long: Option<LongPlace>,
 }
 
@@ -92,7 +91,7 @@ impl MemberEntry {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(mut value: &[u8]) -> Result<Self, DecodeError> {
         let score = take(&mut value, "score")?;
         if value.is_empty() {
@@ -106,8 +105,7 @@ impl MemberEntry {
     }
 }
 
-/// Scores are stored with −0 as 0, so that equal scores have equal keys. NaN is refused long
-/// before.
+/// Scores are stored with −0 as 0, so that equal scores have equal keys. NaN is refused earlier.
 pub fn normal_score(score: f64) -> f64 {
     if score == 0.0 { 0.0 } else { score }
 }
@@ -150,7 +148,7 @@ impl Layout {
     /// Reads a key of the score index whose prefix has `prefix_length` bytes.
     ///
     /// # Errors
-    /// Where the key is not of a score index.
+    /// If the key is not of a score index.
     pub fn read_score_key(
         &self,
         prefix_length: usize,
@@ -179,11 +177,11 @@ impl Layout {
         self.hashed_key(data, Section::Members, member)
     }
 
-    /// Reads a key of the member index: the hash, and the member unless it is long. (A long
-    /// member's full bytes are the value in the score index, where its [`LongPlace`] leads.)
+    /// Reads a key of the member index: the hash, and the member unless it is long. (The full bytes of a long
+    /// member are the value of its row in the score index, which its [`LongPlace`] names.)
     ///
     /// # Errors
-    /// Where the key is not of `data`'s member index.
+    /// If the key is not of `data`'s member index.
     pub fn read_member_key(
         &self,
         data: Id,
@@ -223,7 +221,7 @@ impl Layout {
     /// long.
     ///
     /// # Errors
-    /// Where the key is not of that section.
+    /// If the key is not of that section.
     pub fn read_hashed_key(
         &self,
         data: Id,
@@ -258,7 +256,7 @@ impl Layout {
     /// bytes.
     ///
     /// # Errors
-    /// Where the key is none of a list element.
+    /// If the key is not the key of a list element.
     pub fn read_position(&self, prefix_length: usize, key: &[u8]) -> Result<Position, DecodeError> {
         match key.get(prefix_length..) {
             Some(mut rest) => Position::take_all(&mut rest),

@@ -13,8 +13,8 @@ const HEADER_BYTES: usize = 3;
 /// A message as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// How it finds its subscribers: 0 by channel and pattern, 1 by shard channel. 2 is none of a
-    /// client: its payload names keys that changed ([`encode_names`]). 3 neither: all keys changed.
+    /// How it finds its subscribers. 0: by channel and pattern. 1: by shard channel. 2: not a message of a
+    /// client, its payload names changed keys ([`encode_names`]). 3: no message either, all keys changed.
     pub kind: u8,
     /// The channel.
     pub channel: Bytes,
@@ -53,7 +53,7 @@ pub fn encode_messages<'m>(
 /// Reads a row's value: how many rows belong together, and its piece of the text.
 ///
 /// # Errors
-/// Where the format is not known.
+/// If the format is unknown.
 pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
     match value {
         [FORMAT, high, low, piece @ ..] => Ok((u16::from_be_bytes([*high, *low]), piece)),
@@ -64,7 +64,7 @@ pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
 /// Reads the text that the rows hold together: the server that published the messages, and the messages.
 ///
 /// # Errors
-/// Where it is not such a text.
+/// If it is not such a text.
 pub fn decode_messages(mut text: Bytes) -> Result<(u64, Vec<StoredMessage>), DecodeError> {
     const SHORT: DecodeError = DecodeError("length of a message");
     let instance = text.try_get_u64().map_err(|_| SHORT)?;
@@ -102,7 +102,7 @@ pub fn encode_names<'n>(names: impl Iterator<Item = &'n Bytes>) -> Bytes {
 /// Reads the names of keys of a payload.
 ///
 /// # Errors
-/// Where it is not such a payload.
+/// If it is not such a payload.
 pub fn decode_names(mut payload: Bytes) -> Result<Vec<Bytes>, DecodeError> {
     let mut names = Vec::new();
     while payload.has_remaining() {

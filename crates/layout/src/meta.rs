@@ -20,21 +20,21 @@ const META_WITH_RANKS_FORMAT: u8 = 3;
 /// Bytes of the count of changes at the beginning of a body.
 const CHANGES_BYTES: usize = 2;
 
-/// A key's type, expiry and data id. Apart from the data, so that RENAME moves no data; and not
-/// touched by pushes and pops, so that those of two servers do not conflict.
+/// A key's type, expiry and data id. They are separate from the data, so that RENAME moves no data. Pushes
+/// and pops do not change them, so that those of two servers do not conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
     /// What the key holds.
     pub value_type: ValueType,
-    /// Where its data lies.
+    /// The id of its data.
     pub data: Id,
     /// When it ceases to exist, in milliseconds since the Unix epoch.
     pub expire_at_ms: Option<i64>,
-    /// The full name, where the key holds only its digest.
+    /// The full name, if the key holds only its digest.
     pub long_name: Option<Bytes>,
-    /// The whole value, where it is small; it has no rows and no length counter then.
+    /// The whole value, if it is small. Then it has no rows and no length counter.
     pub body: Option<Body>,
-    /// Levels of blocks whose elements are counted, for ranks; 0 where none are.
+    /// Levels of counted blocks of elements, for ranks; 0 if none are counted.
     pub rank_levels: u8,
 }
 
@@ -43,7 +43,7 @@ pub struct Meta {
 pub struct Body {
     /// The value's bytes.
     pub bytes: Bytes,
-    /// A number that every change of the value changes, by which WATCH recognises one.
+    /// A number that every change of the value changes, so that WATCH detects it.
     pub changes: u16,
 }
 
@@ -102,7 +102,7 @@ impl Meta {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Where it is none, or of a newer format.
+    /// If it is not one, or is of a newer format.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let (format, mut rest) = match value.split_first() {
             Some((
@@ -149,7 +149,7 @@ impl Meta {
     /// The key's full name, from the store key or, for a long one, from here.
     ///
     /// # Errors
-    /// Where neither holds it.
+    /// If neither holds it.
     pub fn full_name<'m>(&'m self, name: &'m KeyName) -> Result<&'m Bytes, DecodeError> {
         match name.inline().or(self.long_name.as_ref()) {
             Some(name) => Ok(name),
@@ -165,9 +165,9 @@ const AFTER_ALL: u8 = 0xff;
 /// A copy of a queue's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaCopy {
-    /// Where the metadata lies.
+    /// The key of the metadata.
     pub meta_key: Bytes,
-    /// What lies there.
+    /// The value of the metadata.
     pub meta: Bytes,
 }
 
@@ -181,7 +181,7 @@ impl MetaCopy {
     /// Reads [`Self::encode`].
     ///
     /// # Errors
-    /// Where the bytes are no copy of the metadata.
+    /// If the bytes are not a copy of the metadata.
     pub fn decode(mut value: &[u8]) -> Result<Self, DecodeError> {
         let mut next = || take::<TupleBytes<'_>>(&mut value, "copy of metadata");
         let (meta_key, meta) = (next()?, next()?);

@@ -21,7 +21,7 @@ pub fn hash48(name: &[u8]) -> u64 {
     hasher.finish() >> (64 - HASH_BITS)
 }
 
-/// SHA-256, which stands for a name that is too long to be part of a key.
+/// SHA-256, which replaces a name that is too long for a key.
 pub type NameDigest = [u8; 32];
 
 /// The digest of a long name.
@@ -35,8 +35,8 @@ enum Form {
     Digest(NameDigest),
 }
 
-/// A name as it stands in keys: `(hash, name)`, or `(hash, nil, digest)` for one longer than
-/// [`INLINE_NAME_BYTES_MAX`], whose full bytes are then in the row's value.
+/// A name in keys: `(hash, name)`, or `(hash, nil, digest)` for one longer than [`INLINE_NAME_BYTES_MAX`],
+/// whose full bytes are in the value of the row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyName {
     hash: u64,
@@ -44,7 +44,7 @@ pub struct KeyName {
 }
 
 impl KeyName {
-    /// The form in which `name` is stored.
+    /// The form of `name` in keys.
     pub fn new(name: &Bytes) -> Self {
         let form = if name.len() <= INLINE_NAME_BYTES_MAX {
             Form::Inline(name.clone())
@@ -70,7 +70,7 @@ impl KeyName {
         }
     }
 
-    /// Appends the elements behind the hash.
+    /// Appends the elements after the hash.
     pub(crate) fn pack_into(&self, key: &mut Vec<u8>) {
         match &self.form {
             Form::Inline(name) => {

@@ -1,12 +1,11 @@
-//! Positions: where an element stands among its neighbours, with room for ever more between any
-//! two of them.
+//! Positions: the place of an element among its neighbours, with room for more elements between any two.
 
 use foundationdb_tuple::pack_into;
 
 use super::{DecodeError, corrupt, take};
 
-/// Distance between positions that are put next to each other by an insertion, so that later
-/// ones fit between by halving before a level has to be added.
+/// Distance between positions that an insertion creates next to each other, so that later ones fit between by
+/// halving before a level has to be added.
 const LEVEL_STEP: i64 = 1 << 20;
 
 /// A place in an order, as a tuple of integers: compared element by element, a prefix before
@@ -31,7 +30,7 @@ impl Position {
     /// position without elements.
     ///
     /// # Errors
-    /// Where the key holds no position.
+    /// If the key holds no position.
     pub fn read_index(prefix_length: usize, key: &[u8]) -> Result<i64, DecodeError> {
         match key.get(prefix_length..) {
             Some([]) => Ok(0),
@@ -40,7 +39,7 @@ impl Position {
         }
     }
 
-    /// The position of which the last number is greater by `by`.
+    /// The position whose last number is greater by `by`.
     pub fn raised_by(&self, by: usize) -> Position {
         let mut raised = self.clone();
         if let Some(last) = raised.0.last_mut() {
@@ -65,8 +64,8 @@ impl Position {
         Ok(Position(parts))
     }
 
-    /// A place strictly between two neighbours; behind `before` where `after` is `None`, in
-    /// front of `after` where `before` is `None`. `before` must be less than `after`.
+    /// A position strictly between two neighbours: after `before` if `after` is `None`, before `after` if
+    /// `before` is `None`. `before` must be less than `after`.
     ///
     /// Runs of insertions at one side stay on one level (for 2^43 of them); only alternating
     /// ones at one spot go deeper, a level for about twenty.
@@ -82,7 +81,7 @@ impl Position {
     }
 
     fn between_two(before: &Position, after: &Position) -> Position {
-        // Where `after` lies below `before`, one more step down from it on that level.
+        // If `after` is below `before`, one more step down from it on that level.
         let in_front_below = after
             .0
             .strip_prefix(before.0.as_slice())
@@ -119,8 +118,8 @@ impl Position {
         Some(Position(parent.to_vec()).below(last.checked_add(by)?))
     }
 
-    /// This position with one more element: behind it, and in front of all that was behind it
-    /// unless that extends it too.
+    /// This position with one more element: after it, and before everything that was after it unless that
+    /// extends it too.
     fn below(&self, element: i64) -> Position {
         let mut parts = Vec::with_capacity(self.0.len() + 1);
         parts.extend_from_slice(&self.0);

@@ -6,7 +6,7 @@ use foundationdb_tuple::pack_into;
 
 use super::{DecodeError, Id, Layout, Section, corrupt, take};
 
-/// The doubles that are 64-bit integers where they are whole: from −2^63 up to but not 2^63.
+/// The range in which integral doubles are 64-bit integers: from −2^63 up to but not including 2^63.
 const INTEGER_DOUBLES: std::ops::Range<f64> =
     -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
 
@@ -15,7 +15,7 @@ const GIVEN_AS_DOUBLE: u64 = 1;
 /// Stands there in all other keys with a sequence.
 const GIVEN_AS_IT_IS: u64 = 0;
 
-/// A priority as clients give and get it.
+/// A priority as clients see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PriorityNumber {
     /// A 64-bit integer.
@@ -108,7 +108,7 @@ pub struct QueuePlace {
     pub priority: Priority,
     /// The number of its row among those of its priority, in the order of pushes.
     pub count: i64,
-    /// What makes the keys of concurrent pushes differ.
+    /// Makes the keys of concurrent pushes differ.
     pub random: i64,
     /// Its number among the places of its row. `None` in rows of layouts before 6, which hold one
     /// element.
@@ -171,7 +171,7 @@ impl Layout {
     /// the prefix is that all elements of its priority share.
     ///
     /// # Errors
-    /// Where it is no such key.
+    /// If it is not such a key.
     pub fn read_queue_key(
         &self,
         prefix_length: usize,
@@ -211,7 +211,7 @@ impl Layout {
 /// How long the priority is that a place begins with.
 ///
 /// # Errors
-/// Where it is no place.
+/// If it is not a place.
 pub fn priority_length(place: &[u8]) -> Result<usize, DecodeError> {
     let mut rest = place;
     take::<f64>(&mut rest, "priority")?;
@@ -250,7 +250,7 @@ mod tests {
         sequence: 300,
     };
 
-    /// Numbers about those where integers and doubles part.
+    /// Numbers near the boundary between integers and doubles.
     fn number() -> impl Strategy<Value = PriorityNumber> {
         let edge = prop_oneof![
             Just(0_i64),

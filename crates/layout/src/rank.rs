@@ -1,4 +1,4 @@
-//! The counts of blocks of elements, by which ranks are found.
+//! The counts of blocks of elements, which are used to find ranks.
 //!
 //! A *place* is what follows the section's prefix in the key of a row of elements, or the first bytes
 //! of that: any bytes that sort as keys do.
@@ -32,7 +32,7 @@ impl Layout {
         self.rank_key(data, Section::RankCounts, level, place)
     }
 
-    /// Key of the row that is there while a block of a level ends at a place.
+    /// Key of the row that exists while a block of a level ends at a place.
     pub fn rank_mark_key(&self, data: Id, level: u8, place: &[u8]) -> Vec<u8> {
         self.rank_key(data, Section::RankMarks, level, place)
     }
@@ -47,7 +47,7 @@ impl Layout {
         KeyRange::children(&self.rank_mark_key(data, level, b""))
     }
 
-    /// Where the rows of a section from a place on begin; an empty place is before all.
+    /// Begin of the rows of a section from a place on; an empty place is before all.
     pub fn rows_from(&self, data: Id, section: Section, place: &[u8]) -> Vec<u8> {
         let prefix = self.section_prefix(data, section);
         match place {
@@ -59,7 +59,7 @@ impl Layout {
     /// The level of the block whose count has this key, and the place at which it ends.
     ///
     /// # Errors
-    /// Where the key is none of a count.
+    /// If the key is not the key of a count.
     pub fn read_rank_count_key(&self, data: Id, key: &Bytes) -> Result<(u8, Bytes), DecodeError> {
         self.read_rank_key(data, Section::RankCounts, key)
     }
@@ -67,7 +67,7 @@ impl Layout {
     /// The same of the mark that has this key.
     ///
     /// # Errors
-    /// Where the key is none of a mark.
+    /// If the key is not the key of a mark.
     pub fn read_rank_mark_key(&self, data: Id, key: &Bytes) -> Result<(u8, Bytes), DecodeError> {
         self.read_rank_key(data, Section::RankMarks, key)
     }

@@ -1,11 +1,11 @@
-//! Walking everything that lies in the store, whatever it is: for `quoin doctor`.
+//! Reads any row of the store, for `quoin doctor`.
 
 use super::{
     DecodeError, Id, KeyName, KeyRange, KeysRow, Layout, Section, Space, corrupt, take, take_id,
     with_byte,
 };
 
-/// The smallest key that the tuple encoding makes behind all others.
+/// The first byte that follows all keys of the tuple encoding.
 const TUPLES_END: u8 = 0xff;
 
 impl Layout {
@@ -20,7 +20,7 @@ impl Layout {
     /// The number of the space that a row belongs to.
     ///
     /// # Errors
-    /// Where there is no such number.
+    /// If there is no such number.
     pub fn read_space(&self, key: &[u8]) -> Result<u64, DecodeError> {
         match key.strip_prefix(self.root.as_slice()) {
             Some(mut rest) => take(&mut rest, "space"),
@@ -46,7 +46,7 @@ impl Layout {
     /// Reads a row of [`Space::Keys`] of any namespace.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_namespaced_key(&self, key: &[u8]) -> Result<(Id, KeysRow), DecodeError> {
         let mut rest = self.strip(Space::Keys, key)?;
         let namespace = take_id(&mut rest, "namespace")?;
@@ -67,7 +67,7 @@ impl Layout {
     /// The data id of a row of [`Space::Data`], and the number of its section.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_data_key(&self, key: &[u8]) -> Result<(Id, u64), DecodeError> {
         let mut rest = self.strip(Space::Data, key)?;
         let data = take_id(&mut rest, "data id")?;
@@ -77,7 +77,7 @@ impl Layout {
     /// The chunks id of a row of [`Section::Chunks`].
     ///
     /// # Errors
-    /// Where the key is none.
+    /// If the key is not one.
     pub fn read_chunk_key(&self, data: Id, key: &[u8]) -> Result<Id, DecodeError> {
         let prefix = self.section_prefix(data, Section::Chunks);
         match key.strip_prefix(prefix.as_slice()) {
@@ -94,7 +94,7 @@ impl Layout {
     /// The instance of a row of [`Space::Operations`].
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_operation_key(&self, key: &[u8]) -> Result<u64, DecodeError> {
         take(&mut self.strip(Space::Operations, key)?, "instance")
     }

@@ -14,7 +14,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A layout below the tuple `(root_prefix)`, or at the very top where it is empty.
+    /// A layout below the tuple `(root_prefix)`, or at the top if the prefix is empty.
     pub fn new(root_prefix: &str) -> Self {
         let root = if root_prefix.is_empty() {
             Vec::new()
@@ -50,17 +50,17 @@ impl Layout {
         self.pack(Space::Version, &())
     }
 
-    /// Key of the store's id, where the store itself has none.
+    /// Key of the store's id, if the store itself has none.
     pub fn store_id_key(&self) -> Vec<u8> {
         self.pack(Space::Version, &(0_u64,))
     }
 
-    /// Key of the counter that hands out instance numbers.
+    /// Key of the counter for instance numbers.
     pub fn instances_key(&self) -> Vec<u8> {
         self.pack(Space::Instances, &())
     }
 
-    /// Key that tells which namespace a database shows.
+    /// Key of the row that says which namespace a database shows.
     pub fn database_key(&self, database: u32) -> Vec<u8> {
         self.pack(Space::Databases, &(database,))
     }
@@ -80,7 +80,7 @@ impl Layout {
         key
     }
 
-    /// Key of the length counter beside a metadata key.
+    /// Key of the length counter next to a metadata key.
     pub fn length_key(&self, meta_key: &[u8]) -> Vec<u8> {
         let mut key = Vec::with_capacity(meta_key.len() + 1);
         key.extend_from_slice(meta_key);
@@ -99,10 +99,10 @@ impl Layout {
         }
     }
 
-    /// Reads a key of [`Layout::keys_from`]: metadata or the length beside it.
+    /// Reads a key of [`Layout::keys_from`]: metadata or the length next to it.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_keys_row(&self, key: &[u8]) -> Result<KeysRow, DecodeError> {
         let mut rest = self.strip(Space::Keys, key)?;
         let _: u64 = take(&mut rest, "namespace")?;
@@ -166,10 +166,10 @@ impl Layout {
         }
     }
 
-    /// Reads a key of the expiry index: when, in which namespace, which key.
+    /// Reads a key of the expiry index: time, namespace and key.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_expiry_key(&self, key: &[u8]) -> Result<(i64, Id, KeyName), DecodeError> {
         let mut rest = self.strip(Space::Expiry, key)?;
         let expire_at_ms = take(&mut rest, "expiry time")?;
@@ -192,7 +192,7 @@ impl Layout {
     /// Reads a key of the trash.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_trash_key(&self, key: &[u8]) -> Result<(TrashKind, Id), DecodeError> {
         let mut rest = self.strip(Space::Trash, key)?;
         let kind = TrashKind::from_number(take(&mut rest, "trash kind")?);
@@ -217,7 +217,7 @@ impl Layout {
         KeyRange::children(&self.pack(Space::Messages, &(1_u64,)))
     }
 
-    /// Key that marks a server start whose clients track keys: others tell it of changes.
+    /// Key that marks a server start whose clients track keys: other servers report changes to it.
     pub fn tracker_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(2_u64, instance))
     }
@@ -230,7 +230,7 @@ impl Layout {
     /// Reads the key of such a mark: the server start.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_tracker_key(&self, key: &[u8]) -> Result<u64, DecodeError> {
         let mut rest = self.strip(Space::Messages, key)?;
         let _: u64 = take(&mut rest, "kind of row")?;
@@ -250,7 +250,7 @@ impl Layout {
     /// Reads the key of a published message: what the commit chose, and the row's number.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_message_key(&self, key: &[u8]) -> Result<([u8; 10], u16), DecodeError> {
         let rest = key.strip_prefix(self.messages_prefix().as_slice());
         let split = rest.and_then(|rest| rest.split_first_chunk::<10>());

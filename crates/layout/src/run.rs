@@ -1,4 +1,4 @@
-//! Runs: elements of a list, or of one priority of a priority queue, that were pushed together and lie in one
+//! Runs: elements of a list, or of one priority of a priority queue, that were pushed together and are in one
 //! row.
 
 use bytes::Bytes;
@@ -12,9 +12,9 @@ const HEADER_BYTES: usize = 3;
 const SHORT_LENGTH_MAX: usize = 254;
 const LONG_LENGTH: u8 = 255;
 
-/// Bytes of a run's row to which elements are added. With its key and checksums the row takes less
-/// than half of one of LMDB's pages, so that it lies within one. A lone pop writes the rest of the
-/// run again, which is half of this on average.
+/// Largest row of a run that still gets more elements. With its key and checksums the row takes less than
+/// half of one of LMDB's pages, so it is within one page. A lone pop writes the rest of the run again, which
+/// is half of this on average.
 pub const RUN_BYTES_MAX: usize = 1_800;
 /// Places of a run.
 pub const RUN_ELEMENTS_MAX: usize = 256;
@@ -44,7 +44,7 @@ impl ElementsValue {
     /// Reads a row's value.
     ///
     /// # Errors
-    /// Where the format is not known.
+    /// If the format is unknown.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         match value.first() {
             Some(&RUN) => Ok(ElementsValue::Run(Run::decode(value)?)),
@@ -162,19 +162,19 @@ impl Run {
         taken
     }
 
-    /// Bytes that an element of this length takes in a run.
+    /// Bytes of an element of this length in a run.
     pub fn bytes_of(length: usize) -> usize {
         let header = if length <= SHORT_LENGTH_MAX { 1 } else { 3 };
         header + length
     }
 
-    /// The place of an element of a run that lies at `position`.
+    /// The place of an element in a run at `position`.
     pub fn place_of(&self, position: &Position, element: usize) -> Position {
         position.raised_by(self.skipped + element)
     }
 }
 
-/// Where the element begins and ends whose length is at `at`. `None` where there is none.
+/// Begin and end of the element whose length is at `at`. `None` if there is none.
 fn element_at(packed: &[u8], at: usize) -> Option<(usize, usize)> {
     let (start, length) = match *packed.get(at)? {
         LONG_LENGTH => {

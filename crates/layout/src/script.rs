@@ -50,7 +50,7 @@ impl StoredScript {
     /// Reads a row's value.
     ///
     /// # Errors
-    /// Where the format is not known.
+    /// If the format is unknown.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
             return corrupt("format of a script");
@@ -111,7 +111,7 @@ impl Layout {
     /// The SHA-1 in a key of that index.
     ///
     /// # Errors
-    /// Where the key is none.
+    /// If the key is not one.
     pub fn read_script_by_time(&self, key: &Bytes) -> Result<String, DecodeError> {
         let mut rest = self.strip(Space::Scripts, key)?;
         let _: u64 = take(&mut rest, "kind of a script's row")?;

@@ -1,10 +1,9 @@
 //! Streams: entries by their ids, and what a stream knows of itself. Rows of consumer groups are in
 //! [`stream_group`](super::stream_group).
 //!
-//! An entry's row has the form of [`StoredValue`](super::StoredValue). Its content is names and
-//! values in turns, each with its length in front: one byte below 254, or the byte 254 and 2 bytes,
-//! or the byte 255 and 4 bytes, big-endian. Other format bytes of the row are free, for example for
-//! a run of entries.
+//! The row of an entry has the form of [`StoredValue`](super::StoredValue). Its content is pairs of name and
+//! value, each after its length: one byte below 254, or the byte 254 and 2 bytes, or the byte 255 and 4
+//! bytes, big-endian. Other format bytes of the row are free, for example for a run of entries.
 
 use std::fmt;
 
@@ -101,8 +100,8 @@ fn take_u64(from: &mut &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
-/// What changes with every entry that is added. Each XADD reads and writes it, so that ids grow in
-/// the order of commits.
+/// The part that every added entry changes. Each XADD reads and writes it, so that ids grow in the order of
+/// commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamHead {
     /// The id that was given last, or that XSETID has set.
@@ -124,7 +123,7 @@ impl StreamHead {
     /// Reads the stored form; a stream without it has never had an entry.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(value: Option<&Bytes>) -> Result<Self, DecodeError> {
         let Some(value) = value else {
             return Ok(Self::default());
@@ -155,7 +154,7 @@ pub fn encode_stream_deleted(id: StreamId) -> Vec<u8> {
 /// Reads the greatest deleted id; a stream without it has had none deleted.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is not one.
 pub fn decode_stream_deleted(value: Option<&Bytes>) -> Result<StreamId, DecodeError> {
     let Some(value) = value else {
         return Ok(StreamId::MIN);
@@ -170,7 +169,7 @@ pub fn decode_stream_deleted(value: Option<&Bytes>) -> Result<StreamId, DecodeEr
     }
 }
 
-/// The content of an entry's row: names and values in turns.
+/// The content of the row of an entry: pairs of name and value.
 pub fn encode_stream_fields(fields: &[Bytes]) -> Vec<u8> {
     let bytes = fields.iter().map(|part| part.len() + 5).sum();
     let mut content = Vec::with_capacity(bytes);
@@ -195,7 +194,7 @@ pub fn encode_stream_fields(fields: &[Bytes]) -> Vec<u8> {
 /// Reads [`encode_stream_fields`].
 ///
 /// # Errors
-/// Where the content is none.
+/// If the content is invalid.
 pub fn decode_stream_fields(content: &Bytes) -> Result<Vec<Bytes>, DecodeError> {
     let mut fields = Vec::new();
     let mut rest: &[u8] = content;
@@ -225,7 +224,7 @@ pub fn decode_stream_fields(content: &Bytes) -> Result<Vec<Bytes>, DecodeError> 
 /// Reads the id of an entry from its key, which begins with `prefix`.
 ///
 /// # Errors
-/// Where the key is none of such an entry.
+/// If the key is not the key of such an entry.
 pub fn read_stream_entry_key(prefix: &[u8], key: &[u8]) -> Result<StreamId, DecodeError> {
     match key.strip_prefix(prefix) {
         Some(mut rest) => StreamId::take(&mut rest),
@@ -252,7 +251,7 @@ impl Layout {
     /// Reads the id of an entry.
     ///
     /// # Errors
-    /// Where the key is none of an entry of `data`.
+    /// If the key is not the key of an entry of `data`.
     pub fn read_stream_entry_key(&self, data: Id, key: &[u8]) -> Result<StreamId, DecodeError> {
         read_stream_entry_key(&self.stream_entries_prefix(data), key)
     }

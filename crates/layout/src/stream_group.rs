@@ -1,9 +1,9 @@
 //! Consumer groups of streams: groups, consumers, and entries that are pending.
 //!
-//! Groups and consumers are listed in the order of their names, as Redis lists them. A name of up
-//! to [`INLINE_NAME_BYTES_MAX`] bytes stands in the key. Of a longer one the key holds its first
-//! bytes and its digest, and the row holds it whole. Among themselves rows name groups and consumers
-//! by [`Id`]s, which are never used again.
+//! Groups and consumers are listed in the order of their names, as in Redis. A name of up to
+//! [`INLINE_NAME_BYTES_MAX`] bytes is in the key. For a longer one the key holds its first bytes and its
+//! digest, and the row holds all of it. Rows refer to groups and consumers by [`Id`]s, which are never used
+//! again.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
@@ -24,9 +24,9 @@ pub struct StreamGroup {
     pub id: Id,
     /// The entry that was delivered last.
     pub last: StreamId,
-    /// How many entries the group has read; `None` where that is not known.
+    /// How many entries the group has read; `None` if unknown.
     pub entries_read: Option<u64>,
-    /// The full name, where the key holds only a part of it.
+    /// The full name, if the key holds only a part of it.
     pub long_name: Option<Bytes>,
     /// What becomes of entries that are pending for long.
     pub policy: Option<StreamPolicy>,
@@ -35,7 +35,7 @@ pub struct StreamGroup {
 /// What becomes of a group's entries that are pending for long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPolicy {
-    /// After so many milliseconds without a delivery an entry is handed out again.
+    /// Milliseconds without a delivery after which an entry is delivered again.
     pub min_idle_ms: i64,
     /// An entry that was delivered so often is not handed out again by itself.
     pub max_tries: Option<u64>,
@@ -44,9 +44,9 @@ pub struct StreamPolicy {
 }
 
 impl StreamGroup {
-    /// The stored form: the format byte, then the tuple (id…, last ms, last seq, entries read or
-    /// nil, name or nil). With a policy it is another format byte, and the tuple goes on (least idle
-    /// time, most deliveries or nil, key of the dead letter stream or nil).
+    /// The stored form: the format byte, then the tuple (id…, last ms, last seq, entries read or nil, name or
+    /// nil). With a policy the format byte is another, and the tuple continues (least idle time, most
+    /// deliveries or nil, key of the dead letter stream or nil).
     pub fn encode(&self) -> Vec<u8> {
         let mut value = vec![match self.policy {
             None => FORMAT,
@@ -77,7 +77,7 @@ impl StreamGroup {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let (has_policy, mut rest) = match value.split_first() {
             Some((&FORMAT, rest)) => (false, rest),
@@ -109,9 +109,9 @@ pub struct StreamConsumer {
     pub id: Id,
     /// When it last tried to do something, in milliseconds since the Unix epoch.
     pub seen_at_ms: i64,
-    /// When it last read or claimed an entry; `None` where it never did.
+    /// When it last read or claimed an entry; `None` if it never did.
     pub active_at_ms: Option<i64>,
-    /// The full name, where the key holds only a part of it.
+    /// The full name, if the key holds only a part of it.
     pub long_name: Option<Bytes>,
 }
 
@@ -136,7 +136,7 @@ impl StreamConsumer {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut rest = content(value, "format of a consumer")?;
         let consumer = Self {
@@ -149,7 +149,7 @@ impl StreamConsumer {
     }
 }
 
-/// The row of an entry that a consumer was given and has not acknowledged.
+/// The row of an entry that was delivered to a consumer and is not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamPending {
     /// Which consumer has it; none of an entry that XNACK has released.
@@ -161,8 +161,8 @@ pub struct StreamPending {
 }
 
 impl StreamPending {
-    /// The stored form: the format byte, then the tuple (consumer…, delivered at, deliveries), where
-    /// two nils stand for no consumer.
+    /// The stored form: the format byte, then the tuple (consumer…, delivered at, deliveries). Two nils mean
+    /// no consumer.
     pub fn encode(self) -> Vec<u8> {
         let mut value = Vec::with_capacity(20);
         value.push(FORMAT);
@@ -181,7 +181,7 @@ impl StreamPending {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut rest = content(value, "format of a pending entry")?;
         let consumer: (Option<u64>, Option<u64>) = (
@@ -220,7 +220,7 @@ fn end<T>(rest: &[u8], row: T) -> Result<T, DecodeError> {
     }
 }
 
-/// What a row has to hold of a name: all of it, where its key does not.
+/// The name as a row holds it. `None` if the key holds all of it.
 pub fn long_name(name: &Bytes) -> Option<Bytes> {
     (name.len() > INLINE_NAME_BYTES_MAX).then(|| name.clone())
 }
@@ -237,7 +237,7 @@ fn pack_name(name: &[u8], key: &mut Vec<u8>) {
     }
 }
 
-/// Reads the name at the end of a key; `None` where the row holds it.
+/// Reads the name at the end of a key; `None` if the row holds it.
 fn read_name(mut rest: &[u8]) -> Result<Option<Bytes>, DecodeError> {
     let name: TupleBytes<'_> = take(&mut rest, "name in a stream")?;
     Ok(rest.is_empty().then(|| Bytes::from(name.into_owned())))
@@ -256,10 +256,10 @@ impl Layout {
         KeyRange::children(&self.section_prefix(data, Section::StreamGroups))
     }
 
-    /// Reads the name of a consumer group from its key; `None` where its row holds it.
+    /// Reads the name of a consumer group from its key; `None` if its row holds it.
     ///
     /// # Errors
-    /// Where the key is none of a group of `data`.
+    /// If the key is not the key of a group of `data`.
     pub fn read_stream_group_key(
         &self,
         data: Id,
@@ -286,7 +286,7 @@ impl Layout {
     /// Reads the group and the id of a pending entry from its key.
     ///
     /// # Errors
-    /// Where the key is none of a pending entry of `data`.
+    /// If the key is not the key of a pending entry of `data`.
     pub fn read_stream_pending_key(
         &self,
         data: Id,
@@ -331,7 +331,7 @@ impl Layout {
     /// consumer.
     ///
     /// # Errors
-    /// Where the key is none of these of `data`.
+    /// If the key is not such a key of `data`.
     pub fn read_stream_consumer_pending_key(
         &self,
         data: Id,
@@ -355,10 +355,10 @@ impl Layout {
         KeyRange::children(&self.of_group(data, Section::StreamConsumers, group))
     }
 
-    /// Reads the group and the name of a consumer from its key; `None` where its row holds the name.
+    /// Reads the group and the name of a consumer from its key; `None` if its row holds the name.
     ///
     /// # Errors
-    /// Where the key is none of a consumer of `data`.
+    /// If the key is not the key of a consumer of `data`.
     pub fn read_stream_consumer_key(
         &self,
         data: Id,
@@ -378,11 +378,11 @@ impl Layout {
         key
     }
 
-    /// Reads the group and the consumer of a counter of pending entries; no consumer where it counts
-    /// those of the group.
+    /// Reads the group and the consumer of a counter of pending entries; no consumer if it counts those of
+    /// the group.
     ///
     /// # Errors
-    /// Where the key is none of these of `data`.
+    /// If the key is not such a key of `data`.
     pub fn read_stream_pending_count_key(
         &self,
         data: Id,
@@ -428,7 +428,7 @@ impl Layout {
     /// Reads the group, the time of delivery and the id of a pending entry from its key by that time.
     ///
     /// # Errors
-    /// Where the key is none of these of `data`.
+    /// If the key is not such a key of `data`.
     pub fn read_stream_idle_key(
         &self,
         data: Id,
@@ -440,7 +440,7 @@ impl Layout {
         Ok((group, delivered_at_ms, StreamId::take(&mut rest)?))
     }
 
-    /// All that belongs to a group besides its own row: what goes with it.
+    /// The range of everything of a group besides its own row, which is deleted with it.
     pub fn stream_group_ranges(&self, data: Id, group: Id) -> [KeyRange; 5] {
         [
             Section::StreamPending,

@@ -1,8 +1,8 @@
 //! Pieces of long strings.
 //!
-//! A string that does not fit into its key's metadata lies in pieces of [`PIECE_BYTES`], each under
-//! its number. The last piece may be shorter. A byte that no piece holds is zero: SETBIT far beyond
-//! the end of a string writes one piece.
+//! A string that does not fit into the metadata of its key is in pieces of [`PIECE_BYTES`], each under its
+//! number. The last piece may be shorter. A byte without a piece is zero: SETBIT far after the end of a
+//! string writes one piece.
 
 use foundationdb_tuple::pack_into;
 
@@ -30,7 +30,7 @@ impl Layout {
     /// Reads the number of a piece.
     ///
     /// # Errors
-    /// Where the key is none of a piece of `data`.
+    /// If the key is not the key of a piece of `data`.
     pub fn read_piece_key(&self, data: Id, key: &[u8]) -> Result<u64, DecodeError> {
         let prefix = self.section_prefix(data, Section::Pieces);
         match key.strip_prefix(prefix.as_slice()) {

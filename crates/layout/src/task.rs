@@ -13,10 +13,10 @@ use super::{
 /// Format byte of a task's row and of a registry's.
 const FORMAT: u8 = 1;
 
-/// Bytes of the element behind a node's place.
+/// Bytes of the element after the place of a node.
 const SLOT_BYTES: usize = 2;
 
-/// Stands behind a node's minima: the row that says that there is a node.
+/// Follows the minima of a node: the row that says that there is a node.
 const NODE_MARK: u64 = 9;
 
 /// A task's place in the order of its queue, kept for its life: priority, then arrival.
@@ -26,13 +26,12 @@ pub struct TaskPlace {
     pub priority: f64,
     /// How many tasks the queue had been given before.
     pub index: i64,
-    /// Tells apart tasks that were added by several servers at once; 0 on a store with a single
-    /// writer.
+    /// Distinguishes tasks that several servers add at once; 0 on a store with a single writer.
     pub random: i64,
 }
 
 impl TaskPlace {
-    /// The place as it stands in keys; such bytes compare as places do.
+    /// The place in keys. The bytes compare as places do.
     pub fn encode(&self) -> Vec<u8> {
         foundationdb_tuple::pack(&(normal_score(self.priority), self.index, self.random))
     }
@@ -127,7 +126,7 @@ impl TaskRow {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
             return corrupt("format of a task");
@@ -185,10 +184,10 @@ impl OrderRow {
         value
     }
 
-    /// Reads the stored form of a task of a class with so many resources.
+    /// Reads the stored form of a task of a class with `resources` resources.
     ///
     /// # Errors
-    /// Where it is shorter.
+    /// If it is shorter.
     pub fn decode(resources: usize, value: &Bytes) -> Result<Self, DecodeError> {
         let Some(amounts) = value.get(..resources * 8) else {
             return corrupt("order of a task queue");
@@ -209,7 +208,7 @@ impl OrderRow {
 pub struct TaskClass {
     /// The resources, bit by bit.
     pub mask: u8,
-    /// The binary exponent of each amount (its upper 12 bits); empty where the class takes any.
+    /// The binary exponent of each amount (its upper 12 bits); empty if the class takes any.
     pub octaves: Vec<u16>,
 }
 
@@ -245,7 +244,7 @@ impl TaskRegistry {
     /// Reads the stored form; absent is empty.
     ///
     /// # Errors
-    /// Where it is none.
+    /// If it is not one.
     pub fn decode(value: Option<&Bytes>) -> Result<Self, DecodeError> {
         let Some(value) = value else {
             return Ok(Self::default());
@@ -315,7 +314,7 @@ impl Layout {
     /// one of them below a prefix of [`Self::task_order_prefix`]'s length.
     ///
     /// # Errors
-    /// Where it is no such key.
+    /// If it is not such a key.
     pub fn task_priority_length(
         &self,
         prefix_length: usize,
@@ -345,7 +344,7 @@ impl Layout {
     /// The level that a row of [`Self::task_levels`] belongs to.
     ///
     /// # Errors
-    /// Where the key is not of an index.
+    /// If the key is not of an index.
     pub fn read_task_level(&self, prefix_length: usize, key: &[u8]) -> Result<u32, DecodeError> {
         match key.get(prefix_length..) {
             Some(mut rest) => take(&mut rest, "level"),
@@ -358,7 +357,7 @@ impl Layout {
         node_row(level_prefix, place, slot as u64 + 1)
     }
 
-    /// Key of the row that says that there is a node; behind its minima.
+    /// Key of the row that says that there is a node; after its minima.
     pub fn task_mark_key(&self, level_prefix: &[u8], place: &[u8]) -> Vec<u8> {
         node_row(level_prefix, place, NODE_MARK)
     }
@@ -366,7 +365,7 @@ impl Layout {
     /// The place of the node that a row belongs to, and its slot; `None` for the node's mark.
     ///
     /// # Errors
-    /// Where the key is not of a node.
+    /// If the key is not of a node.
     pub fn read_task_node(
         &self,
         prefix_length: usize,
@@ -392,7 +391,7 @@ impl Layout {
         key
     }
 
-    /// Key by which a lease or a delay ends.
+    /// Key of the end of a lease or a delay.
     pub fn task_due_key(&self, data: Id, at_ms: i64, place: &TaskPlace) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskDue);
         pack_into(&(at_ms, place.index, place.random), &mut key);
@@ -418,7 +417,7 @@ impl Layout {
     /// When the lease or delay of a row of [`Self::task_due`] ends.
     ///
     /// # Errors
-    /// Where the key is none of those.
+    /// If the key is not one.
     pub fn read_task_due_key(&self, data: Id, key: &[u8]) -> Result<i64, DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskDue);
         match key.strip_prefix(prefix.as_slice()) {
@@ -442,7 +441,7 @@ impl Layout {
     /// When the task of a row of [`Self::task_dead`] died.
     ///
     /// # Errors
-    /// Where the key is none of those.
+    /// If the key is not one.
     pub fn read_task_dead_key(&self, data: Id, key: &[u8]) -> Result<i64, DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskDead);
         match key.strip_prefix(prefix.as_slice()) {
@@ -481,7 +480,7 @@ impl Layout {
     /// Class and place of a row of [`Self::task_maintenance`].
     ///
     /// # Errors
-    /// Where the key is none of those.
+    /// If the key is not one.
     pub fn read_task_maintenance_key(
         &self,
         data: Id,
@@ -516,7 +515,7 @@ impl Layout {
     /// The namespace and the key of a timer.
     ///
     /// # Errors
-    /// Where the key is not of this space.
+    /// If the key is not of this space.
     pub fn read_timer_key(&self, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
         let mut rest = self.strip(Space::Timers, key)?;
         let _: i64 = take(&mut rest, "time of an alarm")?;
@@ -528,7 +527,7 @@ impl Layout {
     /// The class of a row of [`Section::TaskOrder`].
     ///
     /// # Errors
-    /// Where the key is none.
+    /// If the key is not one.
     pub fn read_task_order_class(&self, data: Id, key: &[u8]) -> Result<usize, DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskOrder);
         match key.strip_prefix(prefix.as_slice()) {
@@ -540,7 +539,7 @@ impl Layout {
     /// The id of a task, from the key of its row.
     ///
     /// # Errors
-    /// Where the key is none.
+    /// If the key is not one.
     pub fn read_task_key(&self, data: Id, key: &[u8]) -> Result<Vec<u8>, DecodeError> {
         let prefix = self.section_prefix(data, Section::Tasks);
         match key.strip_prefix(prefix.as_slice()) {

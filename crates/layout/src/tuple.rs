@@ -9,8 +9,8 @@ pub(crate) fn corrupt<T>(what: &'static str) -> Result<T, DecodeError> {
     Err(DecodeError(what))
 }
 
-/// What of a key has not been read yet. (The tuple crate only unpacks whole tuples; an element
-/// that takes all the rest lets keys be read one element at a time.)
+/// The part of a key that has not been read yet. (The tuple crate only unpacks whole tuples. An element that
+/// takes all the rest lets keys be read one element at a time.)
 struct Rest<'k>(&'k [u8]);
 
 impl<'k> TupleUnpack<'k> for Rest<'k> {
@@ -69,7 +69,7 @@ pub fn encode_id(id: Id) -> Vec<u8> {
 /// Reads [`encode_id`].
 ///
 /// # Errors
-/// Where the bytes are no id.
+/// If the bytes are not an id.
 pub fn decode_id(mut value: &[u8]) -> Result<Id, DecodeError> {
     take_id(&mut value, "id")
 }
@@ -82,7 +82,7 @@ pub fn encode_counter(count: i64) -> [u8; 8] {
 /// Reads a counter; absent counts as 0.
 ///
 /// # Errors
-/// Where the value has not 8 bytes.
+/// If the value does not have 8 bytes.
 pub fn decode_counter(value: Option<&Bytes>) -> Result<i64, DecodeError> {
     match value {
         None => Ok(0),
@@ -98,8 +98,8 @@ const LENGTH_BITS: u32 = 40;
 
 const LENGTH_MASK: i64 = (1 << LENGTH_BITS) - 1;
 
-/// The stored form of a key's length (the low 40 bits) and of a number that every change of the
-/// key changes (the high 24), by which WATCH recognises one. A new key begins with any number.
+/// The stored form of a key's length (the low 40 bits) and of a number that every change of the key changes
+/// (the high 24), so that WATCH detects it. A new key begins with any number.
 pub fn encode_length(length: i64, changes: u64) -> [u8; 8] {
     let changes = (changes as i64) << LENGTH_BITS;
     encode_counter((length & LENGTH_MASK) | changes)
@@ -114,7 +114,7 @@ pub fn length_delta(delta: i64) -> i64 {
 /// Reads a length; absent counts as 0.
 ///
 /// # Errors
-/// Where the value has not 8 bytes.
+/// If the value does not have 8 bytes.
 pub fn decode_length(value: Option<&Bytes>) -> Result<i64, DecodeError> {
     Ok(decode_counter(value)? & LENGTH_MASK)
 }
@@ -124,7 +124,7 @@ pub fn decode_length(value: Option<&Bytes>) -> Result<i64, DecodeError> {
 pub struct KeyRange {
     /// First key inside.
     pub begin: Vec<u8>,
-    /// First key behind.
+    /// First key after it.
     pub end: Vec<u8>,
 }
 

@@ -23,7 +23,7 @@ pub fn encode_user(rules: &[u8]) -> Vec<u8> {
 /// The rules in the value of a user's row.
 ///
 /// # Errors
-/// Where the format is not known.
+/// If the format is unknown.
 pub fn decode_user(value: &[u8]) -> Result<&[u8], DecodeError> {
     match value.split_first() {
         Some((&FORMAT, rules)) => Ok(rules),
@@ -51,7 +51,7 @@ impl Layout {
     /// The user's name in a key.
     ///
     /// # Errors
-    /// Where the key is of no user.
+    /// If the key is not the key of a user.
     pub fn read_user_key(&self, key: &[u8]) -> Result<Vec<u8>, DecodeError> {
         let mut rest = self.strip(Space::Users, key)?;
         let _: u64 = take(&mut rest, "kind of a user's row")?;

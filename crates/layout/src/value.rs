@@ -59,7 +59,7 @@ impl StoredValue {
     /// Reads a row's value.
     ///
     /// # Errors
-    /// Where the format is not known.
+    /// If the format is unknown.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         match value.split_first() {
             Some((&PLAIN, _)) => Ok(StoredValue::Plain(value.slice(1..))),

@@ -15,7 +15,7 @@ use super::values::{error_table, from_reply, number_argument};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, SCRIPT_MEMORY_BYTES_MAX};
 use quoin_resp::reply::Reply;
 
-/// The version of Redis that scripts and clients are told.
+/// The version of Redis that scripts and clients see.
 pub const REDIS_VERSION: &str = "7.2.6";
 
 const REDIS_VERSION_NUM: f64 = 0x0007_0206 as f64;
@@ -200,7 +200,7 @@ fn put_replies(lua: &Lua, library: &Table) -> Result<()> {
         let line = line
             .get(..last.map_or(0, |last| last + 1))
             .unwrap_or_default();
-        // A code of its own is what is before the first blank.
+        // The text before the first blank is a code of its own.
         let mut whole = Vec::with_capacity(line.len() + 4);
         if !line.contains(&b' ') {
             whole.extend_from_slice(b"ERR ");
@@ -439,7 +439,7 @@ fn read_named(lua: &Lua, named: &Table) -> Result<Read> {
     Ok(Ok((name, description, flags, callback)))
 }
 
-/// The flags of these names; nothing where there is no such flag.
+/// The flags with these names. `None` if a name is unknown.
 fn read_flags(lua: &Lua, names: &Table) -> Result<Option<FunctionFlags>> {
     let mut flags = FunctionFlags::default();
     for place in 1_i64.. {

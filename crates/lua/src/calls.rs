@@ -47,10 +47,10 @@ impl<'y> Calling<'y> {
         }
     }
 
-    /// From now on these run commands; nothing runs them where there are none.
+    /// From now on these commands are run; without them nothing runs commands.
     ///
     /// # Safety
-    /// Until the next call of this, they stay where they are, and nothing else uses them.
+    /// Until the next call of this, they must not be moved or used by anything else.
     pub(super) unsafe fn set_commands(&self, commands: Option<NonNull<dyn Commands>>) {
         self.commands.set(commands);
     }
@@ -74,9 +74,9 @@ impl<'y> Calling<'y> {
         self.left.take()
     }
 
-    /// A function that calls a command. `rest` is called without arguments where there is an answer
-    /// that is left to it, and with the script's where nothing was called. Scripts run within the
-    /// scope, so this outlives them.
+    /// A function that calls a command. `rest` is called without arguments to convert a reply that is left to
+    /// it, and with the arguments of the script if nothing was called. Scripts run within the scope, so this
+    /// outlives them.
     pub(super) fn function<'scope, 'env>(
         &'env self,
         lua: &Lua,
@@ -96,8 +96,8 @@ impl<'y> Calling<'y> {
     fn ask(&self, arguments: Vec<Bytes>) -> bool {
         match self.run(arguments) {
             Some(reply) if !self.state.is_resp3.get() && is_plain(&reply, 0) => {
-                // SAFETY: nothing refers to what is held: it is read while it is pushed, and no
-                // script runs meanwhile.
+                // SAFETY: nothing refers to the held value: it is read while it is pushed, and no script runs
+                // meanwhile.
                 unsafe { *self.held.get() = reply };
                 true
             }
@@ -131,7 +131,7 @@ fn flat(pairs: &[(Reply, Reply)]) -> impl Iterator<Item = &Reply> {
     pairs.iter().flat_map(|(first, second)| [first, second])
 }
 
-/// The arguments of a command, where all are texts and numbers, and not too long.
+/// The arguments of a command. `None` unless all are texts and numbers, and not too long.
 unsafe fn arguments(state: *mut lua_State) -> Option<Vec<Bytes>> {
     // SAFETY: the places are those of the arguments. A text's bytes are copied while it is on the
     // stack, and nothing here makes Lua allocate or raise.
@@ -234,7 +234,7 @@ unsafe fn push_text(state: *mut lua_State, text: &[u8]) {
     }
 }
 
-/// Tables within each other whose places on Lua's stack are there without asking.
+/// Nesting of tables for which Lua's stack always has room.
 const PLAIN_DEPTH_MAX: usize = 3;
 
 /// Values, and bytes of texts, of a result that is read here. A longer one may be any number of times
@@ -243,10 +243,10 @@ const PLAIN_VALUES_MAX: usize = 100_000;
 
 const PLAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Where the result of a run is on Lua's stack. The names of [`SPECIAL`] follow it.
+/// The place of a run's result on Lua's stack. The names of [`SPECIAL`] follow it.
 const RESULT: c_int = 3;
 
-/// What makes a table something else than a list of replies.
+/// Fields that make a table something else than a list of replies.
 const SPECIAL: [&CStr; 7] = [
     c"err",
     c"ok",
@@ -270,15 +270,15 @@ pub(super) enum Done {
 /// What is run, and how.
 pub(super) struct Entry<'l> {
     pub(super) function: &'l Function,
-    /// What makes of an error what is raised.
+    /// Converts an error into what is raised.
     pub(super) handler: &'l Function,
-    /// The globals of scripts, where KEYS and ARGV are put.
+    /// The globals of scripts, which contain KEYS and ARGV.
     pub(super) globals: &'l Table,
     /// A function is given them as arguments, and finds nothing of scripts in the globals.
     pub(super) is_function: bool,
     pub(super) keys: &'l [Bytes],
     pub(super) arguments: &'l [Bytes],
-    /// Whether results are those of RESP3, once it has run.
+    /// Whether results are those of RESP3 after it has run.
     pub(super) is_resp3: &'l Cell<bool>,
 }
 
@@ -342,7 +342,7 @@ unsafe fn push_texts(state: *mut lua_State, texts: &[Bytes]) {
     }
 }
 
-/// The result if it is plain, as `values.rs` converts it for RESP2. It stays where it is.
+/// The result if it is plain, converted as `values.rs` does for RESP2. It stays on the stack.
 unsafe fn read(state: *mut lua_State) -> Option<Reply> {
     unsafe {
         if ffi::lua_type(state, RESULT) == ffi::LUA_TTABLE {
@@ -350,7 +350,7 @@ unsafe fn read(state: *mut lua_State) -> Option<Reply> {
                 ffi::lua_pushstring(state, name.as_ptr());
             }
         }
-        // From here on nothing makes Lua allocate.
+        // From here on nothing makes Lua allocate memory.
         let mut room = Room {
             values: PLAIN_VALUES_MAX,
             bytes: PLAIN_BYTES_MAX,

@@ -35,7 +35,7 @@ struct Engine<'l> {
     loaded: RefCell<HashMap<u64, Table>>,
 }
 
-/// Serves orders until it is told to stop.
+/// Serves orders until it is stopped.
 pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
     let served = open().and_then(|(lua, state)| {
         let calling = Calling::new(Fiber::new(yielder), Rc::clone(&state));
@@ -217,7 +217,7 @@ impl Engine<'_> {
         Ok(line.replace(['\r', '\n'], " "))
     }
 
-    /// The script's function, compiled if this machine has not seen it.
+    /// The function of the script. Compiles it if this machine has not seen it.
     fn compiled(&self, script: &Script) -> std::result::Result<Rc<Function>, String> {
         if let Some(function) = self.compiled.borrow().get(&script.sha) {
             return Ok(Rc::clone(function));
@@ -239,7 +239,7 @@ impl Engine<'_> {
         Ok(function)
     }
 
-    /// A function of a library, which is loaded if this machine has not done so.
+    /// A function of a library. Loads the library if this machine has not done so.
     fn library_function(
         &self,
         library: &Library,
@@ -318,10 +318,9 @@ impl Engine<'_> {
 
 /// What runs what a machine has compiled.
 pub(super) struct Runners {
-    /// Calls the function of a library that is loaded: whether it succeeded, and its error. Errors stay
-    /// as they are.
+    /// Calls the function of a loaded library: whether it succeeded, and its error. Errors are not converted.
     pub(super) library: Function,
-    /// What makes errors of scripts and functions tables that say where they were raised.
+    /// Turns errors of scripts and functions into tables that contain the place of the error.
     pub(super) handler: Function,
 }
 
@@ -336,7 +335,7 @@ impl Runners {
     }
 }
 
-/// What makes errors tables that say where they were raised.
+/// Turns errors into tables that contain the place of the error.
 fn error_handler(lua: &Lua) -> Result<Function> {
     let to_text: Function = lua.globals().raw_get("tostring")?;
     lua.create_function(move |lua, error: Value| {

@@ -1,4 +1,4 @@
-//! The fiber of a machine: what it and its driver tell each other, and how what runs there waits.
+//! The fiber of a machine: the messages between it and its driver, and how it waits.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use quoin_resp::reply::Reply;
 
 /// What runs the commands that a script calls. It is called on the script's fiber.
 pub trait Commands {
-    /// Runs a command, and waits with [`Fiber::wait`] where it has to. Nothing ends the script.
+    /// Runs a command, and waits with [`Fiber::wait`] if necessary. Nothing ends the script.
     fn call(&mut self, arguments: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply>;
 
     /// Whether the script's user may call a command. An error is raised, anything but true is no.
     fn check(&mut self, arguments: Vec<Bytes>) -> Reply;
 }
 
-/// What a fiber is told.
+/// A message to a fiber.
 pub(super) enum Order {
     Run {
         program: Program,
@@ -45,7 +45,7 @@ pub(super) enum Order {
     Stop,
 }
 
-/// What a fiber tells when it stands still.
+/// What a suspended fiber reports.
 pub(super) enum Event {
     /// It could not be set up.
     Broken(String),
@@ -61,7 +61,7 @@ pub(super) enum Event {
         /// The machine is of no more use.
         is_spent: bool,
     },
-    /// A command waits. Its waker says when to go on.
+    /// A command waits. Its waker says when to resume.
     Waits,
     Ended {
         end: End,
@@ -94,8 +94,8 @@ impl<'y> Fiber<'y> {
         *self.waker.borrow_mut() = waker;
     }
 
-    /// What a future results in. The fiber stands still while it is pending. Nothing if the script's
-    /// run is given up meanwhile.
+    /// The result of a future. The fiber is suspended while the future is pending. `None` if the run of the
+    /// script was given up meanwhile.
     pub fn wait<T>(&self, mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         loop {
             let polled = {

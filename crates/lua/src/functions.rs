@@ -29,7 +29,7 @@ impl FunctionFlags {
             .map(|(name, _)| name)
     }
 
-    /// With the flag of that name too; nothing if there is none.
+    /// With the flag of this name added; `None` if there is none.
     pub(super) fn with(self, name: &[u8]) -> Option<Self> {
         let is_named = |(known, _): &&(&str, u8)| known.as_bytes().eq_ignore_ascii_case(name);
         let (_, bit) = Self::NAMES.iter().find(is_named)?;
@@ -61,11 +61,11 @@ pub struct Library {
     pub name: String,
     /// Its whole code, with the line that names it.
     pub code: Bytes,
-    /// Its functions, in the order in which it has registered them.
+    /// Its functions, in the order of their registration.
     pub functions: Vec<Function>,
 }
 
-/// What Lua is given of a library's code: the first line is empty, so lines keep their numbers.
+/// The code of a library that Lua gets: the first line is empty, so lines keep their numbers.
 pub fn library_source(code: &Bytes) -> Bytes {
     let end = code.iter().position(|byte| *byte == b'\n');
     code.slice(end.unwrap_or(code.len())..)
@@ -81,7 +81,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The name that errors tell.
+    /// The name that errors show.
     pub fn name(&self) -> &str {
         match self {
             Program::Script(script) => &script.sha,

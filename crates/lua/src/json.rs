@@ -205,7 +205,7 @@ fn invalid_setting(
     }])
 }
 
-/// Bytes of a string between two looks at the meter.
+/// Bytes of a string between two checks of the meter.
 const PIECE_BYTES: usize = 64 * 1024;
 
 type Encoded = Result<(), Raise>;
@@ -268,7 +268,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The largest index, if all keys are indexes and not too few of them are there.
+    /// The largest index, if all keys are indexes and enough of them exist.
     fn array_length(&self, table: &Table, value: &Value) -> Result<Option<i64>, Raise> {
         let mut largest = 0.0_f64;
         let mut items = 0_i64;

@@ -88,7 +88,7 @@ fn unexpected(expected: &str, found: &Token, place: usize) -> Raise {
 }
 
 impl Decoder<'_> {
-    /// The byte so far ahead; 0 behind the end, as in C.
+    /// The byte `ahead` places further; 0 after the end, as in C.
     fn peek(&self, ahead: usize) -> u8 {
         self.text.get(self.at + ahead).copied().unwrap_or(0)
     }
@@ -97,7 +97,7 @@ impl Decoder<'_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next token, and where it begins or is wrong.
+    /// The next token, and where it begins or where the error is.
     fn next(&mut self) -> (Token, usize) {
         while matches!(self.peek(0), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;

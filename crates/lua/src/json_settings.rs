@@ -5,7 +5,7 @@ use std::cell::Cell;
 use mlua::{LightUserData, Value};
 
 const DEPTH_MAX: i32 = 1_000;
-/// Nested tables whatever the settings say: each level takes some of the fiber's stack.
+/// Deepest nesting with any settings: each level takes some of the fiber's stack.
 pub(super) const NESTING_MAX: i32 = 2_000;
 pub(super) const PRECISION: i32 = 14;
 

@@ -30,7 +30,7 @@ impl From<mlua::Error> for Raise {
     }
 }
 
-/// What a function of a library answers.
+/// The result of a function of a library.
 pub(super) type Outcome = std::result::Result<Vec<Value>, Raise>;
 
 /// An outcome as [`raw::raising`] expects it.
@@ -107,7 +107,7 @@ pub(super) fn number(
     number.ok_or_else(|| Raise::Argument(place, text()))
 }
 
-/// The same, as `luaL_checkint` of Lua 5.1 makes an `int` of it.
+/// The same, converted to an `int` as `luaL_checkint` of Lua 5.1 does.
 pub(super) fn integer(
     lua: &Lua,
     arguments: &[Value],

@@ -33,7 +33,7 @@ impl Machine {
     /// A machine that has run nothing.
     ///
     /// # Errors
-    /// Why there is none: no memory.
+    /// Why it was not created: no memory.
     pub fn new() -> std::result::Result<Self, String> {
         let stack = DefaultStack::new(SCRIPT_STACK_BYTES).map_err(|error| error.to_string())?;
         let mut fiber = Coroutine::with_stack(stack, run_fiber);
@@ -89,7 +89,7 @@ impl Machine {
     /// Compiles a script.
     ///
     /// # Errors
-    /// Redis's error line where it is no Lua.
+    /// Redis's error line if it is not Lua.
     pub fn compile(&mut self, script: &Arc<Script>) -> std::result::Result<(), String> {
         match self.fiber.resume(Order::Compile(Arc::clone(script))) {
             CoroutineResult::Yield(Event::Compiled { result, is_spent }) => {
@@ -107,7 +107,7 @@ impl Machine {
     /// takes too long.
     ///
     /// # Errors
-    /// Redis's error line where it is no Lua, or fails.
+    /// Redis's error line if it is not Lua, or fails.
     pub fn load(
         &mut self,
         source: Bytes,
@@ -157,7 +157,7 @@ impl Machine {
 struct Running<'m>(&'m mut Machine);
 
 impl Drop for Running<'_> {
-    /// A fiber is never unwound: the script on it is ended by errors of its own.
+    /// A fiber is never unwound: its script is ended by errors.
     fn drop(&mut self) {
         for _ in 0..ABORTS_MAX {
             if !self.0.is_running {

@@ -14,7 +14,7 @@ use super::state::{Meter, State};
 /// Tables within tables that are packed; deeper ones are nil.
 const DEPTH_MAX: usize = 16;
 
-/// Bytes of a value at most, beside the text of a string.
+/// Most bytes of a value besides the text of a string.
 const VALUE_BYTES_MAX: usize = 9;
 
 type Checked<T> = std::result::Result<T, Raise>;
@@ -147,7 +147,7 @@ fn pack_integer(number: i64, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The length of a table whose keys are 1 to that length and nothing else.
+/// The length of a table whose keys are exactly 1 to that length.
 fn array_length(table: &Table) -> Checked<Option<usize>> {
     let mut count = 0_usize;
     let mut largest = 0.0_f64;
@@ -208,8 +208,8 @@ fn pack_table(
     Ok(())
 }
 
-/// Reads up to `limit` values (0: all) from an offset on. With `tells_offset` the offset behind
-/// them comes first, −1 at the end.
+/// Reads up to `limit` values (0: all) from an offset on. With `tells_offset`, the offset after them comes
+/// first, −1 at the end.
 fn unpack(
     lua: &Lua,
     state: &Rc<State>,
@@ -275,8 +275,8 @@ fn raised(lua: &Lua, broken: Broken) -> Result<Raise> {
     }
 }
 
-/// Tables within tables that are read: as many as there is room for on Lua's stack where each takes two
-/// places, as in Redis.
+/// Deepest nesting of tables that are read: as deep as Lua's stack allows if each takes two places, as in
+/// Redis.
 const READ_DEPTH_MAX: usize = 3_990;
 
 /// Values that are given at most (Lua: `LUAI_MAXCSTACK`).
@@ -288,7 +288,7 @@ const PLACES: c_int = 3;
 /// Steps that a value takes.
 const VALUE_STEPS: usize = 10;
 
-/// Items that a table gets room for before they are read. The bytes may promise any number.
+/// Most items that a table gets room for before they are read. The bytes may claim any number.
 const ROOM_MAX: usize = 64;
 
 /// Why bytes cannot be read.
@@ -297,9 +297,9 @@ pub(crate) enum Broken {
     /// They end too early.
     Short,
     Bad,
-    /// Lua's stack has no room for so many values.
+    /// Lua's stack has no room for all these values.
     TooMany,
-    /// Nor for so many arrays within each other.
+    /// Nor for this nesting of arrays.
     TooDeep,
     /// The script is to be ended.
     Ended,
@@ -459,7 +459,7 @@ impl<'b> Reader<'b> {
 
     unsafe fn map(&mut self, state: *mut lua_State, length: usize, depth: usize) -> Read<()> {
         unsafe {
-            // It grows as in Redis, since that decides in which order `next` gives its pairs.
+            // It grows as in Redis, because that decides the order of `next`.
             ffi::lua_createtable(state, 0, 0);
             for _ in 0..length {
                 self.value(state, depth + 1)?;

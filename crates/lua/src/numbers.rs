@@ -85,7 +85,7 @@ pub(super) fn strtod(text: &[u8]) -> Option<(f64, usize)> {
     Some((sign * number, signed + length))
 }
 
-/// An exponent behind its letter: its value and length.
+/// An exponent after its letter: its value and length.
 fn exponent(text: &[u8]) -> Option<(i32, usize)> {
     let (sign, signed) = match text.first()? {
         b'-' => (-1, 1),
@@ -256,7 +256,7 @@ const LARGEST: u64 = i32::MAX as u64;
 pub(super) struct Random(Cell<u64>);
 
 impl Default for Random {
-    /// Begins anywhere, so that machines differ.
+    /// Begins with any number, so that machines differ.
     fn default() -> Self {
         Self(Cell::new(RandomState::new().hash_one(0) & MASK))
     }

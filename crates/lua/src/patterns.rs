@@ -1,11 +1,11 @@
-//! Lua's patterns, as `lstrlib.c` of Lua 5.1 matches them. Lua's own matcher tries what may take longer than
-//! the universe has been there, and nothing can end it meanwhile: this one counts its steps.
+//! Lua's patterns, as `lstrlib.c` of Lua 5.1 matches them. Lua's own matcher can take exponential time, and
+//! nothing can end it meanwhile. This one counts its steps.
 
 use std::ffi::CStr;
 
 /// Captures of a pattern (Lua: `LUA_MAXCAPTURES`).
 const CAPTURES_MAX: usize = 32;
-/// Items of a pattern that are matched within each other, each of which takes some of the fiber's stack.
+/// Deepest nesting of items of a pattern. Each level takes some of the fiber's stack.
 const DEPTH_MAX: usize = 2_000;
 /// What has a meaning in a pattern. Lua's list lacks `)`, which matters to `string.find`.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
@@ -85,14 +85,14 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         }
     }
 
-    /// Where a match that begins at `start` ends.
+    /// End of a match that begins at `start`.
     pub(super) fn match_at(&mut self, start: usize) -> Checked<Option<usize>> {
         self.level = 0;
         self.depth = 0;
         self.run(start, 0)
     }
 
-    /// Where the first match from `start` on begins and ends.
+    /// Begin and end of the first match from `start` on.
     pub(super) fn find_from(&mut self, start: usize) -> Checked<Option<(usize, usize)>> {
         for start in start..=self.subject.len() {
             if self.is_barred(start, 0) {
@@ -154,7 +154,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(end)
     }
 
-    /// Where what matches the pattern from `p` on ends, if it begins at `s`.
+    /// End of the match of the pattern from `p` on, if it begins at `s`.
     fn run(&mut self, mut s: usize, mut p: usize) -> Checked<Option<usize>> {
         loop {
             match self.at(p) {
@@ -289,7 +289,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(found)
     }
 
-    /// What a capture has caught, once more (`%1`).
+    /// The text of a capture again (`%1`).
     fn repeated(&mut self, s: usize, digit: u8) -> Checked<Option<usize>> {
         let number = usize::from(digit).checked_sub(usize::from(b'1'));
         let capture = number.and_then(|number| self.captures().get(number).copied());
@@ -333,7 +333,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(None)
     }
 
-    /// Where the character or the class at `p` ends.
+    /// End of the character or the class at `p`.
     #[inline]
     fn item_end(&self, p: usize) -> Checked<usize> {
         match self.at(p) {

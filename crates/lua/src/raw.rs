@@ -22,13 +22,13 @@ use super::working::{
 const LONG_BRACKET_MAX: usize = 256;
 /// Results that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
 const UNPACKED_MAX: i64 = 8_000;
-/// Arguments that are handed over one by one. Lua has room for 8,000 in a function of C, of which the
-/// bindings need some.
+/// Arguments that are passed one by one. Lua has room for 8,000 in a function of C, and the bindings need
+/// some.
 const ARGUMENTS_MAX: c_int = 1_000;
 /// Steps to compile a byte.
 const COMPILE_STEPS: usize = 10;
-/// Pieces of a text that a reader function may give to `load`: each is joined with all before it, and
-/// where the reader is a function of C nothing stops it meanwhile.
+/// Most pieces of text that a reader function may give to `load`. Each is joined with all before it, and if
+/// the reader is a function of C nothing can stop it meanwhile.
 const LOADED_PIECES_MAX: usize = 16_384;
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
@@ -36,20 +36,19 @@ const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 const COLLECTOR_PERCENT: c_int = 200;
 
 static MARK: u8 = 0;
-/// Of another value than [`MARK`], so that the two are not one.
+/// Different from [`MARK`], so that the two have different addresses.
 static COLLECTOR_MARK: u8 = 1;
 
 fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// Where the registry tells whether a script has used `collectgarbage`.
+/// The place in the registry that says whether a script has used `collectgarbage`.
 fn collector_mark() -> *mut c_void {
     (&raw const COLLECTOR_MARK).cast_mut().cast()
 }
 
-/// A table through which scripts see `real` and cannot change it. `metatable` is what
-/// `getmetatable` answers; nil if it is none.
+/// A table through which scripts see `real` and cannot change it. `getmetatable` returns `metatable`, or nil.
 pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Result<Table> {
     let proxy = lua.create_table()?;
     let meta = lua.create_table()?;
@@ -77,7 +76,7 @@ pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
     c_function(lua, raise, Some(inner))
 }
 
-/// Replaces functions of `globals` by ones that keep to the rules of the sandbox.
+/// Replaces functions of `globals` by ones that obey the rules of the sandbox.
 pub(super) fn guard(working: &Working<'_>, globals: &Table) -> Result<()> {
     let guards: [(&str, Native); 14] = [
         ("collectgarbage", collect_garbage),
@@ -121,7 +120,7 @@ pub(super) fn missing_global(lua: &Lua) -> Result<Function> {
     c_function(lua, refuse_missing, None)
 }
 
-/// Compiles a text, without collections of garbage meanwhile (CVE-2025-49844).
+/// Compiles a text, without garbage collections in between (CVE-2025-49844).
 pub(super) fn compile(
     lua: &Lua,
     text: &[u8],

@@ -39,12 +39,12 @@ pub struct Run {
     limit: TimeLimit,
     /// When its first instruction ran: after it was compiled, or its library loaded.
     began: OnceLock<Instant>,
-    /// One of the constants below. It leaves [`UNDECIDED`] once, so that what was killed writes nothing.
+    /// One of the constants below. It leaves [`UNDECIDED`] once, so that a killed run writes nothing.
     fate: AtomicU8,
 }
 
-/// How long a run has kept its thread: without the time in which it waited for the store, when the
-/// thread did other work.
+/// How long a run has occupied its thread. Excludes the time that it waited for the store, when the thread
+/// did other work.
 #[derive(Debug)]
 struct Worked {
     before: Duration,
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// What it has waited for is there.
+    /// The wait is over.
     pub(super) fn go_on(&self) {
         lock(&self.worked).since.get_or_insert_with(Instant::now);
     }
@@ -271,8 +271,8 @@ impl Scripts {
         RunGuard { scripts: self, run }
     }
 
-    /// A run that has kept its thread for longer than so many milliseconds; for 0 none ever has. The limit
-    /// is asked for only while something runs.
+    /// A run that has occupied its thread for more than this number of milliseconds; never with 0. The limit
+    /// is read only while something runs.
     pub fn busy(&self, limit_ms: impl FnOnce() -> u64) -> Option<Arc<Run>> {
         if self.running_count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -290,7 +290,7 @@ impl Scripts {
         lock(&self.running).clone()
     }
 
-    /// Ends whatever runs and will run, even what has written: its writes are undone.
+    /// Ends all current and future runs, even those that have written: their writes are undone.
     pub fn end_all(&self) {
         let running = lock(&self.running);
         self.are_ended.store(true, Ordering::Relaxed);
@@ -299,10 +299,10 @@ impl Scripts {
         }
     }
 
-    /// Kills the scripts, or the functions, that run and have not written.
+    /// Kills the running scripts, or functions, that have not written.
     ///
     /// # Errors
-    /// Where there is nothing that can be killed.
+    /// If there is nothing that can be killed.
     pub fn kill(&self, functions: bool) -> Result<(), KillError> {
         let running = lock(&self.running);
         let mut result = Err(KillError::NotBusy);
@@ -318,7 +318,7 @@ impl Scripts {
         result
     }
 
-    /// A script that is remembered since the last flush, of which `epoch` is the number.
+    /// A stored script, unless there was a flush after flush number `epoch`.
     pub fn known(&self, epoch: u64, sha: &str) -> Option<Arc<Script>> {
         let known = lock(&self.known);
         match known.epoch == epoch {
@@ -330,7 +330,7 @@ impl Scripts {
     /// The script with this text.
     ///
     /// # Errors
-    /// Redis's error line where its first line is not as it should be.
+    /// Redis's error line if its first line is invalid.
     pub fn of_text(&self, text: &Bytes) -> Result<Arc<Script>, String> {
         let recent = &mut lock(&self.known).recent;
         match recent.find(text) {
@@ -339,7 +339,7 @@ impl Scripts {
         }
     }
 
-    /// Where a script is remembered to be kept since the last flush, of which `epoch` is the number.
+    /// The place of a stored script, unless there was a flush after flush number `epoch`.
     pub fn kept(&self, epoch: u64, script: &Arc<Script>) -> Option<Kept> {
         let mut known = lock(&self.known);
         if let Some(kept) = known.recent.kept(epoch, script) {
@@ -354,7 +354,7 @@ impl Scripts {
         Some(kept)
     }
 
-    /// Remembers a script, and where it is kept.
+    /// Stores a script and its place.
     pub fn remember(&self, epoch: u64, script: Arc<Script>, kept: Kept) {
         let mut known = lock(&self.known);
         known.recent.note_kept(epoch, &script, kept);
@@ -375,7 +375,7 @@ impl Scripts {
         }
     }
 
-    /// A script was run or loaded, with so many flushes before it.
+    /// A script was run or loaded after `epoch` flushes.
     pub fn note_met(&self, epoch: u64, sha: &str) {
         let met = &mut lock(&self.known).met;
         if met.epoch != epoch {

@@ -10,8 +10,8 @@ use super::state::State;
 use super::working::Working;
 use super::{api, json, msgpack, numbers, raw, strings, structs, tables};
 
-/// Globals of stock Lua that scripts do not get: they read files, write to the server's output, see
-/// the environments of other functions, or make objects whose end runs code.
+/// Globals of stock Lua that scripts do not get: they read files, write to the server's output, see the
+/// environments of other functions, or create objects whose destruction runs code.
 const HIDDEN: &[&str] = &[
     "dofile", "getfenv", "loadfile", "module", "newproxy", "package", "print", "require",
     "setfenv", "debug", "io", "os",
@@ -19,7 +19,7 @@ const HIDDEN: &[&str] = &[
 
 /// The globals of a machine.
 pub(super) struct Globals {
-    /// What scripts see, and where KEYS and ARGV are put.
+    /// The globals of scripts, which contain KEYS and ARGV.
     pub(super) scripts: Table,
     /// What functions see.
     pub(super) functions: FunctionGlobals,

@@ -12,15 +12,15 @@ pub struct ScriptFlags {
     pub is_plain: bool,
     /// `no-writes`: it only reads.
     pub no_writes: bool,
-    /// `allow-oom`: it may add data where there is as much as `maxmemory` allows.
+    /// `allow-oom`: it may add data although `maxmemory` is reached.
     pub allow_oom: bool,
-    /// `atomic`, which Redis does not have: where it fails, nothing of it stays.
+    /// `atomic`, which Redis does not have: if it fails, all its writes are undone.
     pub is_atomic: bool,
 }
 
 impl ScriptFlags {
-    /// Whether it is refused as commands that add data are, where there is as much as `maxmemory` allows
-    /// (Redis: `scriptFlagsToCmdFlags`). What a plain script calls is refused instead.
+    /// Whether it is refused like commands that add data when `maxmemory` is reached (Redis:
+    /// `scriptFlagsToCmdFlags`). For a plain script, the commands that it calls are refused instead.
     pub fn need_room(self) -> bool {
         !self.is_plain && !self.allow_oom && !self.no_writes
     }
@@ -38,7 +38,7 @@ pub struct Script {
     pub text: Bytes,
     /// What its first line says.
     pub flags: ScriptFlags,
-    /// Bytes of the first line that are no Lua. The line's end stays, so lines keep their numbers.
+    /// Bytes of the first line that are not Lua. The end of the line stays, so lines keep their numbers.
     shebang_bytes: usize,
 }
 
@@ -56,7 +56,7 @@ impl Script {
     /// Reads a script's first line.
     ///
     /// # Errors
-    /// Redis's error line where that is not as it should be (`evalExtractShebangFlags`).
+    /// Redis's error line if that is invalid (`evalExtractShebangFlags`).
     pub fn parse(text: Bytes) -> Result<Self, String> {
         let (flags, shebang_bytes) = parse_shebang(&text)?;
         Ok(Self {
@@ -128,10 +128,10 @@ const SLOTS: usize = 64;
 /// Bytes of the longest text that is remembered.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes at the end of a text that choose its slot, beside its length.
+/// Bytes at the end of a text that choose its slot, besides its length.
 const HASHED_BYTES: usize = 16;
 
-/// Where EVALSHA finds a script.
+/// The place where EVALSHA finds a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// On this server, while it runs.
@@ -150,7 +150,7 @@ pub(super) struct Recent {
 #[derive(Debug, Clone)]
 struct Slot {
     script: Arc<Script>,
-    /// Where it was kept, and at which count of flushes, if it is known.
+    /// Its place, and the flush number of it, if known.
     kept: Option<(u64, Kept)>,
 }
 
@@ -173,12 +173,12 @@ impl Recent {
     /// A script with this text, which is remembered unless it is long.
     ///
     /// # Errors
-    /// Redis's error line where its first line is not as it should be.
+    /// Redis's error line if its first line is invalid.
     pub(super) fn parse(&mut self, text: &Bytes) -> Result<Arc<Script>, String> {
         if text.len() > TEXT_BYTES_MAX {
             return Script::parse(text.clone()).map(Arc::new);
         }
-        // A copy, so that it does not keep what else the client has sent.
+        // A copy, so that it does not keep other data of the client in memory.
         let script = Arc::new(Script::parse(Bytes::copy_from_slice(text))?);
         self.slots.resize(SLOTS, None);
         if let Some(slot) = self.slots.get_mut(slot_of(text)) {
@@ -190,7 +190,7 @@ impl Recent {
         Ok(script)
     }
 
-    /// Where this very script is known to have been kept at that count of flushes.
+    /// The place of this script since flush number `epoch`, if known.
     pub(super) fn kept(&self, epoch: u64, script: &Arc<Script>) -> Option<Kept> {
         let slot = self.slots.get(slot_of(&script.text))?.as_ref()?;
         match slot.kept {

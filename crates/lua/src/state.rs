@@ -25,7 +25,7 @@ const LARGE_BYTES: usize = 16 * 1024 * 1024;
 /// Steps of work outside Lua between two looks. A step is about a byte that is read or written.
 const STEPS_PER_LOOK: usize = 100_000;
 
-/// Frames in which a line of a script is looked for.
+/// Frames that are searched for a line of a script.
 const FRAMES_MAX: usize = 16;
 
 /// How a script has ended.
@@ -43,10 +43,10 @@ pub enum End {
     Aborted,
 }
 
-/// The error of a script that SCRIPT KILL has ended, before the place where that was.
+/// The error of a script that SCRIPT KILL has ended, without the place.
 pub const KILLED_LINE: &str = "ERR Script killed by user with SCRIPT KILL...";
 
-/// Where the error comes from with which a script ends, if it ends with one.
+/// The origin of the error that ends a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The script itself.
@@ -67,7 +67,7 @@ pub(super) enum Stop {
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) described: Vec<Function>,
-    /// By their names. Lua keeps them: the bindings have room for some thousand references.
+    /// By their names. Lua owns them: the bindings have room for some thousand references.
     pub(super) by_name: mlua::Table,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct State {
     pub(super) random: Random,
     pub(super) json: Rc<json_settings::Settings>,
     pub(super) stopping: Cell<Option<Stop>>,
-    /// Where the script was when it was ended: the source and the line.
+    /// The place at which the script was ended: the source and the line.
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
     /// Steps until the next look.
@@ -92,9 +92,8 @@ impl State {
         self.stopping.get().is_some()
     }
 
-    /// Makes values of Lua of what the server already holds, and looks at the memory limit afterwards.
-    /// With a limit the bindings protect each allocation by a call of its own, which costs more than
-    /// the allocation.
+    /// Creates values of Lua from data that the server already has, and checks the memory limit afterwards.
+    /// With a limit the bindings protect each allocation by a call, which costs more than the allocation.
     pub(super) fn make<T>(&self, lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<T> {
         lua.set_memory_limit(0)?;
         let made = make();
@@ -117,8 +116,8 @@ impl State {
         self.look_as_needed(lua)
     }
 
-    /// Looks as often as the memory that is in use makes it necessary. Set anew each time: each coroutine has
-    /// a hook of its own, and another one may have been set last.
+    /// Installs a hook that checks as often as the memory in use requires. Installed again each time: each
+    /// coroutine has its own hook, and another coroutine may have had the last one.
     fn look_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
         let instructions = match lua.used_memory() < LARGE_BYTES {
             true => INSTRUCTIONS_PER_LOOK,
@@ -143,7 +142,7 @@ impl State {
         left.is_none()
     }
 
-    /// The same; whether the work goes on.
+    /// The same. Returns whether the work may continue.
     pub(super) fn go_on_after(&self, steps: usize) -> bool {
         !self.spend(steps) || self.due().is_none()
     }
@@ -164,7 +163,7 @@ impl State {
         }
     }
 
-    /// Ends the script where it is to be ended, for what runs long without instructions of Lua.
+    /// Ends the script if it is to be ended. For long work without instructions of Lua.
     ///
     /// # Errors
     /// It is ended.
@@ -218,12 +217,12 @@ pub(super) fn place_in_script(lua: &Lua) -> Option<(Option<String>, i64)> {
     found.map(|(_, source, line)| (source, line))
 }
 
-/// The error by which a script is ended, whatever it catches.
+/// The error that ends a script, which no script can catch.
 pub(super) fn ended() -> mlua::Error {
     mlua::Error::runtime("the script is ended")
 }
 
-/// Steps that a value takes beside its bytes.
+/// Steps of a value besides its bytes.
 const VALUE_STEPS: usize = 10;
 
 /// What is built at one time.
@@ -242,7 +241,7 @@ impl<'s> Meter<'s> {
         }
     }
 
-    /// One more value of so many bytes is built.
+    /// One more value of `bytes` bytes is built.
     ///
     /// # Errors
     /// As [`Self::reach`].
@@ -250,7 +249,7 @@ impl<'s> Meter<'s> {
         self.reach(self.bytes.saturating_add(bytes))
     }
 
-    /// One more value is built, and it is so many bytes in all.
+    /// One more value is built, of `bytes` bytes in total.
     ///
     /// # Errors
     /// It is more than a script may use, or the script is to be ended.

@@ -18,7 +18,7 @@ use super::working::{
     state_at,
 };
 
-/// The values of an iterator of `gmatch`: the subject, the pattern, the place to go on from, and its state.
+/// The values of an iterator of `gmatch`: the subject, the pattern, the next place, and its state.
 const ITERATOR_PLACE: c_int = 3;
 const ITERATOR_STATE: c_int = 4;
 
@@ -50,7 +50,7 @@ pub(super) fn replace(working: &Working<'_>, strings: &Table) -> Result<()> {
     Ok(())
 }
 
-/// The argument at `place`, or a value of the function. Lua keeps the text while the function runs.
+/// The argument at `place`, or a value of the function. Lua owns the text while the function runs.
 unsafe fn text<'t>(state: *mut lua_State, place: c_int) -> &'t [u8] {
     unsafe {
         let mut length = 0;
@@ -141,7 +141,7 @@ unsafe fn nothing(state: *mut lua_State) -> c_int {
     1
 }
 
-/// Where a search begins: from 1 on, or from the end if it is negative.
+/// Start of a search: from 1 on, or from the end if it is negative.
 fn start_of(place: i64, length: usize) -> usize {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let place = if place < 0 {
@@ -238,7 +238,7 @@ unsafe extern "C-unwind" fn next_match(state: *mut lua_State) -> c_int {
         let mut matcher = Matcher::new(subject, pattern, |steps| own.go_on_after(steps));
         match matcher.find_from(start) {
             Ok(Some((from, to))) => {
-                // After an empty match it goes on one place later.
+                // After an empty match it continues one place later.
                 let next = if from == to { to + 1 } else { to };
                 ffi::lua_pushnumber(state, next as f64);
                 ffi::lua_replace(state, ffi::lua_upvalueindex(ITERATOR_PLACE));

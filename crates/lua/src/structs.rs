@@ -157,7 +157,7 @@ fn put_number(bytes: &mut Vec<u8>, number: &[u8], is_little: bool) {
     }
 }
 
-/// As C makes a `long long` of a double.
+/// As C converts a double to a `long long`.
 fn to_integer(number: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
@@ -166,7 +166,7 @@ fn to_integer(number: f64) -> i64 {
     }
 }
 
-/// A number to pack. Where it is missing, the library finds a nil of its own.
+/// A number to pack. If it is missing, the library uses nil.
 fn packed(lua: &Lua, arguments: &[Value], place: i32) -> Checked<f64> {
     let at = usize::try_from(place - 1).unwrap_or_default();
     if arguments.get(at).is_none() {
@@ -229,7 +229,7 @@ fn pack(lua: &Lua, arguments: &[Value], mut meter: Meter<'_>) -> Outcome {
     Ok(vec![Value::String(lua.create_string(bytes)?)])
 }
 
-/// As C makes an unsigned number of a double that is not negative, on x86-64.
+/// As C converts a double that is not negative to an unsigned number, on x86-64.
 fn to_word(number: f64) -> i64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     match number >= HALF {

@@ -1,5 +1,5 @@
-//! The functions of `table` that take long, as `ltablib.c` of Lua 5.1 has them: they take steps, so that what
-//! they do can be ended where it calls nothing of Lua.
+//! The functions of `table` that take long, as `ltablib.c` of Lua 5.1 has them. They count steps, so that
+//! they can be ended even if they call nothing of Lua.
 //!
 //! An error leaves by `lua_error`, which jumps over frames that own nothing.
 #![allow(unsafe_code)]
@@ -141,7 +141,7 @@ unsafe fn is_before(state: *mut lua_State, one: c_int, other: c_int) -> bool {
         }
         spend(state, CALL_STEPS);
         ffi::lua_pushvalue(state, 2);
-        // The function stands before them now, then the first, too.
+        // The function is before them now, then also the first.
         ffi::lua_pushvalue(state, one - 1);
         ffi::lua_pushvalue(state, other - 2);
         ffi::lua_call(state, 2, 1);
@@ -159,8 +159,8 @@ unsafe fn set_two(state: *mut lua_State, one: c_int, other: c_int) {
     }
 }
 
-/// Sorts the elements from `low` to `high`, in the order of comparisons of stock Lua: where elements are
-/// equal, or a function contradicts itself, the order of the result shows it.
+/// Sorts the elements from `low` to `high` with the comparisons of stock Lua in the same order. The order of
+/// equal elements, and the result of a contradictory function, depend on it.
 unsafe fn sort_range(state: *mut lua_State, mut low: c_int, mut high: c_int) {
     unsafe {
         while low < high {

@@ -112,7 +112,7 @@ fn error_of_command(lua: &Lua, line: &str) -> Result<Table> {
 /// The field of errors of commands: Redis's name, which scripts may see.
 const OF_COMMAND: &str = "ignore_error_stats_update";
 
-/// Where an error comes from that a script has returned or raised.
+/// The origin of an error that a script has returned or raised.
 pub(super) fn origin(value: &Value) -> Result<Origin> {
     let Value::Table(table) = value else {
         return Ok(Origin::Script);
@@ -131,7 +131,7 @@ fn without_line_ends(bytes: &[u8]) -> Bytes {
     bytes.iter().map(blank).collect::<Vec<u8>>().into()
 }
 
-/// What a script's client is told. `is_resp3` after `redis.setresp(3)`.
+/// The reply that the client of a script gets. `is_resp3` after `redis.setresp(3)`.
 ///
 /// # Errors
 /// What `meter` refuses.
@@ -139,7 +139,7 @@ pub(super) fn to_reply(value: &Value, is_resp3: bool, meter: Meter<'_>) -> Resul
     ToReply { is_resp3, meter }.value(value, 0)
 }
 
-/// Bytes of a reply beside its text: its place in a list, which grows by doubling.
+/// Bytes of a reply besides its text: its place in a list, which grows by doubling.
 const REPLY_BYTES: usize = 2 * size_of::<Reply>();
 
 struct ToReply<'m> {

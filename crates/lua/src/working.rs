@@ -1,8 +1,8 @@
-//! Functions of C whose work counts. Lua's hook sees only instructions of Lua, and one of them may call what
-//! takes long: so that takes steps, and looks now and then whether the script is to be ended.
+//! Functions of C whose work counts. Lua's hook counts only instructions of Lua, and one of them may call a
+//! function that takes long. Such functions count steps, and check from time to time whether the script is to
+//! be ended.
 //!
-//! Each function has three values with it: the function of stock Lua that it stands for, the state, and what
-//! looks.
+//! Each function has three upvalues: the function of stock Lua that it replaces, the state, and the check.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -15,7 +15,7 @@ use super::state::State;
 
 /// Steps that a call takes at least.
 pub(super) const CALL_STEPS: usize = 20;
-/// Steps to make a coroutine: it has about so many bytes.
+/// Steps that a new coroutine counts for, about the bytes that it takes.
 const COROUTINE_STEPS: usize = 1_000;
 /// The place of the state among a function's values, before what looks.
 const STATE: c_int = 2;
@@ -41,7 +41,7 @@ impl<'l> Working<'l> {
         })
     }
 
-    /// One that stands for `original`.
+    /// A function that replaces `original`.
     pub(super) fn function(&self, native: Native, original: Option<Function>) -> Result<Function> {
         let values = (original, self.state, self.look.clone());
         // SAFETY: the values on the stack become the closure's.
@@ -53,7 +53,7 @@ impl<'l> Working<'l> {
     }
 }
 
-/// Calls the function of stock Lua in this frame, so that its errors tell by which name it was called.
+/// Calls the function of stock Lua in this frame, so that its errors contain the name that it was called by.
 pub(super) unsafe fn original(state: *mut lua_State) -> c_int {
     unsafe {
         match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
@@ -63,7 +63,7 @@ pub(super) unsafe fn original(state: *mut lua_State) -> c_int {
     }
 }
 
-/// What the function counts by, of which it is the value of this number.
+/// What the function counts by: its upvalue of this number.
 pub(super) unsafe fn state_at<'s>(state: *mut lua_State, place: c_int) -> &'s State {
     unsafe {
         let own = ffi::lua_touserdata(state, ffi::lua_upvalueindex(place));
@@ -115,7 +115,7 @@ pub(super) unsafe fn look_after_error(state: *mut lua_State) {
     }
 }
 
-/// The function of stock Lua that catches errors. The first of its results is whether there was none.
+/// The function of stock Lua that catches errors. Its first result is whether it succeeded.
 pub(super) unsafe extern "C-unwind" fn catching(state: *mut lua_State) -> c_int {
     unsafe {
         let results = original(state);
@@ -126,8 +126,8 @@ pub(super) unsafe extern "C-unwind" fn catching(state: *mut lua_State) -> c_int 
     }
 }
 
-/// The function of stock Lua that makes a coroutine. Each has a count of instructions of its own, so that one
-/// that ends early is never looked at.
+/// The function of stock Lua that creates a coroutine. Each coroutine counts its own instructions, so one
+/// that ends early is never checked.
 pub(super) unsafe extern "C-unwind" fn making(state: *mut lua_State) -> c_int {
     unsafe {
         spend(state, COROUTINE_STEPS);

@@ -112,7 +112,7 @@ fn pass_module_parts<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
     }
 }
 
-/// As many times so many strings as the count that comes first says.
+/// A count, and for each of them `each` strings.
 fn pass_strings<R: Read>(input: &mut Input<R>, each: u64) -> Result<(), RdbError> {
     for _ in 0..input.length()? {
         for _ in 0..each {
@@ -142,7 +142,7 @@ pub(crate) fn pass_key_data<R: Read>(input: &mut Input<R>) -> Result<(), RdbErro
     Ok(())
 }
 
-/// A score as a short text; the three greatest lengths stand for numbers without digits.
+/// A score as a short text. The three greatest lengths mean special numbers without digits.
 fn pass_text_score<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
     match input.byte()? {
         253..=255 => Ok(()),
@@ -179,7 +179,7 @@ fn pass_stream<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<(), RdbErr
         }
     }
     if rdb_type >= 26 {
-        // Producers, and the messages of each that were added lately.
+        // Producers, and the recently added messages of each.
         pass_lengths(input, 2)?;
         for _ in 0..input.length()? {
             input.pass_string()?;

@@ -1,8 +1,8 @@
 //! An RDB file: what `redis-server` writes by SAVE, item by item.
 //!
-//! Every version up to that of Redis 8.6 and Valkey 9 is read. A value is not looked into, only its end is found; it
-//! becomes a payload as DUMP makes one, which is checked when it is read. Memory is bounded by the
-//! longest value that is kept. The format is that of `rdb.c`.
+//! Every version up to those of Redis 8.6 and Valkey 9 is read. A value is not parsed, only its end is found.
+//! It becomes a payload of DUMP, which is checked when it is read. Memory is bounded by the longest value
+//! that is kept. The format is that of `rdb.c`.
 
 use std::io::{self, Read};
 
@@ -110,9 +110,9 @@ pub struct RdbKey {
 /// A value of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RdbValue {
-    /// A payload, as DUMP makes it.
+    /// A payload as in DUMP.
     Payload(Bytes),
-    /// A module's, or one about which a module keeps data. It was passed over.
+    /// The value of a module, or one that a module keeps data about. It was skipped.
     Module,
     /// It has more bytes than are kept. It was passed over.
     TooLarge(u64),
@@ -130,10 +130,10 @@ pub struct RdbReader<R> {
 }
 
 impl<R: Read> RdbReader<R> {
-    /// Begins to read. Of each value up to so many bytes are kept.
+    /// Begins to read. Up to `value_bytes_max` bytes of each value are kept.
     ///
     /// # Errors
-    /// Where it is no RDB file, or one of a later version.
+    /// If it is not an RDB file, or one of a later version.
     pub fn begin(source: R, value_bytes_max: usize) -> Result<Self, RdbError> {
         let mut input = Input::new(source, value_bytes_max);
         let header: [u8; HEADER_BYTES] = match input.array() {
@@ -173,7 +173,7 @@ impl<R: Read> RdbReader<R> {
     /// end too.
     ///
     /// # Errors
-    /// Where the file is damaged or cannot be read.
+    /// If the file is damaged or cannot be read.
     pub fn next_item(&mut self) -> Result<Option<RdbItem>, RdbError> {
         if self.is_done {
             return Ok(None);
@@ -275,7 +275,7 @@ impl<R: Read> RdbReader<R> {
         Ok(match (extent, kept) {
             (Extent::Module, _) => RdbValue::Module,
             (Extent::Value, Some(bytes)) => {
-                // What a type means that came later, the version tells.
+                // The meaning of later types depends on the version.
                 let version = match rdb_type {
                     0..=TYPE_OF_REDIS_7_2_MAX => VERSION_WRITTEN,
                     _ => self.version,
@@ -302,7 +302,7 @@ impl<R: Read> RdbReader<R> {
         }
         let found = self.input.checksum();
         let expected = u64::from_le_bytes(self.input.array()?);
-        // 0 where Redis was told not to make one.
+        // 0 if Redis was configured to write none.
         if expected != 0 && expected != found {
             return Err(RdbError::Checksum);
         }
@@ -317,10 +317,10 @@ fn is_end(error: &io::Error) -> bool {
 /// Why a file is not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RdbError {
-    /// The system does not let it be read, or it ends too soon.
+    /// The system cannot read it, or it ends too early.
     #[error("it cannot be read at byte {at}: {source}")]
     Io {
-        /// Where.
+        /// Byte offset.
         at: u64,
         /// Why.
         source: io::Error,
@@ -344,7 +344,7 @@ pub enum RdbError {
          it begins an append-only file; nothing was written"
     )]
     Trailing {
-        /// Where the RDB file ends.
+        /// Offset of the end of the RDB file.
         at: u64,
         /// How many.
         bytes: u64,
@@ -352,20 +352,20 @@ pub enum RdbError {
     /// Bytes have changed since it was written.
     #[error("its checksum is wrong: it was damaged, or cut off, after it was written")]
     Checksum,
-    /// Something stands where it cannot.
+    /// Unexpected content.
     #[error("it is damaged at byte {at}: {what}")]
     Format {
-        /// Where.
+        /// Byte offset.
         at: u64,
         /// What is wrong.
         what: &'static str,
     },
 }
 
-/// Bytes that are read at a time where they are not wanted as a whole.
+/// Bytes that are read at a time if the content is not kept.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Where a file is read.
+/// The input of a file.
 pub(crate) struct Input<R> {
     source: R,
     checksum: Checksum,
@@ -412,7 +412,7 @@ impl<R: Read> Input<R> {
         std::mem::replace(&mut self.checksum, Checksum::begin()).value()
     }
 
-    /// The error for what stands here.
+    /// The error for the content at this position.
     pub(crate) fn damaged(&self, what: &'static str) -> RdbError {
         RdbError::Format {
             at: self.position,
@@ -420,12 +420,12 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Keeps what is read from here on, behind these bytes.
+    /// Keeps what is read from now on, after these bytes.
     pub(crate) fn keep(&mut self, bytes: Vec<u8>) {
         self.keeping = Keeping::All(bytes);
     }
 
-    /// What was kept; `None` where it was too much.
+    /// What was kept; `None` if it was too much.
     fn end_keeping(&mut self) -> Option<Vec<u8>> {
         match std::mem::replace(&mut self.keeping, Keeping::Nothing) {
             Keeping::All(bytes) => Some(bytes),
@@ -457,7 +457,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// The next bytes, so many as the array holds.
+    /// The next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], RdbError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
@@ -469,7 +469,7 @@ impl<R: Read> Input<R> {
         Ok(byte)
     }
 
-    /// Passes over bytes. A length that the file does not bear out reserves nothing.
+    /// Skips bytes. Nothing is reserved for a length that the file does not have.
     pub(crate) fn pass(&mut self, bytes: u64) -> Result<(), RdbError> {
         let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(bytes).unwrap_or(PIECE_BYTES))];
         let mut left = bytes;
@@ -503,7 +503,7 @@ impl<R: Read> Input<R> {
         length.map_err(|_| self.damaged("a length"))
     }
 
-    /// Passes over a string, whichever way it is encoded.
+    /// Skips a string in any encoding.
     pub(crate) fn pass_string(&mut self) -> Result<(), RdbError> {
         match self.length_or_special()? {
             Ok(length) => self.pass(length),

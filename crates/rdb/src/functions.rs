@@ -1,4 +1,4 @@
-//! Libraries of functions: what FUNCTION DUMP answers, what FUNCTION RESTORE takes.
+//! Libraries of functions: the payloads of FUNCTION DUMP and FUNCTION RESTORE.
 
 use bytes::Bytes;
 
@@ -40,7 +40,7 @@ pub fn libraries_payload<'c>(codes: impl IntoIterator<Item = &'c Bytes>) -> Byte
 /// The code of the libraries in a payload.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is not such a payload.
 pub fn read_libraries(payload: &Bytes) -> Result<Vec<Bytes>, LibrariesError> {
     check(payload).map_err(|_| LibrariesError::VersionOrChecksum)?;
     let mut reader = Reader::new(payload.slice(..payload.len() - FOOTER_BYTES));

@@ -7,10 +7,10 @@ use super::packed::{ListpackWriter, Packed};
 use super::payload::{Payload, Reader, put_length, put_string, seal};
 use super::string::Strings;
 
-/// Fields up to which DUMP writes a hash compactly (Redis: `hash-max-listpack-entries`).
+/// Most fields of a hash that DUMP writes in the compact encoding (Redis: `hash-max-listpack-entries`).
 pub const SMALL_HASH_FIELDS_MAX: usize = 128;
 
-/// Bytes of a field or value up to which it does (Redis: `hash-max-listpack-value`).
+/// Longest field or value in the compact encoding, in bytes (Redis: `hash-max-listpack-value`).
 const SMALL_HASH_PART_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
@@ -28,7 +28,7 @@ const EXPIRING: u8 = 24;
 
 const EXPIRING_LISTPACK: u8 = 25;
 
-/// What Quoin does not keep.
+/// Values that Quoin does not keep.
 const FIELDS_EXPIRE: DumpError = DumpError::OtherType("hash with fields that expire");
 
 /// How a field without an expiry is written: as a length, in a listpack, in Valkey's time.
@@ -43,14 +43,14 @@ const NO_EXPIRY_OF_VALKEY: i64 = -1;
 #[derive(Debug, Clone)]
 pub struct HashFields(Form);
 
-/// How fields and values stand in a payload.
+/// The form of fields and values in a payload.
 #[derive(Debug, Clone)]
 enum Form {
     /// In turns.
     Pairs(Strings),
     /// Each field's expiry, field, value.
     Expiring(Reader, u64),
-    /// Field, value, expiry in turns.
+    /// Triples of field, value and expiry.
     ExpiringPacked(Packed),
     /// The same, one by one, with the expiry as a time.
     ExpiringOfValkey(Reader, u64),
@@ -70,7 +70,7 @@ impl HashFields {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no hash, or ends too soon.
+    /// If it is not a hash, or ends too early.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let rdb_type = payload.rdb_type();
         let is_of_valkey = payload.is_of_valkey();
@@ -150,8 +150,8 @@ impl Iterator for HashFields {
     }
 }
 
-/// The payload of a hash that Redis would keep in its compact encoding; `None` where there are too
-/// many fields or too long ones. They must be distinct.
+/// The payload of a hash in the compact encoding. `None` if there are too many fields or too long ones. They
+/// must be distinct.
 pub fn small_hash<'f>(
     fields: impl ExactSizeIterator<Item = (&'f Bytes, &'f Bytes)>,
 ) -> Option<Bytes> {
@@ -171,14 +171,14 @@ pub fn small_hash<'f>(
     Some(seal(bytes, 0))
 }
 
-/// Writes a hash of whatever size.
+/// Writes a hash of any size.
 #[derive(Debug)]
 pub struct HashWriter {
     bytes: Vec<u8>,
 }
 
 impl HashWriter {
-    /// For so many fields.
+    /// For `count` fields.
     pub fn new(count: u64) -> Self {
         let mut bytes = vec![FIELDS_AND_VALUES];
         put_length(&mut bytes, count);

@@ -1,13 +1,13 @@
-//! Redis's own serialization of values: what DUMP answers, what RESTORE takes. Types that Redis does
-//! not have are written as its modules write theirs ([`own`]).
+//! Redis's serialization of values: payloads of DUMP and RESTORE, and RDB files. Types that Redis does not
+//! have are written as Redis's modules write theirs ([`own`]).
 //!
-//! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
-//! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
-//! encoding is read in which Redis up to 8.6 and Valkey up to 9 write a value that is not a module's
-//! and that Quoin can keep; written are those that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
+//! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in two bytes
+//! and a CRC-64 of all that in eight, both little-endian. Each type has a file. It reads every encoding of a
+//! value that Redis up to 8.6 and Valkey up to 9 write and that Quoin can keep, except values of modules. It
+//! writes encodings that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
 //!
-//! A payload comes from clients: reading it neither panics nor recurses, reserves
-//! nothing that its bytes do not bear out, and hands elements out one by one.
+//! A payload comes from clients: reading it neither panics nor recurses, reserves no more memory than its
+//! bytes justify, and returns elements one by one.
 //!
 //! It knows bytes, and neither keys nor the store.
 
@@ -87,10 +87,10 @@ pub enum DumpError {
     /// Too short, of a later version than is read, or changed on its way.
     #[error("DUMP payload version or checksum are wrong")]
     VersionOrChecksum,
-    /// Not a value of the type that it says, or an empty one.
+    /// Not a value of its type, or an empty one.
     #[error("Bad data format")]
     Format,
-    /// A value of a kind that Redis has and Quoin has not.
+    /// A value of a kind that Redis has and Quoin does not have.
     #[error("Bad data format: Quoin does not keep a {0}")]
     OtherType(&'static str),
     /// A value of one of Quoin's own types, in a form that this version does not read.

@@ -6,13 +6,13 @@ use super::DumpError;
 use super::packed::{ListpackWriter, Packed};
 use super::payload::{Payload, Reader, put_length, put_string, seal};
 
-/// Bytes of one node of a list in what DUMP answers (Redis: `list-max-listpack-size` -2).
+/// Bytes of one node of a list in a payload of DUMP (Redis: `list-max-listpack-size` -2).
 const LISTPACK_BYTES_MAX: usize = 8 * 1024;
 
 /// Room for a type and a count in front of what is written before the count is known.
 const HEAD_BYTES: usize = 10;
 
-/// Bytes that Redis reckons an element to need beside its own.
+/// Bytes per element that Redis adds to the element's own.
 const ENTRY_OVERHEAD_BYTES: usize = 8;
 
 /// The kind of a list's node that is a listpack.
@@ -61,7 +61,7 @@ impl ListElements {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no list, or ends too soon.
+    /// If it is not a list, or ends too early.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let form = ListForm::of(payload.rdb_type()).ok_or(DumpError::Format)?;
         let mut value = payload.value;
@@ -178,7 +178,7 @@ impl ListWriter {
         self.end_node();
         let mut head = vec![LIST_OF_LISTPACKS];
         put_length(&mut head, self.node_count);
-        // The head ends where the nodes begin; what is free in front of it is cut off.
+        // The head ends directly before the nodes. The unused bytes before it are cut off.
         let start = HEAD_BYTES - head.len();
         for (place, byte) in self.bytes.iter_mut().skip(start).zip(head) {
             *place = byte;

@@ -1,9 +1,9 @@
-//! Values of Quoin's own types, in the form in which Redis's modules write theirs.
+//! Values of Quoin's own types, in the form that Redis's modules use.
 //!
-//! The value begins with a number for the name of the type and the version of its form. [`Parts`](super::parts)
-//! follow that each say what they are, and an end. So a Redis refuses such a payload as the value of a module
-//! that it has not loaded, and a file with one by the name of the type; tools that read files of Redis
-//! find where the value ends.
+//! A value begins with a number that encodes the name of the type and the version of its form. Parts follow,
+//! each with its kind, and then an end mark. So a Redis refuses such a payload as the value of an unknown
+//! module, and refuses a file with the name of the type. Tools that read files of Redis find the end of the
+//! value.
 
 use bytes::Bytes;
 
@@ -39,7 +39,7 @@ pub enum OwnType {
 impl OwnType {
     const ALL: [Self; 2] = [OwnType::PriorityQueue, OwnType::TaskQueue];
 
-    /// The name that a Redis shows where it refuses a file.
+    /// The name that Redis shows when it refuses a file.
     pub fn module_name(self) -> &'static str {
         match self {
             OwnType::PriorityQueue => "quoinprio",
@@ -138,7 +138,7 @@ impl PartReader {
         }
     }
 
-    /// A number that is one.
+    /// A number other than NaN.
     pub(super) fn double(&mut self) -> Result<f64, DumpError> {
         match self.next()? {
             Part::Double(number) if !number.is_nan() => Ok(number),
@@ -215,7 +215,7 @@ impl Chunks {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is of no such type, or not sound.
+    /// If it is not of such a type, or not sound.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         Ok(match payload.own_type() {
             Some(OwnType::PriorityQueue) => {
@@ -229,7 +229,7 @@ impl Chunks {
     /// The next chunk, of up to `count_max` elements and about `bytes_max` bytes; `None` at the end.
     ///
     /// # Errors
-    /// Where the payload is not sound.
+    /// If the payload is invalid.
     pub fn next_chunk(
         &mut self,
         bytes_max: usize,
@@ -266,7 +266,7 @@ impl Chunks {
     /// How many elements are left.
     ///
     /// # Errors
-    /// Where the payload is not sound.
+    /// If the payload is invalid.
     pub fn count_left(self) -> Result<u64, DumpError> {
         let mut count = 0;
         match self {

@@ -32,7 +32,7 @@ impl Packed {
         Zipmap::new(blob).map(Packed::Zipmap)
     }
 
-    /// The next entry; `None` behind the last.
+    /// The next entry; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, DumpError> {
         match self {
             Packed::Ziplist(ziplist) => ziplist.next(),
@@ -48,7 +48,7 @@ const HEADER_BYTES: usize = 6;
 
 const END: u8 = 0xff;
 
-/// The count where there are too many entries to tell.
+/// The count if there are too many entries for the field.
 const COUNT_UNKNOWN: u16 = u16::MAX;
 
 /// Hands out the entries of a listpack, checking each on the way.
@@ -105,7 +105,7 @@ impl Listpack {
             0x80..=0xbf => return entries.take((first & 0x3f).into()),
             0xc0..=0xdf => {
                 let low = entries.byte()?;
-                // Shifted up to where the sign is, and back with it.
+                // Shifted up to the sign bit and back, to extend the sign.
                 i64::from(i16::from_be_bytes([first << 3 | low >> 5, low << 3]) >> 3)
             }
             0xe0..=0xef => {
@@ -129,7 +129,7 @@ impl Listpack {
     }
 }
 
-/// An entry's length as it stands behind the entry, to be read backwards, and its own bytes.
+/// The length of an entry as stored after it, to be read backwards, and the number of bytes that it takes.
 fn back_length(entry_bytes: u64) -> ([u8; 5], usize) {
     let count = match entry_bytes {
         0..=127 => 1,
@@ -171,7 +171,7 @@ impl ListpackWriter {
         self.count == 0
     }
 
-    /// Adds a string, as an integer where it reads as one.
+    /// Adds a string, as an integer if it is one.
     pub(super) fn push(&mut self, value: &[u8]) {
         if let Some(integer) = parse_i64(value) {
             return self.push_integer(integer);
@@ -402,7 +402,7 @@ pub(super) fn write_intset(numbers: &[i64]) -> Vec<u8> {
 /// The first byte of a length that takes four more.
 const LONG: u8 = 0xfe;
 
-/// Hands out the fields and values of a zipmap in turn, checking each on the way.
+/// Returns fields and values of a zipmap alternately, and checks each.
 #[derive(Debug, Clone)]
 pub(super) struct Zipmap {
     entries: Reader,

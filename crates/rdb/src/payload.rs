@@ -24,7 +24,7 @@ pub(super) const FOOTER_BYTES: usize = 10;
 /// Bytes of the checksum.
 const CHECKSUM_BYTES: usize = 8;
 
-/// Length of a string up to which it may be written as an integer.
+/// Longest string that may be written as an integer.
 const INTEGER_TEXT_BYTES_MAX: usize = 11;
 
 /// A payload that is sound on the outside. What is inside is checked as it is read.
@@ -41,7 +41,7 @@ impl Payload {
         self.version
     }
 
-    /// The value, as it lies in an RDB file too. To be asked before anything is read.
+    /// The value, in the form of an RDB file. To be called before anything is read.
     pub fn bytes(&self) -> Bytes {
         self.value.rest()
     }
@@ -83,10 +83,10 @@ impl Payload {
     }
 }
 
-/// Opens a payload. Bytes after the value are not looked at, as in Redis.
+/// Opens a payload. Bytes after the value are ignored, as in Redis.
 ///
 /// # Errors
-/// Where version or checksum are wrong.
+/// If version or checksum are wrong.
 pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
     let version = check(payload)?;
     let mut value = Reader::new(payload.slice(..payload.len() - FOOTER_BYTES));
@@ -97,7 +97,7 @@ pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
     })
 }
 
-/// Checks what stands after the value, and answers the version.
+/// Checks the bytes after the value, and returns the version.
 pub(super) fn check(payload: &Bytes) -> Result<u16, DumpError> {
     let Some(value_bytes) = payload.len().checked_sub(FOOTER_BYTES) else {
         return Err(DumpError::VersionOrChecksum);
@@ -117,7 +117,7 @@ pub(super) fn is_read(version: u16) -> bool {
     version <= VERSION_READ_MAX || version == VERSION_OF_VALKEY
 }
 
-/// Adds version and checksum to what stands in `bytes` from `start` on, and leaves out the rest.
+/// Adds version and checksum for the bytes from `start` on. Returns these without the bytes before.
 pub(super) fn seal(bytes: Vec<u8>, start: usize) -> Bytes {
     seal_as(VERSION_WRITTEN, bytes, start)
 }
@@ -166,7 +166,7 @@ pub fn put_string(bytes: &mut Vec<u8>, string: &[u8]) {
     }
 }
 
-/// Reads from the front of bytes. What it hands out shares their memory.
+/// Reads from the front of bytes. The results share their memory.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     bytes: Bytes,
@@ -205,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// The next bytes, so many as the array holds.
+    /// The next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DumpError> {
         let array = *self.bytes.first_chunk().ok_or(DumpError::Format)?;
         self.bytes.advance(N);
@@ -238,7 +238,7 @@ impl Reader {
         }
     }
 
-    /// A string, whichever way it is encoded.
+    /// A string in any encoding.
     pub(super) fn string(&mut self) -> Result<Bytes, DumpError> {
         Ok(match self.length_or_special()? {
             Length::Plain(length) => self.take(length)?,
@@ -256,7 +256,7 @@ impl Reader {
     }
 }
 
-/// An integer as the string that it stands for.
+/// The decimal text of an integer.
 pub(super) fn decimal(integer: i64) -> Bytes {
     integer.to_string().into()
 }
@@ -264,10 +264,10 @@ pub(super) fn decimal(integer: i64) -> Bytes {
 /// Bytes of one string that RESTORE unpacks: the longest element, with its framing.
 const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
 
-/// Bytes that RESTORE reserves for a packed string's claimed length before they are there.
+/// Most bytes that RESTORE reserves for the claimed length of a compressed string before they exist.
 const RESERVE_BYTES_MAX: usize = 64 * 1024;
 
-/// The bytes that `compressed` stands for, of which there must be `length`.
+/// Decompresses `compressed`, which must give `length` bytes.
 ///
 /// Reserves little in advance: a few bytes can claim any length.
 fn decompress(compressed: &[u8], length: u64) -> Result<Vec<u8>, DumpError> {
@@ -280,7 +280,7 @@ fn decompress(compressed: &[u8], length: u64) -> Result<Vec<u8>, DumpError> {
     while let [control, rest @ ..] = input {
         let control = usize::from(*control);
         input = if control < 32 {
-            // A run of bytes as they are.
+            // A run of literal bytes.
             let (run, rest) = rest
                 .split_at_checked(control + 1)
                 .ok_or(DumpError::Format)?;

@@ -1,5 +1,5 @@
-//! Priority queues: a priority, the values that have it, the next priority, and so on, in the order in
-//! which pops of the lowest priority take them.
+//! Priority queues: a priority, its values, the next priority, and so on, in the order of pops of the lowest
+//! priority.
 
 use bytes::Bytes;
 
@@ -28,7 +28,7 @@ impl PriorityQueueReader {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no priority queue.
+    /// If it is not a priority queue.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         Ok(Self {
             parts: PartReader::new(payload, OwnType::PriorityQueue)?,

@@ -8,7 +8,7 @@ use super::payload::{Payload, put_length, put_string, seal};
 use super::string::Strings;
 use quoin_base::number::parse_i64;
 
-/// Members up to which DUMP writes a set of whole numbers compactly (Redis:
+/// Most members of a set of integers that DUMP writes in the compact encoding (Redis:
 /// `set-max-intset-entries`).
 pub const SMALL_SET_NUMBERS_MAX: usize = 512;
 
@@ -18,7 +18,7 @@ const STRINGS: u8 = 2;
 
 const INTSET: u8 = 11;
 
-/// One that is read besides.
+/// Another encoding that is read.
 const LISTPACK: u8 = 20;
 
 /// The members of a set; ends after the first error. Whether a member comes twice is for the caller
@@ -35,7 +35,7 @@ impl SetMembers {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no set, or ends too soon.
+    /// If it is not a set, or ends too early.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let rdb_type = payload.rdb_type();
         let mut value = payload.value;
@@ -63,8 +63,8 @@ impl Iterator for SetMembers {
     }
 }
 
-/// The payload of a set that Redis would keep as numbers; `None` where there are too many members
-/// or others than whole numbers. They must be distinct.
+/// The payload of a set of integers. `None` if there are too many members or other members. They must be
+/// distinct.
 pub fn small_set<'m>(members: impl ExactSizeIterator<Item = &'m Bytes>) -> Option<Bytes> {
     if members.len() > SMALL_SET_NUMBERS_MAX {
         return None;
@@ -77,14 +77,14 @@ pub fn small_set<'m>(members: impl ExactSizeIterator<Item = &'m Bytes>) -> Optio
     Some(seal(bytes, 0))
 }
 
-/// Writes a set of whatever members.
+/// Writes a set of any members.
 #[derive(Debug)]
 pub struct SetWriter {
     bytes: Vec<u8>,
 }
 
 impl SetWriter {
-    /// For so many members.
+    /// For `count` members.
     pub fn new(count: u64) -> Self {
         let mut bytes = vec![STRINGS];
         put_length(&mut bytes, count);

@@ -7,10 +7,11 @@ use super::packed::{ListpackWriter, Packed};
 use super::payload::{Payload, Reader, put_length, put_string, seal};
 use quoin_base::number::{format_double, parse_double};
 
-/// Members up to which DUMP writes a sorted set compactly (Redis: `zset-max-listpack-entries`).
+/// Most members of a sorted set that DUMP writes in the compact encoding (Redis:
+/// `zset-max-listpack-entries`).
 pub const SMALL_SORTED_SET_MEMBERS_MAX: usize = 128;
 
-/// Bytes of a member up to which it does (Redis: `zset-max-listpack-value`).
+/// Longest member in the compact encoding, in bytes (Redis: `zset-max-listpack-value`).
 const SMALL_SORTED_SET_MEMBER_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
@@ -59,7 +60,7 @@ impl SortedSetMembers {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no sorted set, or ends too soon.
+    /// If it is not a sorted set, or ends too early.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let form = SortedSetForm::of(payload.rdb_type()).ok_or(DumpError::Format)?;
         let mut value = payload.value;
@@ -102,7 +103,7 @@ impl SortedSetMembers {
     }
 }
 
-/// A score as Redis before 3.2 writes it: text behind a byte for its length, or a byte alone.
+/// A score as Redis before 3.2 writes it: text after a byte for its length, or a byte alone.
 fn text_score(value: &mut Reader) -> Result<f64, DumpError> {
     match value.byte()? {
         255 => Ok(f64::NEG_INFINITY),
@@ -125,8 +126,8 @@ impl Iterator for SortedSetMembers {
     }
 }
 
-/// The payload of a sorted set that Redis would keep in its compact encoding; `None` where there
-/// are too many members or too long ones. They must be distinct and in Redis's order.
+/// The payload of a sorted set in the compact encoding. `None` if there are too many members or too long
+/// ones. They must be distinct and in Redis's order.
 pub fn small_sorted_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
     let is_small = members.len() <= SMALL_SORTED_SET_MEMBERS_MAX
         && members
@@ -138,7 +139,7 @@ pub fn small_sorted_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
     let mut listpack = ListpackWriter::new();
     for (member, score) in members {
         listpack.push(member);
-        // Becomes an integer where it is whole, as in Redis.
+        // An integral score is written as an integer, as in Redis.
         listpack.push(format_double(*score).as_bytes());
     }
     let mut bytes = vec![LISTPACK];
@@ -146,14 +147,14 @@ pub fn small_sorted_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
     Some(seal(bytes, 0))
 }
 
-/// Writes a sorted set of whatever size.
+/// Writes a sorted set of any size.
 #[derive(Debug)]
 pub struct SortedSetWriter {
     bytes: Vec<u8>,
 }
 
 impl SortedSetWriter {
-    /// For so many members.
+    /// For `count` members.
     pub fn new(count: u64) -> Self {
         let mut bytes = vec![WITH_BINARY_SCORES];
         put_length(&mut bytes, count);

@@ -1,10 +1,10 @@
 //! Streams in Redis's serialization: nodes of entries, each a listpack under the id of its first
 //! entry, then what the stream knows of itself, then its consumer groups.
 //!
-//! A node begins with the number of its entries, that of its deleted entries, and the names of the
-//! fields of its first entry (the *master*'s). Each entry follows with flags, the distance of its id
-//! from the node's, names and values, or only values where the names are the master's, and how many
-//! parts it has.
+//! A node begins with the number of its entries, the number of its deleted entries, and the names of the
+//! fields of its first entry (the *master*). Each entry follows with flags, the distance of its id from the
+//! id of the node, its names and values (only the values if the names are those of the master), and the
+//! number of its parts.
 
 use std::collections::HashSet;
 
@@ -43,10 +43,10 @@ const FIXED_PARTS: usize = 3;
 /// How Redis writes that it is not known how many entries a group has read: −1.
 const UNKNOWN_READ: u64 = u64::MAX;
 
-/// An entry: its id, and names and values in turns.
+/// An entry: its id, and pairs of name and value.
 pub type DumpedEntry = (EntryId, Vec<Bytes>);
 
-/// What a payload holds of a stream besides its entries.
+/// A stream of a payload without its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DumpedStream {
     /// The id that was given last.
@@ -213,7 +213,7 @@ impl StreamReader {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no stream, or ends too soon.
+    /// If it is not a stream, or ends too early.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let rdb_type = payload.rdb_type();
         if !Self::reads(rdb_type) {
@@ -234,7 +234,7 @@ impl StreamReader {
     /// The next entry; `None` after the last.
     ///
     /// # Errors
-    /// Where the payload is not sound.
+    /// If the payload is invalid.
     pub fn next_entry(&mut self) -> Result<Option<DumpedEntry>, DumpError> {
         loop {
             if let Some(node) = &mut self.node {
@@ -258,7 +258,7 @@ impl StreamReader {
         }
     }
 
-    /// A writer that keeps all that this payload says of consumers.
+    /// A writer that keeps what this payload says about consumers.
     pub fn writer(&self) -> StreamWriter {
         match knows_activity(self.rdb_type) {
             true => StreamWriter::with_activity(),
@@ -266,10 +266,10 @@ impl StreamReader {
         }
     }
 
-    /// What follows the entries, all of which were read.
+    /// What follows the entries. All entries must have been read.
     ///
     /// # Errors
-    /// Where the payload is not sound.
+    /// If the payload is invalid.
     pub fn finish(mut self) -> Result<DumpedStream, DumpError> {
         let value = &mut self.value;
         if value.length()? != self.count {
@@ -369,8 +369,8 @@ fn knows_activity(rdb_type: u8) -> bool {
     matches!(rdb_type, THIRD_FORM | FOURTH_FORM)
 }
 
-/// Passes over what the fourth form ends with: which messages of which producers were added lately.
-/// It makes a producer's second attempt at adding a message do nothing, for a few seconds.
+/// Skips the end of the fourth form: which messages of which producers were added recently. Redis uses it to
+/// ignore the repetition of a message for a few seconds.
 fn pass_producers(value: &mut Reader) -> Result<(), DumpError> {
     // How long and how many messages of a producer are remembered.
     id(value)?;
@@ -450,7 +450,7 @@ impl StreamWriter {
         }
     }
 
-    /// Without entries, for consumers of which it is known when they were active.
+    /// Without entries, for consumers whose last activity is known.
     pub fn with_activity() -> Self {
         Self {
             form: THIRD_FORM,
@@ -523,7 +523,7 @@ impl StreamWriter {
         }
         let mut head = vec![self.form];
         put_length(&mut head, self.node_count);
-        // The head ends where the nodes begin; what is free in front of it is cut off.
+        // The head ends directly before the nodes. The unused bytes before it are cut off.
         let start = HEAD_BYTES - head.len();
         for (place, byte) in self.bytes.iter_mut().skip(start).zip(head) {
             *place = byte;
@@ -563,10 +563,10 @@ pub type EntryId = (u64, u64);
 /// Entries above which their number takes a byte more.
 const SHORT_COUNT_MAX: u64 = 127;
 
-/// Bytes of a node at most, whatever the settings (Redis: `STREAM_LISTPACK_MAX_SIZE`).
+/// Most bytes of a node, with any settings (Redis: `STREAM_LISTPACK_MAX_SIZE`).
 const BYTES_MAX: u64 = 1 << 30;
 
-/// A node that is being filled, to tell how many entries Redis would keep in it.
+/// A node that is being filled, to find out how many entries Redis would put into it.
 #[derive(Debug)]
 pub struct StreamNode {
     listpack: ListpackWriter,
@@ -578,7 +578,7 @@ pub struct StreamNode {
 }
 
 impl StreamNode {
-    /// A node that begins with this entry, of names and values in turns.
+    /// A node that begins with this entry, given as pairs of name and value.
     pub fn begin(id: EntryId, fields: &[Bytes]) -> Self {
         let names: Vec<Bytes> = fields.iter().step_by(2).cloned().collect();
         let mut node = Self {
@@ -608,8 +608,7 @@ impl StreamNode {
         self.entries
     }
 
-    /// Whether Redis puts an entry into this node, and not into another one after it (Redis:
-    /// `streamAppendItem`).
+    /// Whether Redis puts an entry into this node instead of a new one (Redis: `streamAppendItem`).
     pub fn takes(&self, fields: &[Bytes], entries_max: u64, bytes_max: u64) -> bool {
         let bytes: usize = fields.iter().map(Bytes::len).sum();
         let longer = usize::from(self.entries > SHORT_COUNT_MAX);

@@ -18,7 +18,7 @@ pub fn reads_string(rdb_type: u8) -> bool {
 /// Reads a string.
 ///
 /// # Errors
-/// Where it ends too soon, is not packed as strings are, or is longer than a string can be.
+/// If it ends too early, is not encoded as a string, or is longer than a string can be.
 pub fn read_string(mut payload: Payload) -> Result<Bytes, DumpError> {
     let string = payload.value.string()?;
     if string.len() > STRING_BYTES_MAX {
@@ -44,7 +44,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// So many strings as they stand in RDB files.
+    /// `count` strings in the form of RDB files.
     pub(super) fn plain(value: Reader, count: u64) -> Self {
         Self {
             value,
@@ -62,7 +62,7 @@ impl Strings {
         }
     }
 
-    /// The next string; `None` behind the last.
+    /// The next string; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, DumpError> {
         if let Some(packed) = &mut self.packed {
             return packed.next();

@@ -14,7 +14,7 @@ use quoin_base::limits::{
 /// The latest time that a task may name: 2^53 milliseconds, far later than any that a command sets.
 const AT_MS_MAX: i64 = 1 << 53;
 
-/// How many tasks a queue may ever have been given, so that the counter of those to come does not overflow.
+/// Largest number of tasks that a queue may ever have had, so that its counter does not overflow.
 const ADDED_MAX: i64 = 1 << 53;
 
 const READY: u64 = 0;
@@ -58,7 +58,7 @@ pub struct DumpedTask {
     pub priority: f64,
     /// How many tasks the queue had been given before.
     pub index: i64,
-    /// What tells it from others with the same index.
+    /// Distinguishes it from others with the same index.
     pub random: i64,
     /// The resources that it needs: bit by bit, by their numbers in the queue.
     pub mask: u8,
@@ -81,7 +81,7 @@ pub struct TaskQueueReader {
     added: i64,
     resources: Vec<Bytes>,
     last_id: Bytes,
-    /// Index and random number of the tasks so far, of which no two have the same.
+    /// Index and random number of the tasks so far. No two tasks have the same.
     places: HashSet<(i64, i64)>,
     is_done: bool,
 }
@@ -90,7 +90,7 @@ impl TaskQueueReader {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// Where it is no task queue, or what it says of the whole queue is not sound.
+    /// If it is not a task queue, or its header is invalid.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         let mut parts = PartReader::new(payload, OwnType::TaskQueue)?;
         let added = parts.count()?;

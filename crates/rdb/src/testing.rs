@@ -1,4 +1,4 @@
-//! Payloads of RESTORE in encodings that no Redis of today writes, put together by hand.
+//! Payloads of RESTORE in encodings that current Redis versions do not write.
 
 /// A value with its type in front, made a payload.
 pub fn sealed(version: u16, value: &[u8]) -> Vec<u8> {
@@ -242,7 +242,7 @@ pub fn zipmap(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     blob
 }
 
-/// An intset of numbers that ascend, in so many bytes each.
+/// An intset of ascending numbers, with `number_bytes` bytes each.
 pub fn intset(numbers: &[i64], number_bytes: usize) -> Vec<u8> {
     let mut blob = (number_bytes as u32).to_le_bytes().to_vec();
     blob.extend((numbers.len() as u32).to_le_bytes());

@@ -1,11 +1,11 @@
-//! What a command answers, before the protocol version of the client is applied.
+//! The reply of a command, before the protocol version of the client is applied.
 
 use bytes::Bytes;
 
 /// A typed reply. `wire::encode` turns it into RESP2 or RESP3.
 ///
-/// Its tag fills a word: replies are moved often, and moves of whole words are faster than of the bytes
-/// beside a tag of one.
+/// Its tag fills a word: replies are moved often, and moving whole words is faster than moving the bytes next
+/// to a tag of one.
 #[derive(Debug, Clone, PartialEq)]
 #[repr(u64)]
 pub enum Reply {
@@ -13,7 +13,7 @@ pub enum Reply {
     Simple(&'static str),
     /// A status that a script has made.
     Status(Bytes),
-    /// An error: the whole line behind the `-`, code included (`ERR syntax error`).
+    /// An error: the whole line after the `-`, including the code (`ERR syntax error`).
     Error(String),
     /// A 64-bit integer.
     Integer(i64),
@@ -69,8 +69,8 @@ impl Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// Whether it reaches even a client that wants no replies (CLIENT REPLY OFF): messages, and
-    /// what SUBSCRIBE tells.
+    /// Whether even a client that wants no replies (CLIENT REPLY OFF) gets it: messages, and confirmations of
+    /// SUBSCRIBE.
     pub fn is_push(&self) -> bool {
         match self {
             Reply::Push(_) => true,

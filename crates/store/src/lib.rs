@@ -29,8 +29,7 @@ pub mod savepoints;
 pub use rules::key_after;
 pub use savepoints::Savepoint;
 
-/// Why the store did not do what it was asked. Cheap to clone, as every client of a batch gets the
-/// failure.
+/// Why an operation of the store failed. Cheap to clone, because every client of a batch gets the failure.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Another transaction changed what this one read. Run it again. Nothing was applied.
@@ -76,7 +75,7 @@ impl From<DecodeError> for StoreError {
 }
 
 impl StoreError {
-    /// Whether only some rows are affected. Whatever needs other rows can go on.
+    /// Whether only some rows are affected. Operations on other rows can continue.
     pub fn is_about_rows(&self) -> bool {
         matches!(self, StoreError::Damaged(_) | StoreError::Corrupt(_))
     }
@@ -124,12 +123,12 @@ pub struct RangeQuery<'q> {
     pub isolation: Isolation,
 }
 
-/// The result of a read or a commit. It is there at once (embedded store, no allocation) or
-/// after a round trip (FoundationDB).
+/// The result of a read or a commit. It is ready at once (embedded store, no allocation) or after a round
+/// trip (FoundationDB).
 ///
 /// A poll after completion gives [`StoreError::Fatal`].
 pub enum StoreFuture<'t, T> {
-    /// The result is there, or was taken.
+    /// The result is ready, or was taken.
     Ready(Option<Result<T, StoreError>>),
     /// The result is not there yet.
     Pending(Pin<Box<dyn Future<Output = Result<T, StoreError>> + 't>>),
@@ -140,7 +139,7 @@ pub enum StoreFuture<'t, T> {
 struct PolledAgain;
 
 impl<T> StoreFuture<'_, T> {
-    /// A result that is there.
+    /// A result that is ready.
     pub fn ready(result: Result<T, StoreError>) -> Self {
         StoreFuture::Ready(Some(result))
     }
@@ -202,9 +201,9 @@ pub trait Transaction: ReadTransaction {
     /// that concurrent additions never conflict. Wraps around on overflow.
     fn atomic_add(&self, key: &[u8], delta: i64);
 
-    /// Appends rows to a log. A row's key is the log's prefix, a stamp of 10 bytes and the row's
-    /// number in 2 bytes. The commit chooses the stamp (FoundationDB: a versionstamp), larger than
-    /// those of all rows that are there. Conflicts with no other transaction.
+    /// Appends rows to a log. A row's key is the log's prefix, a stamp of 10 bytes and the row's number in 2
+    /// bytes. The commit chooses the stamp (FoundationDB: a versionstamp), larger than those of all existing
+    /// rows. Conflicts with no other transaction.
     ///
     /// To be called once for a prefix. Whether the transaction's own reads see the rows depends
     /// on the store.
@@ -234,10 +233,10 @@ pub trait Transaction: ReadTransaction {
     /// that change several keys at one moment.
     fn conflict_on_own_rows(&self);
 
-    /// Notes its reads from now on, at most so many, on a store whose reads are round trips.
+    /// Notes the reads from now on, at most `max`, on a store whose reads are round trips.
     fn note_reads(&self, max: usize);
 
-    /// Ends [`Transaction::note_reads`], and returns what was read. Nothing where reads cost
+    /// Ends [`Transaction::note_reads`], and returns what was read. Empty on a store whose reads cost
     /// nothing.
     fn take_noted_reads(&self) -> Vec<NotedRead>;
 
@@ -271,13 +270,13 @@ pub trait Transaction: ReadTransaction {
         Growth::Free
     }
 
-    /// Bytes by which this transaction makes the store's rows more, or less if negative. Counted only
-    /// while the disk is full ([`Growth::DiskFull`]), as every write reads what it replaces for that.
+    /// Bytes by which this transaction enlarges the data, negative if it shrinks it. Counted only while the
+    /// disk is full ([`Growth::DiskFull`]), because every write must read what it replaces.
     fn grown_bytes(&self) -> i64 {
         0
     }
 
-    /// Bytes by which it may make them more although the disk is full.
+    /// Bytes by which it may enlarge the data although the disk is full.
     fn spare_bytes(&self) -> i64 {
         i64::MAX
     }
@@ -309,7 +308,7 @@ pub struct Capabilities {
     pub transaction_bytes_max: usize,
     /// Longest name of a client's key, in bytes.
     pub key_name_bytes_max: usize,
-    /// Write transactions worth having under way at once.
+    /// Number of write transactions that should be in flight at once.
     pub parallel_batches: usize,
 }
 
@@ -392,8 +391,8 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
-    /// Whether a transaction that writes can begin at once. If not, beginning one may wait for room or
-    /// for another, and keeps its thread meanwhile.
+    /// Whether a write transaction can begin at once. If not, beginning one may wait for room or for another,
+    /// and blocks its thread meanwhile.
     fn is_ready(&self) -> bool;
 
     /// Whether it takes more data.
@@ -401,7 +400,7 @@ pub trait Store: Send + Sync + 'static {
         Growth::Free
     }
 
-    /// Bytes of its data, as far as they are known: what the bound is compared with.
+    /// Bytes of its data, as far as known, which are compared with the bound.
     fn data_bytes(&self) -> Option<u64> {
         None
     }

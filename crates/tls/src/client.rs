@@ -27,7 +27,7 @@ pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
 /// What a tool shows to servers, and by what it judges them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientOptions {
-    /// Certificates by which servers are judged; `None` means those of the system.
+    /// CA certificates for certificates of servers; `None` means those of the system.
     pub ca_file: Option<PathBuf>,
     /// The tool's own certificate, with its chain.
     pub certificate_file: Option<PathBuf>,
@@ -35,13 +35,13 @@ pub struct ClientOptions {
     pub key_file: Option<PathBuf>,
     /// The password of that key.
     pub key_password: Option<Password>,
-    /// The certificate that the server has to show. It is judged by nothing else then.
+    /// The certificate that the server must show. Nothing else is checked then.
     pub server_file: Option<PathBuf>,
 }
 
 impl ClientOptions {
-    /// Those of a tool beside a server with these options: it asks for the server's certificate, and
-    /// shows the same one where clients need one.
+    /// Options for a tool next to a server with these options: the tool expects the server's certificate, and
+    /// presents the same one if clients need one.
     pub fn beside(server: &ServerOptions) -> Self {
         Self {
             ca_file: None,

@@ -20,7 +20,7 @@ use quoin_base::limits::{
     TLS_CA_FILES_MAX, TLS_FILE_BYTES_MAX, TLS_KEY_ITERATIONS_MAX, TLS_KEY_SCRYPT_BYTES_MAX,
 };
 
-/// The certificates of a file, of which there is at least one.
+/// The certificates of a file, at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = certificates_in(path)?;
     match found.is_empty() {

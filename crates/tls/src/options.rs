@@ -84,7 +84,7 @@ pub struct ServerOptions {
     pub key_file: Option<PathBuf>,
     /// The password of that key.
     pub key_password: Option<Password>,
-    /// Certificates by which those of clients are judged.
+    /// CA certificates for certificates of clients.
     pub ca_file: Option<PathBuf>,
     /// A folder with more of them.
     pub ca_dir: Option<PathBuf>,
@@ -94,13 +94,13 @@ pub struct ServerOptions {
     pub versions: Vec<Version>,
 }
 
-/// Why certificates cannot be used, in words that let a person put it right.
+/// Why certificates cannot be used, and how to correct it.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file that is needed is not named.
     #[error("{0} is not set")]
     Missing(&'static str),
-    /// Clients shall be asked for certificates, and nothing says which ones are accepted.
+    /// Clients must present certificates, but no setting says which ones are accepted.
     #[error("tls-auth-clients needs tls-ca-cert-file or tls-ca-cert-dir, or must be no")]
     NoAuthority,
     /// A file or folder cannot be read.
@@ -233,7 +233,7 @@ pub enum TlsError {
         /// Why.
         source: rustls::Error,
     },
-    /// rustls refuses the certificates by which clients are judged.
+    /// rustls refuses the CA certificates for clients.
     #[error("certificates of authorities: {0}")]
     Authorities(#[from] rustls::server::VerifierBuilderError),
     /// rustls refuses the choice of protocols.

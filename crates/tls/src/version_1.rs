@@ -1,5 +1,5 @@
 //! Certificates of X.509 version 1, which have no extensions. OpenSSL accepts them, and its `x509 -req` makes
-//! them where nothing asks for extensions. webpki, by which rustls judges certificates, refuses them.
+//! them unless extensions are requested. webpki, which checks certificates for rustls, refuses them.
 
 use std::sync::Arc;
 use std::time::Duration;

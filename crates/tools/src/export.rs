@@ -1,8 +1,8 @@
-//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` loads, and
-//! `quoin import`. Values of types that Redis does not have lie in it as those of modules do.
+//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` and `quoin import` load.
+//! Values of types that Redis does not have are written as values of modules.
 //!
-//! A client of the server, and of nothing else of this program. Each key is as it was at one moment,
-//! with its expiry. The file takes its name once it is complete.
+//! It is only a client of the server. Each key has its value of one moment, with its expiry. The file gets
+//! its name when it is complete.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -41,8 +41,8 @@ const TYPES_OF_REDIS: [&[u8]; 6] = [b"string", b"list", b"set", b"zset", b"hash"
 /// Writes the file, and shows on the standard error how far it is.
 ///
 /// # Errors
-/// When the server cannot be reached or does not understand, and when the file cannot be written. What
-/// concerns single keys only is in the answer.
+/// If the server cannot be reached or gives an unexpected reply, or if the file cannot be written. Errors of
+/// single keys are in the result.
 pub fn run(options: &Options) -> Result<Report, ExportError> {
     if options.to.exists() {
         return Err(ExportError::Exists(options.to.clone()));
@@ -88,7 +88,7 @@ fn create(partial: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Gives the file its name, durably. A file that came to have that name meanwhile stays.
+/// Gives the file its name, durably. If a file has got that name meanwhile, it stays.
 fn publish(partial: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::hard_link(partial, to)?;
     std::fs::remove_file(partial)?;
@@ -123,7 +123,8 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
         file.select(database).map_err(file_error)?;
         let mut cursor = Some(b"0".to_vec());
         while let Some(at) = cursor {
-            let Page { next, names } = scan(client, &at, options.pattern.as_deref())?;
+            // The cursors of a Quoin return each key once.
+            let (next, names) = client.scan(&at, KEYS_AT_ONCE, options.pattern.as_deref())?;
             cursor = next;
             let names = match options.for_redis {
                 true => without_own(client, names, &mut report)?,
@@ -164,7 +165,7 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
     Ok(report)
 }
 
-/// The keys of types that Redis has. The others are not dumped in vain: such a queue may be large.
+/// The keys of types that Redis has. The others are not dumped, because such a queue may be large.
 fn without_own(
     client: &mut Client,
     names: Vec<Vec<u8>>,
@@ -178,7 +179,7 @@ fn without_own(
     for name in names {
         let reply = client.read()?;
         let kind = reply.status().unwrap_or_default();
-        // What is gone, or cannot be told, is asked for again with the rest.
+        // Deleted keys, and keys whose type is unknown, are asked for again with the rest.
         if kind.is_empty() || kind == b"none" || TYPES_OF_REDIS.contains(&kind) {
             others.push(name);
         } else {
@@ -186,32 +187,6 @@ fn without_own(
         }
     }
     Ok(others)
-}
-
-/// What one call of SCAN brings.
-struct Page {
-    /// The next cursor; `None` after the last page.
-    next: Option<Vec<u8>>,
-    names: Vec<Vec<u8>>,
-}
-
-/// The next page. A key that stays comes once: the cursors of this server see to that.
-fn scan(client: &mut Client, cursor: &[u8], pattern: Option<&str>) -> Result<Page, ExportError> {
-    let count = KEYS_AT_ONCE.to_string();
-    let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
-    if let Some(pattern) = pattern {
-        words.extend([b"MATCH", pattern.as_bytes()]);
-    }
-    let reply = client.call(&words)?;
-    let (cursor, names) = match reply.items() {
-        Some([cursor, names]) => (cursor.bytes(), names.clone().into_strings()),
-        _ => (None, None),
-    };
-    let (Some(cursor), Some(names)) = (cursor.map(<[u8]>::to_vec), names) else {
-        return Err(client.unexpected(&reply).into());
-    };
-    let next = Some(cursor).filter(|cursor| cursor != b"0");
-    Ok(Page { next, names })
 }
 
 /// What there was at a key.
@@ -432,7 +407,7 @@ impl RdbFile {
         Ok(Ok(()))
     }
 
-    /// Ends the file, makes it durable, and answers its length.
+    /// Ends the file, syncs it, and returns its length.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.write(&[OPCODE_END])?;
         let sum = self.checksum.value().to_le_bytes();

@@ -12,3 +12,18 @@ pub mod doctor;
 pub mod export;
 pub mod import;
 mod progress;
+
+use quoin_config::{Fsync, Settings};
+use quoin_store_embedded::{EmbeddedOptions, FsyncPolicy};
+
+/// How a tool opens an embedded store that no server has open.
+fn embedded_options(settings: &Settings) -> EmbeddedOptions {
+    EmbeddedOptions {
+        fsync: match settings.fsync {
+            Fsync::Always => FsyncPolicy::Always,
+            Fsync::EverySec => FsyncPolicy::EverySecond,
+        },
+        accepts_copy: settings.accept_copied_data_dir,
+        ..EmbeddedOptions::default()
+    }
+}

@@ -21,8 +21,7 @@ const FRACTION_MASK: u64 = HIDDEN_BIT - 1;
 /// Bias of a double's exponent when its significand is read as an integer.
 const EXPONENT_BIAS: i32 = 1023 + 52;
 
-/// The scaled number's binary exponent lies between these, so that the part before its binary
-/// point fits 32 bits.
+/// The range of the binary exponent of the scaled number, so that its integral part fits 32 bits.
 const SCALED_EXPONENT_MIN: i32 = -60;
 const SCALED_EXPONENT_MAX: i32 = -32;
 
@@ -175,8 +174,8 @@ fn multiply(left: Scaled, right: Scaled) -> Scaled {
     }
 }
 
-/// A power of ten that brings a number with this exponent into the range in which digits are
-/// generated, and its decimal exponent. Where two do, it is the one that Redis finds first.
+/// A power of ten that brings a number with this exponent into the range for generating digits, and its
+/// decimal exponent. If there are two, it is the one that Redis finds first.
 fn power_of_ten_for(exponent: i32) -> (Scaled, i32) {
     #[allow(clippy::cast_possible_truncation)]
     let guess = (f64::from(-(exponent + 87)) * LOG10_OF_2) as i32;

@@ -1,5 +1,5 @@
-//! Floating-point numbers with 64 bits of significand: x86's `long double`, in which Redis
-//! calculates INCRBYFLOAT and HINCRBYFLOAT, and in whose digits it answers coordinates.
+//! Floating-point numbers with 64 bits of significand: x86's `long double`. Redis uses it to calculate
+//! INCRBYFLOAT and HINCRBYFLOAT, and to print coordinates.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
@@ -35,8 +35,8 @@ pub struct LongDouble {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Magnitude {
-    /// `significand * 2^exponent`. The first bit of the significand is set, except where the
-    /// exponent is [`EXPONENT_MIN`]; 0 has that one.
+    /// `significand * 2^exponent`. The first bit of the significand is set, unless the exponent is
+    /// [`EXPONENT_MIN`]; 0 has that exponent.
     Finite {
         significand: u64,
         exponent: i64,
@@ -190,7 +190,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Magnitude> {
     }
 }
 
-/// What is before the exponent, and the exponent, 0 where there is none.
+/// The part before the exponent, and the exponent, 0 if there is none.
 fn split_exponent(text: &[u8], marks: [u8; 2]) -> Option<(&[u8], i64)> {
     let Some(at) = text.iter().position(|byte| marks.contains(byte)) else {
         return Some((text, 0));
@@ -294,7 +294,7 @@ impl Add for LongDouble {
 /// Bits that the greater summand gets after its significand.
 const ALIGNED_BITS: i64 = 62;
 
-/// The significand with so many bits after it; of bits that are shifted out, one remains.
+/// The significand with `bits` bits after it. If bits are shifted out, the lowest bit is set.
 fn aligned(significand: u64, shift: i64) -> u128 {
     let wide = u128::from(significand);
     match u32::try_from(shift) {

@@ -16,7 +16,7 @@ const WHOLE_NUMBER_MAX: f64 = 4_611_686_018_427_387_904.0;
 /// The smallest double is 2 to this.
 const EXPONENT_MIN: i64 = -1074;
 
-/// Writes a number as Redis answers it (`d2string` in `util.c`, `emit_digits` in `fpconv_dtoa.c`).
+/// Writes a number in the form of Redis's replies (`d2string` in `util.c`, `emit_digits` in `fpconv_dtoa.c`).
 ///
 /// `nan`, `inf`, `-inf`, `-0`; whole numbers up to 2^62 in full; others with the digits of Grisu2,
 /// as `1.5`, `0.0001`, `1e-7`, `1.5e+30`. What it writes, [`parse_double`] reads as the same
@@ -177,7 +177,7 @@ fn read_double(text: &[u8]) -> Option<Read> {
 
 /// Whether a decimal text, which was read as this subnormal number, is no other.
 fn is_exact(text: &[u8], number: f64) -> bool {
-    /// No double has more behind its point.
+    /// Most digits of a double after its point.
     const FRACTION_DIGITS_MAX: usize = 1074;
     /// Every subnormal number has more significant digits.
     const DIGITS_MIN: usize = 700;
@@ -240,7 +240,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Read> {
                 significand = (significand << 4) | digit;
                 exponent -= if is_behind_point { 4 } else { 0 };
             } else {
-                // Too far behind to be a digit, but not too far to break a tie.
+                // Too far after the point to be a digit, but not too far to break a tie.
                 significand |= u64::from(digit != 0);
                 exponent += if is_behind_point { 0 } else { 4 };
             }
@@ -264,8 +264,8 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Read> {
     })
 }
 
-/// Whether [`round_to_double`] gives fewer bits than it would if exponents had no end, where that
-/// changes the number.
+/// Whether [`round_to_double`] gives fewer bits than it would without a limit of exponents, and that changes
+/// the number.
 fn underflows(significand: u64, exponent: i64) -> bool {
     /// The smallest normal double times 2^1074.
     const MIN_POSITIVE_SCALED: f64 = 4_503_599_627_370_496.0;
@@ -275,7 +275,7 @@ fn underflows(significand: u64, exponent: i64) -> bool {
     !is_exact && scaled < MIN_POSITIVE_SCALED
 }
 
-/// Decimal digits with an optional sign; stops growing where it no longer matters.
+/// Decimal digits with an optional sign. Stops growing when it no longer matters.
 fn parse_binary_exponent(text: &[u8]) -> Option<i64> {
     /// More than the bits of any text that fits a request.
     const EXPONENT_MAX: i64 = 1 << 40;

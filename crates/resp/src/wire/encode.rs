@@ -38,7 +38,7 @@ const INTEGER_DIGITS_MAX: usize = 20;
 
 /// Appends a reply to `output` as Redis 7.2 sends it.
 ///
-/// Calls itself for the elements of a reply; replies are made by commands and nest a few levels.
+/// Recursive: replies come from commands and nest a few levels.
 pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
     match reply {
         Reply::Bulk(bytes) => put_bulk(bytes, output),
@@ -123,13 +123,13 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
     }
 }
 
-/// Appends the header of a message of so many elements: a push in RESP3, an array in RESP2.
+/// Appends the header of a message of `count` elements: a push in RESP3, an array in RESP2.
 pub fn encode_push_header(elements: usize, protocol: Protocol, output: &mut BytesMut) {
     put_length(resp3_or(protocol, b'>', b'*'), elements, output);
 }
 
-/// Appends an error whose line (what is behind the `-`) may hold bytes that are not text, such as
-/// that of a `ProtocolError`. Line breaks in it become blanks, as in Redis.
+/// Appends an error whose line (the part after the `-`) may contain bytes that are not text, such as the line
+/// of a `ProtocolError`. Line breaks in it become blanks, as in Redis.
 pub fn encode_error_line(line: &[u8], output: &mut BytesMut) {
     output.extend_from_slice(b"-");
     output.extend(line.iter().map(|byte| match byte {
@@ -225,8 +225,8 @@ fn put_simple(text: &str, output: &mut BytesMut) {
 }
 
 fn put_error(line: &str, output: &mut BytesMut) {
-    // The place that makes error lines removes line breaks; one that slipped through would let a
-    // client's bytes pass for a reply.
+    // The code that builds error lines removes line breaks. A line break here would let bytes of a client
+    // pass for a reply.
     let line = if line.contains(['\r', '\n']) {
         Cow::Owned(line.replace(['\r', '\n'], " "))
     } else {

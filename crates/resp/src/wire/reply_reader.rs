@@ -18,8 +18,8 @@ pub enum Value {
     Line(u8, Vec<u8>),
     /// Bytes with their length in front (`$ = !`); `None` is the length −1.
     Blob(u8, Option<Vec<u8>>),
-    /// Values with their number in front (`* % ~ >`), a map's names and values in turn; `None`
-    /// is the number −1.
+    /// Values with their number before them (`* % ~ >`); names and values of a map alternate. `None` is the
+    /// number −1.
     Aggregate(u8, Option<Vec<Value>>),
 }
 
@@ -133,10 +133,10 @@ pub fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a reply. Reserves nothing that its bytes do not bear out.
+/// Reads a reply. Reserves no more memory than its bytes justify.
 ///
 /// # Errors
-/// The reader's own; `InvalidData` where what comes is not the Redis protocol.
+/// The error of the reader, or `InvalidData` if the bytes are not the Redis protocol.
 pub fn read_reply(reader: &mut impl BufRead) -> io::Result<Value> {
     read_value(reader, 0)
 }

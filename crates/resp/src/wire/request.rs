@@ -1,11 +1,10 @@
-//! Requests from bytes: a parser that goes on where it stopped.
+//! Requests from bytes: a parser that resumes where it stopped.
 //!
-//! What is accepted, refused and skipped follows `processMultibulkBuffer` and
-//! `processInlineBuffer` of Redis 7.2 (`networking.c`), including what looks like an accident: the
-//! two bytes behind a length line or an argument are not looked at, and a NUL byte inside a line
-//! hides the rest of it (Redis searches C strings). Where Redis's answer depends on how the bytes
-//! were cut into reads, ours does not: a line is too long if its end is not among the first
-//! `REQUEST_INLINE_BYTES_MAX + 1` bytes.
+//! What is accepted, refused and skipped follows `processMultibulkBuffer` and `processInlineBuffer` of Redis
+//! 7.2 (`networking.c`), including apparent accidents: the two bytes after a length line or an argument are
+//! not checked, and a NUL byte inside a line hides the rest of it (Redis searches C strings). Redis's reply
+//! can depend on how the bytes were cut into reads. Ours does not: a line is too long if its end is not among
+//! the first `REQUEST_INLINE_BYTES_MAX + 1` bytes.
 //!
 //! Memory: an argument never keeps the read buffer alive. Short ones are copied into a chunk that
 //! they share, longer ones into allocations of their own, and long ones that are still arriving
@@ -77,22 +76,22 @@ pub struct RequestParser {
     request_bytes: usize,
     /// Arguments of the request under way that are still to come; 0 between requests.
     arguments_missing: usize,
-    /// Length of the argument under way, once its length line has been read.
+    /// Length of the argument in progress, after its length line was read.
     bulk_bytes: Option<usize>,
     /// Whether the buffer was made for the argument under way.
     buffer_is_bulk: bool,
     /// Arguments of the request under way; those that are in `shared` are still empty here.
     arguments: Vec<Bytes>,
-    /// Bytes of short arguments, one behind the other.
+    /// Bytes of short arguments, one after the other.
     shared: BytesMut,
     /// Which arguments are in `shared`: position in `arguments` and length.
     shared_arguments: Vec<(usize, usize)>,
-    /// Bytes looked at or copied, and turns of loops: what a linear time is proven with.
+    /// Bytes read or copied, and iterations of loops, to prove linear time.
     #[cfg(test)]
     steps: usize,
 }
 
-/// Where a line ends.
+/// The end of a line.
 enum LineEnd {
     At(usize),
     NotYet,
@@ -126,8 +125,8 @@ impl RequestParser {
     /// each request before it parses the next until then.
     ///
     /// # Errors
-    /// What the client sent is not the protocol. The connection cannot go on; every later call
-    /// returns the same error.
+    /// The client has violated the protocol. The connection cannot continue; every later call returns the
+    /// same error.
     pub fn parse(
         &mut self,
         buffer: &mut BytesMut,
@@ -144,9 +143,8 @@ impl RequestParser {
         outcome
     }
 
-    /// Bytes that the connection should have room for in `buffer` before it reads on; 0 if its
-    /// usual read size will do. Grows with what has arrived, so that announcing a long argument
-    /// alone does not take its memory.
+    /// Bytes that the connection should have room for in `buffer` before it reads on; 0 if its usual read
+    /// size is enough. Grows with what has arrived, so that announcing a long argument takes no memory.
     pub fn bytes_to_reserve(&self, buffer: &BytesMut) -> usize {
         let Some(bulk_bytes) = self.bulk_bytes else {
             return 0;
@@ -298,8 +296,8 @@ impl RequestParser {
         Ok(Some(bulk_bytes))
     }
 
-    /// Moves a long argument that has only begun to arrive to the front of a buffer of its own.
-    /// What moves is at most what one read left over.
+    /// Moves a long argument that has only begun to arrive to the front of its own buffer. It moves at most
+    /// what one read left over.
     fn give_bulk_own_buffer(&mut self, buffer: &mut BytesMut, bulk_bytes: usize) {
         let whole_bytes = bulk_bytes.saturating_add(TERMINATOR_BYTES);
         if bulk_bytes < REQUEST_OWN_BUFFER_BYTES_MIN || buffer.len() >= whole_bytes {
@@ -320,7 +318,7 @@ impl RequestParser {
             let mut bulk = buffer.split_to(whole_bytes.min(buffer.len()));
             bulk.truncate(bulk_bytes);
             self.arguments.push(bulk.freeze());
-            // What was read behind it leaves that allocation, or the connection would keep it.
+            // The bytes after it are moved out of that allocation, or the connection would keep it.
             self.count_steps(buffer.len());
             *buffer = BytesMut::from(buffer.as_ref());
             return;
@@ -379,8 +377,7 @@ impl RequestParser {
         Ok(Some(arguments))
     }
 
-    /// Searches for the end of the line at the front of `buffer`, from where the last search
-    /// stopped.
+    /// Searches for the end of the line at the front of `buffer`, from the end of the last search.
     fn find_line_end(&mut self, buffer: &BytesMut, end: u8) -> LineEnd {
         let searched = buffer.len().min(REQUEST_INLINE_BYTES_MAX.saturating_add(1));
         let unseen = buffer.get(self.scanned_bytes..searched).unwrap_or_default();
@@ -454,8 +451,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The error line behind the `-`, or nothing if the connection closes without one.
-    /// Bytes, because the line repeats a byte of the client as it came (line breaks as blanks).
+    /// The error line after the `-`. `None` if the connection closes without one. It is bytes, because the
+    /// line repeats a byte of the client unchanged (line breaks become blanks).
     pub fn to_line(&self) -> Option<Vec<u8>> {
         match self {
             ProtocolError::TooBigRequest => None,

@@ -12,7 +12,7 @@ use crate::{
 };
 use quoin_base::random::Random;
 
-/// Batches that fit into one transaction where its size is limited for a test.
+/// Batches that fit into one transaction if a test limits its size.
 const BATCHES_PER_TRANSACTION: usize = 4;
 
 /// What goes wrong.
@@ -31,7 +31,7 @@ pub enum Fault {
     Unavailable,
 }
 
-/// Where a fault may happen.
+/// Points at which a fault may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultPoint {
     /// A read or write transaction, or a watch, begins.
@@ -90,8 +90,8 @@ pub struct Injected;
 
 /// A store that fails sometimes.
 ///
-/// At each [`FaultPoint`] the next entry of the point's script decides. Where the script is empty,
-/// the rates decide.
+/// At each [`FaultPoint`] the next entry of the point's script decides. If the script is empty, the rates
+/// decide.
 pub struct FaultyStore<S> {
     inner: S,
     faults: Faults,

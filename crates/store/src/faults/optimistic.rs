@@ -20,15 +20,15 @@ use crate::{
 };
 use quoin_base::limits;
 
-/// Write transactions worth having under way at once, as on FoundationDB.
+/// Number of write transactions that should be in flight at once, as on FoundationDB.
 const PARALLEL_BATCHES: usize = 8;
 
 /// Commits that are remembered. A transaction that began before them is too old.
 pub const HISTORY_COMMITS_MAX: usize = 10_000;
 
-/// Behaves like a FoundationDB cluster on top of a store that answers at once and has one writer
-/// (the embedded one). Transactions run concurrently and conflict. Every read and commit is ready
-/// at its second poll. The limits are FoundationDB's.
+/// Makes a store that answers at once and has one writer (the embedded one) behave like a FoundationDB
+/// cluster. Transactions run concurrently and conflict. Every read and commit is ready at its second poll.
+/// The limits are FoundationDB's.
 pub struct OptimisticStore<S> {
     inner: S,
     history: Mutex<History>,
@@ -80,7 +80,7 @@ impl History {
 #[error("the store below does not answer at once")]
 struct NotAtOnce;
 
-/// Takes a result that must be there.
+/// Takes a result that must be ready.
 fn now<T: Unpin>(mut future: StoreFuture<'_, T>) -> Result<T, StoreError> {
     match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -103,7 +103,7 @@ impl<S: Store> OptimisticStore<S> {
         self.is_paused.send_replace(is_paused);
     }
 
-    /// Gives a result at the second poll, so that other tasks run in between, and not while the store is
+    /// Returns a result at the second poll, so that other tasks run in between, and not while the store is
     /// paused.
     fn later<'t, T: 't>(&self, answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
         let mut is_paused = self.is_paused.subscribe();
@@ -117,7 +117,7 @@ impl<S: Store> OptimisticStore<S> {
                 Poll::Ready(())
             })
             .await;
-            // It fails where the store is gone.
+            // It fails if the store is gone.
             let _ = is_paused.wait_for(|is_paused| !is_paused).await;
             answer
         }))
@@ -194,7 +194,7 @@ impl<S: Store> OptimisticTransaction<'_, S> {
         if state.is_too_large || state.size_bytes > limits::FDB_TRANSACTION_BYTES_MAX {
             return Err(StoreError::TooLarge);
         }
-        // Locked until after the commit, so that checks and commits take turns.
+        // Locked until after the commit, so that checks and commits alternate.
         let mut history = store.history();
         history.check(version, &state.read_conflicts)?;
         let transaction = store.inner.begin_write()?;

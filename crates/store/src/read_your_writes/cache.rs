@@ -13,7 +13,7 @@ use crate::{Isolation, KeyValue, RangeQuery};
 /// Bytes of the cache of a transaction above which it is emptied.
 const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The same of a transaction that only reads. Many of those are open at once.
+/// The same for a transaction that only reads. Many of those are open at once.
 const READING_CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// A range read that continues a cached range asks for this many times the rows of the last one.
@@ -87,9 +87,9 @@ struct CachedRange {
 /// What a transaction has read.
 pub(super) struct ReadCache {
     keys: BTreeMap<Vec<u8>, CachedKey>,
-    /// By where they begin. They do not overlap.
+    /// By their beginnings. They do not overlap.
     ranges: BTreeMap<Vec<u8>, CachedRange>,
-    /// Where the snapshot is known to have nothing.
+    /// Ranges known to be empty in the snapshot.
     empty: Coverage,
     /// Bytes of the ranges, about.
     range_bytes: usize,
@@ -165,7 +165,7 @@ impl ReadCache {
         last.filter(|(_, range)| range.end.as_slice() >= key)
     }
 
-    /// The range that ends where a read begins.
+    /// The range that ends at the beginning of a read.
     fn range_continued_by(&self, query: &RangeQuery<'_>) -> Option<&CachedRange> {
         if query.reverse {
             return self.ranges.get(query.end);

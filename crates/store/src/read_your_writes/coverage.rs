@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Ranges of keys, joined where they touch.
+/// Ranges of keys. Ranges that touch are joined.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     /// Ends by beginnings. No two touch.

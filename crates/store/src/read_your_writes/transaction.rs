@@ -364,7 +364,7 @@ impl State {
 }
 
 impl State {
-    /// Adds the conflicts of sections in which own rows are left.
+    /// Adds the conflicts of sections that still have own rows.
     fn add_conditional_conflicts(&mut self) {
         for ranges in std::mem::take(&mut self.conditional).values() {
             for (begin, end) in ranges.iter() {
@@ -432,7 +432,7 @@ impl State {
 pub(super) struct Notes(RefCell<Option<(usize, Vec<NotedRead>)>>);
 
 impl Notes {
-    /// Begins to note reads, at most so many.
+    /// Begins to note reads, at most `max`.
     pub(super) fn begin(&self, max: usize) {
         *self.0.borrow_mut() = Some((max, Vec::new()));
     }

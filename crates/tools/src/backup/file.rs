@@ -9,9 +9,9 @@
 //! trailer: 0 (4) | 0 (4) | rows (8) | bytes of keys and values (8) | bytes before it (8)
 //!          | SHA-256 of all before (32)
 //! ```
-//! Integers are little-endian. A block's checksum (SipHash-1-3) covers its number, its lengths and
-//! its rows: damage is found where it is, and blocks cannot change places. The digest at the end
-//! covers everything, so that a file that was cut, spliced or changed is found.
+//! Integers are little-endian. The checksum of a block (SipHash-1-3) covers its number, its lengths and its
+//! rows. So damage is found in its block, and blocks cannot change places. The digest at the end covers
+//! everything, so a file that was cut, spliced or changed is found.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -252,7 +252,7 @@ impl<W: Write> Encoder<W> {
     }
 }
 
-/// Reads a backup block by block and checks it. All of it is checked once [`Self::next_block`] returns
+/// Reads a backup block by block and checks it. The check is complete when [`Self::next_block`] returns
 /// `None`.
 pub(super) struct Decoder<R> {
     input: R,

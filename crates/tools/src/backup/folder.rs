@@ -159,7 +159,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Creates the file that shall have this name.
+    /// Creates the file that will have this name.
     pub(super) fn create(folder: &Path, name: &str) -> Result<Self, BackupError> {
         let unfinished = temporary(folder, name);
         remove(&unfinished)?;
@@ -169,7 +169,7 @@ impl Unfinished {
             .mode(FILE_MODE)
             .open(&unfinished)
             .and_then(|file| {
-                // Whatever the process's umask is.
+                // Also if the umask of the process is different.
                 file.set_permissions(Permissions::from_mode(FILE_MODE))?;
                 // So that another process does not take it for what a killed one has left. Some file
                 // systems have no locks.
@@ -220,13 +220,13 @@ fn temporary(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{stem}{TEMPORARY_SUFFIX}"))
 }
 
-/// Bytes after which the file is synced, so that a client's sync never waits for much more than that.
+/// Bytes after which the file is synced, so that a sync for a client never waits for much more than that.
 const SYNC_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The longest pause for clients after a block.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// The progress of a backup, and whether it shall stop.
+/// The progress of a backup, and whether to stop it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     rows: AtomicU64,

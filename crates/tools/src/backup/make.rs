@@ -1,6 +1,5 @@
 //! `quoin backup`.
 
-use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,15 +7,16 @@ use std::time::Duration;
 use super::file::{BackupError, BackupFile, Header, Totals};
 use super::folder::{self, Unfinished, write};
 use super::service::Retention;
+use crate::embedded_options;
 use crate::progress::Bar;
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::size::{counted, size};
-use quoin_client::{Beside, BesideError, Client, ClientError, connect_beside, login_hint};
-use quoin_config::{Fsync, LoadedSettings, StoreKind, server_places};
-use quoin_store::StoreError;
-use quoin_store_embedded::{
-    EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, inspect,
+use quoin_client::{
+    Beside, BesideError, Client, ClientError, InfoFields, connect_beside, login_hint,
 };
+use quoin_config::{LoadedSettings, StoreKind, server_places};
+use quoin_store::StoreError;
+use quoin_store_embedded::{EmbeddedStore, Inspection, OpenError, inspect};
 
 const COPY_BYTES: usize = 1024 * 1024;
 
@@ -75,12 +75,12 @@ impl std::fmt::Display for Made {
     }
 }
 
-/// What `quoin backup` is told.
+/// The options of `quoin backup`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The folder that gets the backup, or a copy of it.
+    /// The folder for the backup, or for a copy of it.
     pub to: Option<PathBuf>,
-    /// How many backups of the store to keep in that folder; the settings say it if this does not.
+    /// How many backups of the store to keep in that folder. The default is the setting.
     pub keep: Option<u32>,
     /// How the server that has the folder open is asked.
     pub beside: Beside,
@@ -106,21 +106,13 @@ pub fn make(loaded: &LoadedSettings, options: &Options) -> Result<Made, MakeErro
     }
     let mut bar = Bar::new();
     bar.begin("writing");
-    let options_of_store = EmbeddedOptions {
-        fsync: match settings.fsync {
-            Fsync::Always => FsyncPolicy::Always,
-            Fsync::EverySec => FsyncPolicy::EverySecond,
-        },
-        accepts_copy: settings.accept_copied_data_dir,
-        ..EmbeddedOptions::default()
-    };
     let archive = settings.journal_archive_dir.as_deref();
     let keep = Retention::of(settings);
     let keep_in_other = Retention {
         backups: options.keep.unwrap_or(keep.backups),
         ..keep
     };
-    let opened = match EmbeddedStore::open_archived(data_dir, options_of_store, archive) {
+    let opened = match EmbeddedStore::open_archived(data_dir, embedded_options(settings), archive) {
         Ok(store) => Some(store),
         Err(OpenError::Locked { .. }) => None,
         Err(error) => return Err(error.into()),
@@ -281,7 +273,7 @@ pub enum AskError {
     /// The backup failed.
     #[error("the backup has failed: {0}")]
     Failed(String),
-    /// Other clients keep it busy with backups.
+    /// Backups of other clients keep the server busy.
     #[error("the server is busy with backups that others have asked for")]
     Busy,
 }
@@ -340,11 +332,11 @@ pub(super) fn ask(
         }
         let ended = |now: &Persistence| now.endings() > before.endings();
         let after = wait(&mut client, bar, ended).map_err(failed)?;
-        let error = after.text("backup_last_error");
+        let error = after.0.text("backup_last_error");
         if !error.is_empty() {
             return Err(AskError::Failed(error.to_owned()));
         }
-        let name = after.text("backup_last_file");
+        let name = after.0.text("backup_last_file");
         return Ok(data_dir.join(folder::FOLDER).join(name));
     }
     Err(AskError::Busy)
@@ -361,39 +353,31 @@ fn wait(
         if !now.is_running() && is_done(&now) {
             return Ok(now);
         }
-        let rows = now.number("current_save_keys_processed");
-        bar.count("rows", rows, now.number("current_save_keys_total"));
+        let rows = now.0.number("current_save_keys_processed");
+        bar.count("rows", rows, now.0.number("current_save_keys_total"));
         std::thread::sleep(POLL_INTERVAL);
     }
 }
 
 /// INFO persistence.
-struct Persistence(HashMap<String, String>);
+struct Persistence(InfoFields);
 
 impl Persistence {
     fn of(client: &mut Client) -> Result<Self, ClientError> {
-        let fields = client.info_fields("persistence")?;
-        if fields.contains_key("backup_last_file") {
+        let fields = client.info_fields(&["persistence"])?;
+        if fields.has("backup_last_file") {
             return Ok(Self(fields));
         }
         let reply = "it has no backups: it is another program, or of another version";
         Err(client.refused(reply.to_owned()))
     }
 
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", String::as_str)
-    }
-
-    fn number(&self, name: &str) -> u64 {
-        self.text(name).parse().unwrap_or(0)
-    }
-
     fn is_running(&self) -> bool {
-        self.number("rdb_bgsave_in_progress") > 0
+        self.0.number("rdb_bgsave_in_progress") > 0
     }
 
     /// Backups that have ended since the server started.
     fn endings(&self) -> u64 {
-        self.number("rdb_saves") + self.number("backup_failures")
+        self.0.number("rdb_saves") + self.0.number("backup_failures")
     }
 }

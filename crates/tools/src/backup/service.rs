@@ -56,7 +56,7 @@ struct Running {
     progress: Arc<Progress>,
 }
 
-/// What is kept once another backup is complete.
+/// What is kept after a new backup is complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Backups of a store in a folder; 0 is all.
@@ -89,7 +89,7 @@ impl Retention {
         }
     }
 
-    /// Removes old backups of a store from a folder that has got another.
+    /// Removes old backups of a store from a folder that has a new one.
     pub(super) fn retire(self, folder: &Path, store: StoreId) {
         match folder::retire(folder, store, self.backups) {
             Ok(0) => {}
@@ -141,8 +141,8 @@ pub struct Current {
 }
 
 impl Backups {
-    /// For a store whose backups are in the folder `backups` of its own folder. Removes the unfinished
-    /// backup of a killed server.
+    /// For a store whose backups are in the folder `backups` of its folder. Removes the unfinished backup of
+    /// a killed server.
     pub fn new(store: Arc<EmbeddedStore>, clock: Arc<dyn Clock>) -> Self {
         let folder = store.folder().join(folder::FOLDER);
         if let Err(error) = folder::remove_unfinished(&folder) {
@@ -202,7 +202,7 @@ impl Backups {
         self.store.archive_status()
     }
 
-    /// Commits since the last backup; if there is none, since the start.
+    /// Commits since the last backup, or since the start if there is none.
     pub fn commits_since(&self) -> u64 {
         let of_last = self.lock().status.last.as_ref().map(|last| last.commit);
         let since = of_last.unwrap_or(self.first_commit);
@@ -229,7 +229,7 @@ impl Backups {
             commit: moment.commit(),
             time_ms: self.clock.now_ms(),
         };
-        // The thread gets its work once there is one: the end of the work takes the lock.
+        // The thread gets its work after it has started: the end of the work takes the lock.
         let (hand_over, handed) = mpsc::sync_channel::<(Work, Moment, Header)>(1);
         let thread = threads::spawn("quoin-backup", move || {
             if let Ok((work, moment, header)) = handed.recv() {
@@ -358,7 +358,7 @@ impl Work {
                     seconds = elapsed.as_secs(),
                     "made a backup"
                 );
-                // Only once there is a newer one.
+                // Only after a newer one is complete.
                 let Backups {
                     store,
                     folder,
@@ -409,7 +409,7 @@ impl Drop for Work {
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Lowers the priority of the calling thread, on systems where a thread has one.
+/// Lowers the priority of the calling thread, on systems that have priorities of threads.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
@@ -575,7 +575,7 @@ mod tests {
         }
         let ended = backups.start(Retention::default()).unwrap();
         backups.stop();
-        // Where it was quicker, it is whole.
+        // If it was faster than the abort, it is complete.
         let ended = ended.blocking_recv().unwrap();
         let files = std::fs::read_dir(backups.folder()).unwrap().count();
         assert_eq!(files, usize::from(ended.is_ok()));

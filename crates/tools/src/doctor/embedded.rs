@@ -5,14 +5,14 @@ use std::path::Path;
 use super::examine::{Options, look_inside};
 use super::report::{Level, Line};
 use super::running;
+use crate::embedded_options;
 use crate::progress::ProgressLine;
 use quoin_base::size::{counted, size};
 use quoin_client::Beside;
 use quoin_config::{Fsync, LoadedSettings};
 use quoin_store::Store;
 use quoin_store_embedded::{
-    CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, Refusal,
-    has_store, inspect, is_in_use,
+    CheckpointState, EmbeddedStore, Inspection, OpenError, Refusal, has_store, inspect, is_in_use,
 };
 
 pub(super) async fn look(
@@ -58,32 +58,23 @@ pub(super) async fn look(
         let text = "not looked at: opening the store would go on without what is lost";
         return show(&Line::new(Level::Warn, "store", text));
     }
-    let fsync = match settings.fsync {
-        Fsync::Always => FsyncPolicy::Always,
-        Fsync::EverySec => FsyncPolicy::EverySecond,
-    };
-    let options_of_store = EmbeddedOptions {
-        fsync,
-        accepts_copy: settings.accept_copied_data_dir,
-        ..EmbeddedOptions::default()
-    };
     let archive = settings.journal_archive_dir.as_deref();
-    let store = match EmbeddedStore::open_archived(folder, options_of_store, archive) {
+    let store = match EmbeddedStore::open_archived(folder, embedded_options(settings), archive) {
         Ok(store) => store,
         Err(error) => return show(&refused(&error)),
     };
     let text = format!(
         "no server has it open; commits are synced {}",
-        match fsync {
-            FsyncPolicy::Always => "before they are acknowledged",
-            FsyncPolicy::EverySecond => "once a second",
+        match settings.fsync {
+            Fsync::Always => "before they are acknowledged",
+            Fsync::EverySec => "once a second",
         }
     );
     show(&Line::ok("lock", text));
     if options.is_deep && !rows(&store, show) {
         return;
     }
-    // The lock keeps servers away meanwhile.
+    // No server can start during the check, because of the lock.
     look_inside(&store as &dyn Store, loaded, options, true, show).await;
 }
 

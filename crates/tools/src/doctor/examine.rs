@@ -13,7 +13,7 @@ use quoin_config::LoadedSettings;
 use quoin_layout::{LAYOUT_VERSION, Layout, decode_counter};
 use quoin_store::{Isolation, ReadTransaction, Store, StoreError};
 
-/// Time for which messages to other servers lie in the store at the most, while servers run.
+/// Longest time that messages to other servers stay in the store while servers run.
 const MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// What `quoin doctor` may do.
@@ -27,7 +27,7 @@ pub struct Options {
     pub is_offline: bool,
 }
 
-/// Looks at what lies in a store that was opened.
+/// Checks the data of an open store.
 pub(super) async fn look_inside(
     store: &dyn Store,
     loaded: &LoadedSettings,
@@ -72,7 +72,7 @@ pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Lin
                 .await
         })
         .await;
-    // Where it cannot be read the check of databases says so.
+    // If it cannot be read, the check of databases reports it.
     if let Ok(shown) = shown {
         let _ = target.shown.set(shown);
     }
@@ -97,7 +97,7 @@ pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Lin
     }
 }
 
-/// What is said of a check that the store has not let come to its end.
+/// The line of a check that a store error has stopped.
 pub(super) fn unfinished(check: &'static str, error: &StoreError) -> Line {
     let text = format!("this check has not come to its end: {error}");
     Line::new(Level::Fail, check, text)

@@ -1,4 +1,4 @@
-//! What is special to FoundationDB: the client library, the cluster file, and whether the cluster
+//! The checks that only FoundationDB needs: the client library, the cluster file, and whether the cluster
 //! answers.
 
 use super::checks::percentiles;

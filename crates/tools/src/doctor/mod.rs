@@ -1,10 +1,9 @@
-//! `quoin doctor`: looks whether a store is as it should be, and with `--repair` puts right what
-//! can be put right while servers run. docs/operate/doctor.md is its manual.
+//! `quoin doctor`: checks a store, and with `--repair` repairs what can be repaired while servers run.
+//! docs/operate/doctor.md is its manual.
 //!
-//! The store is looked at from outside: no server is needed, and on a cluster none is disturbed. An
-//! embedded store that a server has open cannot be looked at; [`running`] asks that server.
-//! [`embedded`] and `fdb` look at what is special to a store before they open it, [`checks`] at
-//! what lies in it.
+//! The doctor needs no server, and disturbs none on a cluster. It cannot read an embedded store that a server
+//! has open: [`running`] asks that server. [`embedded`] and `fdb` check what is special to a store before
+//! they open it. [`checks`] checks the data in it.
 
 mod checks;
 mod embedded;
@@ -29,11 +28,11 @@ use quoin_config::{LoadedSettings, StoreKind};
 #[cfg(feature = "fdb")]
 use fdb::look as look_at_cluster;
 
-/// Looks at the store that the settings name, or asks the server that has it open (`beside`), shows each line when it is known, and answers how
-/// bad the worst is.
+/// Checks the store that the settings name, or asks the server that has it open (`beside`). Shows each line
+/// when it is known, and returns the worst level.
 ///
 /// # Errors
-/// Where the operating system does not let it work at all. What is wrong with the store is in
+/// If the operating system does not let it work at all. What is wrong with the store is in
 /// the lines.
 pub fn run(
     loaded: &LoadedSettings,

@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 60;
 pub enum Level {
     /// As it should be, or repaired.
     Ok,
-    /// Nothing is lost or wrong for clients, but somebody should look.
+    /// Nothing is lost or wrong for clients, but an operator should look.
     Warn,
     /// Something is wrong for clients, or the store cannot be used.
     Fail,
@@ -168,7 +168,7 @@ impl Outcome {
     }
 }
 
-/// Bytes that clients chose, so that they can be read and are not long.
+/// Bytes of clients, made readable and shortened.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let part = bytes.get(..NAME_BYTES_MAX).unwrap_or(bytes);
     let more = if part.len() < bytes.len() { "…" } else { "" };

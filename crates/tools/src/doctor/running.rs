@@ -1,23 +1,24 @@
 //! What a running server says of itself: for a store whose folder it has open.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::report::{Level, Line};
 use super::target::LATENCY_TRIES;
 use quoin_base::size::{counted, size};
-use quoin_client::{Address, Beside, BesideError, Client, ClientError, Places, connect_beside};
+use quoin_client::{
+    Address, Beside, BesideError, Client, ClientError, InfoFields, Places, connect_beside,
+};
 use quoin_config::{LoadedSettings, server_places};
 
-/// Time in which the server must answer each question. A health check should not wait longer.
+/// Longest time for each answer of the server. A health check should not wait longer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Tenths of `maxclients` from which on somebody should look.
+/// Tenths of `maxclients` from which an operator should look.
 const CLIENTS_TENTHS_MAX: u64 = 9;
 /// A key that no client has: reading it asks the store.
 const KEY_READ: &str = "quoin:doctor";
 
-/// Asks the server that has the settings' data folder open, and shows a line for each thing that it says.
+/// Asks the server that has the settings' data folder open, and shows a line for each fact.
 pub(super) fn look(loaded: &LoadedSettings, beside: &Beside, show: &mut dyn FnMut(&Line)) {
     let places = server_places(loaded, beside);
     if let Err(line) = ask(&places, &loaded.settings.data_dir, show) {
@@ -39,11 +40,8 @@ fn ask(places: &Places, folder: &Path, show: &mut dyn FnMut(&Line)) -> Result<()
             return Err(Line::new(Level::Warn, SERVER, text));
         }
     };
-    let mut facts = HashMap::new();
-    for section in ["server", "clients", "persistence", "stats", "quoin"] {
-        facts.extend(client.info_fields(section).map_err(unanswered)?);
-    }
-    let facts = Facts(facts);
+    let sections = ["server", "clients", "persistence", "stats", "quoin"];
+    let facts = client.info_fields(&sections).map_err(unanswered)?;
     show(&server(&address, &facts));
     show(&reads(&mut client).map_err(unanswered)?);
     for line in [
@@ -59,19 +57,6 @@ fn ask(places: &Places, folder: &Path, show: &mut dyn FnMut(&Line)) -> Result<()
 
 const SERVER: &str = "server";
 
-/// What INFO says.
-struct Facts(HashMap<String, String>);
-
-impl Facts {
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", String::as_str)
-    }
-
-    fn number(&self, name: &str) -> u64 {
-        self.text(name).parse().unwrap_or(0)
-    }
-}
-
 fn no_answer(error: &ClientError) -> Line {
     let (level, advice) = match error {
         ClientError::Connect { .. } => (
@@ -84,7 +69,7 @@ fn no_answer(error: &ClientError) -> Line {
     Line::new(level, SERVER, format!("{error}; {advice}"))
 }
 
-fn server(address: &Address, facts: &Facts) -> Line {
+fn server(address: &Address, facts: &InfoFields) -> Line {
     let (version, process) = (facts.text("quoin_version"), facts.text("process_id"));
     let uptime_s = facts.number("uptime_in_seconds");
     let mut text = format!(
@@ -98,7 +83,7 @@ fn server(address: &Address, facts: &Facts) -> Line {
     Line::ok(SERVER, text)
 }
 
-/// How long reads take, over the way of a client's.
+/// How long reads take for a client.
 fn reads(client: &mut Client) -> Result<Line, ClientError> {
     let mut times = Vec::with_capacity(LATENCY_TRIES);
     for _ in 0..LATENCY_TRIES {
@@ -123,7 +108,7 @@ fn reads(client: &mut Client) -> Result<Line, ClientError> {
     Ok(Line::ok("reads", text))
 }
 
-fn room(facts: &Facts) -> Line {
+fn room(facts: &InfoFields) -> Line {
     const NAME: &str = "disk";
     let free_bytes = facts.number("store_disk_free_bytes");
     let text = format!(
@@ -137,7 +122,7 @@ fn room(facts: &Facts) -> Line {
             format!("{text}; commands that add data are refused - make room, or raise maxmemory");
         return Line::new(Level::Fail, NAME, text);
     }
-    // 0 where the system does not say.
+    // 0 if the system does not say.
     let nearly_full_bytes = facts.number("store_disk_nearly_full_bytes");
     if (1..nearly_full_bytes).contains(&free_bytes) {
         return Line::new(Level::Warn, NAME, format!("{text} - make room"));
@@ -145,7 +130,7 @@ fn room(facts: &Facts) -> Line {
     Line::ok(NAME, text)
 }
 
-fn store(facts: &Facts) -> Line {
+fn store(facts: &InfoFields) -> Line {
     let text = format!(
         "{} since the start; {} got an error of the store",
         counted(facts.number("commits"), "commit", "commits"),
@@ -154,7 +139,7 @@ fn store(facts: &Facts) -> Line {
     Line::ok("store", text)
 }
 
-fn backups(facts: &Facts) -> Line {
+fn backups(facts: &InfoFields) -> Line {
     const NAME: &str = "backups";
     let archive_error = facts.text("journal_archive_error");
     if !archive_error.is_empty() {
@@ -172,7 +157,7 @@ fn backups(facts: &Facts) -> Line {
     }
 }
 
-fn clients(facts: &Facts) -> Line {
+fn clients(facts: &InfoFields) -> Line {
     const NAME: &str = "clients";
     let (clients, max) = (
         facts.number("connected_clients"),
@@ -190,10 +175,8 @@ fn clients(facts: &Facts) -> Line {
 mod tests {
     use super::*;
 
-    fn facts(fields: &[(&str, &str)]) -> Facts {
-        let fields = fields.iter();
-        let fields = fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Facts(fields.collect())
+    fn facts(fields: &[(&str, &str)]) -> InfoFields {
+        fields.iter().copied().collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The store that is looked at, and how it is read and changed.
+//! The store that is checked, and how it is read and changed.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -24,13 +24,13 @@ use quoin_store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
 };
 
-/// Rows that `quoin doctor` reads at a time where they are small.
+/// Rows that `quoin doctor` reads at a time if they are small.
 pub(super) const PAGE_ROWS: usize = 512;
 
 /// Rows of data that it reads at a time; each may hold a chunk of a split value.
 pub(super) const DATA_PAGE_ROWS: usize = 128;
 
-/// Reads that it has under way at once.
+/// Reads in flight at once.
 pub(super) const READS_AT_ONCE: usize = 64;
 
 /// Time after which what falls due should have been looked after by some server.
@@ -45,7 +45,7 @@ const RETRY_PAUSE_MS: u64 = 50;
 /// How often it tries what it measures.
 pub(super) const LATENCY_TRIES: usize = 40;
 
-/// What a check answers, in time.
+/// The future of a check.
 pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
 
 /// A store, and what may be done to it.
@@ -60,7 +60,7 @@ pub(super) struct DoctorTarget<'s> {
     pub(super) is_deep: bool,
     /// Whether no server uses the store.
     pub(super) is_offline: bool,
-    /// How long messages may lie in the store.
+    /// Longest time that messages may stay in the store.
     pub(super) message_grace: Duration,
     pub(super) progress: ProgressLine,
     /// Which databases showed which namespaces in the beginning, for the names of keys.
@@ -68,7 +68,7 @@ pub(super) struct DoctorTarget<'s> {
 }
 
 impl DoctorTarget<'_> {
-    /// Reads at one moment; again where the store asks for it.
+    /// Reads at one moment. Retries if the store asks for it.
     pub(super) async fn read<T>(
         &self,
         look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
@@ -76,7 +76,7 @@ impl DoctorTarget<'_> {
         self.read_in(ATTEMPTS_MAX, look).await
     }
 
-    /// Shows every row of a range, a page at a time; each page is of a moment of its own.
+    /// Calls `look` for every row of a range, page by page. Each page is read at its own moment.
     pub(super) async fn each_row(
         &self,
         range: &KeyRange,
@@ -98,7 +98,7 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// Reads at one moment what may take too long for one; answers `None` then.
+    /// Reads at one moment. `None` if one read transaction is too short for it.
     pub(super) async fn read_much<T>(
         &self,
         look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
@@ -129,8 +129,8 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// Changes something in one transaction; again where it conflicts, or where it is not known
-    /// whether it was applied: `change` decides again by what it reads.
+    /// Changes something in one transaction. Retries after a conflict or an unknown result: `change` reads
+    /// again and decides again.
     pub(super) async fn write<T>(
         &self,
         change: impl AsyncFn(&dyn Transaction) -> Result<T, StoreError>,
@@ -158,8 +158,8 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// [`Self::write`], where it is asked to repair; answers whether it was repaired. One that
-    /// conflicts again and again is not, and may be another time.
+    /// [`Self::write`], if repairs are wanted. Returns whether it was repaired. A repair that conflicts every
+    /// time is not done, and may succeed later.
     pub(super) async fn repair(
         &self,
         change: impl AsyncFn(&dyn Transaction) -> Result<bool, StoreError>,
@@ -201,7 +201,7 @@ impl DoctorTarget<'_> {
         Ok(shown)
     }
 
-    /// A key for people: its name, and its database where that is not the first.
+    /// A key as shown to people: its name, and its database if that is not database 0.
     pub(super) fn name(&self, namespace: Id, name: &KeyName, meta: Option<&Meta>) -> String {
         let full = match meta {
             Some(meta) => meta.full_name(name).ok(),
@@ -274,15 +274,15 @@ pub(super) struct FoundKey {
     pub(super) name: KeyName,
     pub(super) meta_key: Bytes,
     pub(super) meta: Meta,
-    /// `None` where the counter cannot be read.
+    /// `None` if the counter cannot be read.
     pub(super) length: Option<i64>,
 }
 
-/// What lies together in the space of keys.
+/// A page of the space of keys.
 #[derive(Debug, Default)]
 pub(super) struct KeyPage {
     pub(super) keys: Vec<FoundKey>,
-    /// Keys of lengths beside which there is no metadata.
+    /// Keys of length rows without metadata.
     pub(super) stray_lengths: Vec<Bytes>,
     /// Keys of rows that cannot be read.
     pub(super) unreadable: Vec<Bytes>,
@@ -293,8 +293,8 @@ pub(super) fn first_key(layout: &Layout) -> Vec<u8> {
     layout.rows_of(Space::Keys).begin
 }
 
-/// Reads a page from `begin` on, and answers where to go on. Metadata and length of one key are
-/// never parted.
+/// Reads a page from `begin` on, and returns where the next page begins. Metadata and length of a key are
+/// always in one page.
 pub(super) async fn read_key_page(
     transaction: &dyn ReadTransaction,
     layout: &Layout,

@@ -1,11 +1,10 @@
 //! Copying keys, a page at a time.
 //!
-//! A small value becomes a payload of RESTORE, which replaces the key at once. A large one is
-//! put together under a temporary name and then renamed, so that no command is larger than a
-//! transaction. Either way a key is there as a whole or as it was before, and copying it again
-//! ends the same. And either way it is what the source had at one moment: a small value is read
-//! in a transaction, and of a large one, which takes many commands, the source tells at the end
-//! whether it has changed meanwhile.
+//! A small value becomes a payload of RESTORE, which replaces the key at once. A large value is built under a
+//! temporary name and then renamed, so that no command is larger than a transaction. In both cases the key is
+//! either complete or as it was before, and copying it again gives the same result. In both cases the copy is
+//! the value of one moment: a small value is read in a transaction, and for a large one, which takes many
+//! commands, the source says at the end whether it has changed.
 
 use bytes::Bytes;
 
@@ -29,7 +28,7 @@ pub(super) struct Copier<'a> {
 const CHANGED: &str = "it changed at the source each time while it was being read";
 
 impl Copier<'_> {
-    /// Copies keys; calls `after_each` from time to time.
+    /// Copies keys. Calls `after_each` after each step.
     pub(super) fn copy(
         &mut self,
         keys: Vec<SourceKey>,
@@ -69,7 +68,7 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// The keys that the target has not as they are at the source, by count and expiry.
+    /// The keys that the target does not have with the same count and expiry.
     fn not_there(&mut self, keys: Vec<SourceKey>) -> Result<Vec<SourceKey>, ClientError> {
         for key in &keys {
             let target = &mut self.target.client;
@@ -79,7 +78,7 @@ impl Copier<'_> {
         self.target.client.send()?;
         let mut missing = Vec::new();
         for key in keys {
-            // An error where the target has another type.
+            // An error if the target has another type.
             let count = self.target.client.read()?.integer();
             let expiry = self.target.client.read()?.integer();
             let expiry_difference = match (expiry, key.expire_at_ms) {
@@ -96,7 +95,7 @@ impl Copier<'_> {
         Ok(missing)
     }
 
-    /// Copies keys with a command each; those for which that does not do are put to `large`.
+    /// Copies keys with one command each. Keys for which that fails are added to `large`.
     fn copy_small(
         &mut self,
         keys: &[(SourceKey, Option<u64>)],
@@ -161,7 +160,7 @@ impl Copier<'_> {
                     self.counts.copied_elements += count;
                 }
                 Attempt::Kept => self.counts.kept(&key.name),
-                // The careful way tries again, and tells what is wrong.
+                // `copy_large` tries again, and reports the error.
                 Attempt::Vanished | Attempt::Refused(_) => large.push(key.clone()),
             }
         }
@@ -174,7 +173,7 @@ impl Copier<'_> {
         after_each: &mut dyn FnMut(&Counts),
     ) -> Result<(), ClientError> {
         if !self.target.replaces && self.target.are_there(&[&key.name])?.contains(&true) {
-            // Before it is read in vain.
+            // Before it is read for nothing.
             self.counts.kept(&key.name);
             return Ok(());
         }
@@ -215,7 +214,7 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Copies a key that is read as a whole, and written in parts where it is large.
+    /// Copies a key that is read as a whole, and written in parts if it is large.
     fn try_copy_dumped(
         &mut self,
         key: &SourceKey,

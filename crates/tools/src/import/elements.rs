@@ -22,8 +22,8 @@ pub(super) enum Elements {
     Own(Chunks),
 }
 
-/// The type of a payload's value, and how many elements it has. All of it is read, so that a value
-/// that is not sound is noticed before anything is sent.
+/// The type of a payload's value, and the number of its elements. Reads all of it, so that an invalid value
+/// is detected before anything is sent.
 pub(super) fn count(payload: &Bytes) -> Result<(&'static Kind, u64), DumpError> {
     let opened = quoin_rdb::open(payload)?;
     let kind = kind_of(&opened).ok_or_else(|| opened.refusal())?;
@@ -84,7 +84,7 @@ impl Elements {
         })
     }
 
-    /// The words of the next elements, of about so many bytes; empty at the end.
+    /// The words of the next elements, of about `bytes_max` bytes; empty at the end.
     pub(super) fn next_words(&mut self, bytes_max: usize) -> Result<Vec<Vec<u8>>, DumpError> {
         if let Elements::String(_) = self {
             // APPEND takes one part.

@@ -1,9 +1,9 @@
 //! Importing an RDB file.
 //!
-//! The file is read twice. First to its end, with its checksum, so that nothing of a damaged file is
-//! written; that also tells how many keys there are. Then its values are written, each with RESTORE,
-//! or, where it is large, in parts under a temporary name. The number of elements of each key is asked
-//! for right after.
+//! The file is read twice. The first pass reads to the end and checks the checksum, so that nothing of a
+//! damaged file is written, and counts the keys. The second pass writes the values: each with RESTORE, or in
+//! parts under a temporary name if it is large. The number of elements of each key is compared directly
+//! afterwards.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,7 +15,7 @@ use super::elements::{self, Elements};
 use super::functions;
 use super::kinds::Kind;
 use super::options::Options;
-use super::report::{Counts, ImportError, no_database, of_type};
+use super::report::{Counts, ImportError, no_database, no_file, no_rdb, of_type};
 use super::target::{ATTEMPTS_MAX, Attempt, RETRY_PAUSE, Target};
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, IMPORT_VALUE_BYTES_MAX};
@@ -25,16 +25,16 @@ use quoin_rdb::{AofRole, DumpError, RdbError, RdbItem, RdbKey, RdbReader, RdbVal
 /// Small values that are sent together.
 const KEYS_AT_ONCE: usize = 100;
 
-/// Keys between two looks at the progress while nothing is written.
+/// Keys between two updates of the progress while nothing is written.
 const KEYS_PER_LOOK: u64 = 1_000;
 
-/// What is said of a value that is passed over because of its size.
+/// Reason for skipping a value that is too large.
 const TOO_LARGE: &str = "larger than a value that is read from a file may be";
 
-/// What is said of a module's value.
+/// Reason for skipping the value of a module.
 const MODULE: &str = "a module";
 
-/// What is said of data of a module that belongs to no key.
+/// Reason for skipping data of a module without a key.
 const MODULE_DATA: &str = "data of no key";
 
 /// Writes what is in a file.
@@ -82,8 +82,8 @@ fn check_end(path: &Path, read: &ReadFile) -> Result<(), ImportError> {
     }
 }
 
-/// Writes what is in a file that was read to its end before. Keys expire so much later than the file
-/// says; none of them is left out then because its time is over.
+/// Writes a file that was read to its end before. Keys expire `expiry_shift_ms` later than the file says. If
+/// that is not 0, expired keys are written too.
 pub(super) fn write(
     path: &Path,
     options: &Options,
@@ -116,9 +116,9 @@ pub(super) struct ReadFile {
     pub(super) keys: u64,
     /// The greatest number of a database.
     pub(super) database_max: u32,
-    /// What it says that it is in an append-only file.
+    /// Its role in an append-only file, according to the file.
     pub(super) role: AofRole,
-    /// Where it ends.
+    /// The offset of its end.
     pub(super) end: u64,
     /// How many bytes the file has.
     pub(super) file_bytes: u64,
@@ -130,21 +130,13 @@ pub(super) fn read(
     options: &Options,
     mut take: impl FnMut(RdbItem) -> Result<(), ClientError>,
 ) -> Result<ReadFile, ImportError> {
-    let no_file = |source| ImportError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let file = File::open(path).map_err(no_file)?;
-    let file_bytes = file.metadata().map_err(no_file)?.len();
-    let damaged = |source| ImportError::Rdb {
-        path: path.to_owned(),
-        source,
-    };
+    let file = File::open(path).map_err(no_file(path))?;
+    let file_bytes = file.metadata().map_err(no_file(path))?.len();
     let mut reader =
-        RdbReader::begin(BufReader::new(file), IMPORT_VALUE_BYTES_MAX).map_err(damaged)?;
+        RdbReader::begin(BufReader::new(file), IMPORT_VALUE_BYTES_MAX).map_err(no_rdb(path))?;
     let mut keys = 0;
     let mut database_max = 0;
-    while let Some(item) = reader.next_item().map_err(damaged)? {
+    while let Some(item) = reader.next_item().map_err(no_rdb(path))? {
         let is_wanted = match &item {
             RdbItem::Key(key) => {
                 database_max = database_max.max(key.database);
@@ -184,7 +176,7 @@ struct Copier<'a> {
     progress: &'a mut Progress,
     /// The database of the file whose keys are written.
     database: Option<u32>,
-    /// Whether the target has the database to which they go.
+    /// Whether the target has the database that the keys are written to.
     has_place: bool,
     /// How much later than the file says all keys expire.
     expiry_shift_ms: i64,

@@ -3,12 +3,13 @@
 use bytes::Bytes;
 
 use super::report::Counts;
+use super::source::field;
 use super::target::Target;
 use quoin_client::{Client, ClientError};
 use quoin_rdb::{libraries_payload, read_libraries};
 use quoin_resp::wire::reply_reader::Value;
 
-/// What is said of functions that a source does not show.
+/// Reason for skipping functions that a source does not show.
 const FUNCTIONS: &str = "all functions";
 
 /// The code of a server's libraries, or why it does not show them.
@@ -30,19 +31,15 @@ fn of_server(client: &mut Client) -> Result<Result<Vec<Bytes>, String>, ClientEr
         return Ok(Err(line.into_owned()));
     }
     let codes = reply.items().and_then(|libraries| {
-        let codes = libraries.iter().map(|one| field(one, b"library_code"));
+        let codes = libraries.iter().map(code_of);
         codes.collect::<Option<Vec<Bytes>>>()
     });
     codes.map(Ok).ok_or_else(|| client.unexpected(&reply))
 }
 
-/// A text among names and values in turns.
-fn field(pairs: &Value, name: &[u8]) -> Option<Bytes> {
-    let mut pairs = pairs.items()?.chunks(2);
-    pairs.find_map(|pair| match pair {
-        [key, value] if key.bytes() == Some(name) => value.bytes().map(Bytes::copy_from_slice),
-        _ => None,
-    })
+fn code_of(library: &Value) -> Option<Bytes> {
+    let code = field(library, "library_code")?.bytes()?;
+    Some(Bytes::copy_from_slice(code))
 }
 
 /// The name that a library's first line says, as in `#!lua name=mylib`.
@@ -103,7 +100,7 @@ fn has(client: &mut Client, name: &str, code: &Bytes) -> Result<bool, ClientErro
     let question = ["FUNCTION", "LIST", "LIBRARYNAME", name, "WITHCODE"];
     let reply = client.call(&question)?;
     let found = reply.items().and_then(|libraries| match libraries {
-        [library] => field(library, b"library_code"),
+        [library] => code_of(library),
         _ => None,
     });
     Ok(found.as_ref() == Some(code))

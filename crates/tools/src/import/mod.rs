@@ -1,10 +1,10 @@
 //! `quoin import`: copies the data of a running Redis, or of files that it has written, into a running
 //! Quoin.
 //!
-//! A client of servers, and of nothing else of this program. Each key is replaced as a
-//! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
-//! the source are scanned once more and their numbers of elements compared. An append-only file is
-//! replayed into a server of its own first (see `aof`), which then is the source.
+//! It is only a client of servers. Each key is replaced as a whole (see `copy`), so a stopped import can be
+//! run again. At the end all keys of the source are scanned again, and their numbers of elements are
+//! compared. An append-only file is first replayed into a server of its own (see `aof`), which is then the
+//! source.
 
 mod aof;
 mod copy;
@@ -31,12 +31,12 @@ use target::Target;
 use quoin_base::random::Random;
 use quoin_client::{Client, ClientError, Databases, Progress};
 
-/// Copies and compares; shows on the standard error how far it is. `run_server` runs a server until it
-/// is told to stop: an append-only file needs one.
+/// Copies and compares, and shows the progress on the standard error. `run_server` runs a server until it is
+/// stopped: an append-only file needs one.
 ///
 /// # Errors
-/// Where a server cannot be reached or does not understand, and where a file is damaged. What concerns
-/// single keys only is in the answer.
+/// If a server cannot be reached or gives an unexpected reply, or if a file is damaged. Errors of single keys
+/// are in the result.
 pub fn run(
     options: &Options,
     random: &dyn Random,
@@ -181,13 +181,12 @@ fn show(progress: &mut Progress, counts: &Counts) {
     progress.show(format_args!("{} elements copied", counts.copied_elements));
 }
 
-/// What tells one running server from another.
+/// Identifies a running server.
 fn run_id(client: &mut Client) -> Result<Option<String>, ClientError> {
-    let text = client.info("server")?;
-    let mut lines = text.lines();
-    Ok(lines
-        .find_map(|line| line.strip_prefix("run_id:"))
-        .map(str::to_owned))
+    let fields = client.info_fields(&["server"])?;
+    Ok(fields
+        .has("run_id")
+        .then(|| fields.text("run_id").to_owned()))
 }
 
 /// Compares the numbers of elements.
@@ -203,7 +202,7 @@ fn compare(
     target.send()?;
     let mut different = Vec::new();
     for key in keys {
-        // An error, of another type, is as good as nothing.
+        // An error, because of another type, counts as no elements.
         let there = target.read()?.integer().unwrap_or(0);
         counts.checked_keys += 1;
         if there != key.count {

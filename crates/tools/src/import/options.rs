@@ -48,15 +48,15 @@ pub struct Options {
     pub databases: Databases,
     /// A pattern for the names of keys.
     pub pattern: Option<String>,
-    /// Whether keys that are there already as they are at the source are left out.
+    /// Whether keys that the target already has as the source does are left out.
     pub resume: bool,
-    /// Whether keys that are there already are replaced.
+    /// Whether existing keys are replaced.
     pub replaces: bool,
     /// Whether nothing is written.
     pub is_dry_run: bool,
     /// Whether a target is written that is no Quoin.
     pub any_target: bool,
-    /// Whether what cannot be kept may be left behind.
+    /// Whether values that Quoin cannot keep may be skipped.
     pub may_skip: bool,
 }
 

@@ -1,27 +1,26 @@
 //! How much is asked for at a time.
 //!
-//! A server holds a reply in its memory until it has been sent, and the replies to commands that
-//! were sent together all at once. So what is asked for together is bounded by bytes, as far as
-//! these are known: the source tells what a value takes (MEMORY USAGE), or, where it does not,
-//! what came last is taken for what comes next.
+//! A server keeps a reply in memory until it has been sent, and keeps all replies to commands that were sent
+//! together. So the bytes that are asked for together are bounded, as far as they are known: the source
+//! reports the size of a value (MEMORY USAGE). If it does not, the last value is the estimate for the next.
 
 use quoin_base::limits::IMPORT_CHUNK_BYTES;
 
-/// Small values that an import asks for at once, of `IMPORT_CHUNK_BYTES` together.
+/// Small values in one request, of `IMPORT_CHUNK_BYTES` together.
 const KEYS_AT_ONCE: usize = 100;
-/// Elements up to which an import copies a value with one command, where they have no more than
+/// Largest number of elements that is copied with one command, if they have no more than
 /// `IMPORT_CHUNK_BYTES`.
 pub(super) const SMALL_ELEMENTS_MAX: i64 = 128;
-/// Elements by which the source of an import tells how many bytes a value takes.
+/// Elements from which the source estimates the size of a value.
 pub(super) const SIZE_SAMPLES: i64 = SMALL_ELEMENTS_MAX;
-/// Elements that an import puts into one command.
+/// Elements in one command of an import.
 pub(super) const CHUNK_ELEMENTS_MAX: i64 = 10_000;
 
-/// How fast more is asked for than before, at the most.
+/// Largest factor by which the next request may exceed the last one.
 const GROWTH: i64 = 4;
 
-/// How many elements of a large value to ask for first, of so many, `chunk_max` at the most; one,
-/// where it is not known how many bytes they take.
+/// Number of elements of a large value to ask for first: at most `chunk_max`, and 1 if the size of the value
+/// is unknown.
 pub(super) fn first_size(count: i64, bytes: Option<u64>, chunk_max: i64) -> i64 {
     match (u64::try_from(count), bytes) {
         (Ok(count), Some(bytes)) => fitting_elements(count, bytes).min(chunk_max),
@@ -29,8 +28,8 @@ pub(super) fn first_size(count: i64, bytes: Option<u64>, chunk_max: i64) -> i64 
     }
 }
 
-/// How many of them to ask for at any time, when `first_size` has said how many at first. Where
-/// the source looked at each element to tell the bytes, a light head hides no heavy tail.
+/// Largest number of elements to ask for later, after `first_size`. If the source has measured every element,
+/// small elements at the head hide no large ones at the tail.
 pub(super) fn size_max(count: i64, first_size: i64, bytes: Option<u64>, chunk_max: i64) -> i64 {
     if bytes.is_some() && count <= SIZE_SAMPLES {
         first_size
@@ -39,7 +38,8 @@ pub(super) fn size_max(count: i64, first_size: i64, bytes: Option<u64>, chunk_ma
     }
 }
 
-/// How many to ask for after `count` that had so many bytes and were asked for as `size`.
+/// Number of elements to ask for after a reply with `count` elements and `bytes` bytes to a request for
+/// `size`.
 pub(super) fn next_size(size: i64, count: u64, bytes: usize) -> i64 {
     fitting_elements(count, bytes as u64).min(size.saturating_mul(GROWTH))
 }
@@ -54,7 +54,7 @@ fn fitting_elements(count: u64, bytes: u64) -> i64 {
 
 /// How many small values to ask for together.
 pub(super) struct Pace {
-    /// What a value takes of which the source does not tell.
+    /// Assumed size of a value whose size the source does not report.
     assumed_bytes: u64,
 }
 
@@ -65,8 +65,7 @@ impl Pace {
         }
     }
 
-    /// How many of the first values, of these sizes where they are known, to ask for together:
-    /// one at the least.
+    /// How many of the next values to ask for together, by their sizes as far as known; at least one.
     pub(super) fn values_at_once(&self, mut sizes: impl Iterator<Item = Option<u64>>) -> usize {
         let mut left_bytes = IMPORT_CHUNK_BYTES as u64;
         let mut fits = |bytes: Option<u64>| {

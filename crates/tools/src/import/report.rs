@@ -22,7 +22,7 @@ pub struct Counts {
     pub copied_keys: u64,
     /// Their elements and members.
     pub copied_elements: u64,
-    /// Keys that were there already, as they are at the source.
+    /// Keys that the target already had as the source does.
     pub present_keys: u64,
     /// Keys that were there already, and stay because they are not to be replaced.
     pub kept_keys: u64,
@@ -30,11 +30,11 @@ pub struct Counts {
     pub libraries: u64,
     /// Keys that were deleted or expired while they were copied.
     pub vanished_keys: u64,
-    /// What was left behind because Quoin or the target cannot keep it, by why.
+    /// What was skipped because Quoin or the target cannot keep it, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// Names of the first of them.
     pub skipped_names: Vec<String>,
-    /// Whether an import that leaves such behind is complete.
+    /// Whether an import that skips something is complete.
     pub may_skip: bool,
     /// Libraries of functions that were there already, with the same code.
     pub present_libraries: u64,
@@ -61,14 +61,14 @@ pub(super) enum Unusable {
     Failed(String),
 }
 
-/// Keys of an append-only file that are not what they were: Quoin cannot keep them, or did not
-/// understand a command that changed them.
+/// Keys of an append-only file that are unusable: Quoin cannot keep them, or did not understand a command
+/// that changed them.
 #[derive(Debug, Default)]
 pub(super) struct UnusableKeys {
-    /// The database that the keys are of which come next.
+    /// The database of the keys that are added next.
     pub(super) database: u32,
     pub(super) keys: BTreeMap<(u32, Vec<u8>), Unusable>,
-    /// What was left behind that is no key.
+    /// What was skipped besides keys.
     pub(super) others: Option<Box<Counts>>,
 }
 
@@ -90,12 +90,12 @@ impl UnusableKeys {
     }
 }
 
-/// Why a key is left behind whose database the target does not have.
+/// Reason for skipping a key whose database the target does not have.
 pub(super) fn no_database(database: u32) -> String {
     format!("of database {database}, which is beyond the target's setting databases")
 }
 
-/// Why a key of a type that Quoin has not is left behind.
+/// Reason for skipping a key of a type that Quoin does not have.
 pub(super) fn of_type(kind: &str) -> String {
     format!("of type {kind}")
 }
@@ -110,7 +110,7 @@ impl Counts {
         }
     }
 
-    /// Whether everything is at the target, or was left behind as the command line allows it.
+    /// Whether everything is at the target, or was skipped as the command line allows it.
     pub fn is_complete(&self) -> bool {
         self.failed_keys == 0
             && self.different_keys == 0
@@ -133,13 +133,13 @@ impl Counts {
         self.complain(key, text);
     }
 
-    /// A key is there already, and is not to be replaced.
+    /// Notes a key that exists at the target and is not replaced.
     pub(super) fn kept(&mut self, key: &[u8]) {
         self.kept_keys += 1;
         self.complain(key, format_args!("is there already; --replace replaces it"));
     }
 
-    /// A key is left behind, because Quoin or the target cannot keep it.
+    /// Notes a skipped key, which Quoin or the target cannot keep.
     pub(super) fn skip(&mut self, key: &[u8], why: String) {
         if let Some(unusable) = &mut self.unusable {
             unusable.add(key, Unusable::Skipped(why));
@@ -148,7 +148,7 @@ impl Counts {
         self.skip_named(format!("\"{}\"", key.escape_ascii()), why);
     }
 
-    /// Adds what was left behind elsewhere.
+    /// Adds the counts of what is not a key.
     pub(super) fn take_others(&mut self, others: Option<&Counts>) {
         let Some(others) = others else { return };
         for (why, count) in &others.skipped {
@@ -161,7 +161,7 @@ impl Counts {
         self.complaints.extend(others.complaints.clone());
     }
 
-    /// Something else is left behind.
+    /// Notes something else that is skipped.
     pub(super) fn skip_named(&mut self, name: String, why: String) {
         if self.skipped_names.len() < SKIPPED_NAMES_MAX {
             self.skipped_names.push(name);
@@ -305,7 +305,7 @@ pub enum ImportError {
     Aof {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Byte offset.
         at: u64,
         /// What is wrong.
         what: &'static str,
@@ -327,7 +327,7 @@ pub enum ImportError {
     /// The server in which an append-only file is replayed does not start.
     #[error("the server that replays the file does not start: {0}")]
     Scratch(String),
-    /// Both addresses lead to one server.
+    /// Both addresses are of one server.
     #[error("--from and --to are the same server")]
     SameServer,
 }
@@ -336,6 +336,14 @@ fn advice(error: &ClientError) -> &'static str {
     match error {
         ClientError::Lost { .. } => "; run it again, with --resume, to go on",
         _ => "",
+    }
+}
+
+/// The error of an RDB file that is damaged.
+pub(super) fn no_rdb(path: &Path) -> impl Fn(RdbError) -> ImportError + '_ {
+    move |source| ImportError::Rdb {
+        path: path.to_owned(),
+        source,
     }
 }
 

@@ -18,7 +18,7 @@ const FIELDS_AT_ONCE: usize = 100;
 /// The type that may have fields that expire.
 const HASH: &str = "hash";
 
-/// Why such a hash is left behind.
+/// Reason for skipping such a hash.
 const FIELDS_EXPIRE: &str = "a hash with fields that expire";
 
 /// How INFO calls the number of hashes with fields that expire: in Redis, in Valkey.
@@ -40,17 +40,17 @@ pub(super) struct Page {
     pub(super) keys: Vec<SourceKey>,
     /// Names of keys that are not copied, and why.
     pub(super) others: Vec<(Vec<u8>, String)>,
-    /// Keys whose time is over, which a server that replays a file keeps.
+    /// Expired keys, which a server that replays a file keeps.
     pub(super) expired: u64,
 }
 
 impl Page {
-    /// Keys of whatever type.
+    /// Number of keys of all types.
     pub(super) fn len(&self) -> usize {
         self.keys.len() + self.others.len()
     }
 
-    /// Leaves keys behind.
+    /// Skips keys.
     fn leave(&mut self, are_left: &HashSet<Vec<u8>>, why: &str) {
         let (left, kept) = std::mem::take(&mut self.keys)
             .into_iter()
@@ -64,17 +64,16 @@ impl Page {
 
 /// A small value with its expiry, both of one moment.
 pub(super) struct Whole {
-    /// Elements, or members and scores in turn, or a string; none where the key is gone or of
-    /// another type.
+    /// Elements, or pairs of member and score, or a string. Empty if the key is gone or of another type.
     pub(super) words: Vec<Vec<u8>>,
     pub(super) expire_at_ms: Option<i64>,
 }
 
 /// What a large value is before it is read.
 pub(super) struct Watched {
-    /// Elements; 0 where the key is gone or of another type.
+    /// Number of elements; 0 if the key is gone or of another type.
     pub(super) count: i64,
-    /// Bytes that it takes at the source, nearly, where that tells.
+    /// Approximate size at the source in bytes, if it reports that.
     pub(super) bytes: Option<u64>,
     pub(super) expire_at_ms: Option<i64>,
 }
@@ -82,18 +81,18 @@ pub(super) struct Watched {
 pub(super) struct Source {
     client: Client,
     pattern: Option<String>,
-    /// Redis before 7.0 has no PEXPIRETIME; its clock and PTTL tell the same, nearly.
+    /// Redis before 7.0 has no PEXPIRETIME. Its clock and PTTL give nearly the same time.
     tells_expiry: bool,
     is_of_cluster: bool,
-    /// An older Quoin does not say all of values of its own types.
+    /// An older Quoin does not dump its own types completely.
     dumps_own_types: bool,
     /// Until it refuses MEMORY USAGE: some do not have it, some do not let everybody.
     tells_memory: bool,
     /// Whether it has expiries of fields (Redis 7.4, Valkey 9), and the selected database may have some.
     knows_field_expiries: bool,
     may_have_field_expiries: bool,
-    /// How much later than they should keys expire: a server that replays a file must not take a key for
-    /// expired. Those of which a script says when expire as it says.
+    /// By how much expiries are shifted into the future: a server that replays a file must not remove expired
+    /// keys. Expiries that a script has set are not shifted.
     expiry_shift_ms: i64,
     /// How small values are asked for.
     pub(super) pace: Pace,
@@ -109,7 +108,7 @@ impl Source {
                 address: from.clone(),
             });
         }
-        // Without a key: a node of a cluster answers only for keys of its own.
+        // Without a key: a node of a cluster answers only for its own keys.
         let reply = client.call(&["PEXPIRETIME"])?;
         let tells_expiry = has_command(&reply);
         let reply = client.call(&["HPEXPIRETIME"])?;
@@ -131,7 +130,7 @@ impl Source {
         })
     }
 
-    /// A server that has replayed a file, in which all keys expire so much later.
+    /// A server that has replayed a file, in which all expiries are shifted by `expiry_shift_ms`.
     pub(super) fn of_replay(
         address: &Address,
         options: &Options,
@@ -166,27 +165,14 @@ impl Source {
         Ok(())
     }
 
-    /// The next page of keys, and the cursor behind it; `None` behind the last.
+    /// The next page of keys, and the cursor after it; `None` after the last page.
     pub(super) fn page(&mut self, cursor: &[u8]) -> Result<(Option<Vec<u8>>, Page), ClientError> {
-        let count = SCAN_COUNT.to_string();
-        let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
-        if let Some(pattern) = &self.pattern {
-            words.extend([b"MATCH", pattern.as_bytes()]);
-        }
-        let reply = self.client.call(&words)?;
-        let (cursor, names) = match reply.items() {
-            Some([cursor, names]) => (cursor.bytes(), names.clone().into_strings()),
-            _ => (None, None),
-        };
-        let (Some(cursor), Some(names)) = (cursor.map(<[u8]>::to_vec), names) else {
-            return Err(self.client.unexpected(&reply));
-        };
-        let page = self.look_at(names)?;
-        Ok((Some(cursor).filter(|cursor| cursor != b"0"), page))
+        let pattern = self.pattern.as_deref();
+        let (next, names) = self.client.scan(cursor, SCAN_COUNT, pattern)?;
+        Ok((next, self.look_at(names)?))
     }
 
-    /// What the keys of these names are. One that comes twice, as SCAN may bring it, is taken
-    /// once.
+    /// Type, count and expiry of these keys. SCAN may return a name twice; it is used once.
     fn look_at(&mut self, names: Vec<Vec<u8>>) -> Result<Page, ClientError> {
         let mut seen = HashSet::new();
         let names: Vec<Vec<u8>> = names
@@ -224,7 +210,7 @@ impl Source {
         for (name, kind) in kept {
             let count = self.client.read()?;
             let expiry = self.client.read()?;
-            // Another type by now, or nothing: as if it had not been met.
+            // If it has another type now, or is gone, it is treated as absent.
             let count = self.count_of(&count)?;
             let expire_at_ms = self.expire_at_ms(&time, &expiry)?;
             let now_ms = self.time_ms(&time)?;
@@ -327,7 +313,7 @@ impl Source {
         }
     }
 
-    /// A number of elements; 0 where the key is of another type by now.
+    /// A number of elements; 0 if the key is of another type now.
     fn count_of(&self, reply: &Value) -> Result<i64, ClientError> {
         match reply.integer() {
             Some(count) => Ok(count),
@@ -364,9 +350,9 @@ impl Source {
         }
     }
 
-    /// Asks for a small value and its expiry, and whether they are of one moment: a key that is
-    /// deleted and made again between two questions would get the other's expiry. Not by a
-    /// transaction that reads: a Redis whose memory is full refuses to queue anything in one.
+    /// Asks for a small value and its expiry, and whether both are of one moment: a key that is deleted and
+    /// created again in between would get the other's expiry. It does not read in a transaction, because a
+    /// Redis whose memory is full refuses to queue commands.
     pub(super) fn queue_whole(&mut self, key: &SourceKey) {
         self.client.queue(&[b"WATCH", key.name.as_slice()]);
         self.client.queue(&["TIME"]);
@@ -379,7 +365,7 @@ impl Source {
             // It says how it is read whole.
             (None, Reading::Dump) => {}
             (None, Reading::Ranks(command, options)) => {
-                // One element more than is small tells that it is not.
+                // One element more than a small value may have shows that it is not small.
                 let stop = key.kind.small_max.to_string();
                 let words = by_rank(command, &key.name, [b"0", stop.as_bytes()], options);
                 self.client.queue(&words);
@@ -388,8 +374,8 @@ impl Source {
         self.client.queue_transaction(&[]);
     }
 
-    /// What was asked for so; `None` where it changed meanwhile. A payload that the source refuses is an
-    /// empty one, which nobody understands.
+    /// The value that `queue_whole` asked for. `None` if it changed meanwhile. A payload that the source
+    /// refuses is returned as an empty one, which no reader accepts.
     pub(super) fn read_whole(&mut self, key: &SourceKey) -> Result<Option<Whole>, ClientError> {
         let watched = self.client.read()?;
         let (time, expiry, words) = (
@@ -413,7 +399,7 @@ impl Source {
         }))
     }
 
-    /// Bytes that values take at the source, nearly, where that tells.
+    /// Approximate sizes of values at the source in bytes, if it reports that.
     pub(super) fn sizes(&mut self, keys: &[SourceKey]) -> Result<Vec<Option<u64>>, ClientError> {
         if !self.tells_memory {
             return Ok(vec![None; keys.len()]);
@@ -481,7 +467,7 @@ impl Source {
         })
     }
 
-    /// Whether a watched key is as it was; no longer watches it.
+    /// Whether a watched key is unchanged. Ends the watch.
     pub(super) fn is_unchanged(&mut self) -> Result<bool, ClientError> {
         self.client.queue_transaction(&[]);
         self.client.send()?;
@@ -501,8 +487,8 @@ impl Source {
         self.client.call_ok(&["UNWATCH"])
     }
 
-    /// A stretch of a value of about so many elements: these, and where the next begins, unless it
-    /// was the last. Nothing where the key is of another type by now.
+    /// About `size` elements of a value from `place` on, and the place after them, or `None` after the last
+    /// ones. Empty if the key is of another type now.
     pub(super) fn stretch(
         &mut self,
         key: &SourceKey,
@@ -555,6 +541,15 @@ impl Source {
     }
 }
 
+/// A value in a list of names and values.
+pub(super) fn field<'v>(pairs: &'v Value, name: &str) -> Option<&'v Value> {
+    let mut pairs = pairs.items()?.chunks(2);
+    pairs.find_map(|pair| match pair {
+        [key, value] if key.bytes() == Some(name.as_bytes()) => Some(value),
+        _ => None,
+    })
+}
+
 /// Whether a server knows the command that it was given without arguments.
 fn has_command(reply: &Value) -> bool {
     let mut error = reply.error_text().into_iter();
@@ -572,8 +567,8 @@ fn may_have_field_expiries(keyspace: &str, database: u32) -> bool {
     line.is_some() && counts.next() != Some("0")
 }
 
-/// When a key should expire that expires then in a server that has replayed a file. A moment before the
-/// shift is none that the replay has shifted: a script in the file has set it.
+/// The expiry that a key has without the shift of the replay. A time before the shift was not shifted: a
+/// script in the file has set it.
 fn unshifted(at_ms: i64, shift_ms: i64) -> i64 {
     match at_ms >= shift_ms {
         true => at_ms.saturating_sub(shift_ms),

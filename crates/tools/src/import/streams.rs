@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use super::source::Source;
+use super::source::{Source, field};
 use super::target::{NOT_WHOLE, TEMPORARY_LIFETIME_MS, Target};
 use quoin_base::limits::IMPORT_CHUNK_BYTES;
 use quoin_client::ClientError;
@@ -16,13 +16,13 @@ use quoin_rdb::{
 };
 use quoin_resp::wire::reply_reader::Value;
 
-/// Bytes that a command takes besides an entry's, in a part.
+/// Bytes of a command besides those of the entry, in a part.
 const COMMAND_BYTES: usize = 128;
 
 type Words = Vec<Vec<u8>>;
 
-fn id_text((ms, seq): (u64, u64)) -> Vec<u8> {
-    format!("{ms}-{seq}").into_bytes()
+fn id_text((ms, seq): EntryId) -> String {
+    format!("{ms}-{seq}")
 }
 
 /// A payload of a stream's groups, without entries.
@@ -35,7 +35,7 @@ fn groups_payload(writer: StreamWriter, stream: &DumpedStream) -> Bytes {
     })
 }
 
-/// What a payload holds besides its entries, and that as a payload.
+/// The content of a payload besides its entries, and the same as a payload.
 fn without_entries(payload: &Bytes) -> Result<(DumpedStream, Bytes), DumpError> {
     let mut reader = StreamReader::new(quoin_rdb::open(payload)?)?;
     while reader.next_entry()?.is_some() {}
@@ -61,7 +61,7 @@ fn next_entries(reader: &mut StreamReader) -> Result<Vec<DumpedEntry>, DumpError
 /// The command that adds an entry.
 fn adding(name: &[u8], (id, fields): &DumpedEntry) -> Words {
     let mut words = vec![b"XADD".to_vec(), name.to_vec(), b"NOMKSTREAM".to_vec()];
-    words.push(id_text(*id));
+    words.push(id_text(*id).into_bytes());
     words.extend(fields.iter().map(|field| field.to_vec()));
     words
 }
@@ -92,8 +92,8 @@ impl Target {
         self.put_stream(&stream, &groups, temporary, &mut next, after_each)
     }
 
-    /// Puts a stream together under a temporary name, and answers how many entries it has, or why
-    /// that is refused. Calls `after_each` with the number of entries of each part.
+    /// Builds a stream under a temporary name. Returns the number of its entries, or why the target refused
+    /// it. Calls `after_each` with the number of entries of each part.
     pub(super) fn put_stream(
         &mut self,
         stream: &DumpedStream,
@@ -102,7 +102,7 @@ impl Target {
         next: &mut NextEntries<'_>,
         after_each: &mut dyn FnMut(u64),
     ) -> Result<Result<u64, String>, ClientError> {
-        // What a killed import leaves behind goes away by itself.
+        // The temporary key of a killed import expires.
         let lifetime = TEMPORARY_LIFETIME_MS.to_string();
         let restore = [b"RESTORE", temporary, lifetime.as_bytes(), groups];
         if let Some(error) = self.client.call(&restore)?.error_text() {
@@ -131,11 +131,11 @@ impl Target {
         let set_id: [&[u8]; 7] = [
             b"XSETID",
             temporary,
-            &last,
+            last.as_bytes(),
             b"ENTRIESADDED",
             added.as_bytes(),
             b"MAXDELETEDID",
-            &deleted,
+            deleted.as_bytes(),
         ];
         if let Some(error) = self.client.call(&set_id)?.error_text() {
             return Ok(Err(error.into_owned()));
@@ -176,7 +176,7 @@ impl Target {
 /// Pending entries that are asked for at a time.
 const PENDING_AT_ONCE: usize = 1_000;
 
-/// A stream besides its entries.
+/// A stream without its entries.
 pub(super) struct ShownStream {
     pub(super) stream: DumpedStream,
     /// What XINFO GROUPS has answered.
@@ -198,15 +198,6 @@ impl ShownStream {
     }
 }
 
-/// A value among names and values in turns.
-fn field<'v>(pairs: &'v Value, name: &str) -> Option<&'v Value> {
-    let mut pairs = pairs.items()?.chunks(2);
-    pairs.find_map(|pair| match pair {
-        [key, value] if key.bytes() == Some(name.as_bytes()) => Some(value),
-        _ => None,
-    })
-}
-
 fn count(value: &Value) -> Option<u64> {
     u64::try_from(value.integer()?).ok()
 }
@@ -214,10 +205,6 @@ fn count(value: &Value) -> Option<u64> {
 fn entry_id(value: &Value) -> Option<EntryId> {
     let (ms, seq) = std::str::from_utf8(value.bytes()?).ok()?.split_once('-')?;
     Some((ms.parse().ok()?, seq.parse().ok()?))
-}
-
-fn text((ms, seq): EntryId) -> String {
-    format!("{ms}-{seq}")
 }
 
 fn entry(value: &Value) -> Option<DumpedEntry> {
@@ -256,7 +243,7 @@ fn consumer(value: &Value, now_ms: i64) -> Option<DumpedConsumer> {
 }
 
 impl Source {
-    /// What a stream is besides its entries; `None` where there is none.
+    /// What XINFO and XPENDING say of a stream; `None` if there is none.
     pub(super) fn shown_stream(&mut self, name: &[u8]) -> Result<Option<ShownStream>, ClientError> {
         let info = self.client().call(&[&b"XINFO"[..], b"STREAM", name])?;
         let mut error = info.error_text().into_iter();
@@ -331,21 +318,21 @@ impl Source {
             }
             match group.pending.last() {
                 Some(last) if page.len() == PENDING_AT_ONCE => {
-                    start = format!("({}", text(last.id));
+                    start = format!("({}", id_text(last.id));
                 }
                 _ => return Ok(()),
             }
         }
     }
 
-    /// Up to so many entries, from the first one or after one.
+    /// Up to `count` entries, from the first one or after one.
     pub(super) fn entries_after(
         &mut self,
         name: &[u8],
         after: Option<EntryId>,
         count: i64,
     ) -> Result<Vec<DumpedEntry>, ClientError> {
-        let start = after.map_or("-".to_owned(), |id| format!("({}", text(id)));
+        let start = after.map_or("-".to_owned(), |id| format!("({}", id_text(id)));
         let count = count.to_string();
         let question: [&[u8]; 6] = [
             b"XRANGE",
@@ -363,7 +350,7 @@ impl Source {
     }
 }
 
-/// Adds a pending entry to its group and its consumer; `None` where the reply makes no sense.
+/// Adds a pending entry to its group and its consumer. `None` if the reply is unexpected.
 fn add_pending(group: &mut DumpedGroup, value: &Value, now_ms: i64) -> Option<()> {
     let [id, consumer, idle_ms, deliveries] = value.items()? else {
         return None;
@@ -378,7 +365,7 @@ fn add_pending(group: &mut DumpedGroup, value: &Value, now_ms: i64) -> Option<()
     let mut consumers = group.consumers.iter_mut();
     match consumers.find(|one| one.name == name) {
         Some(consumer) => consumer.pending.push(id),
-        // Given back by its consumer (XNACK of Redis 8.8): it is pending, and nobody's.
+        // Its consumer gave it back (XNACK of Redis 8.8): it is pending without a consumer.
         None => group.consumers.push(DumpedConsumer {
             name: Bytes::copy_from_slice(name),
             seen_at_ms: now_ms,

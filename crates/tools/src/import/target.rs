@@ -15,15 +15,15 @@ pub(super) const ATTEMPTS_MAX: u32 = 5;
 /// Pause between two of them.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Time after which a temporary key of an import goes away where nothing more is added to it.
+/// Lifetime of a temporary key of an import after its last addition.
 pub(super) const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
 
-/// Why a key was not copied of which the target has lost a part each time.
+/// Reason for a failed copy whose temporary key was incomplete at every attempt.
 pub(super) const NOT_WHOLE: &str = "the target has lost a part of its temporary key";
 
 /// What came of copying one key.
 pub(super) enum Attempt {
-    /// It is at the target, with so many elements.
+    /// It is at the target, with this number of elements.
     Copied(u64),
     /// It was deleted or has expired.
     Vanished,
@@ -38,7 +38,7 @@ pub(super) struct Target {
     pub(super) client: Client,
     /// What temporary names begin with, in this run only.
     temporary_prefix: String,
-    /// Whether keys that are there are replaced.
+    /// Whether existing keys are replaced.
     pub(super) replaces: bool,
 }
 
@@ -49,7 +49,7 @@ impl Target {
         temporary_prefix: String,
     ) -> Result<Self, ImportError> {
         let mut client = Client::connect(&options.to)?;
-        if !options.any_target && !client.info_fields("server")?.contains_key("quoin_version") {
+        if !options.any_target && !client.info_fields(&["server"])?.has("quoin_version") {
             return Err(ImportError::NoQuoin(options.to.clone()));
         }
         Ok(Self {
@@ -59,17 +59,17 @@ impl Target {
         })
     }
 
-    /// Selects a database. False where the target has none of that number.
+    /// Selects a database. False if the target does not have it.
     pub(super) fn select(&mut self, database: u32) -> Result<bool, ClientError> {
         self.client.select(database)
     }
 
-    /// The name under which a large value is put together.
+    /// The name under which a large value is built.
     pub(super) fn temporary_name(&self, name: &[u8]) -> Vec<u8> {
         [self.temporary_prefix.as_bytes(), name].concat()
     }
 
-    /// Whether keys of these names are there.
+    /// Whether keys of these names exist.
     pub(super) fn are_there(&mut self, names: &[&[u8]]) -> Result<Vec<bool>, ClientError> {
         for name in names {
             self.client.queue(&[b"EXISTS", *name]);
@@ -83,7 +83,7 @@ impl Target {
             .collect())
     }
 
-    /// Puts a RESTORE behind the commands that are sent next.
+    /// Queues a RESTORE.
     pub(super) fn queue_restore(&mut self, name: &[u8], expire_at_ms: Option<i64>, payload: &[u8]) {
         let ttl = expire_at_ms.unwrap_or(0).to_string();
         let mut words: Vec<&[u8]> = vec![b"RESTORE", name, ttl.as_bytes(), payload, b"ABSTTL"];
@@ -93,7 +93,7 @@ impl Target {
         self.client.queue(&words);
     }
 
-    /// What came of a RESTORE of a value with so many elements.
+    /// The outcome of a RESTORE of a value with `count` elements.
     pub(super) fn restored(reply: &Value, count: u64) -> Attempt {
         match reply.error_text() {
             None => Attempt::Copied(count),
@@ -136,7 +136,7 @@ impl Target {
                     command.extend(words);
                 }
             }
-            // What a killed import leaves behind goes away by itself.
+            // The temporary key of a killed import expires.
             let expire: &[&[u8]] = &[b"PEXPIRE", name, lifetime.as_bytes()];
             let replies = if bytes <= TRANSACTION_QUEUE_BYTES_MAX / 2 {
                 match self.transaction(&[&command, expire])? {
@@ -157,8 +157,8 @@ impl Target {
         Ok(Ok(()))
     }
 
-    /// Gives the temporary key its expiry and its name, unless not all was put there. `put` is the
-    /// number of its elements, or why the target refused some.
+    /// Gives the temporary key its expiry and its name, unless it is incomplete. `put` is the number of its
+    /// elements, or why the target refused some.
     pub(super) fn finish_large(
         &mut self,
         name: &[u8],

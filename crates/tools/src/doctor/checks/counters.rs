@@ -1,4 +1,4 @@
-//! Counters of keys against what the keys have: every row is looked at.
+//! Compares the counters of keys with their rows, all of which are read.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
-/// Keys whose elements it counts at once.
+/// Keys that are counted at once.
 const KEYS_AT_ONCE: usize = 16;
 
 #[derive(Default)]
@@ -183,7 +183,7 @@ impl Counters {
     }
 }
 
-/// Rows up to which it counts a key again to repair its counters while servers may run.
+/// Largest number of rows of a key that is counted again for a repair while servers may run.
 const RECOUNT_ROWS_MAX: u64 = 100_000;
 
 /// What a key has at one moment.
@@ -203,7 +203,7 @@ pub(super) struct Counts {
     splits: u64,
     chunk_ids: u64,
     last_chunks: Option<Id>,
-    /// Where the last piece ends.
+    /// End of the last piece.
     pieces_end: i64,
     /// Rows that cannot be read.
     unreadable: u64,
@@ -223,7 +223,7 @@ pub(super) struct Wrong {
     pub(super) unreadable: bool,
 }
 
-/// Counts a key's rows; `None` where it is not there any more, or has more than `rows_max`.
+/// Counts the rows of a key. `None` if the key is gone or has more than `rows_max`.
 pub(super) async fn count(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
@@ -384,13 +384,13 @@ impl Counts {
         }
     }
 
-    /// Rows that were looked at.
+    /// Rows that were read.
     fn row_count(&self) -> u64 {
         self.rows.values().sum()
     }
 }
 
-/// Where a piece of a string ends; `None` where it is none.
+/// End of a piece of a string. `None` if the row is not a piece.
 fn piece_end(target: &DoctorTarget<'_>, data: Id, row: &KeyValue) -> Option<i64> {
     let number = target.layout.read_piece_key(data, &row.key).ok()?;
     let begin = number.checked_mul(PIECE_BYTES as u64)?;
@@ -399,9 +399,9 @@ fn piece_end(target: &DoctorTarget<'_>, data: Id, row: &KeyValue) -> Option<i64>
     is_sound.then_some(end)
 }
 
-/// Counts a key again and corrects its counters, in one transaction that conflicts with every
-/// change of the key. Answers whether they are right now; not where the key is too large for that,
-/// or where its indexes disagree, so that it is not known what is right.
+/// Counts a key again and corrects its counters, in one transaction that conflicts with every change of the
+/// key. Returns whether they are right now. They are not if the key is too large, or if its indexes disagree,
+/// because then the right number is unknown.
 pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<bool, StoreError> {
     let rows_max = if target.store.capabilities().single_writer {
         u64::MAX
@@ -450,7 +450,7 @@ fn correct(
     }
     let expected = counts.expected_length();
     if expected != counts.length {
-        // An addition, so that what counts changes goes on.
+        // An addition, so that concurrent changes of the counter are kept.
         transaction.atomic_add(&length_key, length_delta(expected - counts.length));
     }
     let counters = counts.meta.value_type.kind().counters.iter();

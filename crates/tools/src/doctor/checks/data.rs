@@ -1,15 +1,15 @@
-//! Data that no key leads to.
+//! Data without a key.
 //!
-//! Ids of data and keys are in different orders, and neither need fit into memory: ids are taken
-//! a million at a time, and for each million all keys are scanned once.
+//! Ids of data and keys are in different orders, and neither need fit into memory. So ids are read a million
+//! at a time, and for each million all keys are scanned once.
 //!
-//! A key may be renamed during the scan, and be missed so. What seems to belong to no key is
-//! therefore looked for once more, among all keys at one moment. That decides: an id that no key
-//! names at one moment is never named again, for a transaction that gives a key an id either
-//! makes the id, or has read (and conflicts on) another key that names it.
+//! The scan may miss a key that is renamed meanwhile. So data that seems to have no key is looked up again,
+//! among all keys at one moment. That decides: an id without a key at one moment never gets a key again,
+//! because a transaction that gives a key an id either creates the id, or has read (and conflicts on) another
+//! key with that id.
 //!
-//! Where the metadata of any key cannot be read, what seems to belong to none may be its own: a
-//! person may still save it, so nothing is removed then.
+//! If the metadata of any key cannot be read, data that seems to have no key may belong to it. An operator
+//! may still recover it, so nothing is removed.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use quoin_base::size::counted;
 use quoin_layout::{Id, KeyRange, Space, TrashKind, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-/// Data ids that it keeps in memory at a time; for each so many it scans all keys once.
+/// Data ids that are kept in memory at a time. All keys are scanned once per that number of ids.
 const IDS_AT_ONCE: usize = 1_000_000;
 
-/// Data ids without a key that it looks at more closely; of more it says that there are more.
+/// Data ids without a key that are checked further. If there are more, the report says so.
 const SUSPECTS_MAX: usize = 10_000;
 
 const ADVICE: &str = "they take room and nothing else; --repair removes them";

@@ -1,5 +1,5 @@
-//! What servers of a cluster pop from contended queues for each other: requests that nobody wants any
-//! more, and elements that were popped for a server which has not fetched them.
+//! Delegated pops: requests that no server waits for, and popped elements that the requesting server has not
+//! fetched.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct Found {
     environment: Option<Environment>,
 }
 
-/// Which rows are looked at.
+/// The kind of rows that are checked.
 #[derive(Clone, Copy)]
 enum Rows {
     Requests,
@@ -55,7 +55,7 @@ pub(super) async fn check(
         counted(found.requests, "request", "requests"),
         counted(found.grants, "grant", "grants")
     ));
-    // Where no server runs, the next has yet to do it.
+    // If no server runs, the next one will do it.
     let overdue = if target.is_offline {
         Level::Ok
     } else {
@@ -119,7 +119,7 @@ async fn look_at(
 ) -> Result<(), StoreError> {
     let mut begin = range.begin;
     loop {
-        // Rows, and whether what belongs to them is there, at one moment.
+        // Rows, and whether the rows that belong to them exist, at one moment.
         let (page, is_whole) = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let isolation = Isolation::Snapshot;
@@ -142,7 +142,7 @@ async fn look_at(
     }
 }
 
-/// Whether a grant has elements, and elements a grant. `None` where the row cannot be read.
+/// Whether a grant has elements, or an element has its grant. `None` if the row cannot be read.
 async fn is_whole(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
@@ -164,7 +164,7 @@ async fn is_whole(
             };
             let pieces = layout.grant_pieces(data, id);
             let first = rows(transaction, &pieces.begin, &pieces.end, 1, isolation).await?;
-            // Where the queue had nothing left, the grant says so and nothing more.
+            // If the queue was empty, the grant says so and has no elements.
             Ok(Some(grant.is_exhausted || !first.is_empty()))
         }
         Rows::Pieces => {
@@ -199,7 +199,7 @@ async fn judge(
             {
                 let Id { instance, sequence } = request.id;
                 found.old_requests.add(|| format!("{instance} {sequence}"));
-                // As servers do: a server that grants it meanwhile conflicts, or this does.
+                // As servers do: either this conflicts, or a server that grants it meanwhile.
                 let is_repaired = target
                     .repair(async |transaction: &dyn Transaction| {
                         remove_request(transaction, &row.key);
@@ -244,7 +244,7 @@ async fn judge(
     Ok(())
 }
 
-/// Whether the elements of a grant can be read; `None` where the grant has ended meanwhile.
+/// Whether the elements of a grant can be read. `None` if the grant has ended meanwhile.
 async fn is_readable(
     target: &DoctorTarget<'_>,
     row: &KeyValue,
@@ -266,7 +266,7 @@ async fn is_readable(
         .await
 }
 
-/// Has a grant's elements go back to their queue, by the code by which servers do it.
+/// Returns the elements of a grant to their queue, with the code that servers use.
 async fn put_back(
     target: &DoctorTarget<'_>,
     row: &KeyValue,
@@ -292,13 +292,13 @@ async fn put_back(
         })
         .await;
     match result {
-        // The queue's metadata, of which the check of keys tells.
+        // The metadata of the queue, which the check of keys reports.
         Err(StoreError::Corrupt(_)) => Ok(false),
         result => result,
     }
 }
 
-/// What the repair writes gets ids of its own: those of one more start of a server.
+/// The repair writes with new ids, those of another server start.
 async fn environment(target: &DoctorTarget<'_>) -> Result<Environment, StoreError> {
     prepare(
         target.store,

@@ -1,8 +1,8 @@
-//! Entries that one section of a value has and another has not, though it should. Which are
-//! looked up, and how, each type's descriptor says.
+//! Entries that are missing in another section of the value. The descriptor of the type says which entries
+//! are looked up, and how.
 //!
-//! Entries are looked up page by page, a page at one moment. So keys of any size can be looked
-//! at, whatever changes them meanwhile.
+//! Entries are looked up page by page, each page at one moment. So keys of any size can be checked while they
+//! change.
 
 use futures_util::future::try_join_all;
 
@@ -139,7 +139,7 @@ impl Indexes {
     }
 }
 
-/// Removes an entry, if it is still wrong; answers whether it is right now.
+/// Removes an entry if it is still wrong. Returns whether it is right now.
 async fn remove(
     target: &DoctorTarget<'_>,
     key: &FoundKey,
@@ -264,7 +264,7 @@ async fn copies(
         return Ok((count, wrong));
     };
     if Meta::decode(&meta)?.data != key.meta.data {
-        // It was renamed meanwhile, and the name was given to another.
+        // It was renamed meanwhile, and the name belongs to another key.
         return Ok((count, wrong));
     }
     let expected = MetaCopy {

@@ -13,7 +13,7 @@ use quoin_data::keyspace::presence::Presence;
 use quoin_layout::{KeyName, KeysRow, Meta, Space, decode_length, successor};
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
-/// Keys without elements, on a cluster, up to which it finds nothing odd in them.
+/// Largest number of keys without elements, on a cluster, that is normal.
 const RETAINED_MAX: u64 = 10_000;
 
 #[derive(Default)]
@@ -258,7 +258,7 @@ async fn missing_expiry(
 }
 
 /// Removes a key that is empty and has no expiry, as the background work of servers does
-/// (`WriteContext::sweep_retained`): a push meanwhile conflicts with this, or this with the push.
+/// (`WriteContext::sweep_retained`). It conflicts with a concurrent push.
 async fn sweep(
     target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,
@@ -307,7 +307,7 @@ pub(super) async fn check_expiries(
     let mut found = Expiries::default();
     let now_ms = target.clock.now_ms();
     loop {
-        // Rows and the keys that they lead to, at one moment.
+        // Rows and their keys, at one moment.
         let (page, leads_nowhere) = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let limit = READS_AT_ONCE;

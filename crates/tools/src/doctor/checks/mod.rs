@@ -1,11 +1,10 @@
-//! The checks of what lies in a store, a file each.
+//! The checks of the data in a store.
 //!
 //! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one scan of all keys. A
 //! new check is a file here and a row in one of the two.
 //!
-//! Whatever is judged together is read at one moment (in one transaction), so that servers that
-//! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
-//! that it conflicts with changes of what it decides by.
+//! What is compared is read at one moment (in one transaction), so that running servers cause no alarm. A
+//! repair reads again in its own transaction, so that it conflicts with changes of what it depends on.
 
 mod counters;
 mod data;

@@ -104,10 +104,10 @@ pub(super) async fn check_latency(
     target: &DoctorTarget<'_>,
     name: &'static str,
 ) -> Result<Line, StoreError> {
-    // Of its own, so that several may measure at once.
+    // A key of its own, so that several doctors may measure at once.
     let key = target.layout.scratch_key(target.random.next_u64());
     let measured = measure(target, &key).await;
-    // Also where measuring it failed.
+    // Also if measuring has failed.
     let cleared = target
         .write(async |transaction: &dyn Transaction| {
             transaction.clear(&key);
@@ -189,7 +189,7 @@ pub(super) async fn check_databases(
         let is_trash = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let row = transaction.get(&trash_key, Isolation::Snapshot).await?;
-                // It may have been cleared meanwhile.
+                // It may have been cleared in the meantime.
                 Ok(row.is_some() || !has_keys(target, transaction, namespace).await?)
             })
             .await?;
@@ -197,8 +197,8 @@ pub(super) async fn check_databases(
             continue;
         }
         lost.add(|| format!("{} {}", namespace.instance, namespace.sequence));
-        // A namespace that no database shows will never be shown again: FLUSHDB makes new ones,
-        // SWAPDB exchanges those that are shown. The trash is cleared by the next server.
+        // A namespace that no database shows never returns: FLUSHDB makes new ones, SWAPDB exchanges current
+        // ones. The next server clears the trash.
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let shown = target
@@ -313,9 +313,9 @@ pub(super) async fn check_trash(
     Ok(outcome.line(name))
 }
 
-/// Every start of a server on a cluster leaves as many as it had batches under way at once, and
-/// nobody removes them: whether that server still runs, perhaps stopped amid a commit, cannot be
-/// known from outside. They are small. Where no server runs, they may go.
+/// Every start of a server on a cluster leaves one row for each batch in flight, and no server removes it:
+/// the doctor cannot know whether that server still runs, perhaps stopped during a commit. The rows are
+/// small. If no server runs, they can be removed.
 pub(super) async fn check_operations(
     target: &DoctorTarget<'_>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! The files of which an append-only file consists.
+//! The files that an append-only file consists of.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use crate::import::report::{ImportError, no_file};
+use crate::import::report::{ImportError, no_file, no_rdb};
 use quoin_base::limits::{
     IMPORT_VALUE_BYTES_MAX, REQUEST_ARGUMENTS_MAX, REQUEST_BULK_BYTES_MAX, SETTINGS_FILE_BYTES_MAX,
 };
 use quoin_rdb::{AofRole, RdbReader};
 use quoin_resp::wire::inline::split_arguments;
 
-/// Where Redis keeps its append-only file, within its folder.
+/// Redis's folder for its append-only file.
 const FOLDER_DEFAULT: &str = "appendonlydir";
 
 const MANIFEST_SUFFIX: &str = ".manifest";
@@ -22,7 +22,7 @@ const INCREMENT_SUFFIX: &str = ".incr.aof";
 
 const BASE_SUFFIX: &str = ".base.aof";
 
-/// The files, in the order in which they were written.
+/// The files, in the order they were written.
 #[derive(Debug)]
 pub(in crate::import) struct Parts {
     pub(super) files: Vec<Part>,
@@ -53,7 +53,7 @@ pub(in crate::import) struct Incomplete {
 }
 
 impl Parts {
-    /// What is not there, as far as the files tell.
+    /// What is missing, as far as the files show.
     pub(super) fn incomplete(&self) -> Option<Incomplete> {
         let part = self.files.first().filter(|_| self.is_lone_base)?;
         Some(Incomplete {
@@ -65,8 +65,8 @@ impl Parts {
     }
 }
 
-/// The files of an append-only file, of which `path` is the folder, the manifest or the only file;
-/// `None` where it is something else.
+/// The files of an append-only file. `path` is its folder, its manifest or its only file. `None` if it is
+/// something else.
 pub(in crate::import) fn parts(path: &Path) -> Result<Option<Parts>, ImportError> {
     let is_folder = std::fs::metadata(path).map_err(no_file(path))?.is_dir();
     if is_folder {
@@ -98,7 +98,7 @@ fn has_suffix(path: &Path, suffix: &str) -> bool {
     name.ends_with(suffix.as_bytes())
 }
 
-/// How a file begins; `None` where it is neither.
+/// How a file begins; `None` if it is neither.
 fn kind_of(path: &Path) -> Result<Option<PartKind>, ImportError> {
     let mut first = Vec::new();
     let file = File::open(path).map_err(no_file(path))?;
@@ -114,26 +114,22 @@ fn kind_of(path: &Path) -> Result<Option<PartKind>, ImportError> {
 
 /// Whether an RDB file says that it begins an append-only file, and commands follow in it.
 fn is_followed(path: &Path) -> Result<bool, ImportError> {
-    let damaged = |source| ImportError::Rdb {
-        path: path.to_owned(),
-        source,
-    };
     let file = File::open(path).map_err(no_file(path))?;
     let bytes = file.metadata().map_err(no_file(path))?.len();
     let mut reader =
-        RdbReader::begin(BufReader::new(file), IMPORT_VALUE_BYTES_MAX).map_err(damaged)?;
+        RdbReader::begin(BufReader::new(file), IMPORT_VALUE_BYTES_MAX).map_err(no_rdb(path))?;
     // It says so before its first key.
-    let mut next = reader.next_item().map_err(damaged)?;
+    let mut next = reader.next_item().map_err(no_rdb(path))?;
     if reader.aof_role() == AofRole::None {
         return Ok(false);
     }
     while next.is_some() {
-        next = reader.next_item().map_err(damaged)?;
+        next = reader.next_item().map_err(no_rdb(path))?;
     }
     Ok(reader.position() < bytes)
 }
 
-/// The manifest in a folder, or in the folder within it that Redis makes.
+/// The manifest in a folder, or in Redis's folder within it.
 fn manifest_in(folder: &Path) -> Result<PathBuf, ImportError> {
     for folder in [folder, &folder.join(FOLDER_DEFAULT)] {
         let Ok(entries) = std::fs::read_dir(folder) else {
@@ -212,7 +208,7 @@ fn listed(path: &Path) -> Result<Parts, ImportError> {
     })
 }
 
-/// A line of a manifest: names and values in turns.
+/// A line of a manifest: pairs of name and value.
 struct Listed {
     name: String,
     number: u64,
@@ -274,7 +270,7 @@ impl Commands<BufReader<File>> {
 }
 
 impl<R: BufRead> Commands<R> {
-    /// Where the next command begins.
+    /// Offset of the next command.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
@@ -304,7 +300,7 @@ impl<R: BufRead> Commands<R> {
         Ok(Next::Command(words))
     }
 
-    /// An argument; `None` where the file ends within it.
+    /// An argument; `None` if the file ends within it.
     fn word(&mut self) -> Result<Option<Bytes>, ImportError> {
         let Line::Whole(line) = self.line()? else {
             return Ok(None);
@@ -313,7 +309,7 @@ impl<R: BufRead> Commands<R> {
         let length = length.filter(|length| *length <= REQUEST_BULK_BYTES_MAX);
         let length = length.ok_or_else(|| self.damaged("the length of an argument"))?;
         let mut word = Vec::new();
-        // The end of the line belongs to it. A length that the file does not bear out reserves nothing.
+        // The line end is part of it. Nothing is reserved for a length that the file does not have.
         let whole = length as u64 + 2;
         let taken = (&mut self.source).take(whole).read_to_end(&mut word);
         let taken = taken.map_err(no_file(&self.path))?;
@@ -355,7 +351,7 @@ impl<R: BufRead> Commands<R> {
     }
 }
 
-/// What is said where no command begins.
+/// The error if no command begins here.
 const NO_COMMAND: &str = "something that is no command";
 
 enum Line {
@@ -371,7 +367,7 @@ fn number(digits: &[u8]) -> Option<usize> {
 
 /// What a file of commands has.
 pub(super) struct Checked {
-    /// Where the last whole command ends that is in no transaction which is cut off.
+    /// End of the last complete command outside of an incomplete transaction.
     pub(super) end: u64,
     /// Bytes after that.
     pub(super) cut_off_bytes: u64,
@@ -430,7 +426,7 @@ pub(super) fn is(word: &[u8], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A folder with these files, of which `*` is in each.
+    /// A folder with a manifest and these files; each file contains `*`.
     fn folder(manifest: &str, names: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.aof.manifest"), manifest).unwrap();

@@ -4,8 +4,8 @@
 //! has already. So a server of this program's own, in a temporary folder, runs the commands, and then is
 //! the source of the import.
 //!
-//! While Redis loads such a file no key expires: what removed a key stands in the file as a command.
-//! So all keys expire [`EXPIRY_SHIFT_MS`] later in that server.
+//! While Redis loads such a file no key expires: the file has a command for every removed key. So all keys
+//! expire [`EXPIRY_SHIFT_MS`] later in that server.
 
 mod files;
 mod replay;
@@ -49,12 +49,11 @@ impl Replay {
 /// A part that was read to its end.
 struct ReadPart<'p> {
     part: &'p Part,
-    /// Where its commands begin and end.
+    /// Begin of its commands, and their check.
     commands: Option<(u64, Checked)>,
 }
 
-/// Runs all commands. First each file is read to its end, so that nothing is done with one that is
-/// damaged.
+/// Runs all commands. First each file is read to its end, so that nothing of a damaged one is run.
 pub(super) fn replay(
     parts: &Parts,
     options: &Options,
@@ -169,8 +168,8 @@ fn run_all(
     Ok(unusable)
 }
 
-/// Runs a server with these settings until it is told to stop; the error is for people. A process runs
-/// it once.
+/// Runs a server with these settings until it is stopped. The error is a text for people. A process calls it
+/// once.
 pub type RunServer = fn(LoadedSettings) -> Result<(), String>;
 
 /// Time between two attempts to reach a server that starts.
@@ -184,7 +183,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Starts a server with so many databases.
+    /// Starts a server with `databases` databases.
     pub(crate) fn start(
         databases: u32,
         random: &dyn Random,
@@ -253,7 +252,7 @@ fn settings(folder: &Path, socket: PathBuf, databases: u32) -> LoadedSettings {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // It does not answer, it ends. Where it does not end, the process does soon.
+            // A server that ends sends no reply. If it does not end, the process ends soon.
             let told = Client::connect(&self.address)
                 .and_then(|mut client| client.call(&["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]));
             let lost = matches!(told, Err(quoin_client::ClientError::Lost { .. }));
@@ -261,7 +260,7 @@ impl Drop for Scratch {
                 let _ = thread.join();
             }
         }
-        // A folder that stays is in the way of nobody.
+        // A folder that remains does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -49,13 +49,13 @@ struct Sent {
     database: u32,
     name: Bytes,
     effect: Effect,
-    /// It would block, and so it stands in a transaction of its own.
+    /// It would block, so it is in a transaction of its own.
     is_alone: bool,
 }
 
-/// What a command has to do with keys that are not as they were.
+/// The effect of a command on keys that are unusable.
 enum Effect {
-    /// It concerns these keys.
+    /// It uses these keys.
     Keys(Vec<(u32, Bytes)>),
     /// It exchanges two databases.
     Swaps(u32, u32),
@@ -117,8 +117,8 @@ fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|one| is(name, one))
 }
 
-/// Whether a command is run. Others may answer more than once or not at all, or wait; MIGRATE, which
-/// no server writes to its file, would connect elsewhere.
+/// Whether a command is run. Others may send several replies or none, or wait. MIGRATE, which no server
+/// writes to its file, would connect elsewhere.
 fn is_run(name: &[u8], words: &[Bytes]) -> bool {
     if is(name, "migrate") {
         return false;
@@ -144,7 +144,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Runs what stands at these places of a file. Each file begins with database 0.
+    /// Runs the commands in this range of a file. Each file begins with database 0.
     pub(super) fn run(
         &mut self,
         path: &Path,
@@ -158,7 +158,7 @@ impl<'a> Replayer<'a> {
         {
             progress.keys += 1;
             match words.as_slice() {
-                // All of a transaction is there, and nobody looks on.
+                // The transaction is complete, and no other client reads.
                 [name] if is(name, "multi") || is(name, "exec") => continue,
                 [name, number] if is(name, "select") => {
                     let number = std::str::from_utf8(number).ok();
@@ -179,7 +179,7 @@ impl<'a> Replayer<'a> {
             }
             let effect = Effect::of(&words, database);
             if database >= DATABASES_MAX && !is_one_of(&name, &OF_ALL_DATABASES) {
-                // The server has none of that number, and would go on with the one before.
+                // The server does not have this database, and would stay in the one before.
                 self.flush()?;
                 self.unusable.database = database;
                 let skipped = || Unusable::Skipped(no_database(database));
@@ -280,7 +280,7 @@ fn why(name: &[u8], error: &str) -> Unusable {
 }
 
 impl UnusableKeys {
-    /// A command that concerns several keys, of which one is not as it was, makes others of the kind.
+    /// If a command concerns several keys and one of them is unusable, all become unusable.
     fn spread(&mut self, keys: &[(u32, Bytes)]) {
         if self.keys.is_empty() || keys.len() < 2 {
             return;
@@ -307,7 +307,7 @@ impl UnusableKeys {
             .collect();
     }
 
-    /// Keys are gone, whatever they were.
+    /// Keys are deleted.
     fn remove(&mut self, keys: &HashSet<Bytes>) {
         if self.keys.is_empty() {
             return;
@@ -350,8 +350,7 @@ impl Unit {
         .find_map(|(name, unit)| is(word, name).then_some(unit))
     }
 
-    /// The moment of the replay, as a text; `None` where the number makes no sense, which the server
-    /// shall say.
+    /// The expiry in the replay, as a text. `None` if the number is invalid, which the server will report.
     fn shifted(self, number: &[u8], now_ms: i64) -> Option<Bytes> {
         let number: i64 = std::str::from_utf8(number).ok()?.parse().ok()?;
         let ms = match self {
@@ -368,7 +367,7 @@ impl Unit {
     }
 }
 
-/// Lets the key of a command expire later, if it is one that says when.
+/// Shifts the expiry of a command, if it has one.
 fn shift(words: &mut Vec<Bytes>, now_ms: i64) -> Option<()> {
     let name = words.first()?.clone();
     let static_word = Bytes::from_static;
@@ -415,7 +414,7 @@ fn shift(words: &mut Vec<Bytes>, now_ms: i64) -> Option<()> {
     Some(())
 }
 
-/// `RESTORE key ttl payload [ABSTTL]`, where no time is 0.
+/// `RESTORE key ttl payload [ABSTTL]`. A ttl of 0 means no expiry.
 fn shift_restored(words: &mut Vec<Bytes>, now_ms: i64) -> Option<()> {
     if words.get(2).is_none_or(|ttl| &ttl[..] == b"0") {
         return None;
