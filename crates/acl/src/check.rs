@@ -1,15 +1,14 @@
-//! Whether a user may run a command (Redis: `ACLCheckAllUserCommandPerm`).
+//! Whether a user may run a command (Redis: `ACLCheckAllUserCommandPerm`), and why not.
 
 use bytes::Bytes;
 
-use super::definition::Definition;
-use super::denial::{Denial, Reason};
-use super::selector::Selector;
-use quoin_base::glob::{self, Case};
+use crate::definition::Definition;
+use crate::selector::Selector;
+use quoin_base::glob;
+use quoin_base::glob::Case;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::key_specs::KeyFlags;
-use quoin_data::command::row::Row;
-use quoin_data::command::row::{ConnectionCommand, Handler};
+use quoin_data::command::row::{ConnectionCommand, Handler, Row};
 
 /// A key among a command's arguments.
 #[derive(Clone, Copy)]
@@ -42,13 +41,13 @@ impl ChannelUse {
     }
 }
 
-/// What a command does to the values of keys, of Redis's words for it.
+/// Whether a command reads and writes the values of keys, from Redis's flags of the key specification.
 fn accesses(flags: KeyFlags) -> (bool, bool) {
     let writes = |flag: &&str| matches!(*flag, "insert" | "delete" | "update");
     (flags.contains(&"access"), flags.iter().any(writes))
 }
 
-/// The keys of a command; none where its arguments do not fit, as it is refused for that then.
+/// The keys of a command. Empty if its arguments do not fit: the command is then refused for that.
 fn keys_of(row: &Row, arguments: &[Bytes]) -> Vec<KeyUse> {
     let mut all = Vec::new();
     for spec in row.keys.iter().filter(|spec| spec.is_key()) {
@@ -62,7 +61,7 @@ fn keys_of(row: &Row, arguments: &[Bytes]) -> Vec<KeyUse> {
             writes,
         }));
     }
-    // MIGRATE with KEYS has an empty argument where the key stands otherwise.
+    // MIGRATE with KEYS has an empty argument in place of the key.
     let is_migrate = matches!(row.handler, Handler::Connection(ConnectionCommand::Migrate));
     let is_blank = |key: &KeyUse| arguments.get(key.position).is_some_and(Bytes::is_empty);
     if is_migrate && all.len() > 1 && all.first().is_some_and(is_blank) {
@@ -94,7 +93,7 @@ impl Definition {
     /// Whether a command with these arguments is allowed.
     ///
     /// # Errors
-    /// Why it is not: where selectors refuse it for several reasons, the one that came nearest.
+    /// Why it is not allowed. If selectors refuse it for several reasons, the one that came nearest.
     pub fn check(&self, row: &Row, arguments: &[Bytes]) -> Result<(), Denial> {
         let mut denial = Denial {
             reason: Reason::Command,
@@ -116,8 +115,8 @@ impl Definition {
         Err(denial)
     }
 
-    /// Whether a command is allowed by a selector that allows to read every key: what SORT demands
-    /// for keys that the sorted elements name.
+    /// Whether a selector allows the command and reads of every key. SORT needs that for keys that
+    /// elements name.
     pub fn reads_all_keys(&self, row: &Row, arguments: &[Bytes]) -> bool {
         let mut keys = Keys {
             row,
@@ -129,7 +128,8 @@ impl Definition {
         })
     }
 
-    /// Whether every channel and pattern is allowed that `before` allowed, as far as rules tell.
+    /// Whether every channel and pattern that `before` allowed is still allowed. Compares the patterns of
+    /// rules.
     pub fn hears_as_much_as(&self, before: &Self) -> bool {
         if self.selectors().any(|selector| selector.all_channels) {
             return true;
@@ -204,12 +204,150 @@ impl Selector {
         self.all_keys || self.keys.iter().any(|one| one.reads && one.pattern == "*")
     }
 
-    /// A pattern of a client must be one of the user's, to the byte.
+    /// A client's pattern must be equal to one of the user's.
     fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.all_channels
             || self.channels.iter().any(|pattern| match is_pattern {
                 true => pattern == channel,
                 false => glob::matches(pattern, channel, Case::Sensitive),
             })
+    }
+}
+
+/// Why something is refused. If selectors differ, the greatest reason counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// The command is not allowed.
+    Command,
+    /// A key is not allowed.
+    Key,
+    /// The name or the password is wrong.
+    Auth,
+    /// A channel is not allowed.
+    Channel,
+}
+
+impl Reason {
+    /// Its name in ACL LOG.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Command => "command",
+            Reason::Key => "key",
+            Reason::Channel => "channel",
+            Reason::Auth => "auth",
+        }
+    }
+}
+
+/// Why a user may not run a command with these arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Denial {
+    /// The kind of object that is not allowed.
+    pub reason: Reason,
+    /// The position of the key or the channel among the arguments.
+    pub position: usize,
+}
+
+impl Denial {
+    /// The object in ACL LOG: the command, the key or the channel.
+    pub fn object(&self, row: &Row, arguments: &[Bytes]) -> Bytes {
+        match self.reason {
+            Reason::Command => Bytes::from_static(row.name.as_bytes()),
+            _ => arguments.get(self.position).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The error text for the client, after its code.
+    pub fn message(&self, user: &[u8], row: &Row) -> String {
+        match self.reason {
+            Reason::Key => "No permissions to access a key".to_owned(),
+            Reason::Channel => "No permissions to access a channel".to_owned(),
+            Reason::Command | Reason::Auth => format!(
+                "User {} has no permissions to run the '{}' command",
+                String::from_utf8_lossy(user),
+                row.name
+            ),
+        }
+    }
+
+    /// The answer of ACL DRYRUN.
+    pub fn detail(&self, user: &[u8], row: &Row, arguments: &[Bytes]) -> Vec<u8> {
+        let what: &[u8] = match self.reason {
+            Reason::Command | Reason::Auth => return self.message(user, row).into_bytes(),
+            Reason::Key => b"' key",
+            Reason::Channel => b"' channel",
+        };
+        let object = self.object(row, arguments);
+        let parts = [
+            b"User ",
+            user,
+            b" has no permissions to access the '",
+            &object,
+            what,
+        ];
+        parts.concat()
+    }
+
+    /// Why EXEC does not run a command that was allowed when it was queued.
+    pub fn reason_in_exec(&self) -> &'static str {
+        match self.reason {
+            Reason::Command => "no permission to execute the command or subcommand",
+            Reason::Key => "no permission to touch the specified keys",
+            Reason::Channel => {
+                "no permission to access one of the channels used as arguments to the command"
+            }
+            Reason::Auth => "no permission",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quoin_data::command::resolve;
+
+    fn check(rules: &str, line: &str) -> Result<(), Denial> {
+        let arguments: Vec<Bytes> = line.split(' ').map(|word| word.to_owned().into()).collect();
+        let row = resolve(&arguments).ok().unwrap();
+        Definition::of(rules).check(row, &arguments)
+    }
+
+    fn denied(reason: Reason, position: usize) -> Result<(), Denial> {
+        Err(Denial { reason, position })
+    }
+
+    #[test]
+    fn one_selector_has_to_allow_everything() {
+        let rules = "~a +get (~b +set)";
+        assert_eq!(check(rules, "GET a"), Ok(()));
+        assert_eq!(check(rules, "SET b 1"), Ok(()));
+        assert_eq!(check(rules, "GET b"), denied(Reason::Key, 1));
+        assert_eq!(check(rules, "SET a 1"), denied(Reason::Key, 1));
+        assert_eq!(check(rules, "DEL a"), denied(Reason::Command, 0));
+        // Of several keys, the one that no selector allows is named.
+        assert_eq!(
+            check("~a +mget (~a ~b +mget)", "MGET a b c"),
+            denied(Reason::Key, 3)
+        );
+    }
+
+    #[test]
+    fn commands_categories_and_first_arguments() {
+        assert_eq!(check("+@read -get", "STRLEN a"), denied(Reason::Key, 1));
+        assert_eq!(check("+@read -get", "GET a"), denied(Reason::Command, 0));
+        assert_eq!(check("+config|get", "CONFIG GET a"), Ok(()));
+        assert_eq!(
+            check("+config -config|set", "CONFIG SET a b"),
+            denied(Reason::Command, 0)
+        );
+        assert_eq!(check("+select|0", "SELECT 0"), Ok(()));
+        assert_eq!(check("+select|0", "SELECT 1"), denied(Reason::Command, 0));
+        assert_eq!(check("", "AUTH x"), Ok(()));
+        // Quoin's own commands are in the categories, too.
+        assert_eq!(check("allkeys +@write", "PQ.PUSH q 1 a"), Ok(()));
+        assert_eq!(
+            check("allkeys +@read", "PQ.PUSH q 1 a"),
+            denied(Reason::Command, 0)
+        );
     }
 }

@@ -1,23 +1,24 @@
-//! What rules say of a user (Redis: `ACLSetUser`).
+//! What rules say of a user (Redis: `ACLSetUser`, `ACLDescribeUser`): its flags, the hashes of its passwords,
+//! and its selectors.
 
-use super::password::PasswordHash;
-use super::rule_error::RuleError;
-use super::rules::{self, Defaults};
-use super::selector::Selector;
-use super::text::is_rule;
+use sha2::{Digest, Sha256};
+
+use crate::rules;
+use crate::rules::{Defaults, RuleError, c_text, is_rule};
+use crate::selector::Selector;
 
 /// A flag of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
     /// Clients may authenticate as this user.
     On,
-    /// They may not.
+    /// Clients may not authenticate as this user.
     Off,
     /// Every password is right.
     NoPassword,
-    /// RESTORE does not look into what it is given. Quoin always does.
+    /// RESTORE does not check payloads. Quoin always checks them.
     SkipSanitizePayload,
-    /// RESTORE looks into what it is given.
+    /// RESTORE checks payloads.
     SanitizePayload,
 }
 
@@ -40,15 +41,15 @@ pub struct Definition {
     is_on: bool,
     needs_no_password: bool,
     skips_sanitizing: bool,
-    pub(super) passwords: Vec<PasswordHash>,
-    /// What rules outside of parentheses allow.
-    pub(super) root: Selector,
-    /// What rules in parentheses allow, each for itself.
-    pub(super) others: Vec<Selector>,
+    passwords: Vec<PasswordHash>,
+    /// The selector of rules outside of parentheses.
+    root: Selector,
+    /// The selectors of rules in parentheses.
+    others: Vec<Selector>,
 }
 
 impl Definition {
-    /// A user that no rule was applied to: it is off and may do nothing.
+    /// A user without rules: it is off and may do nothing.
     pub fn new(defaults: Defaults) -> Self {
         Self {
             is_on: false,
@@ -74,7 +75,7 @@ impl Definition {
         }
     }
 
-    /// Makes this the only password, or any password right.
+    /// Makes this the only password. `None` accepts any password.
     pub fn set_only_password(&mut self, password: Option<&[u8]>) {
         self.passwords = Vec::from_iter(password.map(PasswordHash::of));
         self.needs_no_password = password.is_none();
@@ -91,14 +92,14 @@ impl Definition {
         self.needs_no_password
     }
 
-    /// Whether clients are this user without having said so, if it is `default`.
+    /// Whether clients are this user without authentication, if it is `default`.
     pub fn admits_all(&self) -> bool {
         self.is_on && self.needs_no_password
     }
 
     /// Whether a client that gives this password is this user (Redis: `ACLCheckUserCredentials`).
     pub fn accepts(&self, password: &[u8]) -> bool {
-        // In any case, and with all: the time tells neither what is wrong nor which one is right.
+        // Compares with all passwords in any case, so that the time reveals nothing.
         let given = PasswordHash::of(password);
         let known = self.passwords.iter();
         let is_known = known.filter(|known| known.matches(&given)).count() > 0;
@@ -123,12 +124,12 @@ impl Definition {
         self.passwords.iter().map(PasswordHash::as_str)
     }
 
-    /// What rules outside of parentheses allow.
+    /// The selector of rules outside of parentheses.
     pub fn root(&self) -> &Selector {
         &self.root
     }
 
-    /// What rules in parentheses allow, each for itself.
+    /// The selectors of rules in parentheses.
     pub fn others(&self) -> &[Selector] {
         &self.others
     }
@@ -138,7 +139,7 @@ impl Definition {
         std::iter::once(&self.root).chain(&self.others)
     }
 
-    /// Applies all rules or, where one is refused, none.
+    /// Applies all rules, or none if one is refused.
     ///
     /// # Errors
     /// Redis's text, without its code.
@@ -161,9 +162,30 @@ impl Definition {
         Ok(changed)
     }
 
-    /// Reads what [`Self::describe`] has written. Rules that are none are left out. A rule that takes
-    /// away what this server does not know takes away all commands. So a user gets less. The second
-    /// value is the error of the last of them.
+    /// The rules of the user, as ACL LIST shows them after its name and as files have them.
+    pub fn describe(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for flag in self.flags() {
+            text.extend_from_slice(flag.name().as_bytes());
+            text.push(b' ');
+        }
+        for password in self.passwords() {
+            text.push(b'#');
+            text.extend_from_slice(password.as_bytes());
+            text.push(b' ');
+        }
+        text.extend(self.root.describe());
+        for selector in &self.others {
+            text.extend_from_slice(b" (");
+            text.extend(selector.describe());
+            text.push(b')');
+        }
+        text
+    }
+
+    /// Reads the output of [`Self::describe`]. Unknown rules are ignored, except that an unknown rule
+    /// with `-` forbids all commands. So a user never gets more. Also returns the error of the last
+    /// unknown rule.
     pub fn from_description(rules: &[u8]) -> (Self, Option<RuleError>) {
         let defaults = Defaults::default();
         let words: Vec<&[u8]> = rules.split(|byte| *byte == b' ').collect();
@@ -174,7 +196,7 @@ impl Definition {
         let mut refused = None;
         for rule in &rules {
             if let Err(error) = user.apply(rule, defaults) {
-                // What it takes away is not known.
+                // It forbids something unknown.
                 if rule.first() == Some(&b'-') {
                     user.root.forbid_all_commands();
                 }
@@ -187,7 +209,7 @@ impl Definition {
     /// Applies a rule.
     ///
     /// # Errors
-    /// See [`RuleError`]. Nothing has changed then.
+    /// See [`RuleError`]. Then nothing has changed.
     pub(super) fn apply(&mut self, rule: &[u8], defaults: Defaults) -> Result<(), RuleError> {
         if rule.is_empty() {
             return Ok(());
@@ -256,11 +278,11 @@ impl Definition {
 
 /// A rule as an error shows it.
 fn shown(rule: &[u8]) -> String {
-    String::from_utf8_lossy(super::text::c_text(rule)).into_owned()
+    String::from_utf8_lossy(c_text(rule)).into_owned()
 }
 
-/// Puts the words between parentheses together, which may have come as several arguments. The error
-/// is the word with a parenthesis that nothing closes (Redis: `ACLMergeSelectorArguments`).
+/// Joins the words between parentheses, which may be several arguments. The error is the word with an
+/// unclosed parenthesis (Redis: `ACLMergeSelectorArguments`).
 pub(super) fn merge_selectors<R: AsRef<[u8]>>(rules: &[R]) -> Result<Vec<Vec<u8>>, &[u8]> {
     let mut merged = Vec::with_capacity(rules.len());
     let mut open: Option<(&[u8], Vec<u8>)> = None;
@@ -274,7 +296,7 @@ pub(super) fn merge_selectors<R: AsRef<[u8]>>(rules: &[R]) -> Result<Vec<Vec<u8>
             }
             Some((first, mut whole)) => {
                 whole.push(b' ');
-                whole.extend_from_slice(super::text::c_text(rule));
+                whole.extend_from_slice(c_text(rule));
                 if closes {
                     merged.push(whole);
                     None
@@ -287,5 +309,99 @@ pub(super) fn merge_selectors<R: AsRef<[u8]>>(rules: &[R]) -> Result<Vec<Vec<u8>
     match open {
         None => Ok(merged),
         Some((first, _)) => Err(first),
+    }
+}
+
+#[cfg(test)]
+impl Definition {
+    /// A user with these rules.
+    pub(super) fn of(rules: &str) -> Self {
+        let rules: Vec<&[u8]> = rules.split(' ').map(str::as_bytes).collect();
+        let new = Self::new(Defaults::default());
+        new.with_rules(&rules, Defaults::default()).unwrap()
+    }
+}
+
+/// Hexadecimal digits of a SHA-256.
+const DIGITS: usize = 64;
+
+/// The SHA-256 of a password, as 64 lower-case hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PasswordHash(String);
+
+impl PasswordHash {
+    /// The hash of a password.
+    pub(super) fn of(password: &[u8]) -> Self {
+        let digest = Sha256::digest(password);
+        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Parses a hash. `None` if the text is not one.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let text = std::str::from_utf8(text).ok()?;
+        let is_hash = text.len() == DIGITS && text.as_bytes().iter().all(is_digit);
+        is_hash.then(|| Self(text.to_owned()))
+    }
+
+    /// Constant-time equality.
+    pub(super) fn matches(&self, other: &Self) -> bool {
+        let pairs = self.0.bytes().zip(other.0.bytes());
+        let differences = pairs.fold(0, |differences, (a, b)| differences | (a ^ b));
+        differences == 0 && self.0.len() == other.0.len()
+    }
+
+    /// The digits.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Rules of a user, with the SHA-256 of each password in place of the password.
+pub fn without_passwords(rules: &[String]) -> Vec<String> {
+    let hashed = |rule: &String| match rule.split_at_checked(1) {
+        Some((">", password)) => format!("#{}", PasswordHash::of(password.as_bytes()).as_str()),
+        Some(("<", password)) => format!("!{}", PasswordHash::of(password.as_bytes()).as_str()),
+        _ => rule.clone(),
+    };
+    rules.iter().map(hashed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_open_only_with_everything() {
+        assert!(Definition::of("+@all ~* &*").is_open());
+        for rules in ["+@all ~*", "+@all &*", "~* &*", "+@all ~* &* -get"] {
+            assert!(!Definition::of(rules).is_open(), "{rules}");
+        }
+        assert!(Definition::of("(+@all ~* &*)").is_open());
+        // ACL LIST does not show a rule that was taken back, so the user is the same after a restart.
+        assert!(Definition::of("+@all -get +get ~* &*").is_open());
+        assert!(Definition::of("+@all -config|set +config ~* &*").is_open());
+    }
+
+    #[test]
+    fn a_rule_replaces_what_it_makes_needless() {
+        let rules = |rules: &str| Definition::of(rules).root().command_rules();
+        assert_eq!(rules("+get -get"), "-@all -get");
+        assert_eq!(rules("+config|get +config"), "-@all +config");
+        assert_eq!(rules("+config +config|get"), "-@all +config +config|get");
+        assert_eq!(rules("+get +@all -set"), "+@all -set");
+        assert_eq!(rules("+GET +@READ"), "-@all +get +@read");
+    }
+
+    #[test]
+    fn passwords_are_right_only_as_they_are() {
+        let user = Definition::of("on >secret >other <other");
+        assert!(user.accepts(b"secret"));
+        for wrong in ["", "secre", "secret1", "Secret", "secret\0", "other"] {
+            assert!(!user.accepts(wrong.as_bytes()), "{wrong}");
+        }
+        assert!(!Definition::of("off >secret").accepts(b"secret"));
+        assert!(Definition::of("on nopass").accepts(b"anything"));
+        assert!(!Definition::of("on nopass >p resetpass").accepts(b"p"));
     }
 }

@@ -1,19 +1,17 @@
-//! Files of users (`aclfile`): a line for each, `user <name> <rule> …`.
+//! Files of users (`aclfile`), with a line for each user: `user <name> <rule> …`.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::definition::{Definition, merge_selectors};
-use super::rule_error::RuleError;
-use super::rules::Defaults;
-use super::text::has_spaces;
-use super::user::User;
+use crate::definition::{Definition, merge_selectors};
+use crate::rules::{Defaults, RuleError, has_spaces};
+use crate::users::User;
 
 /// Reads one user, given by its name and its rules.
 ///
 /// # Errors
-/// What is wrong, in Redis's texts for a file.
+/// Redis's error texts for a file.
 pub fn parse_user(text: &str, defaults: Defaults) -> Result<(Bytes, Definition), String> {
     let mut words = text.split_ascii_whitespace();
     let name = words.next().ok_or("a user without a name")?;
@@ -29,7 +27,7 @@ pub fn parse_user(text: &str, defaults: Defaults) -> Result<(Bytes, Definition),
 /// Reads the users of a file whose path is `path`.
 ///
 /// # Errors
-/// What is wrong with all of its lines, in one line of Redis's texts (`ACLLoadFromFile`).
+/// All errors, in one line of Redis's texts (`ACLLoadFromFile`).
 pub fn parse(
     path: &str,
     text: &[u8],
@@ -95,7 +93,7 @@ fn parse_rules(at: &str, rules: &[&[u8]], defaults: Defaults, errors: &mut Strin
                     "{at}: Error in applying operation '{rule}': {error}. "
                 ));
             }
-            // Later ones may come of it, and rules may be passwords.
+            // Later errors may follow from this one, and rules may be passwords.
             Err(error) if !has_syntax_error => {
                 errors.push_str(&format!("{at}: {error}. "));
                 has_syntax_error = true;
@@ -134,4 +132,46 @@ pub fn format<'u>(users: impl IntoIterator<Item = &'u User>) -> Vec<u8> {
         text.push(b'\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use quoin_data::command::resolve;
+
+    proptest! {
+        #[test]
+        fn what_describes_a_user_makes_it_again(
+            rules in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "on", "off", "nopass", ">p", ">q", "skip-sanitize-payload", "~a", "%R~b", "%W~b", "~*",
+                    "resetkeys", "&c", "&*", "resetchannels", "+get", "-get", "+@read", "-@write", "+@all",
+                    "-@all", "+config|get", "-config|set", "+config", "-config", "+select|0", "(~x +set)",
+                    "(&* +@all -set %R~y)", "clearselectors", "reset",
+                ]),
+                0..12,
+            ),
+        ) {
+            let mut user = Definition::new(Defaults::default());
+            for rule in rules {
+                // What is refused changes nothing.
+                let _ = user.apply(rule.as_bytes(), Defaults::default());
+            }
+            let text = user.describe();
+            let (again, refused) = Definition::from_description(&text);
+            prop_assert_eq!(refused, None);
+            prop_assert_eq!(again.describe(), text.clone());
+            let line = [b"user u ", text.as_slice()].concat();
+            let users = parse("f", &line, Defaults::default()).unwrap();
+            prop_assert_eq!(users.get(&b"u"[..]), Some(&again));
+            for line in ["GET a", "SET b 1", "CONFIG GET x", "CONFIG SET x y", "SELECT 0", "PUBLISH c m"] {
+                let arguments: Vec<Bytes> = line.split(' ').map(Bytes::from).collect();
+                let row = resolve(&arguments).ok().unwrap();
+                prop_assert_eq!(user.check(row, &arguments), again.check(row, &arguments));
+            }
+            prop_assert_eq!(user.is_open(), again.is_open());
+        }
+    }
 }

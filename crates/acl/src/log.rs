@@ -5,17 +5,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::denial::Reason;
+use crate::check::Reason;
 use quoin_base::counter::Counter;
 use quoin_base::limits::ACL_LOG_NAME_BYTES_MAX;
 
-/// Entries that are this near are one, if they say the same (Redis:
-/// `ACL_LOG_GROUPING_MAX_TIME_DELTA`).
+/// Equal events within this time are one entry (Redis: `ACL_LOG_GROUPING_MAX_TIME_DELTA`).
 const GROUPING_MAX_MS: i64 = 60_000;
-/// The newest entries among which the same one is looked for.
+/// Number of newest entries that are searched for an equal one.
 const GROUPING_ENTRIES_MAX: usize = 10;
 
-/// Where a command stood that was refused.
+/// The context of a refused command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
     /// A client sent it.
@@ -27,7 +26,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// As ACL LOG names it.
+    /// Its name in ACL LOG.
     pub fn name(self) -> &'static str {
         match self {
             Context::Toplevel => "toplevel",
@@ -37,12 +36,12 @@ impl Context {
     }
 }
 
-/// What is entered into the log.
+/// A refusal, as it is logged.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Why it was refused.
     pub reason: Reason,
-    /// Where it stood.
+    /// The context of the command.
     pub context: Context,
     /// The command, the key or the channel.
     pub object: Bytes,
@@ -55,9 +54,9 @@ pub struct Event {
 /// An entry: what was refused once or several times.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What was refused. Of the client, the last time.
+    /// The refusal. The client is the last one.
     pub event: Event,
-    /// How often.
+    /// Number of refusals.
     pub count: i64,
     /// The number of the entry since the server started.
     pub id: i64,
@@ -103,8 +102,8 @@ impl AclLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an event and enters it, as part of an entry that says the same if there is one. Forgets
-    /// the oldest entries beyond `entries_max`.
+    /// Counts an event and adds it to the log, to an equal entry if there is one. Forgets the oldest
+    /// entries beyond `entries_max`.
     pub fn record(&self, mut event: Event, now_ms: i64, entries_max: u64) {
         let counter = match event.reason {
             Reason::Auth => &self.denied_auth,
@@ -149,7 +148,39 @@ impl AclLog {
     }
 }
 
-/// A copy of what is kept of a name: the original may keep a large buffer alive.
+/// A bounded copy of a name. The original may keep a large buffer alive.
 fn kept(name: &Bytes) -> Bytes {
     Bytes::copy_from_slice(name.get(..ACL_LOG_NAME_BYTES_MAX).unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_alike_is_one_entry_for_a_minute() {
+        let log = AclLog::default();
+        let record = |object: &'static str, now_ms: i64| {
+            let event = Event {
+                reason: Reason::Key,
+                context: Context::Toplevel,
+                object: object.into(),
+                username: "u".into(),
+                client: now_ms.to_string(),
+            };
+            log.record(event, now_ms, 2);
+        };
+        record("a", 0);
+        record("b", 10);
+        record("a", 60_000);
+        let entries = log.newest(9);
+        let seen = entries
+            .iter()
+            .map(|entry| (entry.id, entry.count, entry.event.client.as_str()));
+        assert_eq!(seen.collect::<Vec<_>>(), [(0, 2, "60000"), (1, 1, "10")]);
+        record("a", 120_001);
+        let ids: Vec<i64> = log.newest(9).iter().map(|entry| entry.id).collect();
+        assert_eq!(ids, [2, 0]);
+        assert_eq!(log.denied_keys.get(), 4);
+    }
 }

@@ -1,15 +1,49 @@
-//! Rules on a selector (Redis: `ACLSetSelector`).
+//! Rules, as Redis reads them (`ACLSetSelector`): their words, their effect on a selector, and why one is
+//! refused.
 
 use bytes::Bytes;
 
-use super::rule_error::RuleError;
-use super::selector::{KeyPattern, Selector};
-use super::text::{c_text, has_spaces, is_rule};
+use crate::selector::{KeyPattern, Selector};
 use quoin_data::command::categories::{CATEGORIES, categories};
 use quoin_data::table;
 use quoin_resp::wire::inline::split_arguments;
 
-/// What a user and a selector have that no rule has changed yet.
+/// Why a rule is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// There is no such rule, or its pattern has spaces.
+    #[error("Syntax error")]
+    Syntax,
+    /// There is no such command or category.
+    #[error("Unknown command or category name in ACL")]
+    UnknownCommand,
+    /// All keys are allowed already.
+    #[error(
+        "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have \
+         any effect. Try 'resetkeys' to start with an empty list of patterns"
+    )]
+    AllKeys,
+    /// All channels are allowed already.
+    #[error(
+        "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not \
+         have any effect. Try 'resetchannels' to start with an empty list of channels"
+    )]
+    AllChannels,
+    /// The user does not have the password that was to be removed.
+    #[error("The password you are trying to remove from the user does not exist")]
+    NoSuchPassword,
+    /// The text after `#` or `!` is not a SHA-256.
+    #[error(
+        "The password hash must be exactly 64 characters and contain only lowercase hexadecimal \
+         characters"
+    )]
+    PasswordHash,
+    /// A first argument of a subcommand.
+    #[error("Allowing first-arg of a subcommand is not supported")]
+    FirstArgumentOfSubcommand,
+}
+
+/// Defaults of a new user and a new selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Defaults {
     /// The setting `acl-pubsub-default` is `allchannels`.
@@ -23,10 +57,10 @@ pub struct Defaults {
 pub(super) fn parse_selector(rule: &[u8], defaults: Defaults) -> Result<Selector, RuleError> {
     let mut selector = Selector::new(defaults.all_channels);
     let inner = rule.get(1..rule.len().saturating_sub(1));
-    // As in Redis, what has unbalanced quotes says nothing.
+    // As in Redis, text with unbalanced quotes counts as empty.
     let words = split_arguments(inner.unwrap_or_default()).unwrap_or_default();
     for word in &words {
-        // It would end the selector where the user's rules are written and read again.
+        // It would end the selector when the user's rules are written and read again.
         if word.last() == Some(&b')') {
             return Err(RuleError::Syntax);
         }
@@ -128,7 +162,7 @@ fn parse_keys(rule: &[u8]) -> Result<KeyPattern, RuleError> {
                     writes,
                 });
             }
-            // As in Redis, letters without a pattern are one that is empty.
+            // As in Redis, letters without a pattern mean an empty pattern.
             [] if reads || writes => {
                 return Ok(KeyPattern {
                     pattern: Bytes::new(),
@@ -186,7 +220,7 @@ fn allow(selector: &mut Selector, name: &[u8]) -> Result<(), RuleError> {
     if row.is_subcommand() {
         return Err(RuleError::FirstArgumentOfSubcommand);
     }
-    // With a space the rule could not be read again.
+    // A rule with a space could not be read again.
     if argument.is_empty() || has_spaces(argument) {
         return Err(RuleError::Syntax);
     }
@@ -206,4 +240,21 @@ fn forbid(selector: &mut Selector, name: &[u8]) -> Result<(), RuleError> {
     selector.change(row, false);
     selector.note_command_rule(row.name, false);
     Ok(())
+}
+
+/// The text before the first zero byte.
+pub(super) fn c_text(text: &[u8]) -> &[u8] {
+    text.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// Whether a rule is this word, in any case.
+pub(super) fn is_rule(rule: &[u8], word: &str) -> bool {
+    c_text(rule).eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// Whether there are spaces or zero bytes, which names of users and patterns must not have (Redis:
+/// `ACLStringHasSpaces`).
+pub fn has_spaces(text: &[u8]) -> bool {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r' | 0);
+    text.iter().any(is_space)
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::command_set::CommandSet;
 use quoin_data::command::row::Row;
 use quoin_data::table;
 
-/// A pattern of keys, and what may be done to them. At least one of both.
+/// A pattern of keys, and whether they may be read, written or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPattern {
     /// The glob pattern.
@@ -35,11 +34,11 @@ pub struct Selector {
     pub(super) all_channels: bool,
     /// Every command may be called.
     pub(super) all_commands: bool,
-    /// `+@all` was the last rule on all commands: what a newer server adds is allowed, too.
-    pub(super) allows_future_commands: bool,
+    /// `+@all` was the last rule on all commands. Commands of a newer server are allowed, too.
+    allows_future_commands: bool,
     /// The commands that may be called.
     pub(super) commands: CommandSet,
-    /// First arguments with which commands may be called that may not be called otherwise.
+    /// First arguments with which an otherwise forbidden command may be called.
     pub(super) first_arguments: BTreeMap<usize, Vec<Bytes>>,
     /// The keys that may be used.
     pub(super) keys: Vec<KeyPattern>,
@@ -50,7 +49,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// What allows nothing, or all channels only.
+    /// A selector that allows nothing, or only all channels.
     pub(super) fn new(all_channels: bool) -> Self {
         Self {
             all_channels,
@@ -103,7 +102,7 @@ impl Selector {
         }
     }
 
-    /// Remembers a rule on a command or a category. It replaces rules on the same, and those on the
+    /// Remembers a rule on a command or a category. It replaces earlier rules on the same name and on the
     /// command's subcommands.
     pub(super) fn note_command_rule(&mut self, what: &str, allows: bool) {
         let what = what.to_ascii_lowercase();
@@ -114,5 +113,103 @@ impl Selector {
         });
         let sign = if allows { '+' } else { '-' };
         self.command_rules.push(format!("{sign}{what}"));
+    }
+}
+
+impl Selector {
+    pub(super) fn describe(&self) -> Vec<u8> {
+        let mut text = self.keys();
+        if !text.is_empty() {
+            text.push(b' ');
+        }
+        if !self.all_channels {
+            text.extend_from_slice(b"resetchannels ");
+        }
+        let channels = self.channels();
+        if !channels.is_empty() {
+            text.extend(channels);
+            text.push(b' ');
+        }
+        text.extend_from_slice(self.command_rules().as_bytes());
+        text
+    }
+
+    /// The rules on commands: `-@all +get`.
+    pub fn command_rules(&self) -> String {
+        let first = match self.allows_future_commands {
+            true => "+@all",
+            false => "-@all",
+        };
+        let mut rules = first.to_owned();
+        for rule in &self.command_rules {
+            rules.push(' ');
+            rules.push_str(rule);
+        }
+        rules
+    }
+
+    /// The rules on keys: `~app:* %R~shared:*`.
+    pub fn keys(&self) -> Vec<u8> {
+        if self.all_keys {
+            return b"~*".to_vec();
+        }
+        let patterns = self.keys.iter().map(|one| {
+            let KeyPattern {
+                pattern,
+                reads,
+                writes,
+            } = one;
+            let access: &[u8] = match (reads, writes) {
+                (true, true) => b"~",
+                (true, false) => b"%R~",
+                (false, _) => b"%W~",
+            };
+            [access, pattern].concat()
+        });
+        patterns.collect::<Vec<_>>().join(&b' ')
+    }
+
+    /// The rules on channels: `&news.*`.
+    pub fn channels(&self) -> Vec<u8> {
+        if self.all_channels {
+            return b"&*".to_vec();
+        }
+        let patterns = self.channels.iter();
+        let patterns = patterns.map(|pattern| [b"&", pattern.as_ref()].concat());
+        patterns.collect::<Vec<_>>().join(&b' ')
+    }
+}
+
+/// A set of commands and subcommands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct CommandSet {
+    words: Vec<u64>,
+}
+
+impl CommandSet {
+    /// All commands.
+    pub(super) fn all() -> Self {
+        let words = table::all().len().div_ceil(64);
+        Self {
+            words: vec![u64::MAX; words],
+        }
+    }
+
+    pub(super) fn contains(&self, id: usize) -> bool {
+        let word = self.words.get(id / 64).copied().unwrap_or(0);
+        word & (1 << (id % 64)) != 0
+    }
+
+    pub(super) fn set(&mut self, id: usize, is_in: bool) {
+        if self.words.len() <= id / 64 {
+            self.words.resize(id / 64 + 1, 0);
+        }
+        if let Some(word) = self.words.get_mut(id / 64) {
+            let bit = 1 << (id % 64);
+            match is_in {
+                true => *word |= bit,
+                false => *word &= !bit,
+            }
+        }
     }
 }

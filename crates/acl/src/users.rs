@@ -1,4 +1,4 @@
-//! The users of a server, by name.
+//! The users of a running server, by name.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,10 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::definition::Definition;
-use super::user::User;
+use crate::definition::Definition;
 
-/// The user that every client is until it says otherwise.
+/// The user of clients that have not authenticated.
 pub const DEFAULT_USER: &str = "default";
 
 /// The users of a server. There is always one that is called `default`.
@@ -17,18 +16,18 @@ pub const DEFAULT_USER: &str = "default";
 pub struct Users {
     all: RwLock<BTreeMap<Bytes, Arc<User>>>,
     default: Arc<User>,
-    /// Clients have to authenticate: `default` is off or has a password.
+    /// Clients must authenticate: `default` is off or has a password.
     requires_authentication: AtomicBool,
     /// There has been a user that may not do everything.
     has_restricted: AtomicBool,
 }
 
-/// What became of the users when others took their place.
+/// The effect of replacing all users.
 #[derive(Debug, Default)]
 pub struct Replaced {
-    /// Users that are no more.
+    /// Users that were deleted.
     pub deleted: Vec<Arc<User>>,
-    /// Users with another definition, each with the one before.
+    /// Users with a new definition, each with the old one.
     pub redefined: Vec<(Arc<User>, Arc<Definition>)>,
 }
 
@@ -60,7 +59,7 @@ impl Users {
         &self.default
     }
 
-    /// Whether clients have to authenticate, as `default` is off or has a password.
+    /// Whether clients must authenticate: `default` is off or has a password.
     pub fn requires_authentication(&self) -> bool {
         self.requires_authentication.load(Ordering::Acquire)
     }
@@ -80,11 +79,11 @@ impl Users {
         self.read().values().cloned().collect()
     }
 
-    /// Makes a user or changes it, by what `change` makes of its definition; it is given `None` where
-    /// there is no such user. Returns the user, and the definition that it had.
+    /// Creates or changes a user. `change` gets its definition, or `None` if there is no such user.
+    /// Returns the user and its old definition.
     ///
     /// # Errors
-    /// That of `change`. Nothing has changed then.
+    /// That of `change`. Then nothing has changed.
     pub fn change<E>(
         &self,
         name: &[u8],
@@ -112,7 +111,7 @@ impl Users {
         if !definition.is_open() {
             self.has_restricted.store(true, Ordering::Release);
         }
-        // A copy: the argument may keep a whole request in memory.
+        // Copied, because the argument may keep a whole request in memory.
         let name = Bytes::copy_from_slice(name);
         let user = Arc::new(User::new(name.clone(), definition));
         all.insert(name, Arc::clone(&user));
@@ -141,8 +140,8 @@ impl Users {
         Some(user)
     }
 
-    /// Has exactly these users from now on, and `default` with this definition where it is none of
-    /// them. Without `keeps`, users that stay are deleted and made again, except `default`.
+    /// Replaces all users. If `definitions` does not name `default`, it gets the definition `default`.
+    /// Without `keeps`, users that stay are deleted and created again, except `default`.
     pub fn replace(
         &self,
         mut definitions: BTreeMap<Bytes, Definition>,
@@ -175,5 +174,118 @@ impl Users {
             }
         }
         replaced
+    }
+}
+
+/// A user of the running server, which its clients hold.
+///
+/// A command of a user that may do everything costs one read of a flag.
+#[derive(Debug)]
+pub struct User {
+    name: Bytes,
+    is_open: AtomicBool,
+    is_deleted: AtomicBool,
+    definition: RwLock<Arc<Definition>>,
+}
+
+impl User {
+    pub(super) fn new(name: Bytes, definition: Definition) -> Self {
+        Self {
+            name,
+            is_open: AtomicBool::new(definition.is_open()),
+            is_deleted: AtomicBool::new(false),
+            definition: RwLock::new(Arc::new(definition)),
+        }
+    }
+
+    /// A user that no client can be, for tests of what holds one.
+    #[cfg(feature = "testing")]
+    pub fn for_test() -> Arc<Self> {
+        let name = Bytes::from_static(b"default");
+        Arc::new(Self::new(name, Definition::unrestricted()))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Bytes {
+        &self.name
+    }
+
+    /// Whether it may do everything.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Whether it was deleted. Its clients are disconnected.
+    pub fn is_deleted(&self) -> bool {
+        self.is_deleted.load(Ordering::Acquire)
+    }
+
+    /// Its current definition.
+    pub fn definition(&self) -> Arc<Definition> {
+        let definition = self.definition.read();
+        Arc::clone(&definition.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces its definition. Returns the old one.
+    fn redefine(&self, definition: Definition) -> Arc<Definition> {
+        let is_open = definition.is_open();
+        let mut current = self
+            .definition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, Arc::new(definition));
+        self.is_open.store(is_open, Ordering::Release);
+        before
+    }
+
+    /// Deletes it. It may do nothing afterwards.
+    pub(super) fn delete(&self) {
+        self.is_deleted.store(true, Ordering::Release);
+        self.redefine(Definition::new(Default::default()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_stay_the_same_for_their_clients() {
+        let users = Users::new(Definition::unrestricted());
+        assert!(!users.has_restricted() && !users.requires_authentication());
+        let set = |rules: &str| {
+            users
+                .change(b"u", |_| Ok::<_, ()>(Definition::of(rules)))
+                .unwrap()
+        };
+        let (user, before) = set("on +get ~*");
+        assert!(before.is_none() && users.has_restricted() && !user.is_open());
+        let (same, _) = set("on +@all ~* &*");
+        assert!(std::sync::Arc::ptr_eq(&user, &same) && user.is_open());
+        assert!(users.delete(b"default").is_none());
+        assert!(users.delete(b"u").is_some());
+        assert!(user.is_deleted() && !user.is_open());
+        let change = |_: Option<&Definition>| Ok::<_, ()>(Definition::of("on >p"));
+        users.change(b"default", change).unwrap();
+        assert!(users.requires_authentication());
+    }
+
+    #[test]
+    fn others_take_the_place_of_users() {
+        let users = Users::new(Definition::unrestricted());
+        let given = |names: &[(&'static str, &str)]| {
+            let users = names
+                .iter()
+                .map(|(name, rules)| (Bytes::from(*name), Definition::of(rules)));
+            users.collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let default = Definition::unrestricted;
+        users.replace(given(&[("a", "on"), ("b", "on")]), default(), true);
+        let kept = users.find(b"a").unwrap();
+        let replaced = users.replace(given(&[("a", "off"), ("c", "on")]), default(), true);
+        assert_eq!((replaced.deleted.len(), replaced.redefined.len()), (1, 1));
+        assert!(!kept.is_deleted() && !kept.definition().is_on());
+        users.replace(given(&[("a", "off")]), default(), false);
+        assert!(kept.is_deleted() && users.find(b"a").is_some());
     }
 }
