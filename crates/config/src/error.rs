@@ -1,8 +1,7 @@
-//! What can be wrong with settings, in words that let a person put it right.
+//! Errors of settings, with texts that help to correct them, and the source of a value.
 
+use std::fmt;
 use std::path::PathBuf;
-
-use super::origin::Origin;
 
 /// Why the settings or the command line are not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -12,23 +11,23 @@ pub enum ConfigError {
     Value {
         /// Name of the setting.
         setting: &'static str,
-        /// Where the value stands.
+        /// The source of the value.
         origin: Origin,
-        /// The value in quotes behind a space, or nothing for a password.
+        /// The value in quotes after a space, or nothing for a password.
         given: String,
-        /// Why it does not fit, behind a colon, where what is accepted does not tell.
+        /// The reason after a colon, if `accepted` does not explain it.
         reason: String,
-        /// What fits.
+        /// What is accepted.
         accepted: String,
     },
     /// A key of the file or a `QUOIN_*` variable that is no setting.
     #[error("{origin}: no such setting{given}{hint}")]
     Unknown {
-        /// The name in quotes behind a colon, or nothing where `origin` tells it.
+        /// The name in quotes after a colon, or nothing if `origin` contains it.
         given: String,
-        /// Where it stands.
+        /// Its source.
         origin: Origin,
-        /// What was probably meant, in words, or nothing.
+        /// A suggestion, or nothing.
         hint: String,
     },
     /// A file that cannot be read.
@@ -36,7 +35,7 @@ pub enum ConfigError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file that is larger than a settings file can be.
@@ -50,7 +49,7 @@ pub enum ConfigError {
     /// Users of the settings file that cannot hold. Passwords are never repeated.
     #[error("{origin}: {reason}")]
     Users {
-        /// Where they stand.
+        /// Their source.
         origin: Origin,
         /// Why they cannot hold.
         reason: String,
@@ -62,7 +61,7 @@ pub enum ConfigError {
          translates it"
     )]
     RedisConf {
-        /// The first line that says so.
+        /// The first line that shows this.
         origin: Origin,
         /// Its settings that Quoin has too, as a settings file.
         toml: String,
@@ -70,9 +69,9 @@ pub enum ConfigError {
     /// A file that is not TOML.
     #[error("{origin}: not TOML: {message}")]
     Toml {
-        /// Where it stops being TOML.
+        /// The place of the error.
         origin: Origin,
-        /// What the parser says.
+        /// The error of the parser.
         message: String,
     },
     /// The store that was asked for is not part of this build.
@@ -97,7 +96,7 @@ fn lines(errors: &[ConfigError]) -> String {
 }
 
 impl ConfigError {
-    /// All of the errors as one; `Ok` where there are none.
+    /// All errors as one. `Ok` if there are none.
     pub(super) fn all(mut errors: Vec<ConfigError>) -> Result<(), ConfigError> {
         match errors.pop() {
             None => Ok(()),
@@ -154,6 +153,30 @@ fn distance(from: &str, to: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(from.len())
+}
+
+/// The source of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The table of settings.
+    Default,
+    /// A line of the settings file, counted from 1.
+    File(PathBuf, usize),
+    /// An environment variable.
+    Variable(String),
+    /// A flag, with its dashes.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Origin::Variable(name) => write!(f, "environment variable {name}"),
+            Origin::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
 }
 
 #[cfg(test)]

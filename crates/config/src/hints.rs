@@ -1,8 +1,8 @@
-//! What to tell somebody who brings Redis's settings.
+//! Hints about settings that Redis has and Quoin does not.
 
-use super::parameters::PARAMETERS;
+use crate::parameters::PARAMETERS;
 
-/// What stands for a setting of Redis that Quoin has not, by the beginning of its name.
+/// Replacements for settings of Redis that Quoin does not have, by the beginning of their names.
 const INSTEAD: [(&str, &str); 12] = [
     (
         "appendonly",
@@ -36,7 +36,7 @@ const INSTEAD: [(&str, &str); 12] = [
     ),
 ];
 
-/// For a setting that Redis has and Quoin has not: that it is so, and what there is instead.
+/// The hint for a setting that Redis has and Quoin does not. `None` for other names.
 pub fn of_redis(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let is_redis = PARAMETERS

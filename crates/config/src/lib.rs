@@ -3,36 +3,39 @@
 //! One table has every setting ([`table`]). From it come the file's keys, the variables, the flags, the
 //! documents and CONFIG. [`logging`] writes the log.
 //!
-//! It knows what settings are and how they change in a running server. It does not know what they are for.
+//! The crate knows what settings are and how they change in a running server. It must not know what they
+//! are for.
 
-pub mod error;
-pub mod load;
-pub mod logging;
-pub mod runtime;
-pub mod settings;
+// What a setting is.
+mod settings;
+mod special;
 pub mod table;
 pub mod value;
 
-mod atomic;
-#[cfg(test)]
-mod document;
-#[cfg(feature = "fdb")]
-mod fdb;
-pub mod hints;
-mod origin;
-mod own_address;
-mod parameters;
+// Settings from files, variables and flags.
+pub mod error;
+pub mod load;
 mod redis_conf;
-mod rewrite;
-mod special;
 mod users;
 
-pub use error::ConfigError;
+// Settings of a running server: CONFIG.
+pub mod hints;
+mod parameters;
+mod rewrite;
+mod runtime;
+
+// The log, and the addresses of a server for tools.
+pub mod logging;
+mod own_address;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{ConfigError, Origin};
 pub use load::LoadedSettings;
-pub use origin::Origin;
 pub use own_address::{note_server, remove_note, server_places};
 pub use parameters::is_secret;
-pub use runtime::{RuntimeConfig, TlsChange};
+pub use runtime::{Reloaded, RuntimeConfig, TlsChange};
 pub use settings::{
     FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,
     Permissions, StoreKind,

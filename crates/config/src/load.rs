@@ -1,5 +1,5 @@
-//! Settings from their sources: defaults, then the file, then `QUOIN_*` variables, then flags,
-//! where the later wins.
+//! Settings from their sources: defaults, the file, `QUOIN_*` variables, and flags. A later source
+//! overrides an earlier one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, suggest};
-use super::hints;
-use super::origin::Origin;
-use super::redis_conf;
-use super::settings::{LogLevel, StoreKind};
-use super::table::{SETTINGS, SettingRow, Settings};
-use super::users::{self, FileUsers, UsersEntry};
+use crate::error::{ConfigError, Origin, suggest};
+use crate::settings::{LogLevel, StoreKind};
+use crate::table::{SETTINGS, SettingRow, Settings};
+use crate::users::{FileUsers, UsersEntry};
+use crate::{hints, redis_conf, users};
 use quoin_base::limits::SETTINGS_FILE_BYTES_MAX;
 use quoin_base::size::counted;
 
@@ -31,7 +29,7 @@ const FOREIGN_PREFIXES: [&str; 5] = [
     "QUOIN_IMPORT_",
 ];
 
-/// Settings together with where each came from.
+/// Settings, and the source of each.
 #[derive(Debug, Clone)]
 pub struct LoadedSettings {
     /// The settings in effect.
@@ -46,7 +44,8 @@ pub struct LoadedSettings {
     sources: Sources,
 }
 
-/// What does not change while the program runs. Not shown: it may hold passwords.
+/// Variables and flags, which do not change while the program runs. `Debug` hides them, because they may
+/// hold passwords.
 #[derive(Clone, Default)]
 struct Sources {
     variables: Vec<(OsString, OsString)>,
@@ -78,7 +77,7 @@ impl LoadedSettings {
         load(self.file.clone(), variables, flags)
     }
 
-    /// Where the setting of that name came from.
+    /// The source of the setting of this name.
     pub fn origin(&self, name: &str) -> Origin {
         self.origins
             .iter()
@@ -87,7 +86,7 @@ impl LoadedSettings {
             .map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
-    /// Every setting and where it came from, as a settings file. Passwords are left out.
+    /// Every setting with its source, as a settings file. Passwords are left out.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for row in SETTINGS {
@@ -122,7 +121,7 @@ impl LoadedSettings {
             "loglevel" => LogLevel::name_at_start(given),
             _ => given,
         };
-        // Why it does not fit is told in Redis's words, for CONFIG SET; what is accepted says the same.
+        // The reason is in Redis's words, for CONFIG SET. `accepted` says the same.
         row.set(&mut self.settings, value)
             .map_err(|_| ConfigError::Value {
                 setting: row.name,
@@ -135,8 +134,7 @@ impl LoadedSettings {
         Ok(())
     }
 
-    /// An empty variable counts as one that is not there: compose files make such of
-    /// `${VARIABLE}` where nobody has set it.
+    /// An empty variable counts as not set: compose files make it from `${VARIABLE}` without a value.
     fn set_from_variable(&mut self, name: String, value: OsString) -> Result<(), ConfigError> {
         let Some(row) = SETTINGS.iter().find(|row| row.environment() == name) else {
             return Err(unknown_variable(name));
@@ -145,7 +143,7 @@ impl LoadedSettings {
             return Ok(());
         }
         let origin = Origin::Variable(name);
-        // What is not UTF-8 is no valid value of any setting; say so with the text as it looks.
+        // No setting accepts a value that is not UTF-8.
         let value = value.into_string().map_err(|value| ConfigError::Value {
             setting: row.name,
             origin: origin.clone(),
@@ -201,8 +199,8 @@ fn unknown_variable(name: String) -> ConfigError {
     }
 }
 
-/// Loads the settings. `file` is the path that a flag gave; `variables` is the environment;
-/// `flags` are settings with the values that flags gave. The error tells all that is wrong.
+/// Loads the settings. `file` is the path that a flag gave; `variables` is the environment; `flags` are
+/// settings with the values that flags gave. The error lists everything that is wrong.
 pub fn load(
     file: Option<PathBuf>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -224,7 +222,7 @@ pub fn load(
                 .any(|prefix| name.starts_with(prefix))
         })
         .collect();
-    // So that errors are always told in the same order.
+    // So that errors are always in the same order.
     variables.sort();
 
     let mut errors = Vec::new();
@@ -307,7 +305,7 @@ pub(super) fn read_file(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
-/// What stands in a file.
+/// An entry of a file.
 #[derive(Debug)]
 pub(super) enum Entry {
     /// A setting.
@@ -325,16 +323,16 @@ pub(super) struct FileEntry {
     pub(super) given: String,
     /// Its line.
     pub(super) origin: Origin,
-    /// Where in the text the value stands, in bytes.
+    /// The place of the value in the text, in bytes.
     pub(super) value_span: Range<usize>,
 }
 
-/// What stands in the text of a file, in the order of the text.
+/// The entries of a file, in the order of the text.
 pub(super) fn file_entries(path: &Path, text: &str) -> Result<Vec<Entry>, ConfigError> {
     read_entries(path, text).into_iter().collect()
 }
 
-/// The same, and in their places what is wrong.
+/// The entries of a file, with errors in their places.
 fn read_entries(path: &Path, text: &str) -> Vec<Result<Entry, ConfigError>> {
     let origin = |at: usize| {
         let before = text.as_bytes().get(..at).unwrap_or_default();
@@ -373,7 +371,7 @@ fn read_entry(
         return UsersEntry::read(value, origin).map(Entry::Users);
     }
     let Some(row) = SETTINGS.iter().find(|row| row.name == name) else {
-        // `data_dir` is nearest to `data-dir`, and `[server]` to nothing.
+        // `data_dir` is near `data-dir`. `[server]` is near nothing.
         let nearest = || suggest(name, SETTINGS.iter().map(|row| row.name));
         return Err(ConfigError::Unknown {
             given: format!(": '{name}'"),
@@ -398,7 +396,7 @@ fn read_entry(
     }
 }
 
-/// A value of TOML as one would write it in a variable; `None` for what no setting can be.
+/// A TOML value as it is written in a variable. `None` for types that no setting has.
 fn plain_text(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -417,7 +415,3 @@ fn plain_text(value: &DeValue<'_>) -> Option<String> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-#[path = "load/tests.rs"]
-mod tests;

@@ -1,7 +1,8 @@
 //! The log of the server: its level, its form and its file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal, Write};
+use std::io;
+use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -74,7 +75,7 @@ impl Log {
         }
     }
 
-    /// Opens the file again, which a tool may have moved away. False if there is none.
+    /// Opens the file again, because a tool may have moved it. False if there is none.
     ///
     /// # Errors
     /// If it cannot be written. The log then stays in the old file.
@@ -92,7 +93,7 @@ struct Labelled<M>(M);
 /// A writer of one line.
 struct LabelledLine<W> {
     line: W,
-    /// The label as it stands in the line, and as it should.
+    /// The label in the line, and its replacement.
     label: Option<(&'static [u8], &'static [u8])>,
 }
 
@@ -170,7 +171,7 @@ impl Write for &LogFile {
     }
 }
 
-/// Addresses of clients are for the owner and the group only.
+/// Only the owner and the group may read addresses of clients.
 fn append(path: &Path) -> Result<File, LogError> {
     let opened = OpenOptions::new()
         .append(true)

@@ -1,19 +1,20 @@
-//! Where tools beside a server find it: the server notes in its data folder where it listens.
+//! The file in the data folder in which a server notes its addresses, for tools on the same machine.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::load::{LoadedSettings, load};
-use super::origin::Origin;
-use super::table::{SETTINGS, Settings};
+use crate::error::Origin;
+use crate::load::{LoadedSettings, load};
+use crate::table::{SETTINGS, Settings};
 use quoin_acl::DEFAULT_USER;
 use quoin_client::{Access, Address, Beside, Places};
 use quoin_tls::ClientOptions;
 
-/// The file in the data folder: a settings file with the settings that say where the server listens.
+/// The file in the data folder: a settings file with the addresses of the server.
 const NOTE_FILE: &str = "SERVER";
 const NOTED: [&str; 6] = [
     "bind",
@@ -23,10 +24,10 @@ const NOTED: [&str; 6] = [
     "tls-cert-file",
     "tls-key-file",
 ];
-/// Those of them that say where a server is, for a tool whose flags or variables name them.
+/// The noted settings that a tool's flags or variables may override.
 const PLACES: [&str; 4] = ["bind", "port", "unixsocket", "tls-port"];
 
-/// Notes in the data folder where its server listens: on these ports, of which 0 is none.
+/// Writes the addresses of a server into its data folder. Port 0 means no port.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -60,8 +61,8 @@ pub fn note_server(settings: &Settings, port: u16, tls_port: u16) -> io::Result<
     std::fs::rename(&unfinished, &path)
 }
 
-/// Removes the note of a server that ends. One that is left does no harm: it is read only while a server
-/// has the folder open, and that server writes its own.
+/// Removes the note of a server that ends. A note that is left does no harm: it is read only while a
+/// server has the folder open, and that server writes its own.
 pub fn remove_note(settings: &Settings) {
     let _ = std::fs::remove_file(note_path(&settings.data_dir));
 }
@@ -70,8 +71,8 @@ fn note_path(data_dir: &Path) -> PathBuf {
     data_dir.join(NOTE_FILE)
 }
 
-/// Where the server of the settings' data folder may be: where the command line says; else where it noted
-/// itself, then where the settings say.
+/// Possible addresses of the server of a data folder: that of the command line, or else those of its note
+/// and of the settings.
 pub fn server_places(loaded: &LoadedSettings, beside: &Beside) -> Places {
     let settings = &loaded.settings;
     if let Some(server) = &beside.server {
@@ -97,8 +98,8 @@ pub fn server_places(loaded: &LoadedSettings, beside: &Beside) -> Places {
     }
 }
 
-/// Where a server with these settings is reached from its own machine: at its Unix socket, its TCP
-/// port, or its port for TLS.
+/// The address of a server with these settings on its own machine: its Unix socket, its TCP port, or its
+/// TLS port.
 fn own_address(settings: &Settings, requirepass: Option<&String>, access: &Access) -> Address {
     let at = |host, port, tls| {
         let address = Address {

@@ -1,15 +1,16 @@
-//! Parameters of Redis 7.2 that Quoin knows but does not act on: CONFIG GET answers them with
-//! Redis's defaults, and CONFIG SET checks, remembers and echoes them, so that clients and test
-//! suites that set them go on. Names, bounds and defaults are those of `config.c`. (INFO latencystats
-//! asks for `latency-tracking` and `latency-tracking-info-percentiles` by name.)
+//! Parameters of Redis 7.2 that Quoin knows but does not act on: CONFIG GET answers them with Redis's
+//! defaults, and CONFIG SET checks, remembers and echoes them, so that clients and test suites that set
+//! them work. Names, bounds and defaults are those of `config.c`. (INFO latencystats asks for
+//! `latency-tracking` and `latency-tracking-info-percentiles` by name.)
 //!
-//! Where Redis's default would be untrue of Quoin it is another: there are no snapshots (`save`
-//! is empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), and
-//! DEBUG is there for everyone.
+//! If Redis's default would be wrong for Quoin, the default differs: there are no snapshots (`save` is
+//! empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), and DEBUG is there
+//! for everyone.
 
-use super::special;
-use super::table::SETTINGS;
-use super::value::Kind::{self, Bytes, Integer, OneOf, Secret, SomeOf, Special, Text, YesNo};
+use crate::special;
+use crate::table::SETTINGS;
+use crate::value::Kind;
+use crate::value::Kind::{Bytes, Integer, OneOf, Secret, SomeOf, Special, Text, YesNo};
 
 const I32_MIN: i128 = i32::MIN as i128;
 const I32_MAX: i128 = i32::MAX as i128;
@@ -30,7 +31,7 @@ pub(super) struct ParameterRow {
     pub(super) default: &'static str,
     /// Whether CONFIG SET takes it.
     pub(super) change: Change,
-    /// Whether only its exact name finds it, as for Redis's parameters for tests.
+    /// Whether patterns do not match it, as for Redis's parameters for tests.
     pub(super) is_hidden: bool,
 }
 
@@ -39,11 +40,11 @@ pub(super) struct ParameterRow {
 pub(super) enum Change {
     /// Any valid value.
     Free,
-    /// None, as in Redis: a matter of the start.
+    /// No value, as in Redis. Only a restart changes it.
     Immutable,
-    /// None, as in Redis unless protected parameters are enabled.
+    /// No value, as in Redis unless protected parameters are enabled.
     Protected,
-    /// Only the value that it has; the reason is answered for any other.
+    /// Only its current value. Any other is refused with this reason.
     Fixed(&'static str),
 }
 
@@ -227,7 +228,7 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("cluster-node-timeout", "", Integer(0, I64_MAX), "15000"),
     row("cluster-ping-interval", "", Integer(0, I64_MAX), "0").hidden(),
     row("cluster-link-sendbuf-limit", "", Bytes(0, U64_MAX), "0"),
-    // What rustls decides by itself, or what TLS of clients does not need: none of it can be changed.
+    // Decided by rustls, or not needed for TLS of clients. None of it can be changed.
     row("tls-session-cache-size", "", Integer(0, I32_MAX), "20480").immutable(),
     row("tls-session-cache-timeout", "", Integer(0, I32_MAX), "300").immutable(),
     row("tls-cluster", "", YesNo, "no").immutable(),

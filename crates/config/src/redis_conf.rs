@@ -1,30 +1,29 @@
-//! A redis.conf that was given instead of a settings file, and what it is as one.
+//! Translates a redis.conf that was given instead of a settings file.
 
 use bytes::Bytes;
 
-use super::parameters::PARAMETERS;
-use super::table::{self, SETTINGS, SettingRow};
-use super::users;
+use crate::parameters::PARAMETERS;
+use crate::table::{SETTINGS, SettingRow};
+use crate::{table, users};
 use quoin_acl::without_passwords;
 use quoin_resp::wire::inline::split_arguments;
 
 /// Words that begin lines of a redis.conf and that CONFIG GET does not know.
 const DIRECTIVES: [&str; 4] = [INCLUDE, "loadmodule", "rename-command", users::NAME];
 const INCLUDE: &str = "include";
-/// The setting whose addresses Redis writes in a way of its own.
+/// The setting with addresses in a form that only Redis has.
 const BIND: &str = "bind";
 
 /// A redis.conf.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RedisConf {
-    /// The number of the first line that says something.
+    /// The number of the first line that is not a comment.
     pub(super) line: usize,
-    /// A settings file of Quoin with those of its settings that Quoin has. Passwords are not shown.
+    /// A settings file of Quoin with the settings that Quoin has. Passwords are not shown.
     pub(super) toml: String,
 }
 
-/// Where `text` is one of Redis's settings files, which its first line that is no comment tells: what
-/// is in it.
+/// Reads `text` if it is a redis.conf, which its first line that is not a comment shows.
 pub(super) fn read(text: &str) -> Option<RedisConf> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     let mut lines = lines
@@ -55,13 +54,13 @@ fn begins_as_redis(line: &str) -> bool {
     is_known && !value.trim().starts_with('=')
 }
 
-/// What came so far.
+/// The translation so far.
 #[derive(Default)]
 struct Translation {
     /// Settings in the order in which they came first, each with its latest value.
     settings: Vec<(&'static SettingRow, String)>,
     users: Vec<String>,
-    /// Comments about lines that Quoin does not take as they are.
+    /// Comments about lines that Quoin does not accept unchanged.
     notes: Vec<String>,
     /// Lines of settings that Quoin does not have.
     others: usize,
@@ -151,7 +150,7 @@ fn text(word: &Bytes) -> Option<String> {
     String::from_utf8(word.to_vec()).ok()
 }
 
-/// An address as Redis writes it: with `-` in front where it may be missing, and `*` for all.
+/// Translates an address of Redis: `-` before it means optional, `*` means all.
 fn address(word: &str) -> &str {
     match word.strip_prefix('-').unwrap_or(word) {
         "*" => "0.0.0.0",

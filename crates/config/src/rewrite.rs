@@ -1,21 +1,22 @@
-//! CONFIG REWRITE: the settings in effect into the settings file, whose comments and order stay.
+//! CONFIG REWRITE: writes the settings in effect to the settings file. Comments and order stay.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::error::ConfigError;
-use super::load::{Entry, FileEntry, file_entries, read_file};
-use super::table::{SETTINGS, Settings};
-use super::users;
+use crate::error::ConfigError;
+use crate::load::{Entry, FileEntry, file_entries, read_file};
+use crate::table::{SETTINGS, Settings};
+use crate::users;
 use quoin_store_embedded::sync_folder;
 
-/// Stands above the settings that the file did not have before.
+/// The comment above settings that were added to the file.
 const HEADING: &str = "# Written by CONFIG REWRITE.";
 
-/// Writes `settings`, and `users` where they are given, to the settings file at `path`: all of it or,
-/// after a failure, nothing. It waits for the disk.
+/// Writes `settings`, and `users` if given, to the settings file at `path`. After a failure the file is
+/// unchanged. It waits for the disk.
 pub(super) fn rewrite(
     path: &Path,
     settings: &Settings,
@@ -33,8 +34,8 @@ pub(super) fn rewrite(
     replace_file(path, &text).map_err(fail)
 }
 
-/// The text of the file with the values of `settings`. A value that is already so stays as it is
-/// written; what the file does not say is added unless it is the default.
+/// The text of the file with the values of `settings`. An unchanged value keeps its spelling. A setting
+/// that the file lacks is added unless it has its default.
 fn rewritten(
     path: &Path,
     text: &str,
@@ -57,7 +58,7 @@ fn rewritten(
     {
         added.push(format!("{} = {}\n", users::NAME, users::to_toml(users)));
     }
-    // From the end, so that the places of those before stay right.
+    // From the end, so that the places of earlier entries stay valid.
     for entry in entries.iter().rev() {
         match (entry, users) {
             (Entry::Setting(entry), _) => rewrite_setting(&mut out, entry, settings),
@@ -89,11 +90,10 @@ fn rewrite_setting(out: &mut String, entry: &FileEntry, settings: &Settings) {
     }
 }
 
-/// Replaces a file's text as a whole: whoever reads it, even after a crash, finds the old text or
-/// the new one. Its permissions stay; a new file is for its owner alone, as it may hold a
-/// password.
+/// Replaces a file atomically: a reader finds the old text or the new one, even after a crash. Its
+/// permissions stay. Only the owner may read a new file, because it may hold a password.
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
-    // Behind a symbolic link the file is replaced, not the link.
+    // Replaces the target of a symbolic link, not the link.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
@@ -105,7 +105,7 @@ fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let temporary = folder.join(name);
     let result = write_then_rename(&temporary, &path, &folder, text);
     if result.is_err() {
-        // It may be gone already; the error that counts is the first.
+        // Removal may fail. The first error counts.
         let _ = std::fs::remove_file(&temporary);
     }
     result

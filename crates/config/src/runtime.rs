@@ -1,17 +1,18 @@
-//! The settings of a running server: what CONFIG GET, SET and REWRITE act on, and what the rest
-//! of the server asks for at each use. Texts of refusals are those of Redis 7.2 (`config.c`).
+//! The settings of a running server, for CONFIG GET, SET and REWRITE and for the rest of the server.
+//! Texts of refusals are those of Redis 7.2 (`config.c`).
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use super::error::ConfigError;
-use super::load::LoadedSettings;
-use super::parameters::{Change, PARAMETERS, ParameterRow};
-use super::rewrite;
-use super::settings::{ChannelsDefault, LogLevel};
-use super::table::{LiveSettings, SETTINGS, SettingRow, Settings};
-use super::users::{self, FileUsers};
-use quoin_base::glob::{self, Case};
+use crate::error::ConfigError;
+use crate::load::LoadedSettings;
+use crate::parameters::{Change, PARAMETERS, ParameterRow};
+use crate::settings::{ChannelsDefault, LogLevel};
+use crate::table::{LiveSettings, SETTINGS, SettingRow, Settings};
+use crate::users::FileUsers;
+use crate::{rewrite, users};
+use quoin_base::glob;
+use quoin_base::glob::Case;
 
 /// How the names of settings of TLS begin.
 const TLS_PREFIX: &str = "tls-";
@@ -22,7 +23,7 @@ pub struct RuntimeConfig {
     pub live: LiveSettings,
     state: RwLock<State>,
     file: Option<PathBuf>,
-    /// The settings as their sources said them last.
+    /// The settings as they were last read or written.
     loaded: Mutex<LoadedSettings>,
     /// Held while the settings file is written.
     rewriting: Mutex<()>,
@@ -33,39 +34,39 @@ pub struct RuntimeConfig {
     tls_change: Mutex<()>,
 }
 
-/// What is told of a new log level.
+/// Called with a new log level.
 type LogLevelListener = Box<dyn Fn(LogLevel) + Send + Sync>;
 
-/// Whether so many clients can be served; the error says why not.
+/// Checks whether this number of clients can be served. The error is the reason.
 type MaxclientsCheck = Box<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
 
-/// What reading the settings again has done, by the names of settings.
+/// The result of a reload, as names of settings.
 #[derive(Debug, Default)]
 pub struct Reloaded {
     /// What has changed.
     pub changed: Vec<&'static str>,
-    /// Why some could not, in lines for the log.
+    /// Refused changes, as lines for the log.
     pub refused: Vec<String>,
-    /// What has changed in the file and only a restart takes over.
+    /// Changed in the file, but only a restart applies it.
     pub needs_restart: Vec<&'static str>,
 }
 
-/// What reads the files of other settings of TLS; the error says why they cannot be used.
+/// Reads the files of changed TLS settings. The error is the reason why they cannot be used.
 type TlsListener = Box<dyn Fn(&Settings) -> Result<TlsChange, String> + Send + Sync>;
 
-/// Takes what was read into use.
+/// Applies what was read.
 pub type TlsChange = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone)]
 struct State {
     settings: Settings,
-    /// The port that is listened on, where the settings leave it open.
+    /// The port of the listener, if the setting is 0.
     bound_port: Option<u16>,
     /// Values of the remembered parameters, in the order of the table.
     remembered: Vec<String>,
 }
 
-/// What a name of CONFIG stands for.
+/// The meaning of a name in CONFIG.
 #[derive(Clone, Copy)]
 enum Parameter {
     Setting(&'static SettingRow),
@@ -116,7 +117,7 @@ impl RuntimeConfig {
         self.file.as_deref()
     }
 
-    /// The password of the user `default`, if any, as far as no rule says otherwise.
+    /// The password of the user `default`, unless rules have changed it.
     pub fn requirepass(&self) -> Option<String> {
         self.read().settings.requirepass.clone()
     }
@@ -136,7 +137,7 @@ impl RuntimeConfig {
         self.loaded().users.clone()
     }
 
-    /// Lets fewer clients in than the settings ask for: there is no room for more.
+    /// Lowers `maxclients`, because there is no room for more clients.
     pub fn lower_maxclients(&self, maxclients: u32) {
         self.write(|state| {
             state.settings.maxclients = maxclients;
@@ -144,7 +145,7 @@ impl RuntimeConfig {
         });
     }
 
-    /// Names what is asked before CONFIG SET changes `maxclients`. Only the first call counts.
+    /// Sets the check of a new `maxclients` by CONFIG SET. Only the first call counts.
     pub fn on_maxclients(&self, check: impl Fn(u32) -> Result<(), String> + Send + Sync + 'static) {
         // A second check is dropped: there is one process.
         let _ = self.maxclients_check.set(Box::new(check));
@@ -155,14 +156,14 @@ impl RuntimeConfig {
         self.write(|state| state.bound_port = Some(port));
     }
 
-    /// Names what is told of each new log level. Only the first call counts.
+    /// Sets the listener for new log levels. Only the first call counts.
     pub fn on_log_level(&self, listener: impl Fn(LogLevel) + Send + Sync + 'static) {
         // A second listener is dropped: there is one log.
         let _ = self.log_level_listener.set(Box::new(listener));
     }
 
-    /// Names what reads the files of settings of TLS when CONFIG SET is given any of them. What it
-    /// returns takes them into use. Only the first call counts.
+    /// Sets the listener that reads the files of TLS settings when CONFIG SET gets one of them. The
+    /// closure that it returns applies them. Only the first call counts.
     pub fn on_tls(
         &self,
         listener: impl Fn(&Settings) -> Result<TlsChange, String> + Send + Sync + 'static,
@@ -171,8 +172,8 @@ impl RuntimeConfig {
         let _ = self.tls_listener.set(Box::new(listener));
     }
 
-    /// CONFIG GET: names and values that match any of the glob patterns, in any case, each once.
-    /// A pattern without wildcards is answered in the letters in which it was given.
+    /// CONFIG GET: names and values that match any of the glob patterns, case-insensitively, each once. A
+    /// pattern without wildcards is repeated as it was given.
     pub fn get(&self, patterns: &[&[u8]]) -> Vec<(String, String)> {
         let state = self.read();
         let mut found: Vec<(String, String)> = Vec::new();
@@ -201,8 +202,8 @@ impl RuntimeConfig {
         prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(TLS_PREFIX.as_bytes()))
     }
 
-    /// CONFIG SET: all pairs of name and value, or none and the error line. Where
-    /// [`Self::reads_files`] says so, call it where waiting is allowed.
+    /// CONFIG SET: sets all pairs of name and value, or none and returns the error line. If
+    /// [`Self::reads_files`] is true of a name, call it on a thread that may wait.
     pub fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), String> {
         let mut changes = Vec::new();
         for &(given_name, value) in pairs {
@@ -232,8 +233,8 @@ impl RuntimeConfig {
             .iter()
             .map(|&(name, _, _)| name)
             .find(|name| name.starts_with(TLS_PREFIX));
-        // Files are read before the state is locked: a file system may hang. A value that stays the
-        // same counts too, as the file that it names may be another.
+        // Files are read before the state is locked, because a file system may hang. An unchanged value
+        // counts too, because its file may have changed.
         let mut tls_change = None;
         let _changing_tls = of_tls.map(|_| self.lock_tls());
         if let (Some(name), Some(listener)) = (of_tls, self.tls_listener.get()) {
@@ -244,7 +245,7 @@ impl RuntimeConfig {
         }
 
         let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        // Changed as a whole or not at all.
+        // All changes or none.
         let mut state = guard.clone();
         change(&mut state)?;
         let maxclients = state.settings.maxclients;
@@ -256,7 +257,7 @@ impl RuntimeConfig {
         if let Some(reason) = state.settings.refusal_of_maxmemory() {
             return Err(refusal("maxmemory", reason));
         }
-        // Nothing refuses any more: from here on everything is changed.
+        // Nothing can fail from here on.
         if let Some(take_into_use) = tls_change {
             take_into_use();
         }
@@ -273,14 +274,13 @@ impl RuntimeConfig {
         Ok(())
     }
 
-    /// CONFIG REWRITE: writes the settings in effect to the settings file, and the users where they are
-    /// given, each as its name and its rules. It waits for the disk, so call it where waiting is
-    /// allowed. The error is the whole line.
+    /// CONFIG REWRITE: writes the settings in effect to the settings file, and the users if given, each
+    /// as its name and its rules. It waits for the disk. The error is the whole line.
     pub fn rewrite(&self, users: Option<&[String]>) -> Result<(), String> {
         let Some(path) = &self.file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
-        // One at a time, from the settings to the file: two of them would write into one another.
+        // One at a time, from the settings to the file. Otherwise two rewrites would mix.
         let _rewriting = self
             .rewriting
             .lock()
@@ -298,10 +298,9 @@ impl RuntimeConfig {
         Ok(())
     }
 
-    /// Reads the settings file again and takes over what has changed in it since it was last read or
-    /// written. So what CONFIG SET has changed stays as long as the file does. Variables and flags win
-    /// over the file as at the start. Reads the TLS certificates again in any case. It waits for the
-    /// disk.
+    /// Reads the settings file again and applies what has changed in it since it was last read or
+    /// written. So changes by CONFIG SET stay while the file stays. Variables and flags override the file
+    /// as at the start. Always reads the TLS certificates again. It waits for the disk.
     ///
     /// # Errors
     /// If the file cannot be read or has a wrong value. Then nothing changes.
@@ -339,7 +338,7 @@ impl RuntimeConfig {
                 if set.is_ok() {
                     reloaded.changed.push(row.name);
                 } else {
-                    // So that the next time it is tried again.
+                    // So that the next reload tries it again.
                     let before = (row.render)(&known.settings);
                     let _ = (row.apply)(&mut now.settings, &before);
                 }
@@ -357,8 +356,8 @@ impl RuntimeConfig {
         Ok(reloaded)
     }
 
-    /// Undoes a change of `requirepass` to `given` that could not be taken up, unless it was changed
-    /// again since.
+    /// Undoes a change of `requirepass` to `given` that could not be applied, unless it was changed again
+    /// since.
     pub fn undo_requirepass(&self, given: Option<&str>, before: Option<String>) {
         self.write(|state| {
             if state.settings.requirepass.as_deref() == given {
@@ -367,7 +366,7 @@ impl RuntimeConfig {
         });
     }
 
-    /// As [`Self::undo_requirepass`], for a change by [`Self::reload`]: the next one tries it again.
+    /// [`Self::undo_requirepass`] for a change by [`Self::reload`]. The next reload tries it again.
     pub fn undo_reloaded_requirepass(&self, given: Option<&str>, before: Option<String>) {
         self.loaded().settings.requirepass.clone_from(&before);
         self.undo_requirepass(given, before);
@@ -384,7 +383,7 @@ impl RuntimeConfig {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
-        // Nothing is left half-done under the lock, so a panic elsewhere does no harm here.
+        // Changes under the lock are complete, so a poisoned lock does no harm.
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -447,7 +446,7 @@ impl Parameter {
     }
 }
 
-/// Every name with what it stands for, older names included.
+/// Every name with its meaning, older names included.
 fn all_parameters() -> impl Iterator<Item = (&'static str, Parameter)> {
     let settings = SETTINGS
         .iter()
@@ -474,7 +473,3 @@ fn is_among(found: &[(String, String)], name: &str) -> bool {
 fn refusal(name: &str, reason: &str) -> String {
     format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
 }
-
-#[cfg(test)]
-#[path = "runtime/tests.rs"]
-mod tests;

@@ -1,10 +1,13 @@
-//! The types of settings.
+//! The types of settings. For those that a running server reads at each command, also the atomic cells that
+//! hold them.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use tracing::level_filters::LevelFilter;
 
-use super::value::Value;
+use crate::value::Value;
+use quoin_base::events::{EventClasses, EventSwitch};
 
 /// Keys of a database whose names match.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,18 +19,18 @@ pub struct KeysPattern {
 }
 
 impl KeysPattern {
-    /// Whether it can only match the one key that is called as it is.
+    /// Whether it has no wildcard, so that it matches one name.
     pub fn is_name(&self) -> bool {
         !self.pattern.contains(['*', '?', '[', '\\'])
     }
 }
 
-/// Permissions of a file; 0 leaves those of the process's mask.
+/// Permissions of a file. 0 keeps those of the process's umask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Permissions(pub u32);
 
-/// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
-/// variables (`FDB_TLS_CERTIFICATE_FILE` and so on) or its defaults.
+/// FoundationDB's own TLS options. For `None`, FoundationDB uses its environment variables
+/// (`FDB_TLS_CERTIFICATE_FILE` and so on) or its defaults.
 ///
 /// Not `Debug`: it holds a password.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -36,9 +39,9 @@ pub struct FdbTls {
     pub certificate_file: Option<PathBuf>,
     /// The key that belongs to it.
     pub key_file: Option<PathBuf>,
-    /// Certificates by which the cluster's are judged.
+    /// Certificates that the cluster's certificates are checked against.
     pub ca_file: Option<PathBuf>,
-    /// What the cluster's certificates must fulfil.
+    /// Conditions for the cluster's certificates.
     pub verify_peers: Option<String>,
     /// The password of an encrypted key.
     pub password: Option<String>,
@@ -58,14 +61,14 @@ pub struct OutputLimits {
 /// A limit on memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// So many bytes; 0 is no limit.
+    /// A number of bytes. 0 is no limit.
     Bytes(u64),
-    /// So many hundredths of the machine's memory.
+    /// A percentage of the machine's memory.
     Percent(u8),
 }
 
 impl MemoryLimit {
-    /// The limit in bytes on a machine with so much memory; `None` is no limit.
+    /// The limit in bytes on a machine with this memory. `None` is no limit.
     pub fn bytes(self, machine_bytes: u64) -> Option<u64> {
         match self {
             MemoryLimit::Bytes(0) => None,
@@ -98,20 +101,20 @@ impl Value for MemoryLimit {
     }
 }
 
-/// A limit on what waits for a client; beyond it the client is disconnected. 0 is none.
+/// A limit on the bytes that wait for a client. Beyond it the client is disconnected. 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputLimit {
     /// Bytes that end the connection at once.
     pub hard_bytes: u64,
-    /// Bytes that end it when they stay above for some time.
+    /// Bytes that end the connection if they stay exceeded for `soft_s`.
     pub soft_bytes: u64,
-    /// How long that is.
+    /// Seconds for which the soft limit may be exceeded.
     pub soft_s: u32,
 }
 
 impl OutputLimit {
-    /// Whether so much may not wait, as Redis's `checkClientOutputBufferLimits` has it.
-    /// `above_soft_since_ms` is kept from one question to the next.
+    /// Whether `bytes` exceed the limit (Redis: `checkClientOutputBufferLimits`). `above_soft_since_ms`
+    /// is state between calls.
     pub fn is_exceeded(
         &self,
         bytes: u64,
@@ -191,7 +194,7 @@ named! {
 }
 
 named! {
-    /// Channels of a user whose rules name none.
+    /// Channels of a user without rules about channels.
     pub enum ChannelsDefault {
         /// All of them.
         AllChannels = "allchannels",
@@ -202,7 +205,7 @@ named! {
 }
 
 named! {
-    /// What happens beyond `maxmemory`: of Redis's policies, Quoin has the one that evicts nothing.
+    /// What happens beyond `maxmemory`. Quoin has only the policy of Redis that evicts nothing.
     pub enum EvictionPolicy {
         /// Commands that add data are refused.
         #[default]
@@ -216,7 +219,7 @@ named! {
         /// For people.
         #[default]
         Text = "text",
-        /// An object of JSON each.
+        /// A JSON object for each line.
         Json = "json",
     }
 }
@@ -226,21 +229,21 @@ named! {
     pub enum LogLevel {
         /// Everything, for development.
         Debug = "debug",
-        /// Details that are rarely of use.
+        /// Details that are rarely useful.
         Verbose = "verbose",
-        /// What one wants to know in production.
+        /// For production.
         #[default]
         Notice = "notice",
-        /// Only what is wrong.
+        /// Only warnings and errors.
         Warning = "warning",
-        /// Nothing at all.
+        /// No lines.
         Nothing = "nothing",
     }
 }
 
 impl LogLevel {
-    /// The name of the level that `given` means at the start, where the words of the log's own
-    /// lines are taken too. CONFIG SET takes what Redis takes.
+    /// The name of the level `given` at the start, which may also be a level name of the log's lines.
+    /// CONFIG SET accepts only Redis's names.
     pub(super) fn name_at_start(given: &str) -> &str {
         match given.to_ascii_lowercase().as_str() {
             "info" => LogLevel::Notice.name(),
@@ -257,6 +260,124 @@ impl LogLevel {
             LogLevel::Notice => LevelFilter::INFO,
             LogLevel::Warning => LevelFilter::WARN,
             LogLevel::Nothing => LevelFilter::OFF,
+        }
+    }
+}
+
+/// A value with an atomic cell.
+pub trait Live: Copy {
+    /// The cell.
+    type Cell: Default;
+
+    /// The value of a cell. A change of several numbers is not atomic.
+    fn load(cell: &Self::Cell) -> Self;
+    /// Puts the value into a cell.
+    fn store(self, cell: &Self::Cell);
+}
+
+macro_rules! live_numbers {
+    ($($type:ty: $cell:ty),+) => {$(
+        impl Live for $type {
+            type Cell = $cell;
+
+            fn load(cell: &$cell) -> Self {
+                cell.load(Ordering::Relaxed)
+            }
+
+            fn store(self, cell: &$cell) {
+                cell.store(self, Ordering::Relaxed);
+            }
+        }
+    )+};
+}
+
+live_numbers!(bool: AtomicBool, u32: AtomicU32, u64: AtomicU64, i64: AtomicI64);
+
+impl Live for EventClasses {
+    type Cell = EventSwitch;
+
+    fn load(cell: &EventSwitch) -> Self {
+        cell.classes()
+    }
+
+    fn store(self, cell: &EventSwitch) {
+        cell.set(self);
+    }
+}
+
+impl Live for OutputLimit {
+    type Cell = (AtomicU64, AtomicU64, AtomicU32);
+
+    fn load((hard, soft, seconds): &Self::Cell) -> Self {
+        OutputLimit {
+            hard_bytes: Live::load(hard),
+            soft_bytes: Live::load(soft),
+            soft_s: Live::load(seconds),
+        }
+    }
+
+    fn store(self, (hard, soft, seconds): &Self::Cell) {
+        Live::store(self.hard_bytes, hard);
+        Live::store(self.soft_bytes, soft);
+        Live::store(self.soft_s, seconds);
+    }
+}
+
+impl Live for OutputLimits {
+    type Cell = [<OutputLimit as Live>::Cell; 3];
+
+    fn load([normal, replica, subscriber]: &Self::Cell) -> Self {
+        OutputLimits {
+            normal: Live::load(normal),
+            replica: Live::load(replica),
+            subscriber: Live::load(subscriber),
+        }
+    }
+
+    fn store(self, [normal, replica, subscriber]: &Self::Cell) {
+        Live::store(self.normal, normal);
+        Live::store(self.replica, replica);
+        Live::store(self.subscriber, subscriber);
+    }
+}
+
+/// The bit of a percentage.
+const PERCENT: u64 = 1 << 63;
+
+impl Live for MemoryLimit {
+    type Cell = AtomicU64;
+
+    fn load(cell: &AtomicU64) -> Self {
+        match cell.load(Ordering::Relaxed) {
+            bytes if bytes & PERCENT == 0 => MemoryLimit::Bytes(bytes),
+            percent => MemoryLimit::Percent(u8::try_from(percent & !PERCENT).unwrap_or(u8::MAX)),
+        }
+    }
+
+    fn store(self, cell: &AtomicU64) {
+        let number = match self {
+            MemoryLimit::Bytes(bytes) => bytes & !PERCENT,
+            MemoryLimit::Percent(percent) => PERCENT | u64::from(percent),
+        };
+        cell.store(number, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_come_out_as_they_went_in() {
+        for limit in [
+            MemoryLimit::Bytes(0),
+            MemoryLimit::Bytes(i64::MAX as u64),
+            MemoryLimit::Percent(1),
+            MemoryLimit::Percent(100),
+        ] {
+            let cell = AtomicU64::default();
+            limit.store(&cell);
+            assert_eq!(MemoryLimit::load(&cell), limit);
         }
     }
 }

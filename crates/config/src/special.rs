@@ -1,11 +1,11 @@
-//! Values with rules of their own: lists of addresses, and Redis's `save`,
-//! `client-output-buffer-limit`, `notify-keyspace-events` and their like. The texts of the
-//! refusals are those of Redis 7.2 (`config.c`).
+//! Values with special rules: lists of addresses, and Redis's `save`, `client-output-buffer-limit`,
+//! `notify-keyspace-events` and their like. The texts of the refusals are those of Redis 7.2
+//! (`config.c`).
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Permissions};
-use super::value::{Kind, Special, Value, parse_bytes};
+use crate::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Permissions};
+use crate::value::{Kind, Special, Value, parse_bytes};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
     BIND_ADDRESSES_MAX, DATABASES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
@@ -47,7 +47,7 @@ pub(super) const KEYS_PATTERNS: Special = Special {
 };
 /// The prefix under which a store holds everything of Quoin.
 pub(super) const ROOT_PREFIX: Special = special("text of 1 to 128 bytes", root_prefix);
-/// A folder, whose path must not be empty.
+/// A folder. Its path must not be empty.
 pub(super) const FOLDER: Special = Special {
     normalise: folder,
     accepted: "the path of a folder",
@@ -70,7 +70,7 @@ pub(super) const TLS_PROTOCOLS: Special = special(
     "TLSv1.2, TLSv1.3, or both with a space between them; empty for both",
     tls_protocols,
 );
-/// Redis's policies of eviction, of which Quoin has the one that evicts nothing.
+/// Redis's policies of eviction. Quoin accepts only the one that evicts nothing.
 pub(super) const EVICTION_POLICY: Special = Special {
     normalise: eviction_policy,
     accepted: "noeviction: a queue must not lose elements, so nothing is evicted",
@@ -188,7 +188,7 @@ fn save_points(given: &str, _: &str) -> Result<String, String> {
         return Ok(String::new());
     }
     let wrong = || "Invalid save parameters".to_owned();
-    // As `strtoll` has it, no digits at all are zero.
+    // As in `strtoll`, an empty word is 0.
     let number = |word: &str| match word {
         "" => Some(0),
         word => word.parse::<i64>().ok(),
@@ -311,7 +311,7 @@ impl Value for EventClasses {
 
 fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
     match EventClasses::parse(given) {
-        // `A` hides `n` where it is shown, but not where it is set.
+        // CONFIG GET hides `n` after `A`, but the setting keeps it.
         Some(classes) if classes.contains(EventClasses::ALL.and(EventClasses::NEW)) => {
             Ok(format!("{}n", classes.letters()))
         }

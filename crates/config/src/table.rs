@@ -9,16 +9,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::atomic::Live;
-use super::settings::{
-    ChannelsDefault, EvictionPolicy, FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit,
-    OutputLimits, Permissions, StoreKind,
+use crate::settings::{
+    ChannelsDefault, EvictionPolicy, FdbTls, Fsync, KeysPattern, Live, LogFormat, LogLevel,
+    MemoryLimit, OutputLimits, Permissions, StoreKind,
 };
-use super::special;
-use super::value::Kind::{
-    self, Bytes, BytesOrPercent, Integer, OneOf, Path, Secret, Special, Text, YesNo,
+use crate::special;
+use crate::value::Kind::{
+    Bytes, BytesOrPercent, Integer, OneOf, Path, Secret, Special, Text, YesNo,
 };
-use super::value::Value;
+use crate::value::{Kind, Value};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::DATABASES_MAX;
 use quoin_tls::{AuthClients, ServerOptions};
@@ -42,19 +41,17 @@ type Shared<T> = Arc<Own<T>>;
 /// One setting.
 #[derive(Debug)]
 pub struct SettingRow {
-    /// Key in the file and in CONFIG, and the flag behind `--`: as Redis calls it where Redis
-    /// has it.
+    /// Key in the file and in CONFIG, and the flag after `--`. Redis's name if Redis has the setting.
     pub name: &'static str,
     /// What it accepts.
     pub kind: Kind,
-    /// The default, written as in a variable or flag; empty is none.
+    /// The default, written as in a variable or flag. Empty means none.
     pub default: &'static str,
     /// What it means.
     pub help: &'static str,
     /// Whether CONFIG SET changes it in a running server.
     pub is_runtime_changeable: bool,
-    /// Puts a value, in the usual form that `kind` gives, into the settings; `None` when it is
-    /// not one.
+    /// Puts a value in its usual form into the settings. `None` if it is invalid.
     pub apply: fn(&mut Settings, &str) -> Option<()>,
     /// The value in its usual form.
     pub render: fn(&Settings) -> String,
@@ -67,7 +64,7 @@ impl SettingRow {
         format!("QUOIN_{name}")
     }
 
-    /// Reads `given` into `settings`. The error says why it does not fit.
+    /// Parses `given` into `settings`. The error is the reason if it does not fit.
     pub fn set(&self, settings: &mut Settings, given: &str) -> Result<(), String> {
         let value = self.kind.normalise(given, &(self.render)(settings))?;
         (self.apply)(settings, &value)
@@ -87,7 +84,7 @@ pub fn find(name: &str) -> Option<&'static SettingRow> {
         .find(|row| row.name.eq_ignore_ascii_case(name))
 }
 
-/// What reads a cell of [`LiveSettings`].
+/// The accessor of a cell of [`LiveSettings`].
 macro_rules! accessor {
     (Own $field:ident $type:ty) => {
         #[doc = concat!("The present value of [`Settings::", stringify!($field), "`].")]
@@ -103,16 +100,16 @@ macro_rules! accessor {
     };
 }
 
-/// Declares settings. A field has a type, `as Own` or `as Shared` where a running server reads it at
-/// each command, and a row for each name: `"name" = "default", kind, RUNTIME or START, "meaning";`. A row
-/// may set a part of the field: `"name".part`.
+/// Declares settings. A field has a type, `as Own` or `as Shared` if a running server reads it at each
+/// command, and a row for each name: `"name" = "default", kind, RUNTIME or START, "meaning";`. A row may
+/// set a part of the field: `"name".part`.
 macro_rules! settings {
     ($(
         $field:ident: $type:ty $(as $cell:ident)? {
             $($name:literal $(. $part:ident)* = $default:literal, $kind:expr, $change:expr, $help:literal;)+
         }
     )*) => {
-        /// Everything that a person may set.
+        /// All settings.
         #[derive(Clone, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = $help])+ pub $field: $type,)*
@@ -143,8 +140,7 @@ macro_rules! settings {
             }
         }
 
-        /// Settings that a running server reads at each command: single atomic numbers, so that asking
-        /// costs nothing.
+        /// Settings that a running server reads at each command, as atomic numbers.
         #[derive(Default)]
         pub struct LiveSettings {
             $($($field: $cell<$type>,)?)*
@@ -153,7 +149,7 @@ macro_rules! settings {
         impl LiveSettings {
             $($(accessor!($cell $field $type);)?)*
 
-            /// Takes over the values of these settings.
+            /// Copies the values of these settings.
             pub(super) fn publish(&self, settings: &Settings) {
                 $($(
                     let cell: &$cell<$type> = &self.$field;
@@ -420,6 +416,25 @@ impl fmt::Debug for Settings {
     }
 }
 
+/// The settings as the FoundationDB store takes them.
+#[cfg(feature = "fdb")]
+impl From<&Settings> for quoin_store_fdb::FdbOptions {
+    fn from(settings: &Settings) -> Self {
+        let tls = &settings.fdb_tls;
+        Self {
+            cluster_file: settings.cluster_file.clone(),
+            tls: quoin_store_fdb::TlsOptions {
+                certificate_file: tls.certificate_file.clone(),
+                key_file: tls.key_file.clone(),
+                ca_file: tls.ca_file.clone(),
+                verify_peers: tls.verify_peers.clone(),
+                password: tls.password.clone(),
+            },
+            ..Self::default()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -527,5 +542,35 @@ mod tests {
     #[test]
     fn variables_are_named_after_the_settings() {
         assert_eq!(find("Data-Dir").unwrap().environment(), "QUOIN_DATA_DIR");
+    }
+
+    #[cfg(feature = "fdb")]
+    #[test]
+    fn every_setting_of_the_store_reaches_it() {
+        let mut settings = Settings::default();
+        for name in [
+            "cluster-file",
+            "fdb-tls-certificate-file",
+            "fdb-tls-key-file",
+            "fdb-tls-ca-file",
+            "fdb-tls-verify-peers",
+            "fdb-tls-password",
+        ] {
+            find(name).unwrap().set(&mut settings, name).unwrap();
+        }
+        let options = quoin_store_fdb::FdbOptions::from(&settings);
+        let text = |path: Option<std::path::PathBuf>| path.unwrap().display().to_string();
+        assert_eq!(text(options.cluster_file), "cluster-file");
+        assert_eq!(
+            text(options.tls.certificate_file),
+            "fdb-tls-certificate-file"
+        );
+        assert_eq!(text(options.tls.key_file), "fdb-tls-key-file");
+        assert_eq!(text(options.tls.ca_file), "fdb-tls-ca-file");
+        assert_eq!(
+            options.tls.verify_peers.as_deref(),
+            Some("fdb-tls-verify-peers")
+        );
+        assert_eq!(options.tls.password.as_deref(), Some("fdb-tls-password"));
     }
 }

@@ -8,24 +8,24 @@ use bytes::Bytes;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::error::ConfigError;
-use super::origin::Origin;
-use super::settings::{ChannelsDefault, StoreKind};
-use super::table::Settings;
-use super::value::toml_string;
+use crate::error::{ConfigError, Origin};
+use crate::settings::{ChannelsDefault, StoreKind};
+use crate::table::Settings;
+use crate::value::toml_string;
 use quoin_acl::{Defaults, Definition, file};
 
-/// The name of the list in the settings file. It is no setting: flags, variables and CONFIG have no users.
+/// The name of the list in the settings file. It is not a setting: flags, variables and CONFIG have no
+/// users.
 pub(super) const NAME: &str = "user";
 
-/// The list as it stands in a file.
+/// The list in a file.
 #[derive(Debug)]
 pub(super) struct UsersEntry {
     /// Name and rules of each user.
     pub(super) lines: Vec<String>,
-    /// Where the list begins.
+    /// The place of the list.
     pub(super) origin: Origin,
-    /// Where in the text the value stands, in bytes.
+    /// The place of the value in the text, in bytes.
     pub(super) value_span: Range<usize>,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct UsersEntry {
 pub struct FileUsers {
     /// Their rules, by their names.
     pub definitions: BTreeMap<Bytes, Definition>,
-    /// Where they stand.
+    /// Their source.
     pub origin: Origin,
 }
 
 impl UsersEntry {
-    /// Reads the list. One user may stand there as a text alone.
+    /// Reads the list. A single user may be a string.
     pub(super) fn read(value: &Spanned<DeValue<'_>>, origin: Origin) -> Result<Self, ConfigError> {
         let lines: Option<Vec<String>> = match value.get_ref() {
             DeValue::String(line) => Some(vec![line.to_string()]),
@@ -66,7 +66,8 @@ impl UsersEntry {
         })
     }
 
-    /// The users, where these settings allow some. Those of a redis.conf exclude an `aclfile` too.
+    /// The users, if these settings allow users in the file. As in a redis.conf, they exclude an
+    /// `aclfile`.
     pub(super) fn users(&self, settings: &Settings) -> Result<FileUsers, ConfigError> {
         let refuse = |reason: String| ConfigError::Users {
             origin: self.origin.clone(),

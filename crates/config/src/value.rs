@@ -1,5 +1,5 @@
-//! Kinds of values: what a setting or a remembered Redis parameter accepts, how Redis writes it,
-//! and Redis's words when it does not fit (`config.c` of Redis 7.2).
+//! Kinds of values: what a setting or a remembered Redis parameter accepts, its usual form, and Redis's
+//! errors (`config.c` of Redis 7.2).
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ impl Value for PathBuf {
     }
 }
 
-/// Nothing is the empty text.
+/// `None` is the empty text.
 impl<T: Value> Value for Option<T> {
     fn parse(text: &str) -> Option<Self> {
         match text {
@@ -98,28 +98,27 @@ pub enum Kind {
     Secret,
     /// The path of a file or folder.
     Path,
-    /// Something with rules of its own.
+    /// A value with special rules.
     Special(Special),
 }
 
-/// A kind with rules of its own.
+/// A kind with special rules.
 #[derive(Debug, Clone, Copy)]
 pub struct Special {
-    /// Reads a value: its usual form, or why it does not fit (in Redis's words where Redis has
-    /// this setting). The second argument is the present value.
+    /// Parses a value into its usual form. The error is Redis's if Redis has the setting. The second
+    /// argument is the current value.
     pub normalise: fn(&str, &str) -> Result<String, String>,
     /// What it accepts, in words for a person.
     pub accepted: &'static str,
-    /// The word that stands for a value in `--help`.
+    /// The placeholder of a value in `--help`.
     pub placeholder: &'static str,
     /// Whether the file writes it as a list.
     pub is_list: bool,
 }
 
 impl Kind {
-    /// Reads a value and gives its usual form: what CONFIG GET answers. `present` is the value
-    /// until now. The error is what Redis says behind
-    /// `CONFIG SET failed (possibly related to argument …) - `.
+    /// Parses a value into its usual form, which CONFIG GET answers. `present` is the current value. The
+    /// error is Redis's text after `CONFIG SET failed (possibly related to argument …) - `.
     pub fn normalise(&self, given: &str, present: &str) -> Result<String, String> {
         match *self {
             Kind::YesNo => ["yes", "no"]
@@ -167,7 +166,7 @@ impl Kind {
         }
     }
 
-    /// The word that stands for a value in `--help`.
+    /// The placeholder of a value in `--help`.
     pub fn placeholder(&self) -> &'static str {
         match self {
             Kind::YesNo => "YES|NO",
@@ -229,7 +228,7 @@ fn bytes_or_percent(given: &str) -> Result<String, String> {
         return in_bounds(number, 0, i128::from(i64::MAX));
     }
     match given.strip_suffix('%').and_then(parse_integer) {
-        // Redis keeps a share as a negative number, so zero percent is zero bytes.
+        // Redis keeps a percentage as a negative number, so 0 % is 0 bytes.
         Some(0) => Ok("0".to_owned()),
         Some(1..=100) => Ok(given.to_owned()),
         Some(101..) => Err("percentage argument must be less or equal to 100".to_owned()),
@@ -238,7 +237,7 @@ fn bytes_or_percent(given: &str) -> Result<String, String> {
 }
 
 /// A 64-bit integer as Redis reads it (`string2ll`): no `+`, no spaces, no leading zeros.
-pub(super) fn parse_integer(text: &str) -> Option<i128> {
+fn parse_integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_canonical = digits.bytes().all(|byte| byte.is_ascii_digit())
         && (text == "0" || !digits.starts_with('0'));
@@ -248,7 +247,7 @@ pub(super) fn parse_integer(text: &str) -> Option<i128> {
     text.parse::<i64>().ok().map(i128::from)
 }
 
-/// A number of bytes as Redis reads it (`memtoull`), where no digits at all are zero.
+/// A number of bytes as Redis reads it (`memtoull`). Without digits it is 0.
 pub(super) fn parse_bytes(text: &str) -> Option<i128> {
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit())

@@ -1,9 +1,11 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+//! CONFIG GET, SET and REWRITE.
 
-use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
 use crate::load::load;
 use crate::table::find;
+use crate::{LoadedSettings, LogLevel, RuntimeConfig};
 
 fn config() -> RuntimeConfig {
     RuntimeConfig::new(LoadedSettings::defaults())
@@ -260,7 +262,7 @@ fn files_of_tls_are_read_while_others_read_settings() {
     let taken = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&taken);
     config.on_tls(move |settings| {
-        // It would never return, with the lock held.
+        // It would deadlock with the lock held.
         let before = reader.upgrade().unwrap().settings();
         assert_ne!(before.tls, settings.tls);
         let seen = Arc::clone(&seen);

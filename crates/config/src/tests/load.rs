@@ -1,7 +1,12 @@
-use std::io::Write;
+//! Settings from files, variables and flags.
 
-use super::super::table::find;
-use super::*;
+use std::io::Write;
+use std::path::Path;
+
+use crate::load::load;
+use crate::settings::LogLevel;
+use crate::table::{Settings, find};
+use crate::{ConfigError, LoadedSettings, Origin, StoreKind};
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
@@ -261,7 +266,7 @@ fn a_variable_that_is_empty_counts_as_not_set() {
     let loaded = load_from(Some(file.path()), &empty, &[]).unwrap();
     assert_eq!(loaded.settings.port, 7);
     assert_eq!(loaded.settings.requirepass.as_deref(), Some("secret"));
-    // A name that is wrong is wrong with nothing behind it too.
+    // A wrong name is wrong with an empty value, too.
     assert!(load_from(None, &[("QUOIN_PROT", "")], &[]).is_err());
 }
 

@@ -1,6 +1,9 @@
 //! The settings as documents: config/quoin.toml and docs/operate/configuration.md.
 
-use super::table::{SETTINGS, SettingRow};
+use std::path::Path;
+
+use crate::load::load;
+use crate::table::{SETTINGS, SettingRow, Settings};
 
 /// Columns of a comment in the settings file.
 const COMMENT_WIDTH: usize = 90;
@@ -104,46 +107,37 @@ fn wrap(text: &str) -> Vec<String> {
     lines
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::load::load;
-    use crate::table::Settings;
-
-    /// Compares a document with its file; with QUOIN_TEST_WRITE_DOCUMENTS set, writes it first.
-    #[track_caller]
-    fn check(file: &str, text: &str) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../..")
-            .join(file);
-        if std::env::var_os("QUOIN_TEST_WRITE_DOCUMENTS").is_some() {
-            std::fs::write(&path, text).unwrap();
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == text,
-            "{file} differs from the table: QUOIN_TEST_WRITE_DOCUMENTS=1 cargo test --lib document"
-        );
+/// Compares a document with its file; with QUOIN_TEST_WRITE_DOCUMENTS set, writes it first.
+#[track_caller]
+fn check(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(file);
+    if std::env::var_os("QUOIN_TEST_WRITE_DOCUMENTS").is_some() {
+        std::fs::write(&path, text).unwrap();
     }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == text,
+        "{file} differs from the table: QUOIN_TEST_WRITE_DOCUMENTS=1 cargo test --lib document"
+    );
+}
 
-    #[test]
-    fn the_settings_file_is_that_of_the_table() {
-        check("config/quoin.toml", &settings_file());
-    }
+#[test]
+fn the_settings_file_is_that_of_the_table() {
+    check("config/quoin.toml", &settings_file());
+}
 
-    #[test]
-    fn the_reference_is_that_of_the_table() {
-        check("docs/operate/configuration.md", &reference());
-    }
+#[test]
+fn the_reference_is_that_of_the_table() {
+    check("docs/operate/configuration.md", &reference());
+}
 
-    #[test]
-    fn the_settings_file_holds_the_defaults() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("quoin.toml");
-        std::fs::write(&path, settings_file()).unwrap();
-        let loaded = load(Some(path), [], []).unwrap();
-        assert_eq!(loaded.settings, Settings::default());
-    }
+#[test]
+fn the_settings_file_holds_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quoin.toml");
+    std::fs::write(&path, settings_file()).unwrap();
+    let loaded = load(Some(path), [], []).unwrap();
+    assert_eq!(loaded.settings, Settings::default());
 }
