@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SHORT_DIGITS: usize = 10;
 
 fn main() {
-    // Cargo's own rule, a look at every file of the package, would run this too often.
+    // Cargo's default, any changed file of the package, would run this too often.
     println!("cargo:rerun-if-changed=build.rs");
     let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let commit = of_repository(&crate_folder.join("../.."));
@@ -31,7 +31,7 @@ fn main() {
 /// a folder of another user.
 fn of_repository(folder: &Path) -> Option<String> {
     let mut git = folder.join(".git");
-    // In a work tree of its own, or a submodule, it is a file that names the place.
+    // In a linked work tree or a submodule, it is a file that names the folder.
     if git.is_file() {
         let text = fs::read_to_string(&git).ok()?;
         git = folder.join(text.strip_prefix("gitdir:")?.trim());
@@ -56,7 +56,7 @@ fn of_repository(folder: &Path) -> Option<String> {
     loose.as_deref().and_then(commit).or_else(packed)
 }
 
-/// Reads a file. The program is built again once it changes, or is there.
+/// Reads a file, and makes Cargo run this script again when the file changes.
 fn read_watched(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     println!("cargo:rerun-if-changed={}", path.display());

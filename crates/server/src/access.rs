@@ -1,14 +1,15 @@
-//! Users, and what they were refused: who a client is, what it may do, and which clients have to go when
-//! users change. What rules mean is in [`quoin_acl`].
+//! Access control: which user a client is, what it may do, the log of refusals, and which clients are
+//! disconnected when users change. The meaning of rules is in [`quoin_acl`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::clients::{self, ClientRecord, ClientRegistry, Scope};
-use super::pubsub::PubSub;
-use super::single_flight::SingleFlight;
+use crate::clients;
+use crate::clients::{ClientRecord, ClientRegistry, Scope};
+use crate::pubsub::PubSub;
+use crate::single_flight::SingleFlight;
 use quoin_acl::log::{AclLog, Context, Event};
 use quoin_acl::{DEFAULT_USER, Defaults, Definition, Denial, Reason, Replaced, User, Users};
 use quoin_base::clock::Clock;
@@ -23,10 +24,10 @@ use quoin_data::unit::tracking::NO_CLIENT;
 pub(super) struct AccessControl {
     /// The users.
     pub(super) users: Users,
-    /// What they were refused.
+    /// The log of refusals.
     pub(super) log: AclLog,
-    /// The version of the users in the store that were taken up ([`super::user_store`]).
-    pub(super) taken_up: SingleFlight<u64, CommandError>,
+    /// The version of the stored users that this server has loaded ([`crate::users`]).
+    pub(super) loaded: SingleFlight<u64, CommandError>,
     config: Arc<RuntimeConfig>,
     clock: Arc<dyn Clock>,
     clients: Arc<ClientRegistry>,
@@ -34,7 +35,7 @@ pub(super) struct AccessControl {
 }
 
 impl AccessControl {
-    /// With one user, `default`, whose password is the setting `requirepass`.
+    /// Starts with one user, `default`. Its password is the setting `requirepass`.
     pub(super) fn new(
         config: Arc<RuntimeConfig>,
         clock: Arc<dyn Clock>,
@@ -44,7 +45,7 @@ impl AccessControl {
         Self {
             users: Users::new(default_user(&config)),
             log: AclLog::default(),
-            taken_up: SingleFlight::new(0),
+            loaded: SingleFlight::new(0),
             config,
             clock,
             clients,
@@ -52,7 +53,7 @@ impl AccessControl {
         }
     }
 
-    /// What new users have.
+    /// Defaults of new users.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults {
             all_channels: self.config.acl_pubsub_all_channels(),
@@ -64,7 +65,7 @@ impl AccessControl {
         default_user(&self.config)
     }
 
-    /// The setting `requirepass` has changed: the password of `default` is that one from now on.
+    /// Makes the setting `requirepass`, which has changed, the password of `default`.
     pub(super) fn take_requirepass(&self) {
         let password = self.config.requirepass();
         let name = DEFAULT_USER.as_bytes();
@@ -76,7 +77,8 @@ impl AccessControl {
         let Ok(_) = changed;
     }
 
-    /// The user of this name, if that is its password. The time tells nothing about the name.
+    /// The user of this name, if the password is right. The time that it takes does not reveal whether
+    /// the name exists.
     pub(super) fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let user = self.users.find(name);
         let is_right = match &user {
@@ -109,14 +111,14 @@ impl AccessControl {
         deleted.is_some()
     }
 
-    /// Has the users of a file from now on, as Redis does it: clients of all users except `default` are
-    /// disconnected. Where `default` is none of them it may do everything, with the password of the
+    /// Replaces all users by those of a file. As in Redis, clients of all users except `default` are
+    /// disconnected. If the file does not name `default`, it may do everything, with the password of the
     /// settings.
     pub(super) fn load_users(&self, definitions: BTreeMap<Bytes, Definition>) {
         self.replace_users(definitions, self.configured_default(), false);
     }
 
-    /// Has exactly these users from now on. Where `default` is none of them it is as `default` says.
+    /// Replaces all users. If `definitions` does not name `default`, it gets the definition `default`.
     /// With `keeps`, clients of users that stay are not disconnected.
     pub(super) fn replace_users(
         &self,
@@ -143,8 +145,8 @@ impl AccessControl {
         }
     }
 
-    /// Disconnects the clients of a user that are subscribed to what it may not hear any more (Redis:
-    /// `ACLKillPubsubClientsIfNeeded`).
+    /// Disconnects the clients of a user that are subscribed to channels which it may no longer hear
+    /// (Redis: `ACLKillPubsubClientsIfNeeded`).
     fn disconnect_subscribers(&self, user: &Arc<User>, before: &Definition) {
         let now = user.definition();
         if now.hears_as_much_as(before) {
@@ -155,7 +157,7 @@ impl AccessControl {
         });
     }
 
-    /// Whether a client may run a command; enters it into the log if not.
+    /// Whether a client may run a command. A refusal is logged.
     ///
     /// # Errors
     /// Why it may not.
@@ -175,7 +177,7 @@ impl AccessControl {
         checked
     }
 
-    /// Enters into the log that something was refused.
+    /// Logs a refusal.
     pub(super) fn record(
         &self,
         client: &ClientRecord,
@@ -196,7 +198,7 @@ impl AccessControl {
             .record(event, now_ms, self.config.live.acllog_max_len());
     }
 
-    /// A script has called what its client may not do.
+    /// Logs that a script has called a command which its client may not run.
     pub(super) fn note_refused_call(&self, client: u64, refused: &RefusedCall) {
         // Its client may be gone.
         let Some(client) = self.clients.find(client) else {
@@ -236,7 +238,7 @@ impl Rights for AccessControl {
     }
 }
 
-/// The rights of a client that is not known, or not any more: none.
+/// The rights of a client that is unknown or gone: none.
 struct NoRights;
 
 impl ClientRights for NoRights {
@@ -286,7 +288,7 @@ impl ClientRights for RightsOf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Delivery;
+    use crate::clients::Delivery;
     use quoin_base::clock::ManualClock;
     use quoin_config::LoadedSettings;
 
@@ -316,7 +318,7 @@ mod tests {
         assert_eq!(refused.message, "The client is gone");
         assert_eq!(refused.object, "get");
         assert!(!rights.reads_all_keys(row.id, &[]));
-        // Into the log goes what known clients were refused.
+        // Only refusals of known clients are logged.
         control.note_refused_call(7, &refused);
     }
 }

@@ -12,13 +12,12 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::addresses::Listener;
-use super::clients::{ClientRecord, Place};
-use super::connection::Connection;
-use super::endpoint::Endpoint;
-use super::exposure;
-use super::state::ServerState;
-use super::stream::{Socket, Stream};
+use crate::addresses::{Endpoint, Listener};
+use crate::clients::{ClientRecord, Place};
+use crate::connection::Connection;
+use crate::protected_mode;
+use crate::state::ServerState;
+use crate::stream::{Socket, Stream};
 use quoin_base::limits::{LINGERING_REFUSED_MAX, TLS_HANDSHAKE_MAX};
 
 /// Pause after a connection could not be accepted.
@@ -33,11 +32,12 @@ const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 /// Decides on the connections of one listener.
 pub(super) struct Admission {
     state: Arc<ServerState>,
-    /// Whether clients must shake hands first.
+    /// Whether clients must do a TLS handshake first.
     speaks_tls: bool,
-    /// A descriptor that is closed if there is no other, so that a client can be told the reason.
+    /// A spare file descriptor. It is closed if there is no other, so that a client can be accepted and
+    /// told the reason.
     spare: Option<File>,
-    /// The turns of refused clients that may still send.
+    /// Limits the number of refused clients that may still send.
     lingering: Arc<Semaphore>,
 }
 
@@ -55,22 +55,24 @@ impl Admission {
     /// be closed at once.
     pub(super) fn admit(&mut self, socket: Socket, address: Endpoint) -> Option<Admitted> {
         if !self.has_spare() {
-            // This connection has the last descriptor. As a client it would keep it, and nobody after
-            // it could be told anything.
+            // This connection has the last descriptor. If it became a client, no later client could be
+            // told why it is refused.
             self.say(&socket, TOO_MANY);
             drop(socket);
             self.spare = open_spare();
             return None;
         }
         let state = &self.state;
-        // A client of TLS is told once it can read it.
-        if !self.speaks_tls && exposure::is_denied(&state.config, &state.access.users, &address) {
+        // A TLS client is told after the handshake.
+        if !self.speaks_tls
+            && protected_mode::is_denied(&state.config, &state.access.users, &address)
+        {
             state.warnings.protected(&address);
-            return self.refuse(socket, exposure::DENIED);
+            return self.refuse(socket, protected_mode::DENIED);
         }
         let local_address = match &socket {
             Socket::Tcp(stream) => {
-                // Replies leave at once, as in Redis.
+                // Replies are sent at once, as in Redis.
                 stream.set_nodelay(true).ok()?;
                 keep_alive(stream, state.config.live.tcp_keepalive_s()).ok()?;
                 Endpoint::Tcp(stream.local_addr().ok()?)
@@ -93,7 +95,7 @@ impl Admission {
         let place = Place::new(client, &state.clients);
         let state = Arc::clone(state);
         Some(match (socket, self.speaks_tls) {
-            (Socket::Tcp(stream), true) => Admitted::Stranger(stream, place, state),
+            (Socket::Tcp(stream), true) => Admitted::Handshaking(stream, place, state),
             (socket, _) => {
                 state.statistics.connections_received.add(1);
                 Admitted::Client(socket, place, state)
@@ -101,8 +103,7 @@ impl Admission {
         })
     }
 
-    /// Handles a connection that could not be accepted. No error ends a listener: a lack of resources
-    /// may pass.
+    /// Handles a failed accept. No error ends a listener, because a lack of resources may be temporary.
     pub(super) async fn recover(&mut self, listener: &Listener, error: io::Error) {
         if is_of_one_connection(&error) {
             return;
@@ -115,7 +116,7 @@ impl Admission {
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
-    /// Whether there is a spare descriptor. Another thread may have got it when it was last closed.
+    /// Whether there is a spare descriptor. Another thread may have taken it when it was last closed.
     fn has_spare(&mut self) -> bool {
         if self.spare.is_none() {
             self.spare = open_spare();
@@ -141,8 +142,8 @@ impl Admission {
         is_refused
     }
 
-    /// Tells a client why it is refused. If few others are being told, what it still sends is taken in,
-    /// so that it receives the reason. A client of TLS could not read it.
+    /// Tells a client why it is refused. If few others are being refused, the server reads what the
+    /// client still sends, so that the client receives the reason. A TLS client could not read it.
     fn refuse(&self, socket: Socket, line: &str) -> Option<Admitted> {
         self.say(&socket, line);
         if self.speaks_tls {
@@ -152,7 +153,7 @@ impl Admission {
         Some(Admitted::Refused(socket, Arc::clone(&self.state), turn))
     }
 
-    /// Tells a client why it is refused, as far as its socket takes that at once.
+    /// Tells a client why it is refused, if its socket accepts the text at once.
     fn say(&self, socket: &Socket, line: &str) {
         self.state.statistics.connections_rejected.add(1);
         if self.speaks_tls {
@@ -169,23 +170,25 @@ impl Admission {
 
 /// A connection that is not to be closed at once.
 pub(super) enum Admitted {
-    /// It has a place among the clients and can be served.
+    /// It is registered and can be served.
     Client(Socket, Place, Arc<ServerState>),
-    /// It must shake hands first.
-    Stranger(TcpStream, Place, Arc<ServerState>),
-    /// It was told why it is none, and may still send.
+    /// It must do a TLS handshake first.
+    Handshaking(TcpStream, Place, Arc<ServerState>),
+    /// It was told why it is refused, and may still send.
     Refused(Socket, Arc<ServerState>, OwnedSemaphorePermit),
 }
 
 impl Admitted {
-    /// Shakes hands with the client if needed, and serves it until it leaves.
+    /// Does the handshake if needed, and serves the client until it leaves.
     pub(super) async fn serve(self) {
         let connection = match self {
             Admitted::Client(socket, place, state) => {
                 Some(Connection::new(socket.into(), place, state))
             }
-            // In a box: it is large, and short compared with the connection.
-            Admitted::Stranger(stream, place, state) => Box::pin(meet(stream, place, state)).await,
+            // Boxed: the future is large, and short-lived compared with the connection.
+            Admitted::Handshaking(stream, place, state) => {
+                Box::pin(handshake(stream, place, state)).await
+            }
             Admitted::Refused(socket, state, _turn) => {
                 linger(socket.into(), &state).await;
                 None
@@ -197,8 +200,8 @@ impl Admitted {
     }
 }
 
-/// Shakes hands with a client of TLS. `None` if that fails, or if the client is refused.
-async fn meet(stream: TcpStream, place: Place, state: Arc<ServerState>) -> Option<Connection> {
+/// Does the handshake with a TLS client. `None` if it fails, or if the client is refused.
+async fn handshake(stream: TcpStream, place: Place, state: Arc<ServerState>) -> Option<Connection> {
     let client = place.client();
     let shaken = tokio::select! {
         shaken = tokio::time::timeout(TLS_HANDSHAKE_MAX, shake(stream, client, &state)) => shaken,
@@ -216,7 +219,7 @@ async fn meet(stream: TcpStream, place: Place, state: Arc<ServerState>) -> Optio
     Some(Connection::new(stream?, place, state))
 }
 
-/// Lets a client that was refused take the reason, unless the server stops.
+/// Waits until a refused client has received the reason, unless the server stops.
 async fn linger(mut stream: Stream, state: &ServerState) {
     tokio::select! {
         () = stream.linger() => {}
@@ -237,12 +240,12 @@ async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) ->
             return None;
         }
     };
-    if exposure::is_denied(&state.config, &state.access.users, &client.address) {
+    if protected_mode::is_denied(&state.config, &state.access.users, &client.address) {
         state.warnings.protected(&client.address);
         state.statistics.connections_rejected.add(1);
         let (_, mut writer) = stream.split();
         // It may be gone already.
-        let _ = writer.write_all(exposure::DENIED.as_bytes()).await;
+        let _ = writer.write_all(protected_mode::DENIED.as_bytes()).await;
         linger(stream, state).await;
         return None;
     }

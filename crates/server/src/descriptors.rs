@@ -1,22 +1,22 @@
 //! The limit of open files, and the number of clients that it allows.
 //!
-//! A socket takes a file descriptor. A process without a free one can neither accept a client to tell
-//! it that there are too many, nor open files of the store. So the limit is raised to what `maxclients`
-//! needs, or `maxclients` is lowered to what the limit allows. Some descriptors are reserved for the
-//! server itself (Redis: `adjustOpenFilesLimit`).
+//! A socket takes a file descriptor. A process without a free one cannot tell a client that there are too
+//! many clients, and cannot open files of the store. So the limit is raised to what `maxclients` needs,
+//! or `maxclients` is lowered to what the limit allows. Some descriptors are reserved for the server
+//! itself (Redis: `adjustOpenFilesLimit`).
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::error::ServerError;
+use crate::error::ServerError;
 use quoin_base::limits::{
     DESCRIPTORS_PER_FURTHER_ADDRESS, DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_FDB,
     DESCRIPTORS_RESERVED_METRICS,
 };
 use quoin_config::{RuntimeConfig, Settings, StoreKind};
 
-/// The limit of a process: the current one, and the highest that it may be raised to.
+/// The limit of a process: the current one, and the highest one that it may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit {
     soft: u64,
@@ -56,9 +56,9 @@ impl OpenFiles for ThisProcess {
 enum Room {
     /// The limit was high enough.
     Enough,
-    /// It was raised from this.
+    /// It was raised from this value.
     Raised { from: u64 },
-    /// It is as high as the system allows, which is too low.
+    /// The highest limit that the system allows is too low.
     Short { soft: u64, refused: io::Error },
 }
 
@@ -145,7 +145,7 @@ pub(super) fn fit(config: &RuntimeConfig) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Raises the limit for so many clients. The error is Redis's.
+/// Raises the limit for this number of clients. The error is Redis's.
 fn check(files: &impl OpenFiles, reserved: u64, asked: u32) -> Result<(), String> {
     match make_room(files, u64::from(asked) + reserved) {
         Room::Enough | Room::Raised { .. } => Ok(()),

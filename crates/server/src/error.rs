@@ -53,7 +53,7 @@ pub enum ServerError {
     TooFewDescriptors {
         /// The limit.
         soft: u64,
-        /// What `maxclients` needs.
+        /// The limit that `maxclients` needs.
         wanted: u64,
     },
     /// The users cannot be read.

@@ -4,26 +4,27 @@
 
 use std::sync::atomic::Ordering;
 
-use super::clients::{self, ClientRecord};
-use super::state::ServerState;
+use crate::clients;
+use crate::clients::ClientRecord;
+use crate::state::ServerState;
 use quoin_base::limits::{
     CLIENT_EVICTION_LIMIT_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX, SUBMISSION_REPLY_BYTES_MIN,
 };
 
-/// Of `maxmemory-clients`, one part of so many is shared out for replies among all clients.
+/// The share of `maxmemory-clients` for replies is one part in this number. All clients share it.
 const REPLY_SHARES: u64 = 8;
-/// Clients are evicted until they take so many sixteenths of `maxmemory-clients`. With less
-/// to spare, the next bytes of any client would start another pass over all of them.
+/// Clients are evicted until they take this number of sixteenths of `maxmemory-clients`. Without this
+/// reserve, the next bytes of any client would start another pass over all clients.
 const TARGET_SIXTEENTHS: u64 = 15;
 
-/// What the setting `maxmemory-clients` means in bytes; `None` is no bound.
+/// The setting `maxmemory-clients` in bytes. `None` if there is no bound.
 fn limit_bytes(state: &ServerState) -> Option<u64> {
     let memory_bytes = state.memory_bytes.load(Ordering::Relaxed);
     let limit = state.config.live.maxmemory_clients().bytes(memory_bytes);
     limit.map(|bytes| bytes.max(CLIENT_EVICTION_LIMIT_BYTES_MIN))
 }
 
-/// Bytes of replies that a client may have at a time, and one more reply.
+/// Bytes of replies that a client may have at a time. The last reply may exceed it.
 pub(super) fn reply_share_bytes(state: &ServerState) -> usize {
     let Some(limit) = limit_bytes(state) else {
         return SUBMISSION_REPLY_BYTES_MAX;
@@ -37,7 +38,7 @@ pub(super) fn reply_share_bytes(state: &ServerState) -> usize {
 /// Notes how much memory a client takes, and evicts clients if all take too much.
 pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, bytes: usize) {
     state.clients.note_held(client, bytes);
-    // If there was nobody left to evict, the sampler is the next to try.
+    // If no client was left to evict, `cron` is the next to try.
     if !state.clients.is_exhausted() {
         evict_if_needed(state);
     }

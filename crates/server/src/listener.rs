@@ -8,25 +8,22 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::addresses::{Addresses, Listener};
-use super::admission::Admission;
-use super::error::ServerError;
-use super::sampler;
-use super::signals;
-use super::state::ServerState;
-use super::supervisor;
-use crate::version;
+use crate::addresses::{Addresses, Listener};
+use crate::admission::Admission;
+use crate::error::ServerError;
+use crate::state::ServerState;
+use crate::{cron, signals, systemd, version};
 use quoin_base::fatal_panic::vital;
 use quoin_config::{Settings, StoreKind, note_server, remove_note};
 use quoin_lua::{Run, Scripts};
 
-/// Between two looks whether the scripts that a shutdown waits for have ended.
+/// Interval at which a shutdown checks whether scripts have ended.
 const SCRIPTS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// Time in which connections answer the scripts that a shutdown has ended.
+/// Time in which connections send the replies of scripts that a shutdown has ended.
 const ENDED_SCRIPTS_ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then scripts and connections have the time of the setting
-/// `shutdown-timeout` to finish what is under way. A second signal ends the process at once.
+/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then scripts and connections have `shutdown-timeout` to
+/// finish. A second signal ends the process at once.
 pub(super) async fn serve(
     state: Arc<ServerState>,
     addresses: Addresses,
@@ -38,21 +35,21 @@ pub(super) async fn serve(
     let mut interrupt = signal(SignalKind::interrupt())?;
     signals::exit_at_second()?;
     announce(&state, &listeners);
-    supervisor::note_ready();
+    systemd::note_ready();
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(vital("a listener", accept(listener, Arc::clone(&state))));
     }
-    let sampling = sampler::run(&state);
+    let sampling = cron::run(&state);
     tokio::pin!(sampling);
     tokio::select! {
         () = &mut sampling => {}
-        () = supervisor::keep_informed() => {}
+        () = systemd::keep_informed() => {}
         _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
         () = state.shutdown.asked() => tracing::info!("SHUTDOWN: shutting down"),
     }
-    supervisor::note_stopping();
+    systemd::note_stopping();
     let limit = Duration::from_secs(state.config.live.shutdown_timeout_s().into());
     let deadline = Instant::now() + limit;
     let scripts = &state.executor.environment().scripts;
@@ -79,12 +76,12 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// The note in the data folder that says where the server listens; it goes with this value.
+/// The file in the data folder that says on which addresses the server listens. It is removed when this
+/// value is dropped.
 struct Note(Settings);
 
 impl Note {
-    /// On a cluster there is no folder, and tools need no server. A server without a note serves all the
-    /// same.
+    /// On a cluster there is no folder, and tools need no server. A failure does not stop the server.
     fn write(state: &ServerState) -> Option<Self> {
         let settings = state.config.settings();
         if settings.store != StoreKind::Embedded {
@@ -104,10 +101,10 @@ impl Drop for Note {
     }
 }
 
-/// When the scripts that run now have ended.
+/// Waits until the scripts that run now have ended.
 async fn end_of(scripts: &Scripts) {
     let mut awaited = scripts.under_way();
-    // One that is being handed to a lane is under way at the second look.
+    // A script that is being handed to a lane is running at the second check.
     tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
     awaited.extend(scripts.under_way());
     let is_awaited = |run: &Arc<Run>| awaited.iter().any(|one| Arc::ptr_eq(one, run));
@@ -116,7 +113,7 @@ async fn end_of(scripts: &Scripts) {
     }
 }
 
-/// Ends the scripts that have run for all of the time that a shutdown leaves them.
+/// Ends the scripts that are still running when the time of a shutdown is over.
 fn end(scripts: &Scripts, limit: Duration) {
     if !scripts.under_way().is_empty() {
         let seconds = limit.as_secs();
@@ -127,7 +124,7 @@ fn end(scripts: &Scripts, limit: Duration) {
     scripts.end_all();
 }
 
-/// Logs where the server listens, where it stores data, and how to stop it.
+/// Logs the addresses, the place of the data, and how to stop the server.
 fn announce(state: &ServerState, listeners: &[Listener]) {
     let settings = state.config.settings();
     let store = state.store.capabilities().name;

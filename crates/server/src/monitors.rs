@@ -5,9 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 
-use super::clients::{ClientRecord, Frame};
-use super::delivery::Delivery;
-use super::secrets::without_secrets;
+use crate::audit::without_secrets;
+use crate::clients::{ClientRecord, Delivery, Frame};
 use quoin_base::clock::Clock;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
@@ -15,14 +14,14 @@ use quoin_data::command::row::Row;
 /// The clients that monitor this server.
 pub(super) struct Monitors {
     clients: RwLock<Vec<Arc<ClientRecord>>>,
-    /// Whether there is any: all that other clients pay for.
+    /// Whether there is any. Other clients pay only for reading this flag.
     is_any: AtomicBool,
     delivery: Arc<Delivery>,
     clock: Arc<dyn Clock>,
 }
 
 impl Monitors {
-    /// None yet.
+    /// Without monitors.
     pub(super) fn new(delivery: Arc<Delivery>, clock: Arc<dyn Clock>) -> Self {
         Self {
             clients: RwLock::default(),
@@ -37,7 +36,7 @@ impl Monitors {
         !self.is_any.load(Ordering::Acquire)
     }
 
-    /// Shows a client the commands from now on.
+    /// Starts showing commands to a client.
     pub(super) fn add(&self, client: &Arc<ClientRecord>) {
         client.set_monitor(true);
         let mut clients = self.clients.write().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +44,7 @@ impl Monitors {
         self.is_any.store(true, Ordering::Release);
     }
 
-    /// Shows a client no more commands.
+    /// Stops showing commands to a client.
     pub(super) fn remove(&self, client: &ClientRecord) {
         if !client.is_monitor() {
             return;

@@ -1,16 +1,20 @@
-//! The state of one connection that its commands read and change.
+//! The state of one connection that its commands read and change: user, protocol, database, MULTI, WATCH.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quoin_resp::wire::encode::Protocol;
+use bytes::Bytes;
 
-use super::clients::{ClientRecord, Subscriptions, TrackingMode};
-use super::transaction::{OpenTransaction, WatchState};
+use crate::clients::{ClientRecord, Subscriptions, TrackingMode};
 use quoin_acl::{User, Users};
+use quoin_base::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
+use quoin_data::command::row::{ConnectionCommand, Row};
+use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::tracking::Origin;
 use quoin_engine::WatchedKey;
 use quoin_engine::watchers::{Touched, Watchers};
+use quoin_resp::wire::encode::Protocol;
 
 /// CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,15 +46,15 @@ pub(super) struct Session {
     pub(super) subscriptions: Subscriptions,
     /// Whether commands are answered.
     pub(super) reply_mode: ReplyMode,
-    /// The connection ends once the replies so far are written.
+    /// The connection ends when the replies so far are written.
     pub(super) is_closing: bool,
     /// The commands since MULTI.
     pub(super) transaction: Option<OpenTransaction>,
     /// The watched keys.
     pub(super) watch: WatchState,
-    /// The current command runs within EXEC, and must not wait for anything.
+    /// The current command runs within EXEC and must not wait.
     pub(super) is_in_exec: bool,
-    /// How long the current command has waited for others. It does not count as the time that it took.
+    /// Time that the current command has waited. It does not count as its run time.
     pub(super) waited: Duration,
     /// How it tracks keys, if it does.
     pub(super) tracking: Option<TrackingMode>,
@@ -84,8 +88,8 @@ impl Session {
         }
     }
 
-    /// Whether the client may send commands that need authentication: it has authenticated, or nobody
-    /// has to.
+    /// Whether the client may send commands that need authentication: it has authenticated, or no client
+    /// must.
     pub(super) fn is_allowed(&self, users: &Users) -> bool {
         self.is_authenticated || !users.requires_authentication()
     }
@@ -103,13 +107,12 @@ impl Session {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
 
-    /// Whether messages may come for the client that are no replies.
+    /// Whether the client may get messages that are not replies.
     pub(super) fn hears_messages(&self) -> bool {
         self.is_listener() || self.client.hears_invalidations()
     }
 
-    /// Whether the client is mainly there to get messages: the limit of its output is that of
-    /// subscribers.
+    /// Whether the output limit of subscribers applies to the client: it has subscriptions or monitors.
     pub(super) fn is_listener(&self) -> bool {
         !self.subscriptions.is_empty() || self.client.is_monitor()
     }
@@ -126,7 +129,7 @@ impl Session {
             + self.client.attribute_bytes()
     }
 
-    /// On whose behalf its commands run now.
+    /// The origin of its commands: the client, and whether it tracks what they read.
     pub(super) fn origin(&self) -> Origin {
         let tracking = self.tracking;
         Origin {
@@ -136,7 +139,8 @@ impl Session {
         }
     }
 
-    /// CLIENT CACHING concerns one command or transaction, which has ended unless one is open.
+    /// Ends the effect of CLIENT CACHING, which lasts for one command or transaction, unless a
+    /// transaction is open.
     pub(super) fn end_caching(&mut self) {
         if self.transaction.is_none() {
             self.is_caching = false;
@@ -161,14 +165,14 @@ impl Session {
         self.client.details().watched = Some(self.watch.touched());
     }
 
-    /// After EXEC: makes a CLIENT REPLY SKIP among its commands hold for the next command.
+    /// After EXEC: applies a CLIENT REPLY SKIP among its commands to the next command.
     pub(super) fn skip_next(&mut self) {
         if self.reply_mode == ReplyMode::SkipNext {
             self.reply_mode = ReplyMode::Skip;
         }
     }
 
-    /// Whether the current command is answered. Moves a SKIP on.
+    /// Whether the current command is answered. Advances SKIP.
     pub(super) fn take_reply_mode(&mut self) -> bool {
         match self.reply_mode {
             ReplyMode::On => true,
@@ -182,5 +186,149 @@ impl Session {
                 false
             }
         }
+    }
+}
+
+/// Approximate memory of a watched key beyond its name, here and in the table of all watched keys.
+const WATCHED_KEY_BYTES: usize = 300;
+
+/// The executor of a command between MULTI and EXEC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandKind {
+    /// The executor.
+    Data,
+    /// The connection, since it needs no data.
+    Pure,
+    /// The server.
+    Connection(ConnectionCommand),
+}
+
+/// A command between MULTI and EXEC.
+pub(super) struct TransactionCommand {
+    /// Its executor.
+    pub(super) kind: CommandKind,
+    /// Its row, or that of its subcommand.
+    pub(super) row: &'static Row,
+    /// Its arguments, the command's name first.
+    pub(super) arguments: Vec<Bytes>,
+    /// The error line if EXEC does not run it.
+    pub(super) refusal: Option<String>,
+}
+
+/// The commands of a client since MULTI.
+#[derive(Default)]
+pub(super) struct OpenTransaction {
+    /// The commands.
+    pub(super) commands: Vec<TransactionCommand>,
+    /// A command was refused, so EXEC will be refused.
+    pub(super) is_aborted: bool,
+    bytes: usize,
+}
+
+impl OpenTransaction {
+    /// Queues a command. False, and the transaction is aborted, if there are too many.
+    pub(super) fn queue(&mut self, command: TransactionCommand, held_bytes: usize) -> bool {
+        let held_bytes = held_bytes.saturating_add(size_of::<TransactionCommand>());
+        self.bytes = self.bytes.saturating_add(held_bytes);
+        let has_room = self.commands.len() < TRANSACTION_COMMANDS_MAX
+            && self.bytes <= TRANSACTION_QUEUE_BYTES_MAX;
+        if has_room {
+            // EXEC will run none of them, so they need not be kept.
+            if !self.is_aborted {
+                self.commands.push(command);
+            }
+        } else {
+            self.abort();
+        }
+        has_room
+    }
+
+    /// Bytes that the commands take.
+    pub(super) fn held_bytes(&self) -> usize {
+        match self.commands.is_empty() {
+            true => 0,
+            false => self.bytes,
+        }
+    }
+
+    /// Makes EXEC fail.
+    pub(super) fn abort(&mut self) {
+        self.is_aborted = true;
+        self.commands = Vec::new();
+    }
+}
+
+/// The keys that a client watches.
+#[derive(Debug, Default)]
+pub(super) struct WatchState {
+    keys: Vec<WatchedKey>,
+    known: HashSet<ClientKey>,
+    touched: Touched,
+    name_bytes: usize,
+}
+
+impl WatchState {
+    /// The number of watched keys.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The memory that they take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.name_bytes + self.known.len() * WATCHED_KEY_BYTES
+    }
+
+    /// Whether this server has seen one of the keys change.
+    pub(super) fn touched(&self) -> Touched {
+        Arc::clone(&self.touched)
+    }
+
+    /// Begins to note changes of keys. Returns those that were not watched before.
+    pub(super) fn begin(
+        &mut self,
+        database: u32,
+        keys: &[Bytes],
+        watchers: &Watchers,
+    ) -> Vec<ClientKey> {
+        let mut new: Vec<ClientKey> = Vec::new();
+        for key in keys {
+            let key = ClientKey {
+                database,
+                // Copied, because the argument may keep a whole request in memory.
+                key: Bytes::copy_from_slice(key),
+            };
+            if self.known.insert(key.clone()) {
+                self.name_bytes += key.key.len();
+                watchers.watch(key.clone(), &self.touched);
+                new.push(key);
+            }
+        }
+        new
+    }
+
+    /// Adds the fingerprints of keys that [`Self::begin`] returned.
+    pub(super) fn add(&mut self, keys: impl IntoIterator<Item = WatchedKey>) {
+        self.keys.extend(keys);
+    }
+
+    /// Ends the watching. Returns what was watched.
+    pub(super) fn end(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
+        let keys = std::mem::take(&mut self.keys);
+        let touched = std::mem::take(&mut self.touched);
+        self.known = HashSet::new();
+        self.name_bytes = 0;
+        if !keys.is_empty() {
+            watchers.forget(keys.iter().map(|watched| watched.key.clone()), &touched);
+        }
+        (keys, touched)
+    }
+
+    /// Forgets keys whose fingerprints could not be read.
+    pub(super) fn give_up(&mut self, keys: Vec<ClientKey>, watchers: &Watchers) {
+        for key in &keys {
+            self.known.remove(key);
+            self.name_bytes -= key.key.len();
+        }
+        watchers.forget(keys, &self.touched);
     }
 }

@@ -1,8 +1,8 @@
-//! The end of the server: whether it has been asked to stop.
+//! The shutdown of the server: whether it was requested and whether it has begun.
 
 use tokio::sync::watch;
 
-/// Whether the server shall stop. Once it shall, that stays so.
+/// The stage of a shutdown. It never goes back.
 #[derive(Debug, Default)]
 pub(super) struct Shutdown(watch::Sender<Stage>);
 
@@ -10,9 +10,9 @@ pub(super) struct Shutdown(watch::Sender<Stage>);
 enum Stage {
     #[default]
     Serving,
-    /// It shall stop when the scripts that run have ended. Clients are served meanwhile.
+    /// Waits for running scripts to end. Clients are served meanwhile.
     Asked,
-    /// It stops.
+    /// The server stops.
     Begun,
 }
 

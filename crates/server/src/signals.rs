@@ -1,23 +1,21 @@
-//! Signals. At SIGHUP, what can be read again is read again; it never ends the server. A second SIGTERM or
-//! SIGINT ends the process at once.
+//! Signals. SIGHUP reads settings, certificates and the log file again, and never ends the server. A
+//! second SIGTERM or SIGINT ends the process at once.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
-
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::state::ServerState;
-use super::supervisor;
-use super::user_store;
+use crate::state::ServerState;
+use crate::{systemd, users};
 use quoin_base::threads;
 use quoin_config::RuntimeConfig;
 use quoin_config::logging::Log;
 
-/// Ignores SIGHUP until [`reload_at_hangup`], for the time in which there is no runtime yet.
+/// Ignores SIGHUP until [`reload_at_hangup`], while there is no runtime yet.
 pub(super) fn ignore_hangup() {
     // SAFETY: a signal that is ignored runs no code.
     #[allow(unsafe_code)]
@@ -31,8 +29,8 @@ const SIGNALS_APART_MS: u64 = 100;
 /// The exit code after a second signal, as in Redis.
 const SECOND_SIGNAL_EXIT_CODE: i32 = 1;
 
-/// From now on a second SIGTERM or SIGINT ends the process, whatever its threads do. What was acknowledged
-/// is in the store.
+/// After this call, a second SIGTERM or SIGINT ends the process at once. Acknowledged writes are in the
+/// store.
 pub(super) fn exit_at_second() -> io::Result<()> {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         // SAFETY: what runs in the handler is an atomic, the clock, `write` and `_exit`.
@@ -44,9 +42,9 @@ pub(super) fn exit_at_second() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs in a signal's handler.
+/// Runs in a signal handler.
 fn note_end_signal() {
-    /// When the first came, in milliseconds of a clock that does not stand at 0.
+    /// Time of the first signal, in milliseconds of the monotonic clock. 0 before it.
     static FIRST_MS: AtomicU64 = AtomicU64::new(0);
     const LINE: &[u8] = b"a second signal to stop: the process ends at once. What was acknowledged is in the store\n";
     let now = clock_gettime(ClockId::Monotonic);
@@ -78,7 +76,7 @@ pub(super) fn reload_at_hangup(
     let (state, log) = (Arc::clone(state), log.clone());
     runtime.spawn(async move {
         while hangup.recv().await.is_some() {
-            supervisor::note_reloading();
+            systemd::note_reloading();
             let (config, log) = (Arc::clone(&state.config), log.clone());
             let before = config.requirepass();
             // It reads files.
@@ -86,7 +84,7 @@ pub(super) fn reload_at_hangup(
             match reloaded {
                 Ok(changed) if changed.contains(&"requirepass") => {
                     let given = state.config.requirepass();
-                    if let Err(error) = user_store::take_requirepass(&state).await {
+                    if let Err(error) = users::take_requirepass(&state).await {
                         // So that the next SIGHUP tries it again.
                         let config = &state.config;
                         config.undo_reloaded_requirepass(given.as_deref(), before);
@@ -101,7 +99,7 @@ pub(super) fn reload_at_hangup(
                     tracing::error!("SIGHUP: the settings were not read, send it again: {error}");
                 }
             }
-            supervisor::note_ready();
+            systemd::note_ready();
         }
     });
     Ok(())

@@ -1,10 +1,12 @@
-//! A task that many ask for and one does at a time: those that wait share the next run.
+//! Single flight: a task that many callers request and one runs at a time. Waiting callers share the next
+//! run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Lets those that wait for a task share its next run. `V` is what the runs keep, `E` why one failed.
+/// Lets callers that wait for a task share its next run. `V` is a value that runs pass on, `E` is the
+/// error of a run.
 #[derive(Debug)]
 pub(super) struct SingleFlight<V, E> {
     /// Runs that have begun.
@@ -20,22 +22,22 @@ struct Latest<V, E> {
     failure: Option<E>,
 }
 
-/// How a caller goes on.
+/// What a caller does next.
 pub(super) enum Turn<'a, V, E> {
-    /// A run that began after the call has ended so.
+    /// A run that began after the call has ended with this result.
     Shared(Result<(), E>),
-    /// The caller does it.
+    /// The caller runs the task.
     Own(Run<'a, V, E>),
 }
 
-/// The right to do the task. Others wait until it is dropped.
+/// The right to run the task. Other callers wait until it is dropped.
 pub(super) struct Run<'a, V, E> {
     number: u64,
     latest: MutexGuard<'a, Latest<V, E>>,
 }
 
 impl<V: Copy, E: Clone> SingleFlight<V, E> {
-    /// With what the first run finds kept.
+    /// `value` is the value for the first run.
     pub(super) fn new(value: V) -> Self {
         Self {
             begun: AtomicU64::new(0),
@@ -47,7 +49,7 @@ impl<V: Copy, E: Clone> SingleFlight<V, E> {
         }
     }
 
-    /// Waits until a run that began after this call has ended, or until the caller may do it.
+    /// Waits until a run that began after this call has ended, or until the caller may run the task.
     /// Cancel-safe.
     pub(super) async fn turn(&self) -> Turn<'_, V, E> {
         let arrived = self.begun.load(Ordering::SeqCst);
@@ -64,17 +66,18 @@ impl<V: Copy, E: Clone> SingleFlight<V, E> {
 }
 
 impl<V: Copy, E: Clone> Run<'_, V, E> {
-    /// What the last run has kept.
+    /// The value that the last run has passed on.
     pub(super) fn value(&self) -> V {
         self.latest.value
     }
 
-    /// Keeps a value for the next run.
+    /// Passes a value on to the next run.
     pub(super) fn keep(&mut self, value: V) {
         self.latest.value = value;
     }
 
-    /// Tells those that wait how it went. Without it, as after a cancellation, the next one runs.
+    /// Gives the result to waiting callers. Without this call, as after a cancellation, the next caller
+    /// runs the task.
     pub(super) fn end(mut self, result: &Result<(), E>) {
         self.latest.run = self.number;
         self.latest.failure = result.as_ref().err().cloned();
@@ -116,13 +119,13 @@ mod tests {
         assert!(results.iter().all(Result::is_err));
         // The first began alone. The second began after all others had come.
         assert!(runs(&flight).await <= 2);
-        // What has ended before a call does not count for it.
+        // A run that ended before a call does not count for the call.
         let before = runs(&flight).await;
         run(&flight, true).await.unwrap();
         assert_eq!(runs(&flight).await, before + 1);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_run_that_is_cancelled_is_done_by_the_next() {
         let flight = SingleFlight::new(0);
         let cancelled = tokio::time::timeout(Duration::from_millis(1), run(&flight, true)).await;

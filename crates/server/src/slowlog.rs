@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::clients::{ClientRecord, cut};
-use super::secrets::without_secrets;
+use crate::audit::without_secrets;
+use crate::clients::{ClientRecord, cut};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
 
 /// A slow command.
@@ -54,7 +54,7 @@ impl Slowlog {
         entries_max: u64,
     ) {
         let arguments = trimmed(&without_secrets(arguments));
-        // It outlives its client, whose memory it was.
+        // Copied, because the entry outlives the client.
         let name = cut(&client.details().name, LOG_TEXT_BYTES_MAX).to_owned();
         let mut state = self.lock();
         let id = state.next_id;

@@ -7,36 +7,32 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::access::AccessControl;
+use crate::addresses::Ports;
+use crate::clients::{ClientRecord, ClientRegistry, Delivery};
+use crate::monitors::Monitors;
+use crate::pause::Pause;
+use crate::procfs;
+use crate::pubsub::PubSub;
+use crate::shutdown::Shutdown;
+use crate::slowlog::Slowlog;
+use crate::statistics::{LatencyMonitor, Samples, ServerStatistics};
+use crate::tls::Handshakes;
+use crate::tracking::Tracking;
+use crate::warnings::{Disconnections, Warnings};
 use quoin_base::clock::Clock;
 use quoin_config::RuntimeConfig;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
+use quoin_data::table;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::rights::Rights;
+use quoin_data::unit::script_calls::{CallResult, ScriptCall, ScriptCalls};
 use quoin_data::unit::signals::Subscribers;
 use quoin_data::unit::tracking::Trackers;
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
-
-use super::access::AccessControl;
-use super::addresses::Ports;
-use super::clients::{ClientRecord, ClientRegistry};
-use super::delivery::Delivery;
-use super::disconnections::Disconnections;
-use super::handshake::Handshakes;
-use super::latency::LatencyMonitor;
-use super::monitors::Monitors;
-use super::pause::Pause;
-use super::procfs;
-use super::pubsub::PubSub;
-use super::samples::Samples;
-use super::script_calls::CallCounter;
-use super::shutdown::Shutdown;
-use super::slowlog::Slowlog;
-use super::statistics::ServerStatistics;
-use super::tracking::Tracking;
-use super::warnings::Warnings;
 
 /// The version of Redis whose behaviour and texts clients can expect.
 pub(super) use quoin_lua::REDIS_VERSION;
@@ -46,7 +42,7 @@ pub(super) use quoin_lua::REDIS_VERSION;
 pub(super) struct KeyspaceCount {
     /// Databases with keys.
     pub(super) databases: Vec<DatabaseCount>,
-    /// Until then these counts are shown, and keys are not counted again.
+    /// Keys are not counted again before this time.
     pub(super) shown_until: Option<Instant>,
 }
 
@@ -56,12 +52,12 @@ impl KeyspaceCount {
     }
 }
 
-/// The keys of a database that has any.
+/// Number of keys in a database that is not empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DatabaseCount {
     pub(super) database: u32,
     pub(super) keys: i64,
-    /// Those of them that expire.
+    /// Number of keys that expire.
     pub(super) expiring: i64,
 }
 
@@ -81,7 +77,7 @@ pub(super) struct ServerState {
     pub(super) clients: Arc<ClientRegistry>,
     /// Counters.
     pub(super) statistics: Arc<ServerStatistics>,
-    /// Clients that were disconnected because the server had to hold too much for them.
+    /// Counters of clients that were disconnected because the server holds too much for them.
     pub(super) disconnections: Arc<Disconnections>,
     /// The memory that this process may use. The limit of a container may change.
     pub(super) memory_bytes: AtomicU64,
@@ -107,15 +103,15 @@ pub(super) struct ServerState {
     pub(super) monitors: Arc<Monitors>,
     /// When the server started, in milliseconds since the Unix epoch.
     pub(super) started_ms: i64,
-    /// What the process had allocated by then.
+    /// Memory that the process had allocated at that time.
     pub(super) startup_bytes: u64,
-    /// 40 hexadecimal digits that no other server start has.
+    /// 40 random hexadecimal digits that identify this start.
     pub(super) run_id: String,
-    /// Warnings about strangers, in the log.
+    /// Warnings in the log about clients.
     pub(super) warnings: Warnings,
-    /// What clients of the TLS port shake hands with, if there is one.
+    /// TLS handshakes, if anything uses TLS.
     pub(super) handshakes: Option<Arc<Handshakes>>,
-    /// Whether the server shall stop.
+    /// The stage of the shutdown.
     pub(super) shutdown: Shutdown,
     reaper: Mutex<Option<ReaperHandle>>,
     ports: Ports,
@@ -219,7 +215,7 @@ impl ServerState {
         self.ports
     }
 
-    /// Enters a command into the slow log.
+    /// Adds a command to the slow log.
     pub(super) fn note_slow(
         &self,
         row: &'static Row,
@@ -236,7 +232,7 @@ impl ServerState {
             .record(arguments, client, time_s, duration_us, entries_max);
     }
 
-    /// Enters a command into the latency monitor if it took long enough.
+    /// Adds a command to the latency monitor if it took long enough.
     pub(super) fn note_latency(&self, row: &'static Row, duration_us: i64, threshold_ms: u64) {
         let latency_ms = duration_us / 1000;
         if u64::try_from(latency_ms).unwrap_or(0) < threshold_ms {
@@ -270,5 +266,46 @@ impl ServerState {
 
     fn reaper(&self) -> MutexGuard<'_, Option<ReaperHandle>> {
         self.reaper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gets the calls of scripts from the executor.
+struct CallCounter {
+    statistics: Arc<ServerStatistics>,
+    monitors: Arc<Monitors>,
+    access: Arc<AccessControl>,
+}
+
+impl ScriptCalls for CallCounter {
+    fn are_shown(&self) -> bool {
+        !self.monitors.is_empty()
+    }
+
+    fn tell(&self, call: &ScriptCall) {
+        if let Some(code) = &call.error {
+            self.statistics.record_error(code);
+        }
+        let Some(command_id) = call.command_id else {
+            return;
+        };
+        let is_failed = match call.result {
+            CallResult::Rejected => {
+                self.statistics.record_rejection(command_id);
+                if let Some(refused) = &call.refused {
+                    let (client, refused) = &**refused;
+                    self.access.note_refused_call(*client, refused);
+                }
+                return;
+            }
+            result => result == CallResult::Failed,
+        };
+        self.statistics.commands_processed.add(1);
+        self.statistics
+            .record_call(command_id, call.duration, is_failed);
+        if let (Some((database, arguments)), Some(row)) =
+            (&call.shown, table::all().get(command_id))
+        {
+            self.monitors.note_script(row, *database, arguments);
+        }
     }
 }

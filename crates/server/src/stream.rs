@@ -20,7 +20,7 @@ use quoin_base::limits::{LINGER_BYTES_MAX, LINGER_IDLE_MAX, LINGER_MAX};
 /// Time after which [`Stream::gone`] looks again at a client that has sent something.
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes that are read at a time of what is dropped.
+/// Bytes of dropped input that are read at a time.
 const LINGER_READ_BYTES: usize = 16 * 1024;
 
 /// The socket of a connection that was accepted.
@@ -51,7 +51,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// The stream of a client that has shaken hands.
+    /// The stream of a client after the TLS handshake.
     pub(super) fn with_tls(stream: TlsStream<TcpStream>) -> Self {
         let state = TlsState {
             stream,
@@ -60,7 +60,7 @@ impl Stream {
         Stream::Tls(Box::new(Tls(Mutex::new(state))))
     }
 
-    /// Both directions, to be used at the same time by one task.
+    /// Both halves, for use by one task at the same time.
     pub(super) fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         match self {
             Stream::Tcp(stream) => {
@@ -88,16 +88,16 @@ impl Stream {
         }
     }
 
-    /// Tells a client of TLS that nothing more comes, as far as its socket takes that at once.
+    /// Sends a TLS client the end of the stream, if its socket accepts it at once.
     pub(super) fn close(&mut self) {
         if let Stream::Tls(tls) = self {
             let _ = tls.get_mut().stream.shutdown().now_or_never();
         }
     }
 
-    /// Ends the output, and drops what the client still sends until it ends, too: where bytes are
-    /// unread, closing the socket would take back what was written, and the client would not learn
-    /// why. Bounded in time and bytes.
+    /// Ends the output, and drops what the client still sends until the client ends. Closing a socket
+    /// with unread bytes would discard what was written, and the client would not learn the reason.
+    /// Bounded in time and bytes.
     pub(super) async fn linger(&mut self) {
         let (mut reader, mut writer) = self.split();
         let lingering = async {
@@ -113,7 +113,7 @@ impl Stream {
             }
             Ok::<(), io::Error>(())
         };
-        // The client is gone, or has had its time.
+        // The client is gone, or its time is over.
         let _ = tokio::time::timeout(LINGER_MAX, lingering).await;
     }
 }
@@ -146,14 +146,14 @@ impl From<Socket> for Stream {
     }
 }
 
-/// TLS reads and writes in both directions, so both halves need all of it. They belong to one task,
-/// so nobody ever waits for the lock.
+/// TLS reads and writes in both directions, so both halves need the whole stream. They belong to one
+/// task, so the lock is never contended.
 pub(super) struct Tls(Mutex<TlsState>);
 
 struct TlsState {
     stream: TlsStream<TcpStream>,
-    /// Bytes of the output that are encrypted, and not yet all in the socket. The caller has not been
-    /// told of them.
+    /// Bytes of output that are encrypted but not all in the socket. They are not reported to the caller
+    /// yet.
     accepted_bytes: usize,
 }
 
@@ -168,8 +168,8 @@ impl Tls {
 }
 
 impl TlsState {
-    /// Counts bytes as written once the socket has them, as with TCP. Until then the caller comes
-    /// again with the same bytes.
+    /// Reports bytes as written when the socket has them, as with TCP. Until then the caller repeats the
+    /// call with the same bytes.
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut stream = Pin::new(&mut self.stream);
         if self.accepted_bytes == 0 {
@@ -180,7 +180,7 @@ impl TlsState {
     }
 }
 
-/// What reads from a client.
+/// The reading half of a stream.
 pub(super) enum ReadHalf<'s> {
     Tcp(tcp::ReadHalf<'s>),
     Unix(unix::ReadHalf<'s>),
@@ -193,7 +193,7 @@ impl ReadHalf<'_> {
         match self {
             ReadHalf::Tcp(reader) => reader.readable().await,
             ReadHalf::Unix(reader) => reader.readable().await,
-            // Only what is decrypted can be read.
+            // Only decrypted bytes can be read.
             ReadHalf::Tls(tls) => {
                 std::future::poll_fn(|context| {
                     let mut state = tls.lock();
@@ -220,7 +220,7 @@ impl AsyncRead for ReadHalf<'_> {
     }
 }
 
-/// What writes to a client. After [`Poll::Pending`] it must be given the same bytes again.
+/// The writing half of a stream. After [`Poll::Pending`], the next write must begin with the same bytes.
 pub(super) enum WriteHalf<'s> {
     Tcp(tcp::WriteHalf<'s>),
     Unix(unix::WriteHalf<'s>),

@@ -1,16 +1,18 @@
-//! Warnings in the log about connections that were refused or suspicious. Anybody who can connect can
-//! cause them, so each kind is logged at most once a minute.
+//! Warnings in the log about clients: connections that were refused or suspicious, and clients that were
+//! disconnected because the server holds too much for them. Anybody who can connect can cause them, so each
+//! kind is logged at most once a minute.
 
 use std::io;
 
-use super::endpoint::Endpoint;
+use crate::addresses::Endpoint;
+use quoin_base::counter::Counter;
 use quoin_base::log_throttle::LogThrottle;
 use quoin_data::error::CommandError;
 
 /// Bytes of a user's name that are logged.
 const USER_BYTES_MAX: usize = 64;
 
-/// The kinds of warnings, each with its own minute.
+/// Throttles for each kind of warning.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     accepting: LogThrottle,
@@ -82,10 +84,67 @@ impl Warnings {
         }
     }
 
-    /// A client of the TLS port did not shake hands.
+    /// A client of the TLS port failed the handshake.
     pub(super) fn no_handshake(&self, address: &Endpoint, reason: &str) {
         if let Some(more) = self.handshake.pass() {
             tracing::warn!("no TLS handshake with {address}: {reason}{more}");
+        }
+    }
+}
+
+/// Counters of disconnected clients, and throttles of their warnings.
+#[derive(Debug, Default)]
+pub(super) struct Disconnections {
+    /// Because of `client-query-buffer-limit`.
+    pub(super) query_buffer: Counter,
+    /// Because of `client-output-buffer-limit`.
+    pub(super) output_buffer: Counter,
+    /// Because of `maxmemory-clients`.
+    pub(super) evicted: Counter,
+    query_buffer_line: LogThrottle,
+    output_buffer_line: LogThrottle,
+    evicted_line: LogThrottle,
+    nobody_to_evict_line: LogThrottle,
+}
+
+impl Disconnections {
+    /// A client has sent more than the query buffer may hold.
+    pub(super) fn query_buffer(&self, client: impl FnOnce() -> String) {
+        self.query_buffer.add(1);
+        if let Some(more) = self.query_buffer_line.pass() {
+            let client = client();
+            tracing::warn!("Closing client that reached max query buffer length: {client}{more}");
+        }
+    }
+
+    /// More output waits for a client than allowed.
+    pub(super) fn output_buffer(&self, client: impl FnOnce() -> String) {
+        self.output_buffer.add(1);
+        if let Some(more) = self.output_buffer_line.pass() {
+            let client = client();
+            tracing::warn!("Client {client} closed for overcoming of output buffer limits.{more}");
+        }
+    }
+
+    /// A client was evicted because the buffers of all clients take too much.
+    pub(super) fn evicted(&self, client: impl FnOnce() -> String) {
+        self.evicted.add(1);
+        if let Some(more) = self.evicted_line.pass() {
+            tracing::warn!("Evicting client: {}{more}", client());
+        }
+    }
+
+    /// The clients take too much memory, and none of them may be evicted.
+    pub(super) fn nobody_to_evict(&self) {
+        if let Some(more) = self.nobody_to_evict_line.pass() {
+            tracing::warn!("Over client maxmemory after evicting all evictable clients{more}");
+        }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub(super) fn reset(&self) {
+        for counter in [&self.query_buffer, &self.output_buffer, &self.evicted] {
+            counter.reset();
         }
     }
 }

@@ -1,14 +1,13 @@
-//! The line of a client in CLIENT LIST, which the log shows too.
+//! The line of a client in CLIENT LIST, which the log shows, too.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use super::record::ClientRecord;
-use super::subscriptions::Scope;
+use crate::clients::record::{ClientRecord, Scope};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, UNCOUNTED_OUTPUT_BYTES};
 use quoin_data::table;
 
-/// The line of a client, for the log and for ACL LOG. What the client calls itself may be cut.
+/// The line of a client, for the log and for ACL LOG. Names that the client has given itself may be cut.
 pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {
     let mut text = String::new();
     put(client, now_ms, LOG_TEXT_BYTES_MAX, &mut text);

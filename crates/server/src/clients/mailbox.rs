@@ -1,13 +1,13 @@
-//! Messages that wait to be written to a subscriber. Their number is bounded: a client that does not
-//! read is disconnected.
+//! Messages that wait to be written to a client. Their number is bounded: a client that does not read is
+//! disconnected. Also counts the memory of all clients.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
-use super::memory::{BufferMemory, SharedBytes};
 use quoin_config::OutputLimit;
 use quoin_data::unit::signals::{ChannelKind, Message};
 use quoin_resp::reply::Reply;
@@ -24,17 +24,17 @@ pub(crate) struct Frame {
     body: Bytes,
 }
 
-/// What stands before the body.
+/// The header before the body.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// A header that tells so many elements.
+    /// A header with this number of elements.
     Elements(usize),
-    /// Nothing: the body is a line.
+    /// No header: the body is a line.
     Line,
-    /// The body names keys that have changed; an empty one is all keys. A client that uses RESP2 gets
-    /// it as a message of a channel, if others redirect such messages to it.
+    /// The body names changed keys. An empty body means all keys. A RESP2 client gets it as a message of
+    /// a channel, if other clients redirect invalidations to it.
     Invalidation { is_redirected: bool },
-    /// Nothing: the body is a push message, which only RESP3 has.
+    /// No header: the body is a push message, which only RESP3 has.
     Push,
 }
 
@@ -42,6 +42,14 @@ enum Form {
 const INVALIDATION_HEADER: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
 
 impl Frame {
+    fn with_body(form: Form, body: Vec<u8>, memory: &Arc<BufferMemory>) -> Self {
+        let body = SharedBytes::new(body, Arc::clone(memory));
+        Self {
+            form,
+            body: Bytes::from_owner(body),
+        }
+    }
+
     fn new(words: &[&Bytes], kind: &'static [u8], memory: &Arc<BufferMemory>) -> Self {
         let length = words.iter().map(|word| word.len() + 16).sum::<usize>();
         let mut body = BytesMut::with_capacity(length + 16);
@@ -49,10 +57,7 @@ impl Frame {
         for word in std::iter::once(&kind).chain(words.iter().copied()) {
             encode(&Reply::Bulk(word.clone()), Protocol::Resp2, &mut body);
         }
-        Self {
-            form: Form::Elements(words.len() + 1),
-            body: Bytes::from_owner(SharedBytes::new(body.into(), Arc::clone(memory))),
-        }
+        Self::with_body(Form::Elements(words.len() + 1), body.into(), memory)
     }
 
     /// For subscribers of the channel.
@@ -64,12 +69,9 @@ impl Frame {
         Self::new(&[&message.channel, &message.payload], kind, memory)
     }
 
-    /// A line for monitors, whole.
+    /// A line for monitors.
     pub(crate) fn line(line: Vec<u8>, memory: &Arc<BufferMemory>) -> Self {
-        Self {
-            form: Form::Line,
-            body: Bytes::from_owner(SharedBytes::new(line, Arc::clone(memory))),
-        }
+        Self::with_body(Form::Line, line, memory)
     }
 
     /// For subscribers of a pattern that the channel matches.
@@ -82,19 +84,17 @@ impl Frame {
         Self::new(&words, b"pmessage", memory)
     }
 
-    /// For clients that track keys: these have changed, or all.
+    /// For clients that track keys: these keys have changed, or all keys if `None`.
     pub(crate) fn invalidation(keys: Option<&[&Bytes]>, memory: &Arc<BufferMemory>) -> Self {
         let mut body = BytesMut::new();
         if let Some(keys) = keys {
             let names = keys.iter().map(|key| Reply::Bulk((*key).clone()));
             encode(&Reply::Array(names.collect()), Protocol::Resp2, &mut body);
         }
-        Self {
-            form: Form::Invalidation {
-                is_redirected: false,
-            },
-            body: Bytes::from_owner(SharedBytes::new(body.into(), Arc::clone(memory))),
-        }
+        let form = Form::Invalidation {
+            is_redirected: false,
+        };
+        Self::with_body(form, body.into(), memory)
     }
 
     /// An invalidation for the client to which others redirect theirs.
@@ -110,13 +110,10 @@ impl Frame {
     /// For a client that redirects invalidations to one that is gone.
     pub(crate) fn broken_redirect(redirect: u64, memory: &Arc<BufferMemory>) -> Self {
         let line = format!(">2\r\n$21\r\ntracking-redir-broken\r\n:{redirect}\r\n");
-        Self {
-            form: Form::Push,
-            body: Bytes::from_owner(SharedBytes::new(line.into(), Arc::clone(memory))),
-        }
+        Self::with_body(Form::Push, line.into(), memory)
     }
 
-    /// Appends it as its client gets it now. What the client cannot understand is left out.
+    /// Appends the frame in the client's protocol. Appends nothing if the protocol cannot express it.
     fn put(&self, protocol: Protocol, is_subscriber: bool, output: &mut BytesMut) {
         match (self.form, protocol) {
             (Form::Elements(elements), _) => encode_push_header(elements, protocol, output),
@@ -140,7 +137,7 @@ impl Frame {
         }
     }
 
-    /// What it counts against the limit: all of it, although it is shared, as in Redis.
+    /// Bytes that count against the limit: the whole body although it is shared, as in Redis.
     fn size_bytes(&self) -> u64 {
         (self.body.len() + size_of::<Self>()) as u64
     }
@@ -150,8 +147,8 @@ impl Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// The message waits.
-    Waits,
-    /// The message was too much. The mailbox is closed; the client must be disconnected.
+    Queued,
+    /// The message exceeds the limit. The mailbox is closed, and the client must be disconnected.
     Overflowed,
 }
 
@@ -167,7 +164,7 @@ pub(crate) struct Mailbox {
 struct State {
     frames: VecDeque<Frame>,
     bytes: u64,
-    /// Since when more than the soft limit waits.
+    /// When the soft limit was exceeded.
     above_soft_since_ms: Option<i64>,
     is_closed: bool,
 }
@@ -185,7 +182,7 @@ impl State {
     }
 }
 
-/// Memory of so many queue entries, without the shared bytes of the messages.
+/// Memory of `count` queue entries, without the shared bytes of the messages.
 fn frames_bytes(count: usize) -> usize {
     count * size_of::<Frame>()
 }
@@ -215,7 +212,7 @@ impl Mailbox {
     pub(crate) fn push(&self, frame: Frame, limit: &OutputLimit, now_ms: i64) -> Pushed {
         let mut state = self.lock();
         if state.is_closed {
-            return Pushed::Waits;
+            return Pushed::Queued;
         }
         let was_empty = state.frames.is_empty();
         state.bytes += frame.size_bytes();
@@ -229,7 +226,7 @@ impl Mailbox {
         if was_empty {
             self.arrived.notify_one();
         }
-        Pushed::Waits
+        Pushed::Queued
     }
 
     /// Whether more than the soft limit has waited for too long; if so, closes the mailbox.
@@ -283,6 +280,51 @@ impl Mailbox {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The memory that all clients take together: what connections report, and the bytes of waiting messages.
+#[derive(Debug, Default)]
+pub(crate) struct BufferMemory(AtomicUsize);
+
+impl BufferMemory {
+    /// The number of bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a buffer that took `before` bytes takes `now`.
+    pub(crate) fn replace(&self, before: usize, now: usize) {
+        // Wrapping is correct: each part is subtracted as it was added.
+        if before != now {
+            self.0
+                .fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Bytes with several owners. They count once, until the last owner drops them.
+struct SharedBytes {
+    bytes: Vec<u8>,
+    memory: Arc<BufferMemory>,
+}
+
+impl SharedBytes {
+    fn new(bytes: Vec<u8>, memory: Arc<BufferMemory>) -> Self {
+        memory.replace(0, bytes.capacity());
+        Self { bytes, memory }
+    }
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for SharedBytes {
+    fn drop(&mut self) {
+        self.memory.replace(self.bytes.capacity(), 0);
     }
 }
 
@@ -403,7 +445,7 @@ mod tests {
             hard_bytes: 2 * frame("one").size_bytes(),
             ..NO_LIMIT
         };
-        assert_eq!(mailbox.push(frame("one"), &limit, 0), Pushed::Waits);
+        assert_eq!(mailbox.push(frame("one"), &limit, 0), Pushed::Queued);
         assert_eq!(mailbox.push(frame("two"), &limit, 0), Pushed::Overflowed);
         assert_eq!(mailbox.waiting(), (0, 0));
         mailbox.push(frame("one"), &limit, 0);
@@ -418,9 +460,9 @@ mod tests {
             soft_s: 2,
             ..NO_LIMIT
         };
-        assert_eq!(mailbox.push(frame("one"), &limit, 1000), Pushed::Waits);
+        assert_eq!(mailbox.push(frame("one"), &limit, 1000), Pushed::Queued);
         assert!(!mailbox.is_overdue(&limit, 3000));
-        assert_eq!(mailbox.push(frame("one"), &limit, 3000), Pushed::Waits);
+        assert_eq!(mailbox.push(frame("one"), &limit, 3000), Pushed::Queued);
         assert!(mailbox.is_overdue(&limit, 3001));
     }
 
@@ -436,7 +478,7 @@ mod tests {
         mailbox.push(frame("one"), &limit, 1000);
         taken(&mailbox, Protocol::Resp2, 2);
         mailbox.push(frame("one"), &limit, 2000);
-        assert_eq!(mailbox.push(frame("one"), &limit, 3500), Pushed::Waits);
+        assert_eq!(mailbox.push(frame("one"), &limit, 3500), Pushed::Queued);
         assert!(!mailbox.is_overdue(&limit, 5000));
     }
 

@@ -1,15 +1,15 @@
-//! The record of one client: what other clients (CLIENT LIST, CLIENT KILL) and the server see of it.
+//! The record of one client: what other clients (CLIENT LIST, CLIENT KILL) and the server see of it, with its
+//! subscriptions and its mode of tracking.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::mailbox::Mailbox;
-use super::memory::BufferMemory;
-use super::subscriptions::{Scope, Subscriptions};
-use super::tracking::TrackingMode;
-use crate::endpoint::Endpoint;
+use crate::addresses::Endpoint;
+use crate::clients::mailbox::{BufferMemory, Mailbox};
 use quoin_acl::User;
 use quoin_engine::watchers::Touched;
 
@@ -22,11 +22,11 @@ pub(crate) struct ClientRecord {
     pub(crate) address: Endpoint,
     /// The address that it connected to.
     pub(crate) local_address: Endpoint,
-    /// Its socket's number in this process.
+    /// The file descriptor of its socket.
     pub(crate) file_descriptor: i32,
     /// When it connected, in milliseconds since the Unix epoch.
     pub(crate) connected_ms: i64,
-    /// When it last sent or took something, in milliseconds since the Unix epoch.
+    /// When it last sent or received something, in milliseconds since the Unix epoch.
     pub(crate) last_interaction_ms: AtomicI64,
     last_command: AtomicUsize,
     /// Bytes in its query buffer, including those of the commands that are running.
@@ -53,9 +53,9 @@ pub(crate) struct ClientRecord {
     hears_invalidations: AtomicBool,
     /// Messages that wait to be written to it.
     pub(crate) mailbox: Mailbox,
-    /// The user that it is.
+    /// Its user.
     user: RwLock<Arc<User>>,
-    /// What it calls itself and does.
+    /// Its details.
     details: Mutex<ClientDetails>,
     is_killed: AtomicBool,
     killed: Notify,
@@ -70,7 +70,7 @@ pub(crate) const NO_COMMAND: usize = usize::MAX;
 /// How a blocked client is woken by CLIENT UNBLOCK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unblock {
-    /// As if its time were up.
+    /// As if it had timed out.
     Timeout,
     /// With an error.
     Error,
@@ -105,7 +105,7 @@ pub(crate) struct ClientDetails {
     pub(crate) watched: Option<Touched>,
     /// CLIENT TRACKING.
     pub(crate) tracking: Option<TrackingMode>,
-    /// Keys changed, and the client to which it redirects that was gone.
+    /// Keys changed while the client to which it redirects invalidations was gone.
     pub(crate) has_broken_redirect: bool,
 }
 
@@ -155,12 +155,12 @@ impl ClientRecord {
         }
     }
 
-    /// The user that it is.
+    /// Its user.
     pub(crate) fn user(&self) -> Arc<User> {
         Arc::clone(&self.user.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes it another user.
+    /// Changes its user.
     pub(crate) fn set_user(&self, user: Arc<User>) {
         *self.user.write().unwrap_or_else(PoisonError::into_inner) = user;
     }
@@ -170,7 +170,7 @@ impl ClientRecord {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what it calls itself.
+    /// Changes the names that it has given itself.
     pub(crate) fn set_attributes(&self, change: impl FnOnce(&mut ClientDetails)) {
         let mut details = self.details();
         change(&mut details);
@@ -183,7 +183,7 @@ impl ClientRecord {
         self.attribute_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of what it calls itself.
+    /// Bytes of the names that it has given itself.
     pub(crate) fn attribute_bytes(&self) -> usize {
         self.attribute_bytes.load(Ordering::Relaxed)
     }
@@ -205,8 +205,7 @@ impl ClientRecord {
         self.last_interaction_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Marks that the server waits for the client to send or to take something, until the result is
-    /// dropped.
+    /// Marks that the server waits for the client to send or receive, until the result is dropped.
     pub(crate) fn await_client(&self) -> Awaited<'_> {
         self.is_awaited.store(true, Ordering::SeqCst);
         Awaited { client: self }
@@ -241,12 +240,12 @@ impl ClientRecord {
         self.is_monitor.load(Ordering::Acquire)
     }
 
-    /// Notes that it may be told of changed keys from now on.
+    /// Notes that it may get invalidations.
     pub(crate) fn hear_invalidations(&self) {
         self.hears_invalidations.store(true, Ordering::Release);
     }
 
-    /// Whether it may be told of changed keys.
+    /// Whether it may get invalidations.
     pub(crate) fn hears_invalidations(&self) -> bool {
         self.hears_invalidations.load(Ordering::Acquire)
     }
@@ -360,5 +359,118 @@ impl Blocked<'_> {
 impl Drop for Blocked<'_> {
     fn drop(&mut self) {
         self.client.block.store(NOT_BLOCKED, Ordering::SeqCst);
+    }
+}
+
+/// The kind of a name that a client subscribes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A channel: SUBSCRIBE.
+    Channel,
+    /// A glob pattern of channels: PSUBSCRIBE.
+    Pattern,
+    /// A shard channel: SSUBSCRIBE.
+    Shard,
+}
+
+/// Approximate memory of a subscription beyond its name, here and in the table of all subscriptions.
+const ENTRY_BYTES: usize = 200;
+
+/// The subscriptions of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    channels: BTreeSet<Bytes>,
+    patterns: BTreeSet<Bytes>,
+    shards: BTreeSet<Bytes>,
+    name_bytes: usize,
+}
+
+impl Subscriptions {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty()
+    }
+
+    /// The number of subscriptions of all kinds.
+    pub(crate) fn len(&self) -> usize {
+        self.channels.len() + self.patterns.len() + self.shards.len()
+    }
+
+    /// The memory that they take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.name_bytes + self.len() * ENTRY_BYTES
+    }
+
+    /// Names of one kind.
+    pub(crate) fn names(&self, scope: Scope) -> &BTreeSet<Bytes> {
+        match scope {
+            Scope::Channel => &self.channels,
+            Scope::Pattern => &self.patterns,
+            Scope::Shard => &self.shards,
+        }
+    }
+
+    fn names_mut(&mut self, scope: Scope) -> &mut BTreeSet<Bytes> {
+        match scope {
+            Scope::Channel => &mut self.channels,
+            Scope::Pattern => &mut self.patterns,
+            Scope::Shard => &mut self.shards,
+        }
+    }
+
+    /// The number of subscriptions as replies give it: channels and patterns together.
+    pub(crate) fn count(&self, scope: Scope) -> usize {
+        match scope {
+            Scope::Channel | Scope::Pattern => self.channels.len() + self.patterns.len(),
+            Scope::Shard => self.shards.len(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, scope: Scope, name: Bytes) {
+        let bytes = name.len();
+        if self.names_mut(scope).insert(name) {
+            self.name_bytes += bytes;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, scope: Scope, name: &[u8]) -> bool {
+        let is_removed = self.names_mut(scope).remove(name);
+        if is_removed {
+            self.name_bytes -= name.len();
+        }
+        is_removed
+    }
+
+    pub(crate) fn take(&mut self, scope: Scope) -> BTreeSet<Bytes> {
+        let names = std::mem::take(self.names_mut(scope));
+        self.name_bytes -= names.iter().map(Bytes::len).sum::<usize>();
+        names
+    }
+}
+
+/// The options of CLIENT TRACKING ON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TrackingMode {
+    /// BCAST: the client gets invalidations of all keys with its prefixes, whatever it reads.
+    pub(crate) is_broadcast: bool,
+    /// OPTIN: only keys that it reads right after CLIENT CACHING YES.
+    pub(crate) is_opt_in: bool,
+    /// OPTOUT: all keys except those that it reads right after CLIENT CACHING NO.
+    pub(crate) is_opt_out: bool,
+    /// NOLOOP: not keys that it changes itself.
+    pub(crate) is_noloop: bool,
+    /// REDIRECT: the client that gets its invalidations. 0 means none.
+    pub(crate) redirect: u64,
+}
+
+impl TrackingMode {
+    /// Whether the keys that a command reads are remembered. `is_caching`: CLIENT CACHING came right
+    /// before it.
+    pub(crate) fn remembers(self, is_caching: bool) -> bool {
+        let is_left_out = match is_caching {
+            true => self.is_opt_out,
+            false => self.is_opt_in,
+        };
+        !self.is_broadcast && !is_left_out
     }
 }

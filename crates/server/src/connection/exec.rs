@@ -4,22 +4,21 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::state::{Connection, QueuedExec};
+use crate::connection::state::{Connection, QueuedExec};
 use crate::connection_commands;
-use crate::transaction::CommandKind;
+use crate::session::CommandKind;
 use quoin_base::limits::TRANSACTION_REPLY_BYTES_MAX;
 use quoin_data::command::call::Invocation;
-use quoin_data::command::row::ConnectionCommand;
-use quoin_data::command::row::Row;
+use quoin_data::command::row::{ConnectionCommand, Row};
 use quoin_data::error::CommandError;
 use quoin_engine::{Call, Work};
 use quoin_resp::reply::Reply;
 
-/// What the executor did for an EXEC: the replies of the commands on data, and those commands. Or the
-/// reply of an EXEC that did nothing.
+/// The result of an EXEC: the replies of the commands on data, and those commands. Or the reply of an
+/// EXEC that ran nothing.
 pub(super) type Outcome = Result<(Vec<Reply>, Vec<Invocation>), Reply>;
 
-/// What the executor's answer means.
+/// The outcome of the executor's answer.
 pub(super) fn outcome(reply: Reply, call: Option<Call>) -> Outcome {
     match (reply, call.map(|call| call.work)) {
         (Reply::Array(replies), Some(Work::Transaction(bundle))) => {
@@ -103,8 +102,8 @@ impl Connection {
         Reply::Array(all)
     }
 
-    /// Runs a command of a transaction that the executor does not run. The commands on data are
-    /// committed by now, so where the replies have no room left, only this one is refused.
+    /// Runs a command of a transaction that the executor does not run. The commands on data are committed
+    /// by now, so only this one is refused if the replies have no room left.
     async fn run_within_exec(
         &mut self,
         kind: CommandKind,
@@ -112,7 +111,7 @@ impl Connection {
         arguments: &[Bytes],
         has_room: bool,
     ) -> Reply {
-        // In its turn: an AUTH before it counts.
+        // Checked in order: an AUTH before it counts.
         if let Some(line) = self.refusal_in_exec(&self.session.user, row, arguments) {
             return Reply::Error(line);
         }
@@ -130,7 +129,7 @@ impl Connection {
                     .await
                     .unwrap_or_else(|error| Reply::Error(error.to_line()))
             }
-            // In its turn: a SUBSCRIBE before it changes the form of PING's reply.
+            // Run in order: a SUBSCRIBE before it changes the form of PING's reply.
             CommandKind::Pure | CommandKind::Data => self.pure_reply(row, arguments),
         };
         self.record(row, started.elapsed(), &reply, Some(arguments));

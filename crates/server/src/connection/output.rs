@@ -1,20 +1,26 @@
-//! Output: replies and messages for the client.
+//! Output: replies and messages for the client, and their order.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
-use super::buffers::OUTPUT_FLUSH_BYTES;
-use super::state::{Connection, Ended};
-use crate::clients;
-use crate::eviction;
+use crate::connection::state::{Connection, Ended, Queued};
+use crate::session::{CommandKind, TransactionCommand};
 use crate::state::ServerState;
+use crate::{clients, eviction};
+use quoin_base::events::EventClasses;
 use quoin_base::limits::{SHUTDOWN_OUTPUT_WAIT_MAX, UNCOUNTED_OUTPUT_BYTES};
+use quoin_data::command::flags::Flags;
+use quoin_data::command::row::Row;
 use quoin_engine::Waiter;
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::encode::encode;
+
+/// Bytes of a pipeline's replies after which they are written before its next commands run.
+const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
 
 /// Time after which a client that takes nothing of its output counts as stalled, and its input is read
 /// ahead. Until then a client that reads slowly is slowed down, and costs no memory.
@@ -38,7 +44,7 @@ impl Connection {
     }
 
     /// Moves the oldest messages to the output.
-    pub(super) async fn put_oldest_messages(&mut self, count: usize) -> Result<(), Ended> {
+    async fn put_oldest_messages(&mut self, count: usize) -> Result<(), Ended> {
         let mut left = count;
         while left > 0 {
             let taken = self.session.client.mailbox.take(
@@ -50,7 +56,7 @@ impl Connection {
                 left,
                 OUTPUT_FLUSH_BYTES,
             );
-            // They are dropped if there are too many.
+            // The mailbox is emptied if there are too many.
             if taken == 0 {
                 break;
             }
@@ -90,19 +96,20 @@ impl Connection {
             false => self.write_output().await,
             true => Err(Ended),
         };
-        // Anything after this would be in the middle of a reply.
+        // Further output would be in the middle of a reply.
         self.is_output_cut |= written.is_err();
         self.output.clear();
         self.sent_bytes = 0;
         written
     }
 
-    /// Writes the output. While the client does not take it, its input is read ahead: the client may
-    /// want to send everything before it reads. What its blocking command is answered meanwhile is taken over.
+    /// Writes the output. While the client does not take it, its input is read ahead: the client may want
+    /// to send everything before it reads. If its blocking command gets its reply meanwhile, the
+    /// connection takes it over.
     async fn write_output(&mut self) -> Result<(), Ended> {
         self.note_interaction();
         if self.output.len() > UNCOUNTED_OUTPUT_BYTES {
-            // Before it is known whether the client takes it.
+            // Before it is known whether the client reads.
             self.note_buffers();
         }
         let client = Arc::clone(&self.session.client);
@@ -191,8 +198,8 @@ async fn answered(blocking: Option<&Waiter>) -> &Waiter {
     }
 }
 
-/// Waits until a client counts as stalled, or if it does already, until its limits must be checked.
-/// Most writes succeed at once and never get here.
+/// Waits until a client counts as stalled. If it does already, waits until its limits must be checked.
+/// Most writes succeed at once and never wait.
 async fn stalling(is_stalled: bool) {
     let pause = match is_stalled {
         true => LIMIT_CHECK_INTERVAL,
@@ -207,4 +214,86 @@ async fn lingered(state: &ServerState, until: &mut Option<Instant>) {
     state.shutdown.begun().await;
     let until = until.get_or_insert_with(|| Instant::now() + SHUTDOWN_OUTPUT_WAIT_MAX);
     tokio::time::sleep_until(*until).await;
+}
+
+impl Connection {
+    /// Whether a command may publish a message to its own client, or change a key that the client has
+    /// read and tracks. Such a command runs alone, because its reply comes before that message, and
+    /// the next reply after it.
+    pub(super) fn may_hear_itself(&self, row: &Row) -> bool {
+        let tracks_reads = self.session.tracking.is_some_and(|mode| !mode.is_broadcast);
+        if tracks_reads && is_write(row) {
+            return true;
+        }
+        if self.session.subscriptions.is_empty() {
+            return false;
+        }
+        let events = self.state.config.live.keyspace_events().classes();
+        row.flags.contains(Flags::MAY_REPLICATE)
+            || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
+    }
+
+    /// [`Self::may_hear_itself`] for a transaction. The server's own commands in it may subscribe the
+    /// client.
+    pub(super) fn transaction_may_hear_itself(&self, commands: &[TransactionCommand]) -> bool {
+        commands
+            .iter()
+            .any(|command| command.kind != CommandKind::Data || self.may_hear_itself(command.row))
+    }
+
+    /// [`Self::may_hear_itself`] for what waits for its reply.
+    pub(super) fn queued_may_hear_itself(&self, queued: &Queued) -> bool {
+        match queued {
+            Queued::Command(command) => self.may_hear_itself(command.row),
+            Queued::Exec(queued) => self.transaction_may_hear_itself(&queued.commands),
+            Queued::Reply(..) => false,
+        }
+    }
+
+    /// Whether messages that arrive while a command runs are written after its reply. A client that
+    /// tracks keys must not get an invalidation before the reply that it invalidates.
+    pub(super) fn defers_messages(&self) -> bool {
+        self.session.tracking.is_some()
+    }
+
+    /// Waits for something. Meanwhile writes messages to the client and reads ahead.
+    pub(super) async fn wait_while_draining<T>(
+        &mut self,
+        waiting: impl Future<Output = T>,
+    ) -> Result<T, Ended> {
+        tokio::pin!(waiting);
+        loop {
+            let client = &self.session.client;
+            let (mut reader, _) = self.stream.split();
+            tokio::select! {
+                biased;
+                answer = &mut waiting => return Ok(answer),
+                () = client.mailbox.ready() => {
+                    // Messages after the answer are written after its reply.
+                    let (count, _) = client.mailbox.waiting();
+                    if let Poll::Ready(answer) = futures_util::poll!(&mut waiting) {
+                        return Ok(answer);
+                    }
+                    self.put_oldest_messages(count).await?;
+                }
+                // As in Redis, the end of a client is seen only after all of its input.
+                read = self.ahead.receive(&mut reader) => match read {
+                    Ok(0) | Err(_) => return Err(Ended),
+                    Ok(count) => {
+                        self.note_read(count);
+                        self.check_input()?;
+                    }
+                },
+                () = self.session.client.wait_killed() => return Err(Ended),
+                () = self.state.shutdown.begun() => return Err(Ended),
+            }
+            self.flush().await?;
+            self.note_buffers();
+        }
+    }
+}
+
+/// Whether a command may write, by its flags.
+pub(super) fn is_write(row: &Row) -> bool {
+    row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
 }

@@ -1,16 +1,16 @@
-//! What the client's user may do.
+//! Checks of a command against the rights of the client's user.
 
 use bytes::Bytes;
 
-use super::state::Connection;
+use crate::connection::state::Connection;
 use quoin_acl::log::Context;
 use quoin_acl::{Denial, User};
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
 
 impl Connection {
-    /// The error line where the client's user may not run a command. A user that may do everything costs
-    /// one look at a flag.
+    /// The error line if the client's user may not run a command. A user that may do everything costs one
+    /// read of a flag.
     pub(super) fn refusal(&self, row: &Row, arguments: &[Bytes]) -> Option<String> {
         if self.session.user.is_open() {
             return None;
@@ -22,13 +22,13 @@ impl Connection {
     fn refusal_of_restricted(&self, row: &Row, arguments: &[Bytes]) -> Option<String> {
         let user = &self.session.user;
         if user.is_deleted() {
-            // It has authenticated while the user was deleted, or is about to be disconnected.
+            // It authenticated while the user was deleted, or is about to be disconnected.
             self.session.client.kill();
             return Some("NOAUTH Authentication required.".to_owned());
         }
         let is_open = self.session.transaction.is_some();
         if is_open && row.flags.contains(Flags::NO_MULTI) {
-            // It is refused for that.
+            // It is refused for that reason.
             return None;
         }
         let context = if is_open {
@@ -36,13 +36,13 @@ impl Connection {
         } else {
             Context::Toplevel
         };
-        // The log tells what the client is at.
+        // The log shows the client's current command.
         self.session.client.show_command(row.id);
         let denial = self.check(context, row, arguments).err()?;
         Some(format!("NOPERM {}", denial.message(user.name(), row)))
     }
 
-    /// The error line where EXEC does not run a command that was allowed when it was queued.
+    /// The error line if EXEC does not run a command that was allowed when it was queued.
     pub(super) fn refusal_in_exec(
         &self,
         user: &User,

@@ -1,5 +1,6 @@
-//! Reading ahead: what a client sends while the server waits for it to take its output, or for its
-//! blocking command to end. Reading it lets a client finish that writes everything before it reads (docs/understand/decisions/015-reading-ahead.md).
+//! Input that a connection reads ahead: while the server waits for the client to take its output, or for its
+//! blocking command to end. A client that writes everything before it reads can then finish
+//! (docs/understand/decisions/015-reading-ahead.md).
 
 use std::collections::VecDeque;
 use std::io;
@@ -41,7 +42,7 @@ impl ReadAhead {
 
     /// Reads bytes from a client. Returns their number, 0 at the end. Cancel-safe.
     pub(super) async fn receive(&mut self, reader: &mut ReadHalf<'_>) -> io::Result<usize> {
-        // A client that sends nothing costs no chunk.
+        // An idle client needs no chunk.
         reader.readable().await?;
         let count = match self.room() {
             Some(room) => reader.read_buf(room).await?,

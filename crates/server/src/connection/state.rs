@@ -1,16 +1,19 @@
-//! What a connection consists of.
+//! What a connection consists of, what it costs in memory, and what others see of it: statistics, slow log,
+//! CLIENT LIST, MONITOR.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::read_ahead::ReadAhead;
-use super::waiting::Waiting;
 use crate::clients::Place;
-use crate::session::Session;
+use crate::connection::read_ahead::ReadAhead;
+use crate::connection::waiting::Waiting;
+use crate::eviction;
+use crate::session::{OpenTransaction, Session, TransactionCommand};
 use crate::state::ServerState;
 use crate::stream::Stream;
-use crate::transaction::TransactionCommand;
 use quoin_data::command::row::Row;
 use quoin_engine::{Call, Waiter};
 use quoin_resp::reply::Reply;
@@ -23,45 +26,44 @@ pub(crate) struct Connection {
     pub(super) session: Session,
     pub(super) parser: RequestParser,
     pub(super) input: BytesMut,
-    /// What follows `input`.
+    /// The bytes after `input`.
     pub(super) ahead: ReadAhead,
     pub(super) output: BytesMut,
     /// How much of `output` the client has taken.
     pub(super) sent_bytes: usize,
-    /// Some output was sent only in part: nothing may follow it.
+    /// Output was sent only in part. Nothing may follow it.
     pub(super) is_output_cut: bool,
-    /// Until then a shutdown waits for the client to take its output. Set when it first waits.
+    /// How long a shutdown waits for the client to read its output. Set when it first waits.
     pub(super) lingers_until: Option<tokio::time::Instant>,
     /// Bytes of the requests that were parsed since the last read. Redis keeps them in its query
     /// buffer until all are done, so CLIENT LIST counts them.
     pub(super) consumed_bytes: usize,
-    /// Commands on data that the executor has not got yet.
+    /// Commands on data that were not submitted yet.
     pub(super) calls: Vec<Call>,
-    /// How many there were the last time.
+    /// Number of commands in the last submission.
     pub(super) calls_expected: usize,
-    /// The next replies, in order: of those commands, and others between them.
+    /// The next replies, in order: those of the commands, and others between them.
     pub(super) queued: Vec<Queued>,
     pub(super) call_bytes: usize,
-    /// Bytes of replies that the executor has given, and that are not in the output yet.
+    /// Bytes of replies from the executor that are not in the output yet.
     pub(super) reply_bytes: usize,
-    /// How the last of them waits, if it blocks.
+    /// The wait of the last command, if it blocks.
     pub(super) waiting: Option<Waiting>,
-    /// The same once the executor has got it: its reply may come while the client does not take its output.
+    /// The waiter of a submitted blocking command. Its reply may arrive while the client does not read.
     pub(super) awaited: Option<Arc<Waiter>>,
-    /// The client has sent what is no request, and may still send.
+    /// The client has sent an invalid request, and may still send.
     pub(super) may_still_send: bool,
-    /// Given back last.
+    /// Released last.
     _place: Place,
 }
 
-/// A reply that is to come.
+/// A reply that is due.
 pub(super) enum Queued {
-    /// That of a command of [`Connection::calls`].
+    /// The reply of a command of [`Connection::calls`].
     Command(QueuedCommand),
-    /// That of an EXEC of [`Connection::calls`].
+    /// The reply of an EXEC of [`Connection::calls`].
     Exec(Box<QueuedExec>),
-    /// One that is there already and waits for those before it: of MULTI or DISCARD, `QUEUED`, or an
-    /// error.
+    /// A known reply that waits for those before it: of MULTI or DISCARD, `QUEUED`, or an error.
     Reply(Reply, IsAnswered),
 }
 
@@ -88,22 +90,22 @@ impl Queued {
 /// Whether the client gets a reply. CLIENT REPLY decides that when the command comes.
 pub(super) type IsAnswered = bool;
 
-/// What the executor does not need of a command.
+/// The part of a command that the executor does not need.
 #[derive(Clone, Copy)]
 pub(super) struct QueuedCommand {
     pub(super) row: &'static Row,
     pub(super) is_answered: IsAnswered,
 }
 
-/// What the executor does not need of an EXEC.
+/// The part of an EXEC that the executor does not need.
 pub(super) struct QueuedExec {
     pub(super) exec: QueuedCommand,
     /// EXEC's own arguments.
     pub(super) arguments: Vec<Bytes>,
     /// The commands since MULTI. The executor has the arguments of those on data.
     pub(super) commands: Vec<TransactionCommand>,
-    /// The client has to forget what the commands read: it begins to track keys between them, which
-    /// the server does after the commit.
+    /// The client must forget what the commands read: it begins to track keys between them, but the
+    /// server applies that after the commit.
     pub(super) forgets: bool,
 }
 
@@ -137,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Ends what others see of the client's connection, and frees what it holds.
+    /// Removes the client from subscriptions, monitors and tracking, and frees its memory.
     pub(super) fn leave(&mut self) {
         let subscriptions = &mut self.session.subscriptions;
         self.state
@@ -156,8 +158,102 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Also where the client's task has panicked.
+    /// Also if the client's task has panicked.
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// Capacity for output that an idle connection keeps.
+const IDLE_OUTPUT_BYTES_MAX: usize = 4 * 1024;
+
+impl Connection {
+    /// Frees buffers once all input has been executed. There may be many idle connections.
+    pub(super) fn release_idle_buffers(&mut self) {
+        if !self.input.is_empty() {
+            return;
+        }
+        self.input = BytesMut::new();
+        if self.output.is_empty() && self.output.capacity() > IDLE_OUTPUT_BYTES_MAX {
+            self.output = BytesMut::new();
+        }
+    }
+
+    /// Shows the sizes of the buffers and of all else that is held for the client in its record, and
+    /// evicts clients if all take too much.
+    pub(super) fn note_buffers(&self) {
+        let client = &self.session.client;
+        let input_capacity = self.input.capacity() + self.ahead.capacity();
+        let waiting = self.input.len() + self.ahead.len();
+        let arguments = self.call_bytes + self.parser.held_bytes();
+        let transaction = self.session.transaction.as_ref();
+        let transaction = transaction.map_or(0, OpenTransaction::held_bytes);
+        let output_capacity = self.output.capacity();
+        for (shown, bytes) in [
+            (&client.input_bytes, self.consumed_bytes + waiting),
+            (&client.input_free_bytes, input_capacity - waiting),
+            (&client.argument_bytes, arguments),
+            (&client.transaction_bytes, transaction),
+            (&client.output_bytes, output_capacity),
+            (&client.output_unsent_bytes, self.unsent_bytes()),
+        ] {
+            shown.store(bytes, Ordering::Relaxed);
+        }
+        client
+            .is_trusted
+            .store(self.session.is_authenticated, Ordering::Relaxed);
+        let held = input_capacity
+            + arguments
+            + transaction
+            + output_capacity
+            + self.reply_bytes
+            + self.session.held_bytes();
+        eviction::note_client_memory(&self.state, client, held);
+    }
+
+    /// Bytes of output that the client has not taken yet.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.output.len() - self.sent_bytes
+    }
+}
+
+impl Connection {
+    /// Shows a command as the client's last one.
+    pub(super) fn show(&self, row: &'static Row) {
+        self.session.client.show_command(row.id);
+    }
+
+    /// Shows a command to the clients that monitor the server.
+    pub(super) fn show_monitors(&self, row: &Row, arguments: &[Bytes]) {
+        let (monitors, client) = (&self.state.monitors, &self.session.client);
+        monitors.note(row, self.session.database, client, arguments);
+    }
+
+    /// Counts a command that was executed, and adds it to the logs of slow commands.
+    pub(super) fn record(
+        &self,
+        row: &'static Row,
+        duration: Duration,
+        reply: &Reply,
+        arguments: Option<&[Bytes]>,
+    ) {
+        let is_failed = matches!(reply, Reply::Error(_));
+        self.state.statistics.commands_processed.add(1);
+        self.state
+            .statistics
+            .record_call(row.id, duration, is_failed);
+        let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        let slower_than_us = self.state.config.live.slowlog_log_slower_than_us();
+        if slower_than_us >= 0
+            && duration_us >= slower_than_us
+            && let Some(arguments) = arguments
+        {
+            self.state
+                .note_slow(row, duration_us, arguments, &self.session.client);
+        }
+        let threshold_ms = self.state.config.live.latency_monitor_threshold_ms();
+        if threshold_ms > 0 {
+            self.state.note_latency(row, duration_us, threshold_ms);
+        }
     }
 }

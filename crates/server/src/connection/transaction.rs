@@ -5,16 +5,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::permission::lacks_named_keys;
-use super::state::{Connection, Ended, Queued, QueuedCommand, QueuedExec};
+use crate::connection::dispatch::Dispatch;
+use crate::connection::permission::lacks_named_keys;
+use crate::connection::state::{Connection, Ended, Queued, QueuedCommand, QueuedExec};
 use crate::connection_commands;
-use crate::dispatch::Dispatch;
-use crate::transaction::{CommandKind, OpenTransaction, TransactionCommand};
+use crate::session::{CommandKind, OpenTransaction, TransactionCommand};
 use quoin_base::limits::WATCHED_KEYS_MAX;
 use quoin_data::command::call::Invocation;
 use quoin_data::command::flags::Flags;
-use quoin_data::command::row::Row;
-use quoin_data::command::row::{ConnectionCommand, Handler};
+use quoin_data::command::row::{ConnectionCommand, Handler, Row};
 use quoin_data::error::CommandError;
 use quoin_engine::{Bundle, Call, WatchedKey};
 use quoin_resp::reply::Reply;
@@ -22,7 +21,7 @@ use quoin_resp::wire::request::Request;
 
 const QUEUED: Reply = Reply::Simple("QUEUED");
 
-/// What happens to a request while a transaction is open.
+/// The result of queueing a request while a transaction is open.
 pub(super) enum WithinMulti {
     /// It was queued or refused, with this reply.
     Answered(Reply),
@@ -217,7 +216,7 @@ impl Connection {
         Err(refused)
     }
 
-    /// The error line where EXEC runs nothing.
+    /// The error line if EXEC runs nothing.
     fn refusal_of_exec(&self, transaction: &OpenTransaction) -> Option<String> {
         if transaction.is_aborted {
             let line = "EXECABORT Transaction discarded because of previous errors.";
@@ -242,7 +241,7 @@ impl Connection {
         self.session.client.details().queued_commands = None;
         let bytes = transaction.held_bytes();
         let mut commands = transaction.commands;
-        // A monitor is shown what has run before what comes next.
+        // A monitor sees commands in the order in which they run.
         let runs_alone = !watched.is_empty()
             || self.transaction_may_hear_itself(&commands)
             || !self.state.monitors.is_empty();
@@ -301,8 +300,8 @@ impl Connection {
     /// before it. Takes their arguments. The user is that of the last AUTH before the command; what an
     /// ACL SETUSER among the commands changes holds only after the transaction.
     ///
-    /// Also whether the client has to forget what they read: it begins to track keys between them,
-    /// which the server does after the commit.
+    /// Also returns whether the client must forget what they read: it begins to track keys between them,
+    /// but the server applies that after the commit.
     fn invocations_of(&self, commands: &mut [TransactionCommand]) -> (Vec<Invocation>, bool) {
         let mut database = self.session.database;
         let mut origin = self.session.origin();
@@ -317,7 +316,7 @@ impl Connection {
                         connection_commands::selected_database(&command.arguments, &self.state);
                     database = selected.unwrap_or(database);
                 }
-                // Rather too many keys than too few.
+                // Tracking too many keys is safe.
                 CommandKind::Connection(ConnectionCommand::Client) => {
                     origin.tracks |= command.row.name == "client|caching";
                     begins_to_track |= command.row.name == "client|tracking";

@@ -1,4 +1,4 @@
-//! What a connection keeps of a blocking command.
+//! A blocking command that waits.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use quoin_data::command::call::Invocation;
 use quoin_engine::{Wait, Waiter, Waiters};
 
-/// A blocking command that the executor has got.
+/// A blocking command that was submitted.
 pub(super) struct Waiting {
     pub(super) wait: Wait,
-    /// When its timeout ends; `None` is never.
+    /// When its timeout ends. `None` means never.
     pub(super) until: Option<Instant>,
 }
 

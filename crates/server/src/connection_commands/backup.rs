@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::errors::refusal;
+use crate::connection_commands::shared::refusal;
 use crate::session::Session;
 use crate::state::ServerState;
 use quoin_data::command::arguments::{is_word, rest};
@@ -46,31 +46,31 @@ pub(super) fn bgrewriteaof(session: &Session, state: &ServerState) -> Result<Rep
     }
 }
 
-/// What became of a backup that was asked for.
+/// The result of a request for a backup.
 enum Begun {
     Started,
     /// It begins after the transaction.
     Scheduled,
 }
 
-/// Why a backup was not begun.
+/// Why a backup did not begin.
 enum NotBegun {
-    /// This store has none.
-    Nowhere(CommandError),
+    /// This store has no backups.
+    NoBackups(CommandError),
     Refused(StartError),
 }
 
 impl From<NotBegun> for CommandError {
     fn from(error: NotBegun) -> Self {
         match error {
-            NotBegun::Nowhere(error) => error,
+            NotBegun::NoBackups(error) => error,
             NotBegun::Refused(error) => refused(error),
         }
     }
 }
 
 fn begin(session: &Session, state: &ServerState) -> Result<Begun, NotBegun> {
-    let backups = backups(state).map_err(NotBegun::Nowhere)?;
+    let backups = backups(state).map_err(NotBegun::NoBackups)?;
     if session.is_in_exec {
         backups.schedule().map_err(NotBegun::Refused)?;
         return Ok(Begun::Scheduled);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::errors::not_implemented;
 use crate::audit::log_change;
+use crate::connection_commands::shared::not_implemented;
 use crate::session::Session;
 use crate::state::ServerState;
-use crate::user_store;
+use crate::users;
 use quoin_acl::{DEFAULT_USER, User};
 use quoin_base::threads;
 use quoin_config::RuntimeConfig;
@@ -70,7 +70,7 @@ async fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandE
     set_all(pairs, &state.config).await?;
     if has_password {
         let given = state.config.requirepass();
-        if let Err(error) = user_store::take_requirepass(state).await {
+        if let Err(error) = users::take_requirepass(state).await {
             state.config.undo_requirepass(given.as_deref(), before);
             return Err(error);
         }
@@ -78,7 +78,7 @@ async fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandE
     Ok(Reply::OK)
 }
 
-/// Changes settings. On a thread that may wait for the disk where files are read.
+/// Changes settings. Settings that read files are changed on a thread that may wait for the disk.
 async fn set_all(
     pairs: Vec<(Bytes, Bytes)>,
     config: &Arc<RuntimeConfig>,
@@ -117,10 +117,10 @@ async fn rewrite(state: &ServerState) -> Result<Reply, CommandError> {
     }
 }
 
-/// The users as the settings file holds them, unless they are elsewhere (`aclfile`, the store of a
-/// cluster), or there is none but `default` as the settings have it.
+/// The users as lines of the settings file. `None` if users are in `aclfile` or in the store of a
+/// cluster, or if the only user is an unchanged `default`.
 fn users_to_write(state: &ServerState) -> Result<Option<Vec<String>>, CommandError> {
-    if user_store::is_used(state) || state.config.aclfile().is_some() {
+    if users::are_in_store(state) || state.config.aclfile().is_some() {
         return Ok(None);
     }
     let users = state.access.users.all();

@@ -1,12 +1,14 @@
-//! LATENCY.
+//! LATENCY and SLOWLOG.
 
 use bytes::Bytes;
 
-use super::errors::{lossy_text, not_implemented, refusal};
-use crate::latency::LatencySeries;
+use crate::connection_commands::shared::{
+    lossy_text, not_implemented, number, refusal, unknown_or_wrong_number,
+};
+use crate::slowlog::SlowlogEntry;
 use crate::state::ServerState;
-use crate::statistics::CommandStatistics;
-use quoin_data::command::arguments::{argument, rest};
+use crate::statistics::{CommandStatistics, LatencySeries};
+use quoin_data::command::arguments::{argument, integer_at_least, rest, to_usize};
 use quoin_data::command::help::help;
 use quoin_data::command::row::Row;
 use quoin_data::error::CommandError;
@@ -117,7 +119,7 @@ fn doctor(state: &ServerState) -> String {
 /// called.
 fn histogram(names: &[Bytes], state: &ServerState) -> Reply {
     let is_wanted = |row: &Row| {
-        // A command with subcommands stands for all of them.
+        // The name of a container selects all of its subcommands.
         let container = row.name.split('|').next().unwrap_or_default();
         let is_named = |name: &Bytes| {
             name.eq_ignore_ascii_case(row.name.as_bytes())
@@ -141,14 +143,12 @@ fn distribution(command: &CommandStatistics) -> Reply {
     let mut buckets = Vec::new();
     for (end_us, calls) in command.durations.cumulative_us() {
         if calls > before {
-            let integer = |number| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-            buckets.push((integer(end_us), integer(calls)));
+            buckets.push((number(end_us), number(calls)));
         }
         before = calls;
     }
-    let calls = Reply::Integer(i64::try_from(before).unwrap_or(i64::MAX));
     Reply::Map(vec![
-        (Reply::bulk("calls"), calls),
+        (Reply::bulk("calls"), number(before)),
         (Reply::bulk("histogram_usec"), Reply::Map(buckets)),
     ])
 }
@@ -171,4 +171,68 @@ const HELP: &[&str] = &[
     "HISTOGRAM [COMMAND ...]",
     "    Return a cumulative distribution of latencies in the format of a histogram for the specified command names.",
     "    If no commands are specified then all histograms are replied.",
+];
+
+/// Entries that SLOWLOG GET returns by default.
+const DEFAULT_COUNT: i64 = 10;
+
+/// `SLOWLOG <subcommand> …`.
+pub(super) fn slowlog(
+    subcommand: &str,
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    match subcommand {
+        "get" => slowlog_get(arguments, state),
+        "help" => Ok(help(SLOWLOG_HELP_TITLE, SLOWLOG_HELP)),
+        "len" => Ok(Reply::count(state.slowlog.count())),
+        "reset" => {
+            state.slowlog.reset();
+            Ok(Reply::OK)
+        }
+        _ => Err(not_implemented()),
+    }
+}
+
+fn slowlog_get(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
+    let count = match arguments {
+        [_, _] => DEFAULT_COUNT,
+        [_, _, count] => {
+            integer_at_least(count, -1, "ERR count should be greater than or equal to -1")?
+        }
+        _ => return Err(unknown_or_wrong_number(arguments)),
+    };
+    let count = if count == -1 {
+        usize::MAX
+    } else {
+        to_usize(count)
+    };
+    let entries = state.slowlog.newest(count);
+    Ok(Reply::Array(entries.into_iter().map(entry_reply).collect()))
+}
+
+fn entry_reply(entry: SlowlogEntry) -> Reply {
+    Reply::Array(vec![
+        Reply::Integer(entry.id),
+        Reply::Integer(entry.time_s),
+        Reply::Integer(entry.duration_us),
+        Reply::Array(entry.arguments.into_iter().map(Reply::Bulk).collect()),
+        Reply::bulk(entry.address),
+        Reply::bulk(entry.name),
+    ])
+}
+
+const SLOWLOG_HELP_TITLE: &str = "SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
+
+#[rustfmt::skip]
+const SLOWLOG_HELP: &[&str] = &[
+    "GET [<count>]",
+    "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
+    "    Entries are made of:",
+    "    id, timestamp, time in microseconds, arguments array, client IP and port,",
+    "    client name",
+    "LEN",
+    "    Return the length of the slowlog.",
+    "RESET",
+    "    Reset the slowlog.",
 ];

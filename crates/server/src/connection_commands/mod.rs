@@ -1,38 +1,33 @@
-//! The commands that concern the server, a connection or other clients rather than data.
-//!
-//! Each command has a file, which imports at most `errors`, `help` and other commands' helpers.
+//! The commands that concern the server, a connection or other clients rather than data. `shared` has what
+//! several of them need.
+
+mod acl;
+mod backup;
+mod client;
+mod config;
+mod info;
+mod latency;
+mod memory;
+mod migrate;
+mod pubsub;
+mod server;
+mod session;
+mod shared;
+mod tracking;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::clients::Scope;
-use super::session::Session;
-use super::state::ServerState;
+use crate::clients::Scope;
+use crate::session::Session;
+use crate::state::ServerState;
 use quoin_acl::User;
 use quoin_data::command::row::{ConnectionCommand, Row};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 
-mod acl;
-mod auth;
-mod backup;
-mod basics;
-mod client;
-mod config;
-mod debug;
-mod errors;
-mod functions;
-mod info;
-mod keyspace_count;
-mod latency;
-mod memory;
-mod migrate;
-mod monitor;
-mod pubsub;
-mod shutdown;
-mod slowlog;
-mod wait;
+pub(super) use session::selected_database;
 
 /// Executes a command for a client. `row` is the row of the subcommand, if there is one.
 ///
@@ -47,7 +42,7 @@ pub(super) async fn execute(
 ) -> Result<Reply, CommandError> {
     match command {
         ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, session, state).await,
-        ConnectionCommand::Auth => auth::auth(arguments, session, state).await,
+        ConnectionCommand::Auth => session::auth(arguments, session, state).await,
         ConnectionCommand::Bgrewriteaof => backup::bgrewriteaof(session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
         ConnectionCommand::Client => {
@@ -56,16 +51,16 @@ pub(super) async fn execute(
         ConnectionCommand::Config => {
             config::execute(row.own_name(), arguments, session, state).await
         }
-        ConnectionCommand::Debug => debug::execute(arguments, state).await,
-        ConnectionCommand::FunctionStats => functions::stats(state).await,
-        ConnectionCommand::Hello => auth::hello(arguments, session, state).await,
+        ConnectionCommand::Debug => server::debug(arguments, state).await,
+        ConnectionCommand::FunctionStats => server::function_stats(state).await,
+        ConnectionCommand::Hello => session::hello(arguments, session, state).await,
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => Ok(backup::lastsave(state)),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
-        ConnectionCommand::Lolwut => Ok(basics::lolwut()),
+        ConnectionCommand::Lolwut => Ok(server::lolwut()),
         ConnectionCommand::MemoryStats => Ok(memory::stats(state).await),
         ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
-        ConnectionCommand::Monitor => monitor::monitor(session, state),
+        ConnectionCommand::Monitor => server::monitor(session, state),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await
         }
@@ -76,12 +71,12 @@ pub(super) async fn execute(
             session,
             state,
         )),
-        ConnectionCommand::Quit => basics::quit(session),
-        ConnectionCommand::Reset => Ok(auth::reset(session, state)),
+        ConnectionCommand::Quit => session::quit(session),
+        ConnectionCommand::Reset => Ok(session::reset(session, state)),
         ConnectionCommand::Save => backup::save(state).await,
-        ConnectionCommand::Select => basics::select(arguments, session, state),
-        ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
-        ConnectionCommand::Slowlog => slowlog::execute(row.own_name(), arguments, state),
+        ConnectionCommand::Select => session::select(arguments, session, state),
+        ConnectionCommand::Shutdown => server::shutdown(arguments, session, state),
+        ConnectionCommand::Slowlog => latency::slowlog(row.own_name(), arguments, state),
         ConnectionCommand::Ssubscribe => {
             pubsub::subscribe(Scope::Shard, arguments, session, state).await
         }
@@ -97,20 +92,18 @@ pub(super) async fn execute(
             session,
             state,
         )),
-        ConnectionCommand::Wait => wait::wait(arguments, session, state).await,
-        ConnectionCommand::Waitaof => wait::wait_aof(arguments, session, state).await,
+        ConnectionCommand::Wait => server::wait(arguments, session, state).await,
+        ConnectionCommand::Waitaof => server::wait_aof(arguments, session, state).await,
         // See `connection/transaction.rs`.
         ConnectionCommand::Discard
         | ConnectionCommand::Exec
         | ConnectionCommand::Multi
         | ConnectionCommand::Unwatch
-        | ConnectionCommand::Watch => Err(errors::not_implemented()),
+        | ConnectionCommand::Watch => Err(shared::not_implemented()),
     }
 }
 
-pub(super) use basics::selected_database;
-
-/// The user that a client is after a command, if it is one that makes the client another user.
+/// The user that a client becomes by a command, if the command changes the user.
 pub(super) fn next_user(
     command: ConnectionCommand,
     arguments: &[Bytes],
@@ -119,12 +112,12 @@ pub(super) fn next_user(
     let is_hello = command == ConnectionCommand::Hello;
     let may_change = is_hello || command == ConnectionCommand::Auth;
     may_change
-        .then(|| auth::next_user(is_hello, arguments, state))
+        .then(|| session::next_user(is_hello, arguments, state))
         .flatten()
 }
 
-/// Whether a command may wait for long. Meanwhile the connection checks whether the client is still
-/// there.
+/// Whether a command may wait for long. While it waits, the connection checks whether the client is still
+/// connected.
 pub(super) fn may_wait(command: ConnectionCommand) -> bool {
     matches!(
         command,

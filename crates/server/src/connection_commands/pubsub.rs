@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-use super::errors::{not_implemented, unknown_or_wrong_number};
 use crate::clients::Scope;
+use crate::connection_commands::shared::{not_implemented, unknown_or_wrong_number};
 use crate::session::Session;
 use crate::state::ServerState;
 use quoin_base::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;

@@ -1,10 +1,11 @@
-//! How long elements have been in a queue, from looks at its ends: rows hold no time.
+//! Age of the oldest element of a queue. Rows hold no time, so it is estimated from observations of the
+//! queue's ends (*looks*).
 //!
-//! Elements of a [`QueueSpan`] keep the order in which they came. An element was there at an earlier look
-//! if its place lies between the ends of then. So the oldest element is as old as the first look since
-//! which some place has lain between the ends at every look. That does not depend on which end is pushed
-//! to and which is popped from. It is a lower bound: what came between two looks counts from the later
-//! one, and what was there before the first look counts from that.
+//! Elements of a [`QueueSpan`] stay in the order of arrival. An element existed at an earlier look if its
+//! place was between the ends at that look. So the oldest element is as old as the first look since which
+//! one place was between the ends at every look. This holds whichever end is pushed to and popped from.
+//! The age is a lower bound: an element that arrived between two looks counts from the later one, and an
+//! element from before the first look counts from the first.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +14,29 @@ use bytes::Bytes;
 use quoin_data::cluster::queue_spans::QueueSpan;
 use quoin_data::keyspace::key_figures::KeyFigures;
 
-/// Looks that are remembered of a part of a queue. Beyond it, neighbours that are closest in time become
-/// one, which costs about a thirtieth of the age in precision.
+/// Maximum number of remembered looks at a part of a queue. Beyond it, the two looks that are closest in
+/// time are merged, which costs about a thirtieth of the age in precision.
 const LOOKS_MAX: usize = 64;
-/// Parts of one key that are remembered: a priority that is first or last only at times keeps its age.
+/// Maximum number of remembered parts of one key. A priority that is first or last only sometimes keeps
+/// its age.
 const PARTS_MAX: usize = 8;
 
-/// What was seen of the parts of one key's queue.
+/// The looks at the parts of one key's queue.
 #[derive(Debug, Default)]
 pub(super) struct Ages {
     parts: BTreeMap<Bytes, Part>,
 }
 
-/// What was seen of one part.
+/// The looks at one part.
 #[derive(Debug, Default)]
 struct Part {
-    /// Oldest first. There is a place that lies between the ends in all of them.
+    /// Oldest first. One place is between the ends in all of them.
     looks: Vec<Look>,
     first_digest: Option<u64>,
     seen_ms: i64,
 }
 
-/// The ends at one time. One that stands for several holds the stretch that lay between the ends in all.
+/// The ends at one time. A merged look holds the range that was between the ends in all of its looks.
 #[derive(Debug)]
 struct Look {
     at_ms: i64,
@@ -43,12 +45,12 @@ struct Look {
 }
 
 impl Ages {
-    /// Takes in what a look at a key has found, and says in it since when the oldest elements are there.
+    /// Adds a look at a key, and sets in `figures` since when the oldest elements exist.
     pub(super) fn date(&mut self, figures: &mut KeyFigures, now_ms: i64) {
         let spans = figures.states.iter().flat_map(|state| &state.spans);
         let ids = || spans.clone().map(|span| &span.id);
         match (ids().min(), ids().max()) {
-            // What lies beyond the first and the last part is empty.
+            // Parts before the first and after the last one are empty.
             (Some(first), Some(last)) => self.parts.retain(|id, _| (first..=last).contains(&id)),
             _ => self.parts.clear(),
         }
@@ -74,9 +76,9 @@ impl Ages {
 }
 
 impl Part {
-    /// Adds a look. Since when the oldest element is there.
+    /// Adds a look. Returns since when the oldest element exists.
     fn look(&mut self, span: &QueueSpan, now_ms: i64) -> i64 {
-        if self.has_begun_again(span) {
+        if self.has_restarted(span) {
             self.looks.clear();
         }
         self.first_digest = span.first_digest;
@@ -89,23 +91,23 @@ impl Part {
                 last: span.last.clone(),
             });
         }
-        self.forget_useless();
+        self.drop_outdated();
         if self.looks.len() > LOOKS_MAX {
             self.merge_closest();
         }
         self.looks.first().map_or(now_ms, |look| look.at_ms)
     }
 
-    /// Whether the part was empty meanwhile and its places have begun again.
-    fn has_begun_again(&self, span: &QueueSpan) -> bool {
+    /// Whether the part was empty since the last look, so that its places began again.
+    fn has_restarted(&self, span: &QueueSpan) -> bool {
         let (Some(digest), Some(last)) = (span.first_digest, self.looks.last()) else {
             return false;
         };
         span.first < last.first || span.first == last.first && Some(digest) != self.first_digest
     }
 
-    /// Forgets looks whose elements are all gone.
-    fn forget_useless(&mut self) {
+    /// Drops looks with no element that is left.
+    fn drop_outdated(&mut self) {
         let Some(newest) = self.looks.last() else {
             return;
         };
@@ -119,7 +121,7 @@ impl Part {
         self.looks.drain(..self.looks.len() - useful);
     }
 
-    /// Makes one look of the two that are closest in time, except the newest.
+    /// Merges the two looks that are closest in time, except the newest.
     fn merge_closest(&mut self) {
         let spans = self.looks.windows(3).enumerate();
         let closest = spans.min_by_key(|(_, looks)| match looks {
@@ -138,4 +140,218 @@ impl Part {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use quoin_base::clock::Clock;
+    use quoin_data::unit::context::{NamespaceCache, ReadContext};
+    use quoin_engine::testing::Bench;
+
+    /// A key that is looked at every five seconds.
+    struct Watch<'b> {
+        bench: &'b Bench,
+        key: &'static str,
+        ages: Ages,
+    }
+
+    impl<'b> Watch<'b> {
+        fn new(bench: &'b Bench, key: &'static str) -> Self {
+            Self {
+                bench,
+                key,
+                ages: Ages::default(),
+            }
+        }
+
+        /// Runs commands, and looks five seconds later. The age in seconds of the oldest that is ready.
+        fn after(&mut self, commands: &[&str]) -> Option<i64> {
+            for command in commands {
+                self.bench.run(command);
+            }
+            self.bench.clock.advance_ms(5_000);
+            self.look()
+        }
+
+        fn look(&mut self) -> Option<i64> {
+            let now_ms = self.bench.clock.now_ms();
+            let Some(mut figures) = self.figures() else {
+                self.ages = Ages::default();
+                return None;
+            };
+            self.ages.date(&mut figures, now_ms);
+            let since_ms = figures.states[0].since_ms?;
+            Some((now_ms - since_ms) / 1_000)
+        }
+
+        fn figures(&self) -> Option<KeyFigures> {
+            let snapshot = self.bench.store.begin_read().unwrap();
+            let namespaces = NamespaceCache::default();
+            let environment = self.bench.executor.environment();
+            let now_ms = self.bench.clock.now_ms();
+            let context = ReadContext::new(&*snapshot, environment, &namespaces, now_ms, 0);
+            let name = Bytes::from(self.key);
+            self.bench.block_on(context.key_figures(&name)).unwrap()
+        }
+    }
+
+    fn on_both(test: impl Fn(&Bench)) {
+        test(&Bench::embedded());
+        test(&Bench::cluster_like());
+    }
+
+    #[test]
+    fn a_stuck_queue_grows_old_while_it_is_pushed_to() {
+        on_both(|bench| {
+            for (key, push) in [
+                ("left", "LPUSH left a"),
+                ("right", "RPUSH right a"),
+                ("pq", "PQ.PUSH pq 1 a"),
+                ("tasks", "TASK.ADD tasks 1 a"),
+            ] {
+                let mut watch = Watch::new(bench, key);
+                for age in 0..10 {
+                    assert_eq!(watch.after(&[push]), Some(5 * age), "{key}");
+                }
+            }
+            let mut members = Watch::new(bench, "zset");
+            assert_eq!(members.after(&["ZADD zset 5 a"]), Some(0));
+            assert_eq!(members.after(&["ZADD zset 6 b"]), Some(5));
+            assert_eq!(members.after(&[]), Some(10));
+        });
+    }
+
+    #[test]
+    fn a_queue_that_keeps_up_stays_young() {
+        on_both(|bench| {
+            for (key, push, pop) in [
+                ("left", "LPUSH left VALUE", "RPOP left"),
+                ("right", "RPUSH right VALUE", "LPOP right"),
+                ("pq", "PQ.PUSH pq 1 VALUE", "PQ.POPMIN pq"),
+                (
+                    "tasks",
+                    "TASK.ADD tasks 1 VALUE",
+                    "TASK.TAKE tasks LEASE 1000000",
+                ),
+                ("zset", "ZADD zset NX 1 VALUE", "ZPOPMIN zset"),
+            ] {
+                let mut watch = Watch::new(bench, key);
+                for round in 0..20 {
+                    let push = |n: i32| push.replace("VALUE", &(2 * round + n).to_string());
+                    let age = watch.after(&[&push(0), pop, &push(1)]);
+                    assert_eq!(age, Some(0), "{key}, {round}");
+                    bench.run(pop);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn the_head_of_a_backlog_is_as_old_as_it_is() {
+        on_both(|bench| {
+            for (key, push, pop) in [
+                ("left", "LPUSH left a", "RPOP left"),
+                ("right", "RPUSH right a", "LPOP right"),
+                ("pq", "PQ.PUSH pq 1 a", "PQ.POPMIN pq"),
+                (
+                    "tasks",
+                    "TASK.ADD tasks 1 a",
+                    "TASK.TAKE tasks LEASE 1000000",
+                ),
+            ] {
+                let mut watch = Watch::new(bench, key);
+                for _ in 0..8 {
+                    watch.after(&[push, push]);
+                }
+                assert_eq!(watch.look(), Some(35), "{key}");
+                for age in [40, 40, 45, 45, 50] {
+                    assert_eq!(watch.after(&[push, pop]), Some(age), "{key}");
+                }
+                assert_eq!(watch.after(&[pop; 20]), None, "{key}");
+                assert_eq!(watch.after(&[push]), Some(0), "{key}");
+            }
+        });
+    }
+
+    #[test]
+    fn the_bottom_of_a_stack_grows_old() {
+        let bench = Bench::embedded();
+        let mut watch = Watch::new(&bench, "stack");
+        watch.after(&["LPUSH stack bottom"]);
+        for round in 1..10 {
+            let age = watch.after(&[
+                "LPUSH stack a b c",
+                "LPOP stack",
+                "LPOP stack",
+                "LPOP stack",
+            ]);
+            assert_eq!(age, Some(5 * round));
+        }
+    }
+
+    #[test]
+    fn a_starved_priority_grows_old() {
+        on_both(|bench| {
+            let mut watch = Watch::new(bench, "pq");
+            watch.after(&["PQ.PUSH pq 9 starved", "PQ.PUSH pq 1 0"]);
+            for round in 1..20 {
+                let push = format!("PQ.PUSH pq 1 {round}");
+                let age = watch.after(&["PQ.POPMIN pq", &push]);
+                assert_eq!(age, Some(5 * round));
+            }
+            // The others all had one place on a store with a single writer, and are told apart.
+            assert_eq!(watch.after(&["PQ.POPMAX pq"]), Some(5));
+        });
+    }
+
+    #[test]
+    fn a_task_that_comes_back_counts_from_then() {
+        on_both(|bench| {
+            let mut watch = Watch::new(bench, "tasks");
+            watch.after(&["TASK.ADD tasks 1 a ID one", "TASK.TAKE tasks LEASE 60000"]);
+            assert_eq!(watch.after(&[]), None);
+            watch.after(&["TASK.ADD tasks 1 b"]);
+            assert_eq!(watch.after(&[]), Some(5));
+            // It stands in front again, and the other one is still there.
+            assert_eq!(watch.after(&["TASK.NACK tasks one"]), Some(10));
+            assert_eq!(watch.after(&["TASK.CANCEL tasks one"]), Some(15));
+        });
+    }
+
+    #[test]
+    fn many_looks_take_bounded_room_and_stay_precise() {
+        let bench = Bench::embedded();
+        let mut watch = Watch::new(&bench, "list");
+        // One pushed every five seconds for more than an hour, and none popped.
+        for _ in 0..1_000 {
+            watch.after(&["RPUSH list a"]);
+        }
+        assert_eq!(watch.look(), Some(5 * 999));
+        for popped in (100..1_000).step_by(100) {
+            bench.run("LPOP list 100");
+            let (age, expected) = (watch.look().unwrap(), 5 * (999 - popped));
+            let allowed = 5 * 1_000 / 30 + 5;
+            assert!(
+                (expected - allowed..=expected).contains(&age),
+                "{age}, {expected}"
+            );
+        }
+        let looks: Vec<usize> = watch
+            .ages
+            .parts
+            .values()
+            .map(|part| part.looks.len())
+            .collect();
+        assert!(looks.iter().all(|looks| *looks <= LOOKS_MAX), "{looks:?}");
+    }
+
+    #[test]
+    fn parts_are_few() {
+        let bench = Bench::embedded();
+        let mut watch = Watch::new(&bench, "pq");
+        watch.after(&["PQ.PUSH pq 1000 last"]);
+        for priority in (0..100).rev() {
+            watch.after(&[&format!("PQ.PUSH pq {priority} a")]);
+        }
+        assert_eq!(watch.ages.parts.len(), PARTS_MAX);
+        assert_eq!(watch.look(), Some(500));
+    }
+}

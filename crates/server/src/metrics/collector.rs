@@ -1,4 +1,4 @@
-//! The metrics: what INFO shows and is known without asking the store. Read at each request.
+//! The metrics: the figures of INFO that need no access to the store. They are collected at each request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,16 +7,14 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
-use super::queues::WatchedKeys;
-use super::writer::Writer;
-use crate::state::ServerState;
-
-mod clients;
-mod commands;
-mod process;
-mod queues;
-mod server;
-mod store;
+use crate::metrics::queues::WatchedKeys;
+use crate::metrics::writer::{Histogram, Writer};
+use crate::metrics::{queues, store};
+use crate::procfs;
+use crate::state::{REDIS_VERSION, ServerState};
+use crate::statistics::CommandStatistics;
+use quoin_data::unit::signals::ChannelKind;
+use quoin_layout::LAYOUT_VERSION;
 
 /// The beginning of every name, except those that all programs have in common.
 const PREFIX: &str = "quoin";
@@ -45,9 +43,9 @@ impl fmt::Debug for StateCollector {
 impl Collector for StateCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut writer = Writer(encoder);
-        server::write(&self.state, &mut writer)?;
-        clients::write(&self.state, &mut writer)?;
-        commands::write(&self.state, &mut writer)?;
+        write_server(&self.state, &mut writer)?;
+        write_clients(&self.state, &mut writer)?;
+        write_commands(&self.state, &mut writer)?;
         store::write(&self.state, &mut writer)?;
         queues::write(&self.state, &self.keys, &mut writer)
     }
@@ -63,6 +61,248 @@ impl fmt::Debug for ProcessCollector {
 
 impl Collector for ProcessCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        process::write(&self.0, &mut Writer(encoder))
+        write_process(&self.0, &mut Writer(encoder))
     }
+}
+
+/// Writes the metrics of the program.
+fn write_server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let uptime_ms = (state.clock.now_ms() - state.started_ms).max(0);
+    let memory = procfs::memory();
+    let processor = procfs::processor_time();
+    let store = state.store.capabilities().name;
+    let layout_version = LAYOUT_VERSION.to_string();
+    writer.info(
+        "server",
+        "What runs",
+        &[
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("redis_version", REDIS_VERSION),
+            ("store", store),
+            ("layout_version", &layout_version),
+            ("run_id", &state.run_id),
+        ],
+    )?;
+    writer.info(
+        "build",
+        "Which build it is",
+        &[
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("commit", env!("BUILD_SHORT_COMMIT")),
+        ],
+    )?;
+    writer.gauge(
+        "uptime_seconds",
+        "Time since the start",
+        uptime_ms as f64 / 1e3,
+    )?;
+    writer.gauge(
+        "memory_used_bytes",
+        "Memory that the process has allocated and touched",
+        memory.allocated_bytes as f64,
+    )?;
+    writer.gauge(
+        "memory_resident_bytes",
+        "Memory that the process has in use, pages of the store's file included",
+        memory.resident_bytes as f64,
+    )?;
+    writer.counter(
+        "processor_seconds",
+        "Time of a processor that the process has used",
+        (processor.user_us + processor.system_us) as f64 / 1e6,
+    )
+}
+
+/// Writes the metrics of clients.
+fn write_clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let statistics = &state.statistics;
+    let clients = state.clients.all();
+    let blocked = clients.iter().filter(|client| client.is_blocked()).count();
+    let channels = state.pubsub.channel_count(ChannelKind::Global) + state.pubsub.pattern_count();
+    for (name, help, value) in [
+        ("connected_clients", "Clients", clients.len()),
+        (
+            "blocked_clients",
+            "Clients that wait in a blocking command",
+            blocked,
+        ),
+        (
+            "blocking_keys",
+            "Keys for which clients wait",
+            state.executor.waiters().key_count(),
+        ),
+        (
+            "subscribed_channels",
+            "Channels and patterns with subscribers",
+            channels,
+        ),
+        (
+            "client_buffers_bytes",
+            "Memory that the buffers of all clients take",
+            state.clients.memory().bytes(),
+        ),
+    ] {
+        writer.gauge(name, help, value as f64)?;
+    }
+    for (name, help, counter) in [
+        (
+            "connections_received",
+            "Connections that were accepted",
+            &statistics.connections_received,
+        ),
+        (
+            "connections_rejected",
+            "Connections that were refused because of maxclients or protected mode, or without a TLS handshake",
+            &statistics.connections_rejected,
+        ),
+        (
+            "tls_handshakes_failed",
+            "TLS handshakes of clients that failed or took too long",
+            &statistics.failed_handshakes,
+        ),
+        (
+            "wrong_passwords",
+            "Attempts to authenticate with a wrong name or password",
+            &state.access.log.denied_auth,
+        ),
+        (
+            "clients_evicted",
+            "Clients that were disconnected because of maxmemory-clients",
+            &state.disconnections.evicted,
+        ),
+        (
+            "query_buffer_disconnections",
+            "Clients that were disconnected because of client-query-buffer-limit",
+            &state.disconnections.query_buffer,
+        ),
+        (
+            "output_buffer_disconnections",
+            "Clients that were disconnected because of client-output-buffer-limit",
+            &state.disconnections.output_buffer,
+        ),
+        ("input_bytes", "Bytes from clients", &statistics.input_bytes),
+        ("output_bytes", "Bytes to clients", &statistics.output_bytes),
+    ] {
+        writer.counter(name, help, counter.get())?;
+    }
+    Ok(())
+}
+
+/// Writes the metrics of commands.
+fn write_commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let statistics = &state.statistics;
+    writer.counter(
+        "commands_processed",
+        "Commands that were carried out",
+        statistics.commands_processed.get(),
+    )?;
+    let used: Vec<(&str, &CommandStatistics)> = statistics
+        .commands()
+        .map(|(row, command)| (row.name, command))
+        .filter(|(_, one)| one.calls.get() + one.rejected_calls.get() + one.failed_calls.get() > 0)
+        .collect();
+    let of_each = |value: fn(&CommandStatistics) -> u64| {
+        let used = used.iter();
+        used.map(move |&(name, command)| (name, value(command)))
+    };
+    writer.counters(
+        "command_calls",
+        "How often each command was carried out",
+        "command",
+        of_each(|command| command.calls.get()),
+    )?;
+    writer.counters(
+        "command_seconds",
+        "Time that each command took altogether, commits included",
+        "command",
+        used.iter()
+            .map(|&(name, command)| (name, command.durations.sum_us() as f64 / 1e6)),
+    )?;
+    writer.counters(
+        "command_failures",
+        "How often each command was carried out and answered with an error",
+        "command",
+        of_each(|command| command.failed_calls.get()),
+    )?;
+    writer.counters(
+        "command_rejections",
+        "How often each command was refused before it was carried out",
+        "command",
+        of_each(|command| command.rejected_calls.get()),
+    )?;
+    writer.histograms(
+        "command_duration_seconds",
+        "How long commands took, commits included, by the group of the command",
+        "group",
+        by_group(state).into_iter(),
+    )?;
+    // A copy: commands that fail want the same lock.
+    let errors = statistics.errors().clone();
+    writer.counters(
+        "error_replies",
+        "Replies that were errors, by their code",
+        "code",
+        errors.iter().map(|(code, count)| (code.as_str(), *count)),
+    )
+}
+
+/// Durations by the group of the command, in the order in which groups come first.
+fn by_group(state: &ServerState) -> Vec<(&'static str, Histogram)> {
+    let mut groups: Vec<(&'static str, Histogram)> = Vec::new();
+    for (row, command) in state.statistics.commands() {
+        let name = row.group.name();
+        match groups.iter_mut().find(|(group, _)| *group == name) {
+            Some((_, histogram)) => histogram.add(&command.durations),
+            None => {
+                let mut histogram = Histogram::default();
+                histogram.add(&command.durations);
+                groups.push((name, histogram));
+            }
+        }
+    }
+    groups.retain(|(_, histogram)| histogram.count() > 0);
+    groups
+}
+
+/// Writes the metrics of the process.
+fn write_process(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let memory = procfs::memory();
+    let processor = procfs::processor_time();
+    writer.counter(
+        "process_cpu_seconds",
+        "Time of a processor that the process has used",
+        (processor.user_us + processor.system_us) as f64 / 1e6,
+    )?;
+    for (name, help, value) in [
+        (
+            "process_resident_memory_bytes",
+            "Memory that the process has in use",
+            Some(memory.resident_bytes as f64),
+        ),
+        (
+            "process_virtual_memory_bytes",
+            "Addresses that the process has mapped, the store's file among them",
+            Some(memory.virtual_bytes as f64),
+        ),
+        (
+            "process_open_fds",
+            "Open files, connections included",
+            Some(procfs::open_files() as f64),
+        ),
+        (
+            "process_max_fds",
+            "How many files may be open",
+            procfs::open_files_max().map(|max| max as f64),
+        ),
+        (
+            "process_start_time_seconds",
+            "When the server started, in seconds since the Unix epoch",
+            Some(state.started_ms as f64 / 1e3),
+        ),
+    ] {
+        if let Some(value) = value {
+            writer.gauge(name, help, value)?;
+        }
+    }
+    Ok(())
 }

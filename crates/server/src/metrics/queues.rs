@@ -1,17 +1,19 @@
-//! The keys that the setting `metrics-keys` names: which there are, and how much they hold.
+//! Metrics of the keys that the setting `metrics-keys` names.
 //!
-//! Looked up in rounds in the background, so that a reader of metrics costs the store nothing. A round
-//! looks at a bounded number of names, in the order of SCAN, and goes on there in the next round. Of
-//! elements it reads only those at the ends. A key that was found stays shown, with a length of 0 once it is gone, until
-//! its place is needed: a queue does not disappear when it is empty.
+//! The keys are read in rounds in the background, so that a reader of metrics costs the store nothing. A
+//! round scans a bounded number of names, in the order of SCAN, and the next round continues there. It
+//! reads only the elements at the ends. A key that was found stays shown, with a length of 0 after it is
+//! gone, until its place is needed. So a queue does not disappear when it is empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::metrics::ages::Ages;
+use crate::metrics::writer::Writer;
 use crate::state::ServerState;
 use quoin_base::glob::{Case, matches};
 use quoin_base::limits::{
@@ -21,31 +23,32 @@ use quoin_base::limits::{
 use quoin_base::log_throttle::LogThrottle;
 use quoin_config::KeysPattern;
 use quoin_data::keyspace::key_figures::KeyFigures;
+use quoin_data::keyspace::kind::TypeKind;
 use quoin_data::keyspace::scanning::{ScanQuery, TypeFilter, name_pattern};
 use quoin_engine::JobError;
 
-/// Names that one read looks at, so that clients' reads need not wait long.
+/// Names that one read scans. It is small, so that reads of clients do not wait long.
 const NAMES_PER_READ: usize = 500;
-/// All names are looked at again after so many times the time that it took.
+/// The next scan of all names begins after this number of times the duration of the last one.
 const PASS_REST_FACTOR: u32 = 10;
 
-/// What the last round has found.
+/// The result of the last round.
 #[derive(Debug, Default)]
 pub(super) struct WatchedKeys(Mutex<Arc<Shown>>);
 
-/// What is shown until the next round has ended.
+/// The figures that are shown until the next round ends.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// Databases, names and what is in them.
+    /// Database, name and figures of each key.
     pub(super) keys: Vec<(u32, Bytes, KeyFigures)>,
-    /// Keys that match and have no place.
-    pub(super) left_out: usize,
-    /// When they were read; `None` if no keys are named, or not yet.
-    pub(super) read_at: Option<Instant>,
+    /// Number of matching keys that are not shown.
+    left_out: usize,
+    /// When they were read. `None` if no keys are named, or before the first round.
+    read_at: Option<Instant>,
 }
 
 impl WatchedKeys {
-    /// What the last round has found.
+    /// The result of the last round.
     pub(super) fn shown(&self) -> Arc<Shown> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -54,7 +57,7 @@ impl WatchedKeys {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(shown);
     }
 
-    /// Looks keys up until it is dropped.
+    /// Runs rounds until it is dropped.
     pub(super) async fn run(&self, state: &ServerState) {
         let mut rounds = Rounds::default();
         let failed = LogThrottle::new();
@@ -70,7 +73,7 @@ impl WatchedKeys {
             match rounds.round(state).await {
                 Ok(()) => self.show(rounds.shown()),
                 Err(JobError::Stopped) => return,
-                // What was found last stays, and grows old.
+                // The last result stays, and its age grows.
                 Err(JobError::Failed(error)) => {
                     if let Some(more) = failed.pass() {
                         let error = error.to_line();
@@ -82,28 +85,28 @@ impl WatchedKeys {
     }
 }
 
-/// What is remembered from round to round.
+/// The state between rounds.
 #[derive(Debug, Default)]
 struct Rounds {
     patterns: Vec<KeysPattern>,
-    /// Keys by database and name; `None` of a name that no key had yet.
+    /// Watched keys by database and name.
     watched: BTreeMap<(u32, Bytes), Watched>,
     pass: Pass,
-    /// Keys without a place that the last whole pass has found.
+    /// Number of keys without a place in the last complete scan.
     left_out: usize,
 }
 
 #[derive(Debug, Default)]
 struct Watched {
-    /// Whether the setting names it as it is.
+    /// Whether the setting names it literally.
     is_named: bool,
-    /// What was there last.
+    /// The last figures.
     figures: Option<KeyFigures>,
     is_there: bool,
     ages: Ages,
 }
 
-/// One look at all names.
+/// A scan of all names.
 #[derive(Debug, Default)]
 struct Pass {
     /// Which pattern.
@@ -112,7 +115,7 @@ struct Pass {
     cursor: u64,
     left_out: usize,
     took: Duration,
-    /// The next one begins then.
+    /// When the next scan begins.
     rests_until: Option<Instant>,
 }
 
@@ -143,7 +146,7 @@ impl Rounds {
         }
     }
 
-    /// A place for a key. One that is gone gives its place up.
+    /// The place of a key. If there is none left, a key that is gone loses its place.
     fn place(&mut self, database: u32, name: Bytes) -> Option<&mut Watched> {
         let key = (database, name);
         if !self.watched.contains_key(&key) {
@@ -181,7 +184,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Goes on with the look at all names.
+    /// Continues the scan of all names.
     async fn find_names(&mut self, state: &ServerState) -> Result<(), JobError> {
         let is_resting = |until: Instant| Instant::now() < until;
         if self.pass.rests_until.is_some_and(is_resting) {
@@ -278,6 +281,76 @@ async fn read_figures(
         })
     });
     read.await
+}
+
+/// Labels of one state of one key.
+type Labels = [(&'static str, String); 4];
+
+/// Writes the metrics of watched keys. They are those of the last round.
+pub(super) fn write(
+    state: &ServerState,
+    keys: &WatchedKeys,
+    writer: &mut Writer<'_>,
+) -> fmt::Result {
+    let shown = keys.shown();
+    let Some(read_at) = shown.read_at else {
+        return Ok(());
+    };
+    let now_ms = state.clock.now_ms();
+    let mut lengths: Vec<(Labels, f64)> = Vec::new();
+    let mut ages: Vec<(Labels, f64)> = Vec::new();
+    // A name that is not UTF-8 may look like another one.
+    let mut seen = HashSet::new();
+    for (database, name, figures) in &shown.keys {
+        let key = label(name);
+        if !seen.insert((*database, key.clone())) {
+            continue;
+        }
+        for one in &figures.states {
+            let labels = || {
+                [
+                    ("db", database.to_string()),
+                    ("key", key.clone()),
+                    ("type", figures.value_type.name().to_owned()),
+                    ("state", one.state.to_owned()),
+                ]
+            };
+            lengths.push((labels(), one.length as f64));
+            if let Some(since_ms) = one.since_ms {
+                let age_ms = now_ms.saturating_sub(since_ms).max(0);
+                ages.push((labels(), age_ms as f64 / 1e3));
+            }
+        }
+    }
+    writer.gauges(
+        "queue_length",
+        "Elements of the keys that metrics-keys names, by their state",
+        lengths.into_iter(),
+    )?;
+    writer.gauges(
+        "queue_oldest_age_seconds",
+        "How long, at least, the oldest element has been in its state",
+        ages.into_iter(),
+    )?;
+    writer.gauge(
+        "queue_keys_left_out",
+        "Keys that metrics-keys names and that are not shown, because there are too many",
+        shown.left_out as f64,
+    )?;
+    let age = Instant::now().saturating_duration_since(read_at);
+    writer.gauge(
+        "queue_read_age_seconds",
+        "Time since these lengths were read",
+        age.as_secs_f64(),
+    )
+}
+
+/// The name of a key as a label.
+fn label(name: &Bytes) -> String {
+    match std::str::from_utf8(name) {
+        Ok(text) => text.to_owned(),
+        Err(_) => name.escape_ascii().to_string(),
+    }
 }
 
 #[cfg(test)]

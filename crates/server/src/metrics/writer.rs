@@ -14,7 +14,7 @@ const BUCKET_SHOWN_FIRST: usize = 4;
 /// The last bucket that has an end: 17 s.
 const BUCKET_SHOWN_LAST: usize = 24;
 
-/// How often something took how long.
+/// A distribution of durations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Histogram {
     sum_us: u64,
@@ -35,7 +35,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The ends of buckets in seconds, and how many durations each has by itself.
+    /// The ends of buckets in seconds, with the number of durations in each.
     fn buckets(&self) -> Vec<(f64, u64)> {
         let mut buckets = Vec::new();
         let mut count = 0;

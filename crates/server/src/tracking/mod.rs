@@ -1,11 +1,12 @@
-//! CLIENT TRACKING: tells clients that cache what they have read which keys have changed.
+//! CLIENT TRACKING: notifies clients that cache values which keys have changed.
 //!
 //! The executor says which keys were read and changed, after the commit and before the replies
 //! ([`quoin_data::unit::tracking`]). Messages go into the mailboxes of clients, as those of PUBLISH. A
 //! connection writes those for a client that tracks keys after the replies of the commands that it
 //! runs, so that an invalidation never comes before the reply that it invalidates.
-//!
-//! The files from the lowest to the highest: `keys` and `recent`, `table`, this one.
+
+mod recent;
+mod table;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use super::clients::{ClientRecord, ClientRegistry, Frame, TrackingMode};
-use super::delivery::Delivery;
+use crate::clients::{ClientRecord, ClientRegistry, Delivery, Frame, TrackingMode};
+use crate::tracking::table::{Broadcast, Table, TrackingCounts};
 use quoin_base::limits::TRACKED_KEYS_BYTES_MAX;
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
 use quoin_data::unit::tracking::{Change, Trackers};
-
-mod keys;
-mod recent;
-mod table;
-
-use table::{Broadcast, Table, TrackingCounts};
 
 /// Keys that are forgotten at one tick of the server because there are too many.
 const FORGOTTEN_PER_TICK_MAX: usize = 10_000;
@@ -32,7 +27,7 @@ const FORGOTTEN_PER_TICK_MAX: usize = 10_000;
 /// The clients of this server that track keys, and what they track.
 pub(super) struct Tracking {
     table: Mutex<Table>,
-    /// Whether there is any such client: all that others pay for.
+    /// Whether there is any such client. Other clients pay only for reading this flag.
     is_any: AtomicBool,
     delivery: Arc<Delivery>,
     clients: Arc<ClientRegistry>,
@@ -41,7 +36,7 @@ pub(super) struct Tracking {
 }
 
 impl Tracking {
-    /// Nobody tracks keys yet.
+    /// Without clients that track keys.
     pub(super) fn new(
         delivery: Arc<Delivery>,
         clients: Arc<ClientRegistry>,
@@ -77,7 +72,7 @@ impl Tracking {
         self.is_any.store(true, Ordering::SeqCst);
     }
 
-    /// Tracks keys for a client no more.
+    /// Stops tracking keys for a client.
     pub(super) fn disable(&self, client: &ClientRecord) {
         if !client.hears_invalidations() {
             return;
@@ -95,12 +90,12 @@ impl Tracking {
         self.lock().prefixes_of(client.id)
     }
 
-    /// What INFO says.
+    /// Figures for INFO.
     pub(super) fn counts(&self) -> TrackingCounts {
         self.lock().counts()
     }
 
-    /// Has a client forget everything that it has cached.
+    /// Invalidates everything that a client has cached.
     pub(super) fn invalidate_all_of(&self, client: &ClientRecord) {
         let mut table = self.lock();
         self.send(&mut table, client.id, &self.frame(None));
@@ -132,7 +127,7 @@ impl Tracking {
         }
     }
 
-    /// Tells the clients that have read a key, which `client` has changed.
+    /// Notifies the clients that have read a key, which `client` has changed.
     fn invalidate(&self, table: &mut Table, key: &Bytes, client: u64) {
         let readers = table.keys.forget(key);
         if readers.is_empty() {
@@ -155,7 +150,7 @@ impl Tracking {
         table.recent.note_all();
     }
 
-    /// A read of a key, or of what others have changed since `window`.
+    /// Handles a read of a key. `is_outdated`: others have changed it since the read.
     fn read(&self, table: &mut Table, key: &Bytes, client: u64, is_outdated: bool) {
         if !is_outdated {
             table.remember(key, client);
@@ -241,7 +236,7 @@ impl Trackers for Tracking {
     fn note(&self, changes: &[Change], window: Option<u64>) {
         let mut table = self.lock();
         let table = &mut *table;
-        // Before any of these changes is noted: what the reads show includes those before them.
+        // Before these changes are noted: a read includes the changes before it.
         let outdated = table.outdated_reads(changes, window);
         let mut broadcasts = BTreeMap::new();
         let mut knows_nothing = false;

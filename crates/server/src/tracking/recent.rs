@@ -61,7 +61,7 @@ impl Recent {
             self.note_all();
             return;
         }
-        // A copy: the argument may keep a whole request in memory.
+        // Copied, because the argument may keep a whole request in memory.
         let key = Bytes::copy_from_slice(key);
         self.changes.push_back((self.last, key.clone()));
         self.by_key.insert(key, self.last);

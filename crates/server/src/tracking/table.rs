@@ -1,19 +1,19 @@
-//! Who tracks which keys and prefixes.
+//! Which clients track which keys and prefixes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::keys::Keys;
-use super::recent::Recent;
 use crate::clients::{ClientRecord, TrackingMode};
+use crate::tracking::recent::Recent;
+use quoin_base::sparse::Sparse;
 use quoin_data::unit::tracking::Change;
 
 /// Changed keys of one prefix, each with the client that changed it last.
 pub(super) type Broadcast = BTreeMap<Bytes, u64>;
 
-/// What INFO says.
+/// Figures for INFO.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TrackingCounts {
     /// Clients that track keys.
@@ -33,13 +33,13 @@ struct Tracker {
     prefixes: BTreeSet<Bytes>,
 }
 
-/// Who tracks which keys and prefixes.
+/// Which clients track which keys and prefixes.
 #[derive(Default)]
 pub(super) struct Table {
     clients: HashMap<u64, Tracker>,
     /// The clients of each prefix.
     prefixes: BTreeMap<Bytes, BTreeSet<u64>>,
-    /// The keys that clients have read. Those of clients that track no more stay, as in Redis.
+    /// The keys that clients have read. As in Redis, keys of clients that have stopped tracking stay.
     pub(super) keys: Keys,
     /// Keys that change while clients read.
     pub(super) recent: Recent,
@@ -60,7 +60,7 @@ impl Table {
         tracker.mode = mode;
         for prefix in prefixes {
             let known = self.prefixes.get_key_value(prefix);
-            // A copy: the argument may keep a whole request in memory.
+            // Copied, because the argument may keep a whole request in memory.
             let prefix = known.map_or_else(
                 || Bytes::copy_from_slice(prefix),
                 |(prefix, _)| prefix.clone(),
@@ -117,7 +117,7 @@ impl Table {
         self.clients.get(&id).is_some_and(|one| one.mode.is_noloop)
     }
 
-    /// Whether a client that has read a key is told of its change by another client, or by itself.
+    /// Whether a client that has read a key is notified of a change by `changer`.
     pub(super) fn is_told_of(&self, reader: u64, changer: u64) -> bool {
         let Some(one) = self.clients.get(&reader) else {
             return false;
@@ -168,5 +168,142 @@ impl Table {
             items: self.keys.items(),
             prefixes: self.prefixes.len(),
         }
+    }
+}
+
+/// Number of clients of one key at which clients that have stopped tracking are first removed.
+const CLIENTS_BEFORE_PRUNING: usize = 8;
+
+/// Keys that clients have read, by name: as in Redis, whatever their database.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    by_name: HashMap<Bytes, Entry>,
+    /// All names, so that a random one is found quickly.
+    names: Vec<Bytes>,
+    items: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Its index in `names`.
+    place: usize,
+    /// Sorted.
+    clients: Vec<u64>,
+    /// Number of clients at which stale ones are removed next.
+    pruned_at: usize,
+}
+
+impl Keys {
+    /// Remembers that a client has read a key. Clients that are not `live` are removed from time to time,
+    /// because a client that leaves does not remove itself from its keys.
+    pub(super) fn remember(&mut self, key: &Bytes, client: u64, live: impl Fn(u64) -> bool) {
+        if !self.by_name.contains_key(key) {
+            // Copied, because the argument may keep a whole request in memory.
+            let name = Bytes::copy_from_slice(key);
+            self.bytes += name.len();
+            let entry = Entry {
+                place: self.names.len(),
+                clients: Vec::with_capacity(1),
+                pruned_at: CLIENTS_BEFORE_PRUNING,
+            };
+            self.names.push(name.clone());
+            self.by_name.insert(name, entry);
+        }
+        let Some(entry) = self.by_name.get_mut(key) else {
+            return;
+        };
+        let Err(at) = entry.clients.binary_search(&client) else {
+            return;
+        };
+        entry.clients.insert(at, client);
+        self.items += 1;
+        if entry.clients.len() >= entry.pruned_at {
+            let before = entry.clients.len();
+            entry.clients.retain(|client| live(*client));
+            self.items -= before - entry.clients.len();
+            entry.pruned_at = CLIENTS_BEFORE_PRUNING.max(2 * entry.clients.len());
+        }
+    }
+
+    /// Forgets a key. Returns the clients that have read it.
+    pub(super) fn forget(&mut self, key: &[u8]) -> Vec<u64> {
+        let Some((name, entry)) = self.by_name.remove_entry(key) else {
+            return Vec::new();
+        };
+        self.names.swap_remove(entry.place);
+        if let Some(moved) = self.names.get(entry.place)
+            && let Some(moved) = self.by_name.get_mut(moved)
+        {
+            moved.place = entry.place;
+        }
+        self.items -= entry.clients.len();
+        self.bytes -= name.len();
+        self.by_name.shrink_if_sparse();
+        self.names.shrink_if_sparse();
+        entry.clients
+    }
+
+    /// Forgets all keys.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The name at an index below [`Self::len`].
+    pub(super) fn name_at(&self, place: usize) -> Option<&Bytes> {
+        self.names.get(place)
+    }
+
+    /// The number of keys.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The number of clients of all keys together.
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+
+    /// Bytes of the names.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(key: &'static str) -> Bytes {
+        Bytes::from_static(key.as_bytes())
+    }
+
+    #[test]
+    fn a_key_is_forgotten_with_its_clients() {
+        let mut keys = Keys::default();
+        for (key, client) in [("a", 2), ("b", 2), ("a", 1), ("a", 2), ("long", 3)] {
+            keys.remember(&name(key), client, |_| true);
+        }
+        assert_eq!((keys.len(), keys.items(), keys.bytes()), (3, 4, 6));
+        assert_eq!(keys.forget(b"a"), [1, 2]);
+        assert!(keys.forget(b"a").is_empty());
+        assert_eq!((keys.len(), keys.items(), keys.bytes()), (2, 2, 5));
+        // Another name has taken its place.
+        assert_eq!(keys.name_at(0), Some(&name("long")));
+        assert_eq!(keys.forget(b"long"), [3]);
+        assert_eq!(keys.name_at(0), Some(&name("b")));
+        assert_eq!(keys.forget(b"b"), [2]);
+        assert_eq!((keys.len(), keys.items(), keys.bytes()), (0, 0, 0));
+    }
+
+    #[test]
+    fn clients_that_are_gone_do_not_add_up() {
+        let mut keys = Keys::default();
+        for client in 0..10_000 {
+            keys.remember(&name("a"), client, |other| other % 1000 == 0);
+            assert!(keys.items() <= 2 * 10 + CLIENTS_BEFORE_PRUNING);
+        }
+        let clients = keys.forget(b"a");
+        assert!((0..10).all(|number| clients.contains(&(number * 1000))));
     }
 }

@@ -1,0 +1,112 @@
+//! Finds the row of a request's command, or Redis's error for the request.
+
+use bytes::Bytes;
+
+use quoin_data::command::flags::Flags;
+use quoin_data::command::resolve;
+use quoin_data::command::row::{ConnectionCommand, Handler, Row};
+use quoin_data::error::CommandError;
+use quoin_store::Growth;
+
+/// What to do with a request.
+pub(super) enum Dispatch {
+    /// A command that needs no connection. The executor runs it, or it runs at once.
+    Data(&'static Row),
+    /// A command that the server executes.
+    Connection(ConnectionCommand, &'static Row),
+    /// It is refused with this error line. `None` if there is no such command.
+    Refused(Option<&'static Row>, String),
+    /// A web browser's request: the connection is closed without a reply.
+    Hangup,
+}
+
+/// What a client may send now.
+#[derive(Debug, Clone)]
+pub(super) struct Conditions {
+    /// It has authenticated, or need not.
+    pub(super) is_authenticated: bool,
+    /// The answer while a script or function has run for longer than `busy-reply-threshold`.
+    pub(super) busy: Option<CommandError>,
+    /// Whether the store takes more data.
+    pub(super) growth: Growth,
+    /// It queues commands for EXEC.
+    pub(super) is_in_multi: bool,
+    /// It has subscribed and speaks RESP2.
+    pub(super) is_confined: bool,
+}
+
+/// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
+/// existence, number of arguments, authentication, what the user may do (`refusal` gives the error line),
+/// room for what is added (Redis: `maxmemory`), and what a subscriber that speaks RESP2 may send.
+pub(super) fn dispatch(
+    arguments: &[Bytes],
+    conditions: Conditions,
+    refusal: impl FnOnce(&'static Row) -> Option<String>,
+) -> Dispatch {
+    let row = match resolve(arguments) {
+        Ok(row) => row,
+        Err(refusal) if refusal.row.is_none() && is_web_request(arguments) => {
+            return Dispatch::Hangup;
+        }
+        Err(refusal) => return Dispatch::Refused(refusal.row, refusal.line),
+    };
+    if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) {
+        let line = "NOAUTH Authentication required.".to_owned();
+        return Dispatch::Refused(Some(row), line);
+    }
+    if let Some(line) = refusal(row) {
+        return Dispatch::Refused(Some(row), line);
+    }
+    if let Some(busy) = &conditions.busy
+        && !row.flags.contains(Flags::ALLOW_BUSY)
+    {
+        return Dispatch::Refused(Some(row), busy.to_line());
+    }
+    if let Some(refusal) = refusal_of_growth(row, &conditions) {
+        return Dispatch::Refused(Some(row), refusal.to_line());
+    }
+    if conditions.is_confined && !row.flags.contains(Flags::FOR_SUBSCRIBERS) {
+        let line = format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context",
+            row.name
+        );
+        return Dispatch::Refused(Some(row), line);
+    }
+    match row.handler {
+        Handler::Connection(command) => Dispatch::Connection(command, row),
+        Handler::Read(_) | Handler::Write(_) | Handler::Script(_) | Handler::Pure(_) => {
+            Dispatch::Data(row)
+        }
+        Handler::Container => {
+            let line = CommandError::WrongArity(row.name.to_owned()).to_line();
+            Dispatch::Refused(Some(row), line)
+        }
+    }
+}
+
+/// The error of a command that adds data, if the store does not accept more. Beyond `maxmemory`, MULTI
+/// queues nothing at all, as in Redis.
+fn refusal_of_growth(row: &Row, conditions: &Conditions) -> Option<CommandError> {
+    let refusal = CommandError::of_growth(conditions.growth)?;
+    let ends_multi = matches!(
+        row.handler,
+        Handler::Connection(
+            ConnectionCommand::Exec
+                | ConnectionCommand::Discard
+                | ConnectionCommand::Quit
+                | ConnectionCommand::Reset
+        )
+    );
+    let is_queued = conditions.is_in_multi && !ends_multi;
+    let is_refused =
+        row.flags.contains(Flags::DENYOOM) || (is_queued && conditions.growth == Growth::AtBound);
+    is_refused.then_some(refusal)
+}
+
+/// Redis's protection against requests that a browser was tricked into sending.
+fn is_web_request(arguments: &[Bytes]) -> bool {
+    arguments.first().is_some_and(|name| {
+        name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+    })
+}
