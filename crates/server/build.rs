@@ -27,8 +27,8 @@ fn main() {
     );
 }
 
-/// The commit that is checked out in `folder`. Its files are read, as git may be missing or refuse
-/// a folder of another user.
+/// The commit that is checked out in `folder`. Reads git's files, because git may be missing or refuse a
+/// folder of another user.
 fn of_repository(folder: &Path) -> Option<String> {
     let mut git = folder.join(".git");
     // In a linked work tree or a submodule, it is a file that names the folder.

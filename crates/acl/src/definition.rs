@@ -14,7 +14,7 @@ pub enum Flag {
     On,
     /// Clients may not authenticate as this user.
     Off,
-    /// Every password is right.
+    /// Any password is accepted.
     NoPassword,
     /// RESTORE does not check payloads. Quoin always checks them.
     SkipSanitizePayload,
@@ -61,8 +61,7 @@ impl Definition {
         }
     }
 
-    /// The user `default` of a server that says nothing about it: it may do everything without a
-    /// password.
+    /// The user `default` without settings or rules: it may do everything without a password.
     pub fn unrestricted() -> Self {
         let mut root = Selector::new(true);
         root.all_keys = true;
@@ -87,7 +86,7 @@ impl Definition {
         self.is_on
     }
 
-    /// Whether every password is right.
+    /// Whether any password is accepted.
     pub fn needs_no_password(&self) -> bool {
         self.needs_no_password
     }
@@ -162,7 +161,7 @@ impl Definition {
         Ok(changed)
     }
 
-    /// The rules of the user, as ACL LIST shows them after its name and as files have them.
+    /// The rules of the user, as in ACL LIST and in files of users.
     pub fn describe(&self) -> Vec<u8> {
         let mut text = Vec::new();
         for flag in self.flags() {

@@ -126,7 +126,7 @@ impl ConfigError {
     }
 }
 
-/// `; did you mean 'name'?` with the known name nearest to `given`, or nothing when none is near.
+/// `; did you mean 'name'?` with the known name nearest to `given`, or nothing if no name is near.
 pub fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
     let given = given.to_ascii_lowercase();
     known

@@ -30,7 +30,7 @@ pub struct RuntimeConfig {
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     tls_listener: OnceLock<TlsListener>,
-    /// Held while settings of TLS change. It is not the lock of the state, as files are read under it.
+    /// Held while TLS settings change. It is not the lock of the state, because files are read under it.
     tls_change: Mutex<()>,
 }
 

@@ -1,8 +1,7 @@
-//! The one declaration of each setting. From it come its field in [`Settings`], its row in
-//! [`SETTINGS`] and, for what a running server reads at each command, its cell in [`LiveSettings`];
-//! from the rows the keys of the file, the `QUOIN_*` variables, the flags, `--help`,
-//! config/quoin.toml, docs/operate/configuration.md and what CONFIG GET, SET and REWRITE know of
-//! Quoin's own settings.
+//! Declares each setting once. A macro makes its field in [`Settings`], its row in [`SETTINGS`] and, if a
+//! running server reads it at each command, its cell in [`LiveSettings`]. The rows define the keys of the
+//! file, the `QUOIN_*` variables, the flags, `--help`, config/quoin.toml, docs/operate/configuration.md,
+//! and Quoin's own settings in CONFIG GET, SET and REWRITE.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -386,7 +385,7 @@ settings! {
 }
 
 impl Settings {
-    /// The TCP port without TLS; `None` if the server has none. 0 takes any free port.
+    /// The TCP port without TLS. `None` if the server has none. 0 takes any free port.
     pub fn tcp_port(&self) -> Option<u16> {
         let has_others = self.tls_port != 0 || self.unixsocket.is_some();
         (self.port != 0 || !has_others).then_some(self.port)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The type of a setting, with the usual form of its values: what CONFIG GET answers.
 pub trait Value: Sized {
-    /// Reads the usual form; `None` for anything else.
+    /// Parses the usual form. `None` for anything else.
     fn parse(text: &str) -> Option<Self>;
     /// Writes the usual form.
     fn render(&self) -> String;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-/// Memory of this machine if the system does not tell.
+/// Memory of this machine if the system does not report it.
 const UNKNOWN_MEMORY_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 /// Clock ticks in a second, as Linux reports them to programs.
 const TICKS_PER_SECOND: u64 = 100;
@@ -38,7 +38,7 @@ pub(super) fn open_files() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64)
 }
 
-/// How many files this process may have open; `None` is no limit.
+/// The maximum number of open files of this process. `None` means no limit.
 pub(super) fn open_files_max() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }

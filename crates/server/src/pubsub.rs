@@ -317,19 +317,7 @@ mod tests {
         }
 
         fn client(&self) -> (Arc<ClientRecord>, Subscriptions) {
-            let address = crate::addresses::Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-            let client = self
-                .clients
-                .register(
-                    address.clone(),
-                    address,
-                    0,
-                    0,
-                    100,
-                    &quoin_acl::User::for_test(),
-                )
-                .unwrap();
-            (client, Subscriptions::default())
+            (self.clients.client_for_test(), Subscriptions::default())
         }
 
         fn publish(&self, kind: ChannelKind, channel: &'static str) {

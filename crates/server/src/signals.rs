@@ -62,8 +62,8 @@ fn note_end_signal() {
 }
 
 /// At each SIGHUP, opens the log file again, and reads settings and TLS certificates again. Terminals
-/// send it when they are closed, and so do tools that rotate logs. (SIGPIPE, the other signal that
-/// Redis ignores, is ignored in every Rust program.)
+/// send the signal when they are closed, and tools send it after they rotate logs. (SIGPIPE, the other
+/// signal that Redis ignores, is ignored in every Rust program.)
 pub(super) fn reload_at_hangup(
     runtime: &Runtime,
     state: &Arc<ServerState>,

@@ -116,7 +116,7 @@ impl Handshakes {
 /// Bits of an IPv6 address that name a network. One host may have all addresses of a network.
 const IPV6_NETWORK_BITS: u32 = 64;
 
-/// Places for handshakes.
+/// Places for handshakes that are under way.
 #[derive(Debug)]
 struct Places {
     all: Semaphore,

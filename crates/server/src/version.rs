@@ -3,10 +3,10 @@
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit from which this was built, 40 hexadecimal digits; empty if it is not known.
+/// The commit from which this was built: 40 hexadecimal digits, or empty if it is unknown.
 pub const COMMIT: &str = env!("BUILD_COMMIT");
 
-/// The first ten digits of [`COMMIT`], for people; `unknown` if it is not known.
+/// The first ten digits of [`COMMIT`], for people, or `unknown`.
 pub const SHORT_COMMIT: &str = env!("BUILD_SHORT_COMMIT");
 
 /// The version, the commit, and which stores this build has.

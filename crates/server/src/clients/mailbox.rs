@@ -229,7 +229,7 @@ impl Mailbox {
         Pushed::Queued
     }
 
-    /// Whether more than the soft limit has waited for too long; if so, closes the mailbox.
+    /// Whether the soft limit was exceeded for too long. If so, closes the mailbox.
     pub(crate) fn is_overdue(&self, limit: &OutputLimit, now_ms: i64) -> bool {
         let mut state = self.lock();
         let is_overdue = state.above_soft_since_ms.is_some() && state.exceeds(limit, now_ms);

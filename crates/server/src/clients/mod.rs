@@ -260,14 +260,22 @@ impl Delivery {
 }
 
 #[cfg(test)]
+impl ClientRegistry {
+    /// Adds a client.
+    pub(crate) fn client_for_test(&self) -> Arc<ClientRecord> {
+        let address = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
+        let user = User::for_test();
+        let client = self.register(address.clone(), address, 0, 0, 100, &user);
+        client.unwrap()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn client(registry: &ClientRegistry, bytes: usize, is_trusted: bool) -> Arc<ClientRecord> {
-        let address = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-        let user = User::for_test();
-        let client = registry.register(address.clone(), address, 0, 0, 100, &user);
-        let client = client.unwrap();
+        let client = registry.client_for_test();
         client.is_trusted.store(is_trusted, Ordering::Relaxed);
         registry.note_held(&client, bytes);
         client
@@ -318,10 +326,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_whose_task_panics_gives_its_place_back() {
         let clients = Arc::<ClientRegistry>::default();
-        let address = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-        let user = User::for_test();
-        let client = clients.register(address.clone(), address, 0, 0, 1, &user);
-        let place = Place::new(client.unwrap(), &clients);
+        let place = Place::new(clients.client_for_test(), &clients);
         assert_eq!(clients.count(), 1);
         let serving = tokio::spawn(async move {
             let _place = place;

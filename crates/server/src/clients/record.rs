@@ -101,7 +101,7 @@ pub(crate) struct ClientDetails {
     pub(crate) no_touch: bool,
     /// How many commands it has queued since MULTI.
     pub(crate) queued_commands: Option<i32>,
-    /// Whether one of its watched keys has changed; `None` if it watches none.
+    /// Whether one of its watched keys has changed. `None` if it watches none.
     pub(crate) watched: Option<Touched>,
     /// CLIENT TRACKING.
     pub(crate) tracking: Option<TrackingMode>,
@@ -195,7 +195,7 @@ impl ClientRecord {
         self.last_command.store(slot, Ordering::Release);
     }
 
-    /// Its last command; [`NO_COMMAND`] before the first.
+    /// Its last command, or [`NO_COMMAND`] before the first.
     pub(crate) fn shown_command(&self) -> usize {
         self.last_command.load(Ordering::Acquire)
     }

@@ -86,7 +86,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for bytes from the client; false if a message for it has come instead.
+    /// Waits for bytes from the client. False if a message for it arrives first.
     async fn read_or_message(&mut self) -> Result<bool, Ended> {
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();

@@ -22,8 +22,8 @@ use quoin_resp::wire::encode::encode;
 /// Bytes of a pipeline's replies after which they are written before its next commands run.
 const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
 
-/// Time after which a client that takes nothing of its output counts as stalled, and its input is read
-/// ahead. Until then a client that reads slowly is slowed down, and costs no memory.
+/// Time after which a client that does not read its output counts as stalled. Then its input is read
+/// ahead. Before that, a slow reader is only slowed down and costs no memory.
 const STALL: Duration = Duration::from_millis(10);
 /// Interval at which the limits of a stalled output are checked.
 const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -487,7 +487,7 @@ fn safe(letter: char) -> char {
     }
 }
 
-/// The percentiles that `latency-tracking-info-percentiles` asks for; nothing without `latency-tracking`.
+/// The percentiles of `latency-tracking-info-percentiles`. Nothing without `latency-tracking`.
 fn latency_statistics(state: &ServerState, text: &mut String) {
     text.push_str("# Latencystats\r\n");
     let setting = |name: &[u8]| {

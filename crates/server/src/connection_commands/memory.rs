@@ -107,7 +107,7 @@ pub(super) async fn stats(state: &ServerState) -> Reply {
     Reply::Map(fields)
 }
 
-/// Counts that take no longer than this are not kept.
+/// Counts that take at most this time are not cached.
 const COUNT_SHORT: Duration = Duration::from_millis(5);
 /// A count is shown for this number of times its duration.
 const COUNT_REST_FACTOR: u32 = 10;

@@ -132,9 +132,9 @@ pub(super) fn monitor(session: &mut Session, state: &ServerState) -> Result<Repl
     Ok(Reply::OK)
 }
 
-/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Everything that was acknowledged is in the
-/// store already, so the options make no difference, except that as in Redis only NOSAVE stops a server that
-/// a script keeps busy: it ends the script. Scripts that run for a shorter time may end, and clients are
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Acknowledged writes are in the store already, so the
+/// options make no difference, with one exception: as in Redis, only NOSAVE stops a server that a script
+/// keeps busy, and ends the script. Scripts that have run for a shorter time may end, and clients are
 /// served until they do. A shutdown cannot be aborted.
 pub(super) fn shutdown(
     arguments: &[Bytes],

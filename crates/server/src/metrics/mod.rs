@@ -52,7 +52,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The thread that serves metrics; it ends when the server shuts down.
+/// The thread that serves metrics. It ends when the server shuts down.
 pub(super) struct Metrics {
     thread: JoinHandle<()>,
 }

@@ -133,8 +133,7 @@ impl Table {
             .remember(key, client, |id| clients.contains_key(&id));
     }
 
-    /// The reads, by their place among the changes, of keys that have changed since the window was
-    /// opened.
+    /// The indexes in `changes` of reads of keys that have changed since the window was opened.
     pub(super) fn outdated_reads(&self, changes: &[Change], window: Option<u64>) -> HashSet<usize> {
         let Some(window) = window else {
             return HashSet::new();
@@ -145,7 +144,7 @@ impl Table {
         outdated.map(|(at, _)| at).collect()
     }
 
-    /// Notes that a client has changed a key, for windows and for the clients with prefixes of it.
+    /// Notes that a client has changed a key, for windows and for clients with a prefix of it.
     pub(super) fn note_change(
         &mut self,
         key: &Bytes,
