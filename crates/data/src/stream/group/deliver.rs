@@ -136,7 +136,7 @@ impl GroupMut<'_, '_> {
             before.into_iter().map(|entry| (entry.id, entry)).collect();
         let mut changes = PendingChanges::default();
         for entry in entries {
-            let pending = PendingEntry::first(entry.id, consumer, self.context.now_ms);
+            let pending = PendingEntry::first(entry.id, consumer.row.id, self.context.now_ms);
             self.put_pending(pending, before.get(&entry.id), &mut changes);
         }
         self.count_pending(changes);
@@ -253,7 +253,7 @@ impl<'c, 't> Delivering<'c, 't> {
             && let Some((entry, before)) = self.next.pop_front()
         {
             bytes = bytes.saturating_add(entry.size_bytes());
-            let pending = PendingEntry::first(entry.id, consumer, self.group.context.now_ms);
+            let pending = PendingEntry::first(entry.id, consumer.row.id, self.group.context.now_ms);
             self.group
                 .put_pending(pending, before.as_ref(), &mut self.changes);
             self.delivered.push(entry.id);

@@ -87,7 +87,7 @@ impl<'c, 't> GroupMut<'c, 't> {
         StreamMut::open(self.context, self.read.key)
     }
 
-    /// What is known of the group, to change it; [`Self::save`] writes it.
+    /// The group's row, to change it; [`Self::save`] writes it.
     pub(super) fn change(&mut self) -> &mut StreamGroup {
         &mut self.read.group.row
     }

@@ -8,7 +8,6 @@ use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::{Id, StreamId, StreamPending, decode_counter};
 use quoin_store::{Isolation, StoreError};
 
-use super::consumers::OpenConsumer;
 use super::{Group, GroupMut};
 use crate::rows::pages::Pages;
 use crate::stream::IdRange;
@@ -24,11 +23,11 @@ pub(crate) struct PendingEntry {
 
 impl PendingEntry {
     /// An entry that its group delivers for the first time.
-    pub(super) fn first(id: StreamId, consumer: &OpenConsumer, now_ms: i64) -> Self {
+    pub(super) fn first(id: StreamId, consumer: Id, now_ms: i64) -> Self {
         Self {
             id,
             row: StreamPending {
-                consumer: Some(consumer.row.id),
+                consumer: Some(consumer),
                 delivered_at_ms: now_ms,
                 deliveries: 1,
             },
