@@ -31,7 +31,11 @@ pub static KIND: ValueKind = ValueKind {
     queue: None,
     on_put: None,
     slice: None,
+    named_section: None,
+    figures: None,
+    deadlines: None,
     serialization: None,
+    import: None,
 };
 
 /// The type of bags, for handles.

@@ -17,8 +17,7 @@ use crate::keyspace::key::ClientKey;
 use crate::keyspace::kind::TypeKind;
 use crate::unit::context::ReadContext;
 use quoin_layout::{
-    FieldRow, Id, KeyName, Member, Meta, MetaCopy, Section, StreamGroup, StreamId, ValueType,
-    successor,
+    Id, KeyName, Member, Meta, MetaCopy, StreamGroup, StreamId, ValueType, successor,
 };
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
@@ -89,16 +88,6 @@ impl Prefetch {
             value_type,
             names: names.cloned().collect(),
         }
-    }
-}
-
-/// The section in which rows of such a value are found by a member's name.
-fn section_by_name(value_type: ValueType) -> Option<Section> {
-    match value_type {
-        ValueType::SortedSet => Some(Section::Members),
-        ValueType::Hash => Some(FieldRow::Hash.section()),
-        ValueType::Set => Some(FieldRow::Set.section()),
-        _ => None,
     }
 }
 
@@ -531,7 +520,7 @@ impl ReadContext<'_> {
             let rows = end.rows(location.elements_per_row).min(rows_max);
             self.prefetch_end(location.data, end, rows)
         });
-        let section = section_by_name(location.value_type).filter(|_| location.has_rows);
+        let section = (location.value_type.kind().named_section).filter(|_| location.has_rows);
         let members = plan.members.iter().filter_map(|(value_type, name)| {
             let section = section.filter(|_| *value_type == location.value_type)?;
             let row = self
@@ -564,9 +553,6 @@ impl ReadContext<'_> {
     }
 
     async fn prefetch_stream(&self, plan: &KeyPlan, location: Location) -> Result<(), StoreError> {
-        if location.value_type != ValueType::Stream {
-            return Ok(());
-        }
         let data = location.data;
         let head = async {
             match plan.stream_head {

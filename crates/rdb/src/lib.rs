@@ -39,7 +39,7 @@ pub use file::{
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
-pub use own::{Chunks, OwnType};
+pub use own::{Chunks, OwnType, elements_in_chunks};
 pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
 pub use priority_queue::{DumpedPriority, PriorityQueueReader, PriorityQueueWriter};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};

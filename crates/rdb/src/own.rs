@@ -286,3 +286,13 @@ impl Chunks {
         Ok(count)
     }
 }
+
+/// Elements of payloads of Quoin's own types.
+pub fn elements_in_chunks(payloads: &[Vec<u8>]) -> usize {
+    let count = |payload: &Vec<u8>| {
+        let payload = crate::open(&Bytes::copy_from_slice(payload))?;
+        Chunks::new(payload)?.count_left()
+    };
+    let counts = payloads.iter().map(|payload| count(payload).unwrap_or(0));
+    usize::try_from(counts.sum::<u64>()).unwrap_or(usize::MAX)
+}

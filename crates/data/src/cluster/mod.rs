@@ -1,7 +1,6 @@
 //! What servers of one cluster tell each other through the store.
 
 pub mod delegation;
-pub mod queue_spans;
 pub mod relay;
 pub mod tracker_marks;
 pub mod users;

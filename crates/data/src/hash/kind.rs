@@ -1,5 +1,7 @@
 //! The descriptor of hashes, OBJECT ENCODING, DUMP and RESTORE.
 
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
 use bytes::Bytes;
 
 use crate::error::CommandError;
@@ -31,10 +33,25 @@ pub static KIND: ValueKind = ValueKind {
     queue: None,
     on_put: None,
     slice: None,
+    named_section: Some(Section::Fields),
+    figures: Some(|context, key| Box::pin(context.ready_figures(key, Vec::new()))),
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| HashFields::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async move { Hash::open(context, key).dump().await }),
         read,
+    }),
+    import: Some(Import {
+        counting: b"HLEN",
+        reading: Reading::Iteration(b"HSCAN"),
+        reading_whole: Some(b"HGETALL"),
+        element_words: 2,
+        elements_in: |words| words.len() / 2,
+        elements_are_bytes: false,
+        adding: b"HSET",
+        adds_reversed: false,
+        is_own: false,
+        payload: payload,
     }),
 };
 
@@ -69,4 +86,21 @@ fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, Comma
     let fields = HashFields::new(payload)?;
     let entries = fields.map(|field| field.map(|(name, value)| Entry { name, value }));
     restorable::<HashType>(context, entries)
+}
+
+/// Fields and values as a payload.
+fn payload(words: Vec<Vec<u8>>) -> Option<Bytes> {
+    let words: Vec<Bytes> = words.into_iter().map(Bytes::from).collect();
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !odd.is_empty() {
+        return None;
+    }
+    let fields = pairs.iter().map(|[field, value]| (field, value));
+    small_hash(fields.clone()).or_else(|| {
+        let mut writer = HashWriter::new(pairs.len() as u64);
+        for (field, value) in fields {
+            writer.push(field, value);
+        }
+        Some(writer.finish())
+    })
 }

@@ -8,10 +8,14 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 
 use crate::error::CommandError;
-use quoin_layout::{Body, DecodeError, Id, Layout, Meta, PoppedElement, Section, ValueType};
+use quoin_layout::{
+    Body, DecodeError, Id, KeyRange, Layout, Meta, PoppedElement, Section, ValueType,
+};
 use quoin_rdb::Payload;
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
+use crate::keyspace::figures::{KeyFigures, StateFigures};
+use crate::keyspace::import::Import;
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::{ReadContext, WriteContext};
 
@@ -44,9 +48,20 @@ pub struct ValueKind {
     pub on_put: Option<fn(&WriteContext<'_>, &OpenKey)>,
     /// The elements in their order, for SORT; `None` where SORT refuses the type.
     pub slice: Option<SliceFn>,
+    /// The section whose rows are found by an element's name, if there is one.
+    pub named_section: Option<Section>,
+    /// How much a value holds and how old that is, for metrics; `None` if the type has no elements.
+    pub figures: Option<FiguresFn>,
+    /// Rows of deadlines that ended by a time in milliseconds. A timer says when background work looks at them.
+    pub deadlines: Option<fn(&Layout, Id, i64) -> KeyRange>,
     /// DUMP and RESTORE; `None` where they refuse the type.
     pub serialization: Option<Serialization>,
+    /// How `quoin import` copies values; `None` if it does not.
+    pub import: Option<Import>,
 }
+
+/// Tells what a value holds, for each state that its elements can have.
+pub type FiguresFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Vec<StateFigures>>;
 
 /// Bytes of a value that lies in metadata, for all types. LMDB puts larger values into pages of their
 /// own, SCAN reads them too, and a change writes all of it again.
@@ -402,6 +417,27 @@ impl ValueKind {
         match &self.body {
             Some(kind) => (kind.length)(&body.bytes),
             None => Err(DecodeError("a body in metadata of a type without")),
+        }
+    }
+}
+
+impl ReadContext<'_> {
+    /// The figures of a key, if it exists and its type has elements. Does not count as a look-up in INFO.
+    ///
+    /// # Errors
+    /// Where its rows cannot be read.
+    pub async fn key_figures(&self, name: &Bytes) -> Result<Option<KeyFigures>, StoreError> {
+        let context = self.uncounted();
+        let Some(key) = context.find_any(name).await? else {
+            return Ok(None);
+        };
+        let value_type = key.meta.value_type;
+        match value_type.kind().figures {
+            Some(figures) => Ok(Some(KeyFigures {
+                value_type,
+                states: figures(&context, &key).await?,
+            })),
+            None => Ok(None),
         }
     }
 }

@@ -9,11 +9,12 @@
 
 pub mod dumping;
 pub mod encoding;
+pub mod figures;
 pub mod fingerprint;
 pub mod flush;
 pub mod handle;
+pub mod import;
 pub mod key;
-pub mod key_figures;
 pub mod kind;
 pub mod presence;
 pub mod retained;

@@ -1,6 +1,12 @@
 //! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, delegated pops, and what doctor checks.
 
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
+use crate::keyspace::key::OpenKey;
 use bytes::Bytes;
+use quoin_layout::KeyRange;
+use quoin_store::Isolation;
 
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
@@ -56,10 +62,25 @@ pub static KIND: ValueKind = ValueKind {
     slice: Some(|context, key, slice| {
         Box::pin(async move { List::open(context, key).slice(slice).await })
     }),
+    named_section: None,
+    figures: Some(|context, key| Box::pin(figures(context, key))),
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| ListElements::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async { List::open(context, key).dump().await }),
         read: restorable,
+    }),
+    import: Some(Import {
+        counting: b"LLEN",
+        reading: Reading::Ranks(b"LRANGE", &[]),
+        reading_whole: None,
+        element_words: 1,
+        elements_in: <[_]>::len,
+        elements_are_bytes: false,
+        adding: b"RPUSH",
+        adds_reversed: false,
+        is_own: false,
+        payload: payload,
     }),
 };
 
@@ -157,4 +178,30 @@ async fn restore(
             return Ok(());
         }
     }
+}
+
+/// Elements as a payload.
+fn payload(elements: Vec<Vec<u8>>) -> Option<Bytes> {
+    let mut writer = ListWriter::new();
+    for element in &elements {
+        writer.push(element);
+    }
+    Some(writer.finish())
+}
+
+/// The ends of the list.
+async fn figures(
+    context: &ReadContext<'_>,
+    key: &OpenKey,
+) -> Result<Vec<StateFigures>, StoreError> {
+    let prefix = context.layout().elements_prefix(key.data());
+    let range = KeyRange::children(&prefix);
+    let span = match context
+        .outermost(&range, false, Isolation::Snapshot)
+        .await?
+    {
+        Some(first) => context.span(&prefix, &first).await?,
+        None => None,
+    };
+    context.ready_figures(key, span.into_iter().collect()).await
 }

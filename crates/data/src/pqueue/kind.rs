@@ -1,10 +1,22 @@
 //! The descriptor of priority queues.
 
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
+use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{QueueKind, SectionKind, Serialization, ValueKind};
 use crate::rows::ranks;
 use crate::rows::runs::element_row;
+use crate::unit::context::ReadContext;
+use bytes::Bytes;
+use quoin_layout::ElementsValue;
 use quoin_layout::{Section, priority_length};
 use quoin_rdb::OwnType;
+use quoin_rdb::elements_in_chunks;
+use quoin_store::StoreError;
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
 
 use super::dumping::restorable;
 use super::{Extreme, PriorityQueue, PriorityQueueMut};
@@ -43,6 +55,9 @@ pub static KIND: ValueKind = ValueKind {
     }),
     on_put: None,
     slice: None,
+    named_section: None,
+    figures: Some(|context, key| Box::pin(figures(context, key))),
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::PriorityQueue),
         dump: |context, key| {
@@ -50,4 +65,43 @@ pub static KIND: ValueKind = ValueKind {
         },
         read: restorable,
     }),
+    import: Some(Import {
+        counting: b"PQ.LEN",
+        reading: Reading::Iteration(b"PQ.SCANDUMP"),
+        reading_whole: Some(b"DUMP"),
+        element_words: 1,
+        elements_in: elements_in_chunks,
+        elements_are_bytes: false,
+        adding: b"PQ.LOADCHUNK",
+        adds_reversed: false,
+        is_own: true,
+        payload: |mut words| words.pop().map(Bytes::from),
+    }),
 };
+
+/// The ends of the first and the last priority.
+async fn figures(
+    context: &ReadContext<'_>,
+    key: &OpenKey,
+) -> Result<Vec<StateFigures>, StoreError> {
+    let length = |prefix_length, key: &Bytes| {
+        let (_, length) = context.layout().read_queue_key(prefix_length, key)?;
+        Ok(length)
+    };
+    let prefix = (context.layout()).section_prefix(key.data(), Section::Queue);
+    let mut spans = context.outer_parts(&prefix, &length).await?;
+    for (span, first) in &mut spans {
+        let mut hasher = DefaultHasher::new();
+        match ElementsValue::decode(&first.value)? {
+            ElementsValue::One(_) => first.value.hash(&mut hasher),
+            // These stay as long as the run does. Its elements came together.
+            ElementsValue::Run(run) => {
+                (run.skipped() + run.count()).hash(&mut hasher);
+                run.elements().last().hash(&mut hasher);
+            }
+        }
+        span.first_digest = Some(hasher.finish());
+    }
+    let spans = spans.into_iter().map(|(span, _)| span).collect();
+    context.ready_figures(key, spans).await
+}

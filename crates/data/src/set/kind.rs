@@ -1,5 +1,7 @@
 //! The descriptor of sets, OBJECT ENCODING, SORT, DUMP and RESTORE.
 
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
 use bytes::Bytes;
 
 use crate::error::CommandError;
@@ -33,10 +35,25 @@ pub static KIND: ValueKind = ValueKind {
     slice: Some(|context, key, slice| {
         Box::pin(async move { Set::open(context, key).slice(slice).await })
     }),
+    named_section: Some(Section::SetMembers),
+    figures: Some(|context, key| Box::pin(context.ready_figures(key, Vec::new()))),
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| SetMembers::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async move { Set::open(context, key).dump().await }),
         read,
+    }),
+    import: Some(Import {
+        counting: b"SCARD",
+        reading: Reading::Iteration(b"SSCAN"),
+        reading_whole: Some(b"SMEMBERS"),
+        element_words: 1,
+        elements_in: <[_]>::len,
+        elements_are_bytes: false,
+        adding: b"SADD",
+        adds_reversed: false,
+        is_own: false,
+        payload: payload,
     }),
 };
 
@@ -80,4 +97,16 @@ impl Set<'_, '_> {
 fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
     let members = SetMembers::new(payload)?;
     restorable::<SetType>(context, members.map(|member| member.map(entry)))
+}
+
+/// Members as a payload.
+fn payload(members: Vec<Vec<u8>>) -> Option<Bytes> {
+    let members: Vec<Bytes> = members.into_iter().map(Bytes::from).collect();
+    small_set(members.iter()).or_else(|| {
+        let mut writer = SetWriter::new(members.len() as u64);
+        for member in &members {
+            writer.push(member);
+        }
+        Some(writer.finish())
+    })
 }

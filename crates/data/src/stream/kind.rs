@@ -1,7 +1,16 @@
 //! The descriptor of streams.
 
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::ReadContext;
+use bytes::Bytes;
 use quoin_layout::Section;
+use quoin_layout::StreamId;
 use quoin_rdb::StreamReader;
+use quoin_store::Isolation;
+use quoin_store::StoreError;
 
 use super::dumping::restorable;
 use super::{Stream, doctor};
@@ -31,9 +40,44 @@ pub static KIND: ValueKind = ValueKind {
     // Its timers are under its old name.
     on_put: Some(|context, key| context.set_timer(key, context.now_ms)),
     slice: None,
+    named_section: None,
+    figures: Some(|context, key| Box::pin(figures(context, key))),
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| StreamReader::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async move { Stream::open(context, key).dump().await }),
         read: restorable,
     }),
+    // What it knows besides its entries no other command reads as a whole.
+    import: Some(Import {
+        counting: b"XLEN",
+        reading: Reading::Dump,
+        reading_whole: Some(b"DUMP"),
+        element_words: 1,
+        elements_in: <[_]>::len,
+        elements_are_bytes: false,
+        adding: b"RESTORE",
+        adds_reversed: false,
+        is_own: false,
+        payload: |mut words| words.pop().map(Bytes::from),
+    }),
 };
+
+/// The time in the id of the first entry.
+async fn figures(
+    context: &ReadContext<'_>,
+    key: &OpenKey,
+) -> Result<Vec<StateFigures>, StoreError> {
+    let range = (context.layout()).stream_entries(key.data(), StreamId::MIN, StreamId::MAX);
+    let first = context
+        .outermost(&range, false, Isolation::Snapshot)
+        .await?;
+    let mut figures = context.ready_figures(key, Vec::new()).await?;
+    if let Some(row) = first {
+        let id = (context.layout()).read_stream_entry_key(key.data(), &row.key)?;
+        for state in &mut figures {
+            state.since_ms = i64::try_from(id.ms).ok();
+        }
+    }
+    Ok(figures)
+}

@@ -1,5 +1,7 @@
 //! The descriptor of strings: OBJECT ENCODING, DUMP, RESTORE, and what doctor checks.
 
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
 use bytes::Bytes;
 
 use crate::error::CommandError;
@@ -32,10 +34,25 @@ pub static KIND: ValueKind = ValueKind {
     queue: None,
     on_put: None,
     slice: None,
+    named_section: None,
+    figures: None,
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| reads_string(payload.rdb_type()),
         dump: |context, key| Box::pin(async { StringValue::open(context, key).dump().await }),
         read: restorable,
+    }),
+    import: Some(Import {
+        counting: b"STRLEN",
+        reading: Reading::Ranks(b"GETRANGE", &[]),
+        reading_whole: Some(b"GET"),
+        element_words: 1,
+        elements_in: |words| words.iter().map(Vec::len).sum(),
+        elements_are_bytes: true,
+        adding: b"APPEND",
+        adds_reversed: false,
+        is_own: false,
+        payload: |words| Some(string_payload(&words.concat())),
     }),
 };
 

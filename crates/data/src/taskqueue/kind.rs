@@ -1,7 +1,13 @@
 //! The descriptor of task queues.
 
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::ReadContext;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use quoin_rdb::elements_in_chunks;
 
 use crate::keyspace::kind::{
     ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, Serialization,
@@ -72,10 +78,25 @@ pub static KIND: ValueKind = ValueKind {
     // The timers that the queue had are under its old name.
     on_put: Some(|context, key| context.set_timer(key, context.now_ms)),
     slice: None,
+    named_section: None,
+    figures: Some(|context, key| Box::pin(figures(context, key))),
+    deadlines: Some(Layout::task_due_by),
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::TaskQueue),
         dump: |context, key| Box::pin(async move { TaskQueue::open(context, key).dump().await }),
         read: restorable,
+    }),
+    import: Some(Import {
+        counting: b"TASK.LEN",
+        reading: Reading::Iteration(b"TASK.SCANDUMP"),
+        reading_whole: Some(b"DUMP"),
+        element_words: 1,
+        elements_in: elements_in_chunks,
+        elements_are_bytes: false,
+        adding: b"TASK.LOADCHUNK",
+        adds_reversed: false,
+        is_own: true,
+        payload: |mut words| words.pop().map(Bytes::from),
     }),
 };
 
@@ -150,4 +171,42 @@ async fn is_in_place(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<
         Some(Ok(task)) => place_row(layout, data, &task) == row.key,
         Some(Err(_)) => true,
     })
+}
+
+/// Classes that metrics look at. A queue whose tasks need no resources has one.
+const CLASSES_LOOKED_AT: usize = 16;
+
+/// The ends of the classes of ready tasks, and how many tasks each state has.
+async fn figures(
+    context: &ReadContext<'_>,
+    key: &OpenKey,
+) -> Result<Vec<StateFigures>, StoreError> {
+    let length =
+        |prefix_length, key: &Bytes| context.layout().task_priority_length(prefix_length, key);
+    let queue = TaskQueue::open(context, key);
+    let registry = queue.registry(Isolation::Snapshot).await?;
+    let classes = (0_u32..).take(registry.classes.len().min(CLASSES_LOOKED_AT));
+    let spans = classes.map(async |class| {
+        let prefix = context.layout().task_order_prefix(key.data(), class);
+        context.outer_parts(&prefix, &length).await
+    });
+    let spans = try_join_all(spans).await?.into_iter().flatten();
+    let ready = spans.map(|(span, _)| span).collect();
+    let counts = queue.counts().await?;
+    let dead_since_ms = queue.dead_since_ms().await?;
+    let figures = |state: TaskState, length, since_ms| StateFigures {
+        state: state.name(),
+        length,
+        since_ms,
+        spans: Vec::new(),
+    };
+    Ok(vec![
+        StateFigures {
+            spans: ready,
+            ..figures(TaskState::Ready, counts.ready, None)
+        },
+        figures(TaskState::Leased, counts.leased, None),
+        figures(TaskState::Delayed, counts.delayed, None),
+        figures(TaskState::Dead, counts.dead, dead_since_ms),
+    ])
 }

@@ -25,10 +25,7 @@ pub mod timers;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::cluster::queue_spans::QueueSpan;
 use crate::keyspace::handle::{Value, ValueMut};
-use crate::keyspace::key::OpenKey;
-use crate::keyspace::key_figures::StateFigures;
 use crate::rows::pages::Pages;
 use crate::unit::context::ReadContext;
 use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE};
@@ -219,47 +216,6 @@ impl TaskQueue<'_, '_> {
             }
         }
         Ok(dead)
-    }
-}
-
-/// What general code needs for metrics.
-impl ReadContext<'_> {
-    /// The figures of each state. `ready`: the spans of ready tasks.
-    pub(crate) async fn task_figures(
-        &self,
-        key: &OpenKey,
-        ready: Vec<QueueSpan>,
-    ) -> Result<Vec<StateFigures>, StoreError> {
-        let queue = TaskQueue::open(self, key);
-        let counts = queue.counts().await?;
-        let dead_since_ms = queue.dead_since_ms().await?;
-        let figures = |state: TaskState, length, since_ms| StateFigures {
-            state: state.name(),
-            length,
-            since_ms,
-            spans: Vec::new(),
-        };
-        Ok(vec![
-            StateFigures {
-                spans: ready,
-                ..figures(TaskState::Ready, counts.ready, None)
-            },
-            figures(TaskState::Leased, counts.leased, None),
-            figures(TaskState::Delayed, counts.delayed, None),
-            figures(TaskState::Dead, counts.dead, dead_since_ms),
-        ])
-    }
-
-    /// The prefixes of the orders of ready tasks, one for each class.
-    pub(crate) async fn task_order_prefixes(
-        &self,
-        key: &OpenKey,
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let queue = TaskQueue::open(self, key);
-        let registry = queue.registry(Isolation::Snapshot).await?;
-        let classes = (0_u32..).take(registry.classes.len());
-        let prefix = |class| self.layout().task_order_prefix(key.data(), class);
-        Ok(classes.map(prefix).collect())
     }
 }
 

@@ -1,7 +1,16 @@
 //! The descriptor of sorted sets, OBJECT ENCODING, SORT, DUMP and RESTORE, and what doctor checks.
 
+use crate::keyspace::figures::QueueSpan;
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::figures::place;
+use crate::keyspace::import::Import;
+use crate::keyspace::import::Reading;
+use crate::keyspace::key::OpenKey;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use quoin_base::number::parse_double;
+use quoin_layout::KeyRange;
+use quoin_store::Isolation;
 
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
@@ -60,10 +69,25 @@ pub static KIND: ValueKind = ValueKind {
     slice: Some(|context, key, slice| {
         Box::pin(async move { SortedSet::open(context, key).slice(slice).await })
     }),
+    named_section: Some(Section::Members),
+    figures: Some(|context, key| Box::pin(figures(context, key))),
+    deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| SortedSetMembers::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async move { SortedSet::open(context, key).dump().await }),
         read,
+    }),
+    import: Some(Import {
+        counting: b"ZCARD",
+        reading: Reading::Ranks(b"ZRANGE", &[b"WITHSCORES"]),
+        reading_whole: None,
+        element_words: 2,
+        elements_in: |words| words.len() / 2,
+        elements_are_bytes: false,
+        adding: b"ZADD",
+        adds_reversed: true,
+        is_own: false,
+        payload: payload,
     }),
 };
 
@@ -207,4 +231,41 @@ async fn restore(
         context.set_expiry(&mut key, expire_at_ms);
     }
     Ok(())
+}
+
+/// Members and scores as a payload.
+fn payload(words: Vec<Vec<u8>>) -> Option<Bytes> {
+    let mut words = words.into_iter();
+    let mut members: Vec<(Bytes, f64)> = Vec::new();
+    while let Some(member) = words.next() {
+        let score = parse_double(&words.next()?)?;
+        members.push((member.into(), score));
+    }
+    small_sorted_set(&members).or_else(|| {
+        let mut writer = SortedSetWriter::new(members.len() as u64);
+        for (member, score) in members.iter().rev() {
+            writer.push(member, *score);
+        }
+        Some(writer.finish())
+    })
+}
+
+/// The first member of the set.
+async fn figures(
+    context: &ReadContext<'_>,
+    key: &OpenKey,
+) -> Result<Vec<StateFigures>, StoreError> {
+    let prefix = (context.layout()).section_prefix(key.data(), Section::Scores);
+    let range = KeyRange::children(&prefix);
+    let first = context
+        .outermost(&range, false, Isolation::Snapshot)
+        .await?;
+    let first = first.map(|row| place(&row, prefix.len()));
+    let span = first.map(|first| QueueSpan {
+        id: prefix.into(),
+        last: first.clone(),
+        first,
+        first_digest: None,
+    });
+    context.ready_figures(key, span.into_iter().collect()).await
 }

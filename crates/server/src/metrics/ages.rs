@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use quoin_data::cluster::queue_spans::QueueSpan;
-use quoin_data::keyspace::key_figures::KeyFigures;
+use quoin_data::keyspace::figures::KeyFigures;
+use quoin_data::keyspace::figures::QueueSpan;
 
 /// Maximum number of remembered looks at a part of a queue. Beyond it, the two looks that are closest in
 /// time are merged, which costs about a thirtieth of the age in precision.

@@ -22,7 +22,7 @@ use quoin_base::limits::{
 };
 use quoin_base::log_throttle::LogThrottle;
 use quoin_config::KeysPattern;
-use quoin_data::keyspace::key_figures::KeyFigures;
+use quoin_data::keyspace::figures::KeyFigures;
 use quoin_data::keyspace::kind::TypeKind;
 use quoin_data::keyspace::scanning::{ScanQuery, TypeFilter, name_pattern};
 use quoin_engine::JobError;
@@ -356,7 +356,7 @@ fn label(name: &Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quoin_data::keyspace::key_figures::StateFigures;
+    use quoin_data::keyspace::figures::StateFigures;
     use quoin_layout::ValueType;
 
     fn rounds(patterns: &[(u32, &str)]) -> Rounds {

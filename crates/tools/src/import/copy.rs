@@ -41,7 +41,7 @@ impl Copier<'_> {
         };
         let (few, mut large): (Vec<SourceKey>, Vec<SourceKey>) = keys
             .into_iter()
-            .partition(|key| key.count <= key.kind.small_max);
+            .partition(|key| key.count <= key.kind.small_max());
         let mut small = Vec::new();
         let sizes = self.source.sizes(&few)?;
         for (key, bytes) in few.into_iter().zip(sizes) {
@@ -72,7 +72,7 @@ impl Copier<'_> {
     fn not_there(&mut self, keys: Vec<SourceKey>) -> Result<Vec<SourceKey>, ClientError> {
         for key in &keys {
             let target = &mut self.target.client;
-            target.queue(&[key.kind.counting, &key.name]);
+            target.queue(&[key.kind.import.counting, &key.name]);
             target.queue(&[b"PEXPIRETIME", key.name.as_slice()]);
         }
         self.target.client.send()?;
@@ -125,11 +125,11 @@ impl Copier<'_> {
             largest_bytes = largest_bytes.max(bytes);
             let count = match key.kind.is_dumped() {
                 true => key.count.unsigned_abs(),
-                false => (key.kind.elements_in)(&words) as u64,
+                false => (key.kind.import.elements_in)(&words) as u64,
             };
-            let is_small = count <= key.kind.small_max.unsigned_abs();
+            let is_small = count <= key.kind.small_max().unsigned_abs();
             let payload = match is_small && bytes <= IMPORT_CHUNK_BYTES {
-                true => (key.kind.payload)(words),
+                true => (key.kind.import.payload)(words),
                 false => None,
             };
             let Some(payload) = payload else {
@@ -272,7 +272,7 @@ impl Copier<'_> {
             return Ok(Attempt::Vanished);
         };
         let (source, counts) = (&mut *self.source, &mut *self.counts);
-        let mut size = first_size(count_watched, bytes, key.kind.chunk_max);
+        let mut size = first_size(count_watched, bytes, key.kind.chunk_max());
         let mut after = None;
         let put = self.target.put_stream(
             &shown.stream,
@@ -283,7 +283,7 @@ impl Copier<'_> {
                 after = entries.last().map(|(id, _)| *id).or(after);
                 let fields = entries.iter().flat_map(|(_, fields)| fields);
                 let bytes: usize = fields.map(Bytes::len).sum();
-                size = next_size(size, entries.len() as u64, bytes).min(key.kind.chunk_max);
+                size = next_size(size, entries.len() as u64, bytes).min(key.kind.chunk_max());
                 Ok(Ok(entries))
             },
             &mut |entries| {
@@ -318,7 +318,7 @@ impl Copier<'_> {
         } = self.source.watch(key)?;
         let mut copied = 0_i64;
         let mut place = Some(key.kind.first_place());
-        let chunk_max = key.kind.chunk_max;
+        let chunk_max = key.kind.chunk_max();
         let mut size = first_size(count_watched, bytes, chunk_max);
         let size_max = size_max(count_watched, size, bytes, chunk_max);
         while let Some(at) = place {
@@ -328,7 +328,7 @@ impl Copier<'_> {
                 continue;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
-            let count = (key.kind.elements_in)(&words) as u64;
+            let count = (key.kind.import.elements_in)(&words) as u64;
             if let Err(refusal) = self.target.push(key.kind, temporary, words)? {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));
@@ -348,7 +348,7 @@ impl Copier<'_> {
             return Ok(Attempt::Vanished);
         }
         // An import that was paused for longer than the temporary key lives has only the rest.
-        let question = [key.kind.counting, temporary];
+        let question = [key.kind.import.counting, temporary];
         if self.target.client.call(&question)?.integer() != Some(count_watched) {
             return Ok(Attempt::Refused(NOT_WHOLE.to_owned()));
         }

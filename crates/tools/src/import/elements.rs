@@ -24,7 +24,7 @@ pub(super) enum Elements {
 
 /// The type of a payload's value, and the number of its elements. Reads all of it, so that an invalid value
 /// is detected before anything is sent.
-pub(super) fn count(payload: &Bytes) -> Result<(&'static Kind, u64), DumpError> {
+pub(super) fn count(payload: &Bytes) -> Result<(Kind, u64), DumpError> {
     let opened = quoin_rdb::open(payload)?;
     let kind = kind_of(&opened).ok_or_else(|| opened.refusal())?;
     if kind.is_dumped() {
@@ -42,12 +42,12 @@ pub(super) fn count(payload: &Bytes) -> Result<(&'static Kind, u64), DumpError> 
     };
     let mut count = 0;
     while let Some(words) = elements.next()? {
-        count += (kind.elements_in)(&words) as u64;
+        count += (kind.import.elements_in)(&words) as u64;
     }
     Ok((kind, count))
 }
 
-fn kind_of(payload: &Payload) -> Option<&'static Kind> {
+fn kind_of(payload: &Payload) -> Option<Kind> {
     let rdb_type = payload.rdb_type();
     let name: &[u8] = match rdb_type {
         _ if payload.own_type() == Some(OwnType::PriorityQueue) => b"pqueue",

@@ -162,7 +162,7 @@ pub(super) fn read(
 /// A key that waits to be sent.
 struct Waiting {
     name: Bytes,
-    kind: &'static Kind,
+    kind: Kind,
     payload: Bytes,
     expire_at_ms: Option<i64>,
     count: u64,
@@ -283,7 +283,9 @@ impl Copier<'_> {
         for key in &waiting {
             self.target
                 .queue_restore(&key.name, key.expire_at_ms, &key.payload);
-            self.target.client.queue(&[key.kind.counting, &key.name]);
+            self.target
+                .client
+                .queue(&[key.kind.import.counting, &key.name]);
         }
         self.target.client.send()?;
         let mut replies = Vec::with_capacity(waiting.len());
@@ -350,7 +352,10 @@ impl Copier<'_> {
         if let Attempt::Refused(_) = last {
             self.target.client.call(&[b"DEL", temporary.as_slice()])?;
         }
-        let counted = self.target.client.call(&[key.kind.counting, &key.name])?;
+        let counted = self
+            .target
+            .client
+            .call(&[key.kind.import.counting, &key.name])?;
         self.note(key, last, counted.integer());
         self.show();
         Ok(())

@@ -197,7 +197,7 @@ fn compare(
     counts: &mut Counts,
 ) -> Result<(), ClientError> {
     for key in keys {
-        target.queue(&[key.kind.counting, &key.name]);
+        target.queue(&[key.kind.import.counting, &key.name]);
     }
     target.send()?;
     let mut different = Vec::new();
@@ -211,7 +211,7 @@ fn compare(
     }
     for key in different {
         // Once more: it may have expired between the two questions.
-        let question = [key.kind.counting, &key.name];
+        let question = [key.kind.import.counting, &key.name];
         let here = source.client().call(&question)?.integer().unwrap_or(0);
         let there = target.call(&question)?.integer().unwrap_or(0);
         if here != there {

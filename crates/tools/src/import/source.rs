@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::kinds::{Kind, Place, Reading};
+use super::kinds::{Kind, Place};
 use super::options::Options;
 use super::pace::{Pace, SIZE_SAMPLES};
 use super::report::{ImportError, of_type};
 use quoin_client::{Address, Client, ClientError, Transaction};
+use quoin_data::keyspace::import::Reading;
 use quoin_resp::wire::reply_reader::Value;
 
 /// Keys that an import asks SCAN for at a time.
@@ -28,7 +29,7 @@ const COUNTS_OF_FIELD_EXPIRIES: [&str; 2] = ["subexpiry", "keys_with_volatile_it
 #[derive(Debug, Clone)]
 pub(super) struct SourceKey {
     pub(super) name: Vec<u8>,
-    pub(super) kind: &'static Kind,
+    pub(super) kind: Kind,
     /// Elements that it had when it was met.
     pub(super) count: i64,
     pub(super) expire_at_ms: Option<i64>,
@@ -191,7 +192,9 @@ impl Source {
                 return Err(self.client.unexpected(&reply));
             };
             match Kind::named(word) {
-                Some(kind) if self.dumps_own_types || !kind.is_own() => kept.push((name, kind)),
+                Some(kind) if self.dumps_own_types || !kind.import.is_own => {
+                    kept.push((name, kind))
+                }
                 // Gone meanwhile.
                 None if word == b"none" => {}
                 _ => {
@@ -202,7 +205,7 @@ impl Source {
         }
         self.client.queue(&["TIME"]);
         for (name, kind) in &kept {
-            self.client.queue(&[kind.counting, name]);
+            self.client.queue(&[kind.import.counting, name]);
             self.client.queue(&[self.expiry_command(), name]);
         }
         self.client.send()?;
@@ -358,7 +361,7 @@ impl Source {
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        match (&key.kind.reading_whole, &key.kind.reading) {
+        match (&key.kind.import.reading_whole, &key.kind.import.reading) {
             (Some(command), _) | (None, Reading::Iteration(command)) => {
                 self.client.queue(&[command, key.name.as_slice()]);
             }
@@ -366,7 +369,7 @@ impl Source {
             (None, Reading::Dump) => {}
             (None, Reading::Ranks(command, options)) => {
                 // One element more than a small value may have shows that it is not small.
-                let stop = key.kind.small_max.to_string();
+                let stop = key.kind.small_max().to_string();
                 let words = by_rank(command, &key.name, [b"0", stop.as_bytes()], options);
                 self.client.queue(&words);
             }
@@ -443,7 +446,8 @@ impl Source {
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        self.client.queue(&[key.kind.counting, key.name.as_slice()]);
+        self.client
+            .queue(&[key.kind.import.counting, key.name.as_slice()]);
         if tells_memory {
             self.queue_size(key);
         }
@@ -495,7 +499,7 @@ impl Source {
         place: &Place,
         size: i64,
     ) -> Result<(Vec<Vec<u8>>, Option<Place>), ClientError> {
-        match (&key.kind.reading, place) {
+        match (&key.kind.import.reading, place) {
             (Reading::Ranks(command, options), Place::Rank(start)) => {
                 let (first, last) = (start.to_string(), (start + size - 1).to_string());
                 let ranks = [first.as_bytes(), last.as_bytes()];
@@ -503,7 +507,7 @@ impl Source {
                     .client
                     .call(&by_rank(command, &key.name, ranks, options))?;
                 let words = self.words_of(reply)?;
-                let count = (key.kind.elements_in)(&words) as u64;
+                let count = (key.kind.import.elements_in)(&words) as u64;
                 let next = (count > 0).then(|| Place::Rank(start.saturating_add_unsigned(count)));
                 Ok((if count > 0 { words } else { Vec::new() }, next))
             }

@@ -105,7 +105,7 @@ impl Target {
     /// Adds to the temporary key, in commands of bounded size.
     pub(super) fn push(
         &mut self,
-        kind: &Kind,
+        kind: Kind,
         name: &[u8],
         words: Vec<Vec<u8>>,
     ) -> Result<Result<(), String>, ClientError> {
@@ -114,7 +114,7 @@ impl Target {
         while !words.is_empty() {
             let mut bytes = 0;
             let taken = words
-                .chunks(kind.element_words)
+                .chunks(kind.import.element_words)
                 .take_while(|one| {
                     let fits = bytes < IMPORT_CHUNK_BYTES;
                     bytes += one.iter().map(Vec::len).sum::<usize>();
@@ -122,15 +122,15 @@ impl Target {
                 })
                 .count();
             let (now, later) = words
-                .split_at_checked(taken * kind.element_words)
+                .split_at_checked(taken * kind.import.element_words)
                 .unwrap_or((words, &[]));
             words = later;
             let bytes: usize = now.iter().map(Vec::len).sum();
             let mut command: Vec<&[u8]> = Vec::with_capacity(now.len() + 2);
-            command.extend([kind.adding, name]);
-            for one in now.chunks(kind.element_words) {
+            command.extend([kind.import.adding, name]);
+            for one in now.chunks(kind.import.element_words) {
                 let words = one.iter().map(Vec::as_slice);
-                if kind.adds_reversed {
+                if kind.import.adds_reversed {
                     command.extend(words.rev());
                 } else {
                     command.extend(words);

@@ -5,9 +5,13 @@ use crate::doctor::target::{
     Answer, DoctorTarget, FoundKey, KeyCheck, KeyPage, OVERDUE_MS, PAGE_ROWS, rows,
 };
 use quoin_base::size::counted;
+use quoin_data::keyspace::kind::TypeKind;
 use quoin_data::taskqueue::timers::TIMER_STEP_MS;
-use quoin_layout::{ValueType, successor};
+use quoin_layout::{Id, KeyRange, Layout, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+/// Rows of deadlines that ended by a time, see `ValueKind::deadlines`.
+type Deadlines = fn(&Layout, Id, i64) -> KeyRange;
 
 #[derive(Default)]
 pub(super) struct Tasks {
@@ -26,9 +30,9 @@ impl KeyCheck for Tasks {
         Box::pin(async move {
             self.is_offline = target.is_offline;
             for key in &page.keys {
-                if key.meta.value_type == ValueType::TaskQueue {
+                if let Some(deadlines) = key.meta.value_type.kind().deadlines {
                     self.queues += 1;
-                    self.look_at(target, key).await?;
+                    self.look_at(target, key, deadlines).await?;
                 }
             }
             Ok(())
@@ -71,11 +75,12 @@ impl Tasks {
         &mut self,
         target: &DoctorTarget<'_>,
         key: &FoundKey,
+        deadlines: Deadlines,
     ) -> Result<(), StoreError> {
         let now_ms = target.clock.now_ms();
         let overdue = target
             .read(async |transaction: &dyn ReadTransaction| {
-                if !is_overdue(target, transaction, key, now_ms).await? {
+                if !is_overdue(target, transaction, key, (deadlines, now_ms)).await? {
                     return Ok(None);
                 }
                 has_timer(target, transaction, key, now_ms).await.map(Some)
@@ -111,11 +116,10 @@ async fn is_overdue(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
-    now_ms: i64,
+    (deadlines, now_ms): (Deadlines, i64),
 ) -> Result<bool, StoreError> {
-    let range = target
-        .layout
-        .task_due_by(key.meta.data, now_ms.saturating_sub(OVERDUE_MS));
+    let ended_ms = now_ms.saturating_sub(OVERDUE_MS);
+    let range = deadlines(&target.layout, key.meta.data, ended_ms);
     let first = rows(
         transaction,
         &range.begin,
