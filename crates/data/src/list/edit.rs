@@ -13,7 +13,7 @@ use quoin_store::{Isolation, StoreError};
 
 /// The side of the pivot where LINSERT puts the new element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// Nearer to the head than the pivot.
     Before,
     /// Nearer to the tail than the pivot.

@@ -14,11 +14,9 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use edit::Side;
 pub use kind::KIND;
-pub(crate) use read::clamp_range;
-
-use edit::Side;
-use read::PositionQuery;
+pub(crate) use read::{PositionQuery, clamp_range};
 
 use quoin_layout::{ElementsValue, KeyRange, Position};
 use quoin_store::StoreError;

@@ -9,7 +9,7 @@ use quoin_store::StoreError;
 
 /// The arguments of LPOS.
 #[derive(Debug, Clone)]
-pub(super) struct PositionQuery {
+pub(crate) struct PositionQuery {
     /// The element to find.
     pub element: Bytes,
     /// Matches to skip, from the end where the search begins.

@@ -108,7 +108,7 @@ fn count_outside(at: u64, part: &Bytes, bits: &RangeInclusive<u64>) -> u64 {
 
 /// How BITOP combines bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Combination {
+pub(crate) enum Combination {
     /// Set if all are set.
     And,
     /// Set if any is set.
@@ -127,7 +127,7 @@ pub(super) enum Combination {
 ///
 /// # Errors
 /// `KeyNameTooLong`.
-pub(super) async fn combine(
+pub(crate) async fn combine(
     context: &WriteContext<'_>,
     combination: Combination,
     sources: &[Option<OpenKey>],

@@ -12,7 +12,7 @@ use quoin_store::StoreError;
 use super::{PAGE_PIECES, PIECE, StringValueMut, copy_piece, padded};
 
 /// Reads and changes a string in memory. Missing bytes are zeros.
-pub(super) struct StringEditor<'c> {
+pub(crate) struct StringEditor<'c> {
     context: &'c ReadContext<'c>,
     writer: Option<&'c WriteContext<'c>>,
     key: Option<OpenKey>,

@@ -15,11 +15,10 @@ mod read;
 mod tests;
 mod write;
 
+pub(crate) use bits::{Combination, combine};
+pub(crate) use editor::StringEditor;
 pub use kind::KIND;
-
-use bits::{Combination, combine};
-use editor::StringEditor;
-use write::{put, set};
+pub(crate) use write::{put, set};
 
 use bytes::{Bytes, BytesMut};
 

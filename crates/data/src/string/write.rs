@@ -16,7 +16,7 @@ use super::{PIECE, StringValue, StringValueMut, copy_piece, padded};
 ///
 /// # Errors
 /// `KeyNameTooLong`.
-pub(super) async fn set(
+pub(crate) async fn set(
     context: &WriteContext<'_>,
     name: &Bytes,
     value: &Bytes,
@@ -50,7 +50,7 @@ pub(super) async fn set_pieces(
 ///
 /// # Errors
 /// `KeyNameTooLong`.
-pub(super) async fn put(
+pub(crate) async fn put(
     context: &WriteContext<'_>,
     name: &Bytes,
     found: Option<OpenKey>,

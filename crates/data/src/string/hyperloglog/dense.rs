@@ -1,6 +1,12 @@
-//! The dense encoding: six bits for each register, the first in the lowest bits.
+//! The header and the number of registers; the dense encoding: six bits for each register, the first in the
+//! lowest bits.
 
-use super::{HEADER_BYTES, REGISTERS};
+/// Bits of a hash that choose the register.
+pub(super) const REGISTER_BITS: u32 = 14;
+/// Registers of a HyperLogLog.
+pub(super) const REGISTERS: usize = 1 << REGISTER_BITS;
+/// `HYLL`, the encoding, three unused bytes, and the last estimate in eight.
+pub(super) const HEADER_BYTES: usize = 16;
 
 const VALUE_BITS: usize = 6;
 const VALUE_MASK: u32 = (1 << VALUE_BITS) - 1;

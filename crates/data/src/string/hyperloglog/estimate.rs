@@ -4,7 +4,7 @@
 //! Otmar Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (arXiv:1702.01284), in
 //! Redis's order of operations, so that it rounds as Redis does.
 
-use super::{REGISTER_BITS, REGISTERS};
+use super::dense::{REGISTER_BITS, REGISTERS};
 
 const SEED: u64 = 0xadc8_3b19;
 const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;

@@ -14,16 +14,10 @@ pub use self_test::self_test;
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use dense::DENSE_BYTES;
+use dense::{DENSE_BYTES, HEADER_BYTES, REGISTERS};
 use estimate::{VALUES, estimate, place};
 use sparse::Raised;
 
-/// Bits of a hash that choose the register.
-const REGISTER_BITS: u32 = 14;
-/// Registers of a HyperLogLog.
-const REGISTERS: usize = 1 << REGISTER_BITS;
-/// `HYLL`, the encoding, three unused bytes, and the last estimate in eight.
-const HEADER_BYTES: usize = 16;
 const MAGIC: &[u8; 4] = b"HYLL";
 const ENCODING_AT: usize = 4;
 const ESTIMATE_AT: usize = 8;

@@ -1,7 +1,7 @@
 //! PFSELFTEST: tests whether HyperLogLogs work on this machine.
 
-use super::dense::{self, DENSE_BYTES};
-use super::{Encoding, HyperLogLog, REGISTERS};
+use super::dense::{self, DENSE_BYTES, REGISTERS};
+use super::{Encoding, HyperLogLog};
 
 /// Elements to add. Redis adds a hundred times as many, and serves no client meanwhile.
 const ELEMENTS: u64 = 100_000;

@@ -11,7 +11,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use super::{HEADER_BYTES, REGISTERS};
+use super::dense::{HEADER_BYTES, REGISTERS};
 
 /// The greatest value of a run.
 const VALUE_MAX: u8 = 32;
