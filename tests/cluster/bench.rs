@@ -9,8 +9,8 @@ use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::random::{Random, SystemRandom};
 use quoin_data::command::call::Invocation;
 use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::host::Trackers;
 use quoin_data::unit::startup;
-use quoin_data::unit::tracking::Trackers;
 use quoin_engine::watchers::Touched;
 use quoin_engine::{
     Bundle, Call, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter, WatchedKey,

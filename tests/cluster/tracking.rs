@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use quoin_data::unit::host::{Change, Origin, Trackers};
 use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
-use quoin_data::unit::tracking::{Change, Origin, Trackers};
 use quoin_engine::Call;
 use quoin_resp::reply::Reply;
 

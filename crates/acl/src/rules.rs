@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::selector::{KeyPattern, Selector};
-use quoin_data::command::categories::{CATEGORIES, categories};
+use quoin_data::command::row::{CATEGORIES, categories};
 use quoin_data::table;
 use quoin_resp::wire::inline::split_arguments;
 

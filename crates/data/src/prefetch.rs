@@ -369,7 +369,7 @@ impl ReadContext<'_> {
 
     /// Reads what a command will read that takes from the first of these keys with something, and
     /// looks at those that `were_empty` only if it finds something in a later key
-    /// ([`KnownKeys::WereEmpty`](crate::unit::known_keys::KnownKeys::WereEmpty)): their lengths, all at once. The
+    /// ([`KnownKeys::WereEmpty`](crate::unit::known::KnownKeys::WereEmpty)): their lengths, all at once. The
     /// lengths of the other keys are in the transaction's cache.
     pub async fn prefetch_passed_over(
         &self,

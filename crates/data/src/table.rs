@@ -45,8 +45,8 @@ fn type_of(value_type: ValueType) -> Type {
 
 /// Rows of commands that are of no type.
 const GENERAL: &[&[Row]] = &[
-    keys::commands::ROWS,
-    script::commands::ROWS,
+    keys::ROWS,
+    script::ROWS,
     connection::ROWS,
     command::ROWS,
     pubsub::ROWS,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quoin_base::stopwatch::BusyLimit;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::rows::read_window::ReadWindow;
-use quoin_data::unit::changed_bodies::ChangedBodies;
 use quoin_data::unit::context::Environment;
+use quoin_data::unit::known::ChangedBodies;
+use quoin_data::unit::read_window::ReadWindow;
 use quoin_data::unit::signals::{Ready, Signals};
 use quoin_resp::reply::Reply;
 use quoin_store::{Store, StoreError};

@@ -11,9 +11,9 @@ use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 use super::watchers;
 use quoin_data::command::access::Access;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::command::call::Invocation;
 use quoin_data::command::flags::Flags;
-use quoin_data::command::locks::KeyLocks;
 use quoin_data::command::row::Handler;
 use quoin_data::command::row::HandlerFuture;
 use quoin_data::keyspace::key::ClientKey;
@@ -65,7 +65,7 @@ impl Work {
     /// The script that it runs, if it is a command that runs one.
     pub(super) fn script(&self) -> Option<Timed> {
         match self {
-            Work::Command(invocation) if script::commands::runs_script(invocation.row) => {
+            Work::Command(invocation) if script::runs_script(invocation.row) => {
                 Some(Timed::of(invocation))
             }
             _ => None,
@@ -87,8 +87,7 @@ pub(super) fn only_reads(invocation: &Invocation) -> bool {
     match invocation.row.handler {
         Handler::Write(_) => false,
         Handler::Script(_) => {
-            invocation.row.flags.contains(Flags::ON_SNAPSHOT)
-                || script::commands::only_reads(invocation)
+            invocation.row.flags.contains(Flags::ON_SNAPSHOT) || script::only_reads(invocation)
         }
         _ => true,
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Executor;
 use super::call::{Call, stopped};
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::unit::context::{ReadContext, WriteContext};
 use quoin_resp::reply::Reply;

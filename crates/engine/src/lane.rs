@@ -13,7 +13,7 @@ use quoin_base::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
     GATHER_CLUSTER_MIN, GATHER_DURATION_MIN, GATHER_MAX, GATHER_STEP, SUBMISSION_REPLY_BYTES_MAX,
 };
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::context::Environment;
 use quoin_store::Store;

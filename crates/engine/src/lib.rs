@@ -29,7 +29,7 @@ use quoin_base::fatal_panic::Vital;
 use quoin_base::limits::{LANE_QUEUE_MAX, SUBMISSION_REPLY_BYTES_MAX, WAKE_WATCHES_MAX};
 use quoin_base::threads;
 use quoin_data::cluster::tracker_marks::set_mark;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::unit::context::{Environment, WriteContext};
 use quoin_data::unit::signals::WatchedKeys;

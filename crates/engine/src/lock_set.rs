@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use quoin_base::sparse::Sparse;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 
 /// A set of locks, such as those of the batches in flight. A fast hash is safe for them: they are
 /// hashes already, with a secret that clients do not know.

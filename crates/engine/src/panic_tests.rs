@@ -4,7 +4,7 @@ use super::Call;
 use crate::testing::Bench;
 use quoin_base::fatal_panic::PANIC_EXIT_CODE;
 use quoin_base::fatal_panic::testing::ends_of;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 
 fn ends_with_a_message(test: &str, call: fn() -> Call) {
     let ended = ends_of(&format!("panic_tests::{test}"), || {

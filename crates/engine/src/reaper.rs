@@ -17,7 +17,7 @@ use quoin_base::limits::{
     REAPER_ROWS_PER_PASS, RETAINED_SWEEP_INTERVAL_MS, SCRIPT_SWEEP_INTERVAL_MS,
 };
 use quoin_base::log_throttle::LogThrottle;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::taskqueue::timers;
 use quoin_store::StoreError;

@@ -20,8 +20,8 @@ use quoin_data::cluster::relay::{LogReader, clear_messages, last_message_key};
 use quoin_data::cluster::tracker_marks;
 use quoin_data::cluster::tracker_marks::TrackerMark;
 use quoin_data::unit::context::Environment;
+use quoin_data::unit::host::Change;
 use quoin_data::unit::signals::Subscribers;
-use quoin_data::unit::tracking::Change;
 use quoin_store::{Store, StoreError};
 
 #[cfg(test)]

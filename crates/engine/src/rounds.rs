@@ -23,7 +23,7 @@ use quoin_base::fatal_panic::Vital;
 use quoin_base::stopwatch::{BusyLimit, Stopwatch};
 use quoin_data::command::call::Invocation;
 use quoin_data::command::row::Handler;
-use quoin_data::script::commands::runs_script;
+use quoin_data::script::runs_script;
 use quoin_data::unit::context::Environment;
 use quoin_store::Store;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use quoin_data::command::call::Invocation;
 use quoin_data::command::row::Row;
-use quoin_data::script::commands::runs_script;
+use quoin_data::script::runs_script;
 
 /// Bytes at the beginning and the end of a script's text, or of its name, by which it is told from others.
 const SAMPLE_BYTES: usize = 128;

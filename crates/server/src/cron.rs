@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::state::ServerState;
 use crate::{eviction, procfs};
+use quoin_data::unit::host::Trackers;
 use quoin_data::unit::signals::Subscribers;
-use quoin_data::unit::tracking::Trackers;
 use quoin_tools::backup::Retention;
 
 /// Time between two samples (Redis: 100 ms).

@@ -11,7 +11,7 @@ use quoin_acl::{User, Users};
 use quoin_base::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
 use quoin_data::command::row::{ConnectionCommand, Row};
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::unit::tracking::Origin;
+use quoin_data::unit::host::Origin;
 use quoin_engine::WatchedKey;
 use quoin_engine::watchers::{Touched, Watchers};
 use quoin_resp::wire::encode::Protocol;

@@ -27,7 +27,7 @@ use quoin_acl::{DEFAULT_USER, Defaults, Definition};
 use quoin_base::fatal_panic::Vital;
 use quoin_base::threads;
 use quoin_data::cluster::users::StoredUsers;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_store_embedded::sync_folder;
 

@@ -5,7 +5,7 @@
 //! Nobody waits for a reader, and the log is cleared after some seconds: a message is delivered
 //! at most once, as in Redis.
 //!
-//! The log also says which keys were changed, while clients track keys ([`crate::unit::tracking`]). A
+//! The log also says which keys were changed, while clients track keys ([`crate::unit::host`]). A
 //! reader learns whether the log was cleared before it has read all: then every key counts as changed.
 
 use std::collections::HashSet;
@@ -20,8 +20,8 @@ use quoin_layout::{KeyRange, Layout, successor};
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
 
 use crate::unit::context::Environment;
+use crate::unit::host::Change;
 use crate::unit::signals::{ChannelKind, Message};
-use crate::unit::tracking::Change;
 
 /// Kinds of messages as they are stored.
 const GLOBAL: u8 = 0;

@@ -1,9 +1,22 @@
 //! Reading typed arguments, with Redis's errors.
+//!
+//! What HRANDFIELD, SRANDMEMBER and ZRANDMEMBER share: reading how many are drawn.
+//!
+//! What HSCAN, SSCAN and ZSCAN share: their options and their reply.
+//!
+//! What PQ.SCANDUMP, TASK.SCANDUMP and their counterparts share: a value of one of Quoin's own types in
+//! chunks. The names are RedisBloom's for the same.
 
 use bytes::Bytes;
+use quoin_base::glob::Glob;
+use quoin_base::limits::{DUMP_CHUNK_ELEMENTS_MAX, RANDOM_MEMBERS_MAX};
+use quoin_base::number::{parse_double, parse_i64};
+use quoin_rdb::Payload;
+use quoin_resp::reply::Reply;
 
 use crate::error::CommandError;
-use quoin_base::number::{parse_double, parse_i64};
+use crate::keyspace::dumping::Chunk;
+use crate::keyspace::scanning::name_pattern;
 
 /// The argument at `index`. The arity check has made sure that it is there; where it is not,
 /// the grammar is what is wrong.
@@ -143,6 +156,151 @@ pub fn cursor(argument: &[u8]) -> Result<u64, CommandError> {
     } else {
         number
     })
+}
+
+/// More than can be drawn.
+pub(crate) const OUT_OF_RANGE: CommandError = CommandError::text("ERR value is out of range");
+
+/// How many are drawn, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Draw {
+    /// Up to so many different ones.
+    Distinct(usize),
+    /// So many, each drawn from all.
+    Repeated(usize),
+    /// More of these than [`RANDOM_MEMBERS_MAX`]. Redis would begin to answer and run out of memory.
+    TooMany,
+}
+
+impl Draw {
+    /// What a count asks for: a negative one repetitions.
+    fn of_count(count: i64) -> Self {
+        let number = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        match count {
+            0.. => Draw::Distinct(to_usize(count)),
+            _ if number <= RANDOM_MEMBERS_MAX => Draw::Repeated(number),
+            _ => Draw::TooMany,
+        }
+    }
+
+    /// Reads a count that nothing may follow.
+    ///
+    /// # Errors
+    /// [`symmetric_integer`]'s.
+    pub(crate) fn parse(count: &Bytes) -> Result<Self, CommandError> {
+        Ok(Self::of_count(symmetric_integer(count)?))
+    }
+
+    /// Reads `count [with…]`, and whether the option is there.
+    ///
+    /// # Errors
+    /// `Syntax` for other options; [`symmetric_integer`]'s.
+    pub(crate) fn parse_with(
+        count: &Bytes,
+        options: &[Bytes],
+        with: &str,
+    ) -> Result<(Self, bool), CommandError> {
+        let count = symmetric_integer(count)?;
+        let is_with = match options {
+            [] => false,
+            [option] if is_word(option, with) => true,
+            _ => return Err(CommandError::Syntax),
+        };
+        if is_with && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
+            return Err(OUT_OF_RANGE);
+        }
+        Ok((Self::of_count(count), is_with))
+    }
+}
+
+/// `[MATCH pattern] [COUNT count]`.
+pub(crate) struct ScanOptions {
+    /// `None` matches everything.
+    pattern: Option<Glob>,
+    /// About how many members or fields one call looks at.
+    pub(crate) count: usize,
+}
+
+impl ScanOptions {
+    /// Reads the words after the cursor.
+    ///
+    /// # Errors
+    /// `Syntax`; `NotAnInteger` for a count that is none.
+    pub(crate) fn parse(mut options: &[Bytes]) -> Result<Self, CommandError> {
+        let mut parsed = Self {
+            pattern: None,
+            count: SCAN_COUNT_DEFAULT,
+        };
+        while let Some((option, values)) = options.split_first() {
+            let Some((value, behind)) = values.split_first() else {
+                return Err(CommandError::Syntax);
+            };
+            if is_word(option, "count") {
+                let number = integer(value)?;
+                if number < 1 {
+                    return Err(CommandError::Syntax);
+                }
+                parsed.count = to_usize(number);
+            } else if is_word(option, "match") {
+                parsed.pattern = name_pattern(value);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            options = behind;
+        }
+        Ok(parsed)
+    }
+
+    /// Whether a member or field is asked for.
+    pub(crate) fn accepts(&self, name: &[u8]) -> bool {
+        let pattern = self.pattern.as_ref();
+        pattern.is_none_or(|pattern| pattern.matches(name))
+    }
+}
+
+/// The cursor to go on from, and what was found.
+pub(crate) fn scan_reply(cursor: u64, items: Vec<Reply>) -> Reply {
+    Reply::Array(vec![Reply::bulk(cursor.to_string()), Reply::Array(items)])
+}
+
+/// The cursor before the first element and after the last.
+const END: &[u8] = b"0";
+
+/// `key cursor [COUNT count]`: the cursor, `None` at the beginning, and the count.
+///
+/// # Errors
+/// `Syntax`; `NotAnInteger` for a count that is none.
+pub(crate) fn chunk_arguments(
+    arguments: &[Bytes],
+) -> Result<(Option<&Bytes>, usize), CommandError> {
+    let cursor = argument(arguments, 2)?;
+    let count = match rest(arguments, 3) {
+        [] => DUMP_CHUNK_ELEMENTS_MAX,
+        [word, count] if is_word(word, "count") => match integer(count)? {
+            count if count < 1 => return Err(CommandError::Syntax),
+            count => to_usize(count).min(DUMP_CHUNK_ELEMENTS_MAX),
+        },
+        _ => return Err(CommandError::Syntax),
+    };
+    Ok(((cursor != END).then_some(cursor), count))
+}
+
+/// The cursor to go on from, and a list with the chunk, if there is one.
+pub(crate) fn chunk_reply(chunk: Chunk) -> Reply {
+    let next = chunk.next.unwrap_or(Bytes::from_static(END));
+    let payload = chunk.payload.map(Reply::Bulk);
+    Reply::Array(vec![
+        Reply::Bulk(next),
+        Reply::Array(payload.into_iter().collect()),
+    ])
+}
+
+/// The chunk of `key chunk`.
+///
+/// # Errors
+/// `Payload` where it is damaged.
+pub(crate) fn chunk_payload(arguments: &[Bytes]) -> Result<Payload, CommandError> {
+    Ok(quoin_rdb::open(argument(arguments, 2)?)?)
 }
 
 #[cfg(test)]

@@ -7,27 +7,22 @@
 pub mod access;
 pub mod arguments;
 pub mod call;
-pub mod categories;
-pub(crate) mod chunks;
 #[cfg(test)]
 mod document;
 pub mod flags;
 pub mod grammar;
 pub mod help;
 pub mod key_specs;
-pub mod locks;
-pub(crate) mod member_scan;
 pub mod plan;
 pub(crate) mod popping;
 pub(crate) mod put_series;
-pub(crate) mod random_draw;
 pub mod resolve;
 pub mod row;
 pub mod waits;
 
+pub use crate::command::access::KeyLocks;
 pub use access::Access;
 pub use call::{CallError, Invocation, Mode, call};
-pub use locks::KeyLocks;
 pub use plan::Plan;
 pub use resolve::{Refusal, resolve};
 pub use row::{ConnectionCommand, Handler, Row};

@@ -9,7 +9,7 @@ use crate::command::arguments::{argument, integer_or};
 use crate::error::CommandError;
 use crate::keyspace::kind::Answer;
 use crate::unit::context::ReadContext;
-use crate::unit::wants::Wants;
+use crate::unit::signals::Wants;
 use quoin_base::number::parse_double;
 use quoin_layout::ValueType;
 

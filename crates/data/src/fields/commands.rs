@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::command::arguments::{ScanOptions, scan_reply};
 use crate::command::arguments::{argument, cursor, rest};
-use crate::command::member_scan::{ScanOptions, scan_reply};
 use crate::command::plan::Plan;
 use crate::error::CommandError;
 use crate::keyspace::handle::Value;

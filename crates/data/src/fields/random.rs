@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::random_draw::{Draw, OUT_OF_RANGE};
+use crate::command::arguments::{Draw, OUT_OF_RANGE};
 use crate::error::CommandError;
 use crate::keyspace::handle::Value;
 use crate::unit::context::ReadContext;

@@ -1,7 +1,16 @@
 //! What works on keys of every type: copies, moves, expiry, DUMP, SORT.
+//!
+//! Commands on keys of any type, and on whole databases.
 
-pub mod commands;
-pub mod copying;
-mod key_pattern;
-pub mod migrating;
+mod databases;
+mod dump;
+mod expiry;
+pub mod moving;
+pub mod object;
+mod rows;
+mod scan;
 pub mod sort;
+#[cfg(test)]
+mod tests;
+
+pub use crate::keys::rows::ROWS;

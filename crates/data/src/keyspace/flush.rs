@@ -10,8 +10,8 @@ use quoin_store::{Isolation, RangeQuery};
 
 use crate::keyspace::key::ClientKey;
 use crate::unit::context::{ReadContext, WriteContext};
+use crate::unit::host::Change;
 use crate::unit::signals::Exchanged;
-use crate::unit::tracking::Change;
 
 impl WriteContext<'_> {
     /// Gives a database a new, empty namespace and leaves the old one to the background task

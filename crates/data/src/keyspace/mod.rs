@@ -19,7 +19,6 @@ pub mod kind;
 pub mod presence;
 pub mod retained;
 pub mod scanning;
-pub mod sweeping;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -38,9 +37,9 @@ use crate::keyspace::key::{ClientKey, OpenKey};
 use crate::keyspace::kind::ValueKind;
 use crate::keyspace::presence::Presence;
 use crate::unit::context::{ReadContext, WriteContext};
-use crate::unit::located::KeyLocation;
+use crate::unit::host::Change;
+use crate::unit::known::KeyLocation;
 use crate::unit::signals::Ready;
-use crate::unit::tracking::Change;
 
 impl ReadContext<'_> {
     async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {

@@ -59,4 +59,118 @@ impl ReadContext<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::testing::environment;
+    use crate::unit::context::NamespaceCache;
+    use crate::unit::context::WriteContext;
+    use crate::unit::signals::Signals;
+    use quoin_engine::testing::{Bench, bulk, bulks};
+    use quoin_layout::{Id, ValueType};
+    use quoin_resp::reply::Reply;
+
+    fn on_both(test: impl Fn(&Bench)) {
+        test(&Bench::embedded());
+        test(&Bench::cluster_like());
+    }
+
+    /// Runs and commits what is done with a context of database 0.
+    fn write<T>(bench: &Bench, change: impl AsyncFn(&WriteContext<'_>) -> T) -> T {
+        let environment = &environment(bench);
+        let transaction = bench.store.begin_write().unwrap();
+        let (namespaces, signals) = (NamespaceCache::default(), Signals::default());
+        let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
+        let changed = bench.block_on(change(&context));
+        bench.block_on(transaction.commit()).unwrap();
+        changed
+    }
+
+    fn create(bench: &Bench, name: &'static str) {
+        let name = Bytes::from_static(name.as_bytes());
+        write(bench, async |context: &WriteContext<'_>| {
+            let created = context.create(&name, ValueType::Stream, None).await;
+            context.remove_if_empty(&created.unwrap()).await.unwrap();
+        });
+    }
+
+    #[test]
+    fn what_no_elements_mean_depends_on_type_expiry_and_store() {
+        let meta = |value_type, expire_at_ms| Meta {
+            value_type,
+            data: Id {
+                instance: 1,
+                sequence: 1,
+            },
+            expire_at_ms,
+            long_name: None,
+            body: None,
+            rank_levels: 0,
+        };
+        let embedded = Bench::embedded().store.capabilities();
+        let cluster = Bench::cluster_like().store.capabilities();
+        for capabilities in [&embedded, &cluster] {
+            for value_type in ValueType::ALL {
+                for expire_at_ms in [None, Some(1)] {
+                    let meta = meta(*value_type, expire_at_ms);
+                    assert_eq!(presence(&meta, 1, capabilities), Presence::Exists);
+                    let expected = if matches!(value_type, ValueType::Stream | ValueType::String) {
+                        Presence::Exists
+                    } else if expire_at_ms.is_none() && !capabilities.single_writer {
+                        Presence::Retained
+                    } else {
+                        Presence::Emptied
+                    };
+                    assert_eq!(presence(&meta, 0, capabilities), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_of_a_type_that_exists_when_empty_is_seen() {
+        on_both(|bench| {
+            create(bench, "key");
+            assert_eq!(bench.run("EXISTS key"), Reply::Integer(1));
+            assert_eq!(bench.run("TYPE key"), Reply::Simple("stream"));
+            assert_eq!(bench.run("KEYS *"), bulks(&["key"]));
+            assert_eq!(bench.run("RANDOMKEY"), bulk("key"));
+            assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));
+            let scanned = Reply::Array(vec![bulk("0"), bulks(&["key"])]);
+            assert_eq!(bench.run("SCAN 0 TYPE stream"), scanned);
+            assert_eq!(bench.run("OBJECT ENCODING key"), bulk("stream"));
+            assert!(matches!(bench.run("MEMORY USAGE key"), Reply::Integer(1..)));
+            assert!(matches!(bench.run("SORT key"), Reply::Error(_)));
+            let name = Bytes::from_static(b"key");
+            write(bench, async |context: &WriteContext<'_>| {
+                assert!(context.fingerprint(&name).await.unwrap().is_some());
+            });
+        });
+    }
+
+    #[test]
+    fn a_key_of_a_type_that_exists_when_empty_stays_until_it_is_deleted() {
+        on_both(|bench| {
+            create(bench, "key");
+            // Retained metadata would make room for another type.
+            assert!(matches!(bench.run("RPUSH key a"), Reply::Error(_)));
+            write(bench, async |context: &WriteContext<'_>| {
+                let (_, retained) = context.retained(0, 10).await.unwrap();
+                assert_eq!(retained, []);
+            });
+            assert_eq!(bench.run("DEL key"), Reply::Integer(1));
+            assert_eq!(bench.run("EXISTS key"), Reply::Integer(0));
+        });
+    }
+
+    #[test]
+    fn an_empty_key_may_get_another_name() {
+        on_both(|bench| {
+            create(bench, "key");
+            bench.run("RENAME key other");
+            assert_eq!(bench.run("COPY other copy"), Reply::Integer(1));
+            assert_eq!(bench.run("EXISTS key other copy"), Reply::Integer(2));
+        });
+    }
+}

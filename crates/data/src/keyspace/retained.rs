@@ -3,15 +3,25 @@
 //! A queue whose consumers keep up is empty most of the time. It must not be swept amid its pushes,
 //! which would conflict with that. So retained metadata is swept at a second look, if it was not
 //! used since the first.
+//!
+//! What is left to do when clients have had their replies, a bounded piece at a time: removing
+//! expired keys, and clearing what FLUSHDB and DEL have put into the trash.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
+use quoin_base::events::EventClasses;
+use quoin_base::limits::{
+    BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE,
+    TRASH_PAGE_ROWS,
+};
+use quoin_layout::{Id, KeyRange, KeysRow, Meta, TrashKind, decode_length, successor};
+use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use crate::keyspace::key::OpenKey;
+use crate::keyspace::kind::TypeKind;
 use crate::keyspace::presence::Presence;
 use crate::keyspace::scanning::KeyScan;
 use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{KeysRow, Meta, decode_length, successor};
-use quoin_store::{Isolation, StoreError};
 
 /// Retained metadata as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,5 +113,264 @@ impl WriteContext<'_> {
         }
         self.remove_empty(&key);
         Ok(true)
+    }
+}
+
+/// What background work there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueWork {
+    /// Keys whose time has come.
+    pub expired: bool,
+    /// Trash.
+    pub trash: bool,
+    /// Timers of task queues and streams.
+    pub timers: bool,
+}
+
+/// Rows that removing a key writes: metadata, length, expiry, and its data or trash.
+const ROWS_OF_A_KEY: usize = 4;
+
+/// How much a pass may still do.
+struct Budget {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    fn new(rows: usize) -> Self {
+        Self {
+            rows,
+            bytes: REAPER_BYTES_PER_PASS,
+        }
+    }
+
+    fn spend(&mut self, rows: usize, bytes: usize) {
+        self.rows = self.rows.saturating_sub(rows);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+impl ReadContext<'_> {
+    /// What background work there is now.
+    pub async fn due_work(&self) -> Result<DueWork, StoreError> {
+        Ok(DueWork {
+            expired: !self
+                .first_rows(&self.layout().expired_by(self.now_ms), 1)
+                .await?
+                .is_empty(),
+            trash: !self.first_rows(&self.layout().trash(), 1).await?.is_empty(),
+            timers: !self
+                .first_rows(&self.layout().timers_by(self.now_ms), 1)
+                .await?
+                .is_empty(),
+        })
+    }
+
+    /// The first rows of a range. A snapshot read: what background work finds is only a hint of where to
+    /// look, and should conflict with nobody. Others add the conflicts that they need.
+    pub(crate) async fn first_rows(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        self.transaction
+            .get_range(RangeQuery {
+                begin: &range.begin,
+                end: &range.end,
+                limit,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            })
+            .await
+    }
+}
+
+impl WriteContext<'_> {
+    fn is_spent(&self, budget: &Budget) -> bool {
+        budget.rows == 0 || budget.bytes == 0 || self.is_full()
+    }
+
+    /// Whether the batch is as large as batches should become, or what it tells after the commit is.
+    pub(crate) fn is_full(&self) -> bool {
+        let capabilities = &self.environment.capabilities;
+        let message_bytes = self.signals.message_bytes();
+        // Other servers learn of the messages from the transaction.
+        let carried_bytes = match capabilities.single_writer {
+            true => 0,
+            false => message_bytes,
+        };
+        let bytes = self.transaction.size_bytes().saturating_add(carried_bytes);
+        bytes >= capabilities.batch_bytes_soft_max || message_bytes >= BATCH_MESSAGE_BYTES_SOFT_MAX
+    }
+
+    /// Whether the batch is as old as batches should become, by the clock.
+    pub(crate) fn is_old(&self) -> bool {
+        let age_ms = self.environment.clock.now_ms().saturating_sub(self.now_ms);
+        u64::try_from(age_ms).is_ok_and(|age_ms| age_ms >= BATCH_AGE_MAX_MS)
+    }
+
+    /// Removes keys whose time has come, those that expired first before others, until the batch is
+    /// full, and answers how many.
+    pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
+        let range = self.layout().expired_by(self.now_ms);
+        let rows = self.first_rows(&range, keys_max).await?;
+        // Side by side, because on a cluster each read is a round trip. Elsewhere it costs nothing to read
+        // one after the other, and their names may be long.
+        let at_once = match self.environment.capabilities.single_writer {
+            true => 1,
+            false => REAPER_READS_AT_ONCE,
+        };
+        let mut removed = 0;
+        let mut shown = None;
+        for some in rows.chunks(at_once) {
+            removed += self.expire_some(some, &mut shown).await?;
+            if self.is_full() {
+                break;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Whether clients are told that one of these keys is gone.
+    fn tells_that_gone(&self, keys: &[Option<Meta>]) -> bool {
+        let mut expired = keys.iter().flatten();
+        self.tells_of(EventClasses::EXPIRED)
+            || expired.any(|meta| meta.value_type.kind().is_missed())
+    }
+
+    /// The current namespaces of all databases.
+    async fn namespaces_shown(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+        let mut shown = Vec::new();
+        for database in 0..self.environment.databases {
+            shown.push((self.namespace_of(database).await?, database));
+        }
+        Ok(shown)
+    }
+
+    /// `shown` are the current namespaces of all databases, which are read once they are needed.
+    async fn expire_some(
+        &self,
+        rows: &[KeyValue],
+        shown: &mut Option<Vec<(Id, u32)>>,
+    ) -> Result<i64, StoreError> {
+        let mut places = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (at_ms, namespace, name) = self.layout().read_expiry_key(&row.key)?;
+            let meta_key = self.layout().meta_key(namespace, &name);
+            places.push((at_ms, namespace, name, meta_key));
+        }
+        // Serializable, so that a key whose expiry was changed meanwhile stays.
+        let reads = places
+            .iter()
+            .map(|(.., meta_key)| self.transaction.get(meta_key, Isolation::Serializable));
+        let metas = try_join_all(reads).await?.into_iter();
+        let metas = metas.map(|value| value.map(|value| Meta::decode(&value)).transpose());
+        let metas: Vec<Option<Meta>> = metas.collect::<Result<_, _>>()?;
+        if shown.is_none() && self.tells_that_gone(&metas) {
+            *shown = Some(self.namespaces_shown().await?);
+        }
+        let shown = shown.as_deref().unwrap_or_default();
+        let mut removed = 0;
+        for ((row, (at_ms, namespace, name, meta_key)), meta) in rows.iter().zip(places).zip(metas)
+        {
+            match meta {
+                Some(meta) if meta.expire_at_ms == Some(at_ms) => {
+                    let key = OpenKey {
+                        // WATCH must not hear of it: for clients the key ceased to exist when its
+                        // time came, and EXEC compares what they saw before.
+                        database: None,
+                        namespace,
+                        name,
+                        meta_key,
+                        meta,
+                    };
+                    self.remove(&key);
+                    self.invalidate(&key);
+                    let mut shown = shown.iter();
+                    let told = OpenKey {
+                        database: shown
+                            .find(|(known, _)| *known == namespace)
+                            .map(|(_, database)| *database),
+                        ..key
+                    };
+                    self.notify_of(EventClasses::EXPIRED, "expired", &told);
+                    self.signal_gone(&told);
+                    removed += 1;
+                    if self.is_full() {
+                        break;
+                    }
+                }
+                // An index row that belongs to no key.
+                _ => self.transaction.clear(&row.key),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Clears some of the trash: about `rows_max` rows.
+    pub async fn trash_pass(&self, rows_max: usize) -> Result<(), StoreError> {
+        let mut budget = Budget::new(rows_max);
+        for row in self.first_rows(&self.layout().trash(), rows_max).await? {
+            let (kind, id) = self.layout().read_trash_key(&row.key)?;
+            let is_done = match kind {
+                TrashKind::Data => self.clear_data(id, &mut budget).await?,
+                TrashKind::Namespace => self.clear_namespace(id, &mut budget).await?,
+            };
+            if !is_done {
+                return Ok(());
+            }
+            self.transaction.clear(&row.key);
+            budget.spend(1, 0);
+            if self.is_spent(&budget) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears rows of a data id; answers whether those were all.
+    async fn clear_data(&self, data: Id, budget: &mut Budget) -> Result<bool, StoreError> {
+        let mut range = KeyRange::children(&self.layout().data_prefix(data));
+        if self.environment.capabilities.clears_ranges_at_once {
+            self.transaction.clear_range(&range.begin, &range.end);
+            return Ok(true);
+        }
+        while !self.is_spent(budget) {
+            let limit = budget.rows.min(TRASH_PAGE_ROWS);
+            let rows = self.first_rows(&range, limit).await?;
+            let Some(last) = rows.last() else {
+                return Ok(true);
+            };
+            let behind = successor(&last.key);
+            self.transaction.clear_range(&range.begin, &behind);
+            range.begin = behind;
+            budget.spend(rows.len(), rows.iter().map(|row| row.value.len()).sum());
+            if rows.len() < limit {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes keys of a namespace that no database shows any more; answers whether those were
+    /// all. Nobody writes there: whoever was at it when the database got another namespace has
+    /// read that row, and conflicts.
+    async fn clear_namespace(
+        &self,
+        namespace: Id,
+        budget: &mut Budget,
+    ) -> Result<bool, StoreError> {
+        let mut scan = KeyScan::new(self, namespace, 0, 0).with_snapshot_reads();
+        while !self.is_spent(budget) {
+            let Some(found) = scan.next().await? else {
+                let range = self.layout().keys_from(namespace, 0);
+                self.transaction.clear_range(&range.begin, &range.end);
+                return Ok(true);
+            };
+            self.remove(&found.key);
+            let name_bytes = found.key.meta.long_name.as_ref().map_or(0, Bytes::len);
+            budget.spend(ROWS_OF_A_KEY, name_bytes);
+        }
+        Ok(false)
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{argument, cursor};
-use crate::command::chunks::{chunk_arguments, chunk_payload, chunk_reply};
+use crate::command::arguments::{chunk_arguments, chunk_payload, chunk_reply};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
 use crate::keyspace::kind::Restorable;

@@ -3,8 +3,5 @@
 pub(crate) mod hashed;
 pub mod pages;
 pub mod ranks;
-pub mod read_window;
 pub(crate) mod runs;
-pub(crate) mod side_by_side;
-pub mod sizing;
 pub mod split;

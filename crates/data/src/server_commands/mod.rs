@@ -2,5 +2,7 @@
 
 pub mod command;
 pub mod connection;
+mod containers;
 pub mod pubsub;
+mod replication;
 pub mod transactions;

@@ -10,7 +10,7 @@ use std::any::Any;
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::unit::wants::{Offer, Wants};
+use crate::unit::signals::{Offer, Wants};
 use quoin_base::limits::TASK_RESOURCES_MAX;
 use quoin_layout::{TaskClass, TaskRegistry};
 

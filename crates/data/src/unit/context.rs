@@ -1,4 +1,7 @@
 //! What a command works with: a transaction, the time, and where things lie.
+//!
+//! Keyspace events: commands tell of what they did to keys, as `notifyKeyspaceEvent` of Redis
+//! does, in messages that are published after the commit.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
@@ -6,8 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-
-use crate::error::CommandError;
 use quoin_base::clock::Clock;
 use quoin_base::counter::Counter;
 use quoin_base::events::{EventClasses, EventSwitch};
@@ -18,17 +19,16 @@ use quoin_lua::Scripts;
 use quoin_store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use crate::cluster::delegation::HeldGrants;
+use crate::error::CommandError;
+use crate::keyspace::key::{ClientKey, OpenKey};
 use crate::rows::ranks::{RankChanges, RankWants};
 use crate::unit::first_nodes::FirstNodes;
+use crate::unit::host::{Rights, ScriptCalls, Trackers};
 use crate::unit::ids::IdAllocator;
-use crate::unit::known_keys::KnownKeys;
+use crate::unit::known::{KnownKeys, LocatedKeys};
 use crate::unit::latest_known::{Known, LatestKnown};
-use crate::unit::located::LocatedKeys;
-use crate::unit::rights::Rights;
-use crate::unit::script_calls::ScriptCalls;
 use crate::unit::script_reads::ScriptReads;
 use crate::unit::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
-use crate::unit::tracking::Trackers;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -509,5 +509,57 @@ impl<'t> WriteContext<'t> {
         drop(known);
         self.namespaces.located.forget();
         self.signals.ready(Ready::Database(database));
+    }
+}
+
+impl WriteContext<'_> {
+    /// Whether anybody may hear of events of this class.
+    pub fn tells_of(&self, class: EventClasses) -> bool {
+        self.environment.events().contains(class)
+    }
+
+    /// Tells of what happened to a key of the client's database, where events of this class are
+    /// wanted: in the channel named after the key, then in the one named after the event.
+    pub fn notify(&self, class: EventClasses, event: &'static str, key: &Bytes) {
+        if self.tells_of(class) {
+            self.publish_event(event, self.database, key);
+        }
+    }
+
+    /// [`Self::notify`] of a key that was found.
+    pub(crate) fn notify_of(&self, class: EventClasses, event: &'static str, key: &OpenKey) {
+        if self.tells_of(class)
+            && let Some(ClientKey { database, key }) = key.client_key()
+        {
+            self.publish_event(event, database, &key);
+        }
+    }
+
+    fn publish_event(&self, event: &'static str, database: u32, key: &Bytes) {
+        let classes = self.environment.events();
+        if classes.contains(EventClasses::KEYSPACE) {
+            let mut channel = format!("__keyspace@{database}__:").into_bytes();
+            channel.extend_from_slice(key);
+            let event = Bytes::from_static(event.as_bytes());
+            self.publish(ChannelKind::Global, channel.into(), event);
+        }
+        if classes.contains(EventClasses::KEYEVENT) {
+            let channel = format!("__keyevent@{database}__:{event}");
+            self.publish(ChannelKind::Global, channel.into(), key.clone());
+        }
+    }
+
+    /// Tells that something is put into a key that was found empty: on a store with many writers
+    /// such a key may be there without existing for clients (see [`crate::keyspace`]). To be
+    /// called before anything is put into it.
+    pub async fn notify_if_reborn(&self, key: &OpenKey, name: &Bytes) -> Result<(), StoreError> {
+        if self.tells_of(EventClasses::NEW)
+            && self
+                .is_retained(&key.meta_key, &key.meta, self.relaxed())
+                .await?
+        {
+            self.notify(EventClasses::NEW, "new", name);
+        }
+        Ok(())
     }
 }

@@ -1,20 +1,23 @@
 //! What a batch's commands did that others must hear of once it is committed: keys that changed
 //! (for WATCH and CLIENT TRACKING), keys that something was put into (for clients that wait for them), and messages
 //! for subscribers.
+//!
+//! What a client waits for within a key, and what has become ready there, where not all of it is
+//! for every client. Only the key's type knows what they mean.
 
+use std::any::Any;
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use bytes::Bytes;
-
-use crate::keyspace::key::ClientKey;
-use crate::unit::changed_bodies::ChangedBodies;
-use crate::unit::script_calls::CallsMade;
-use crate::unit::tracking::{Change, Origin};
-use crate::unit::wants::Offer;
 use quoin_base::limits::PUBLISHED_BYTES_MAX;
 use quoin_layout::ValueType;
+
+use crate::keyspace::key::ClientKey;
+use crate::unit::host::{CallsMade, Change, Origin};
+use crate::unit::known::ChangedBodies;
 
 /// A key, or all keys of a database, that may have become ready for clients that wait.
 #[derive(Debug, Clone, PartialEq)]
@@ -372,6 +375,33 @@ impl Signals {
     /// The messages, in the order in which they were published.
     pub fn take_messages(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.borrow_mut())
+    }
+}
+
+/// Something that has become ready in a key.
+pub trait Offer: Any + Debug + Send + Sync {
+    /// Whether the other is for the same clients.
+    fn is_same(&self, other: &dyn Offer) -> bool;
+}
+
+/// What a client can use of what becomes ready in a key.
+pub trait Wants: Any + Debug + Send + Sync {
+    /// Whether it can use what has become ready.
+    fn accepts(&self, offer: &dyn Offer) -> bool;
+
+    /// Whether the other wants the same: where one finds nothing the other would not either.
+    fn is_same(&self, other: &dyn Wants) -> bool;
+}
+
+impl PartialEq for dyn Offer {
+    fn eq(&self, other: &dyn Offer) -> bool {
+        self.is_same(other)
+    }
+}
+
+impl PartialEq for dyn Wants {
+    fn eq(&self, other: &dyn Wants) -> bool {
+        self.is_same(other)
     }
 }
 

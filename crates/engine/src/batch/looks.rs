@@ -13,8 +13,8 @@ use quoin_data::command::access::Access;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::prefetch::PrefetchPlan;
 use quoin_data::unit::Unit;
-use quoin_data::unit::known_keys::KnownKeys;
-use quoin_data::unit::tracking::Change;
+use quoin_data::unit::host::Change;
+use quoin_data::unit::known::KnownKeys;
 
 /// At which of its keys a waiter's command that takes from the first with something looks.
 #[derive(Clone, Copy)]

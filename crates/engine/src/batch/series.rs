@@ -14,7 +14,7 @@ use quoin_base::events::EventClasses;
 use quoin_data::command::call;
 use quoin_data::command::call::{CallError, Invocation};
 use quoin_data::command::row::Series;
-use quoin_data::unit::tracking::Origin;
+use quoin_data::unit::host::Origin;
 use quoin_resp::reply::Reply;
 use quoin_store::Growth;
 

@@ -8,7 +8,7 @@ use crate::testing::{Bench, bulks, invocation, planned, unplanned, with_handler,
 use crate::watchers::Touched;
 use crate::{Bundle, Call, WatchedKey};
 use quoin_base::limits::{BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, PUBLISHED_BYTES_MAX};
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::command::row::HandlerFuture;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;

@@ -34,7 +34,7 @@ use quoin_data::command::waits::Wake;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::signals::Ready;
-use quoin_data::unit::wants::{Offer, Wants};
+use quoin_data::unit::signals::{Offer, Wants};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::contention::Expected;
 use crate::call::{Call, Submission};
 use quoin_data::cluster::delegation::{Demands, Granted, MadeRequest};
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::key::ClientKey;
 
 /// Pops of a batch's clients from one end of one queue.

@@ -8,7 +8,7 @@ use quoin_base::limits::{
     RETAINED_PASSES_KEPT_MAX, RETAINED_REST_MS, RETAINED_SWEEP_KEYS_PER_PASS,
 };
 use quoin_base::random::Random;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::retained::RetainedMeta;
 use quoin_layout::name::HASH_BITS;
 

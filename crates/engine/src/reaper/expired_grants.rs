@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::Executor;
 use crate::jobs::JobError;
 use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 
 /// What is known of the grants that are there.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::Executor;
 use crate::jobs::JobError;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::rows::ranks::{RankShape, RankTending};
 

@@ -17,7 +17,7 @@ use quoin_data::command::row::Handler;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::context::{ReadContext, WriteContext};
-use quoin_data::unit::script_calls::{ScriptCall, ScriptCalls};
+use quoin_data::unit::host::{ScriptCall, ScriptCalls};
 use quoin_data::{read_handler, write_handler};
 use quoin_resp::reply::Reply;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::testing::Bench;
 use crate::{Executor, Reaper};
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::kind::TypeKind;
 use quoin_data::rows::ranks::{RankShape, RankTending};
 use quoin_layout::{Id, KeyRange, Layout, Meta, decode_counter};

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::waiter::Stage;
 use super::{Waiter, Waiters};
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::unit::tracking::Change;
+use quoin_data::unit::host::Change;
 
 impl Waiters {
     /// Has a client wait without a look at its keys, if all of them are quiet.

@@ -8,7 +8,7 @@ use super::waiting::Waiting;
 use crate::clients::Unblock;
 use quoin_acl::log::Context;
 use quoin_data::error::CommandError;
-use quoin_data::unit::rights::ClientRights;
+use quoin_data::unit::host::ClientRights;
 use quoin_engine::{Call, Executor, Outcome, Waiter};
 use quoin_resp::reply::Reply;
 

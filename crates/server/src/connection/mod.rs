@@ -36,7 +36,7 @@ use quoin_data::command::flags::Flags;
 use quoin_data::command::row::{ConnectionCommand, Group, Handler, Row};
 use quoin_data::error::CommandError;
 use quoin_data::script;
-use quoin_data::script::commands::{declared_flags, runs_script};
+use quoin_data::script::{declared_flags, runs_script};
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::encode::encode_error_line;
 use quoin_resp::wire::request::Request;
@@ -312,7 +312,7 @@ impl Connection {
     fn busy(&self) -> Option<CommandError> {
         let scripts = &self.state.executor.environment().scripts;
         let run = scripts.busy(|| self.state.config.live.busy_reply_threshold_ms())?;
-        Some(script::commands::busy(run.caller.is_function()))
+        Some(script::busy(run.caller.is_function()))
     }
 
     /// Runs a command that needs no data.

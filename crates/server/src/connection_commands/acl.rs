@@ -18,9 +18,9 @@ use quoin_acl::{DEFAULT_USER, Definition, Flag, Selector, file, has_spaces};
 use quoin_base::limits::GENERATED_PASSWORD_BITS_MAX;
 use quoin_base::threads;
 use quoin_data::command::arguments::{argument, integer, is_word, rest, to_usize};
-use quoin_data::command::categories::CATEGORIES;
 use quoin_data::command::help::help;
-use quoin_data::command::{categories, resolve};
+use quoin_data::command::row::CATEGORIES;
+use quoin_data::command::{resolve, row};
 use quoin_data::error::CommandError;
 use quoin_data::table;
 use quoin_resp::reply::Reply;
@@ -106,8 +106,7 @@ fn cat(arguments: &[Bytes]) -> Result<Reply, CommandError> {
                 return Err(refusal(format!("ERR Unknown category '{shown}'")));
             };
             let rows = table::all().iter();
-            let mut members =
-                rows.filter(|row| categories::categories(row).any(|one| one == wanted));
+            let mut members = rows.filter(|row| row::categories(row).any(|one| one == wanted));
             names(&mut members.by_ref().map(|row| row.name))
         }
         _ => Err(unknown_or_wrong_number(arguments)),

@@ -20,10 +20,10 @@ use crate::session::Session;
 use crate::state::ServerState;
 use quoin_base::limits::{MIGRATE_LOOKUPS_MAX, MIGRATED_BYTES_AT_ONCE, MIGRATED_KEYS_AT_ONCE};
 use quoin_base::threads;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::command::arguments::{argument, integer, is_word};
-use quoin_data::command::locks::KeyLocks;
 use quoin_data::error::CommandError;
-use quoin_data::keys::migrating::Departure;
+use quoin_data::keys::moving::Departure;
 use quoin_resp::reply::Reply;
 use quoin_resp::wire::reply_reader::encode_request;
 

@@ -90,7 +90,7 @@ pub(super) async fn function_stats(state: &ServerState) -> Result<Reply, Command
 
 fn describe_run(run: &Run) -> Result<Reply, CommandError> {
     let Caller::Function(name, command) = &run.caller else {
-        return Err(script::commands::busy(false));
+        return Err(script::busy(false));
     };
     let command = command.iter().cloned().map(Reply::Bulk).collect();
     let milliseconds = i64::try_from(run.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -158,7 +158,7 @@ pub(super) fn shutdown(
     let scripts = &state.executor.environment().scripts;
     if let Some(run) = scripts.busy(|| state.config.live.busy_reply_threshold_ms()) {
         if !has("nosave") {
-            return Err(script::commands::busy(run.caller.is_function()));
+            return Err(script::busy(run.caller.is_function()));
         }
         scripts.end_all();
         state.shutdown.begin();

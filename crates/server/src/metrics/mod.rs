@@ -37,7 +37,7 @@ use quoin_base::limits::{
 };
 use quoin_base::log_throttle::LogThrottle;
 use quoin_base::threads;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 
 /// The path of the metrics.

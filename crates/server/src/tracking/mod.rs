@@ -1,7 +1,7 @@
 //! CLIENT TRACKING: notifies clients that cache values which keys have changed.
 //!
 //! The executor says which keys were read and changed, after the commit and before the replies
-//! ([`quoin_data::unit::tracking`]). Messages go into the mailboxes of clients, as those of PUBLISH. A
+//! ([`quoin_data::unit::host`]). Messages go into the mailboxes of clients, as those of PUBLISH. A
 //! connection writes those for a client that tracks keys after the replies of the commands that it
 //! runs, so that an invalidation never comes before the reply that it invalidates.
 
@@ -19,7 +19,7 @@ use crate::tracking::table::{Broadcast, Table, TrackingCounts};
 use quoin_base::limits::TRACKED_KEYS_BYTES_MAX;
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
-use quoin_data::unit::tracking::{Change, Trackers};
+use quoin_data::unit::host::{Change, Trackers};
 
 /// Keys that are forgotten at one tick of the server because there are too many.
 const FORGOTTEN_PER_TICK_MAX: usize = 10_000;

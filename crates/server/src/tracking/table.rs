@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::clients::{ClientRecord, TrackingMode};
 use crate::tracking::recent::Recent;
 use quoin_base::sparse::Sparse;
-use quoin_data::unit::tracking::Change;
+use quoin_data::unit::host::Change;
 
 /// Changed keys of one prefix, each with the client that changed it last.
 pub(super) type Broadcast = BTreeMap<Bytes, u64>;

@@ -1,13 +1,27 @@
 //! Requests: made by a server whose pops conflict, granted by one whose pops do not.
+//!
+//! Elements off a queue of any type, and back to where they were.
+//!
+//! Grants that no server has fetched, because theirs has died, and requests that no server waits for.
+//!
+//! The server that has made a request fetches the grant.
 
-use bytes::Bytes;
+use std::collections::HashSet;
 
-use super::expiry::{GRANT_EXPIRY_MS, REQUEST_AGE_MAX_MS};
-use super::{Demands, Grant, PoppedElement};
+use bytes::{Bytes, BytesMut};
+use quoin_base::limits::RANGE_PAGE_ROWS;
+use quoin_layout::{
+    Id, KeyRange, Layout, Meta, PopRequest, decode_elements, encode_elements, successor,
+};
+use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
+
+use crate::cluster::delegation::held::{HeldGrant, HeldGrants};
+use crate::cluster::delegation::returning::{GrantPlace, innermost_first};
+use crate::cluster::delegation::{Demands, Grant, PoppedElement};
+use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
+use crate::keyspace::kind::TypeKind;
 use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{Id, PopRequest, encode_elements, successor};
-use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 /// Requests that one batch grants.
 const REQUESTS_PER_BATCH_MAX: usize = 64;
@@ -174,4 +188,255 @@ fn put_back_bytes(prefix_bytes: usize, element: &PoppedElement) -> usize {
     let key_bytes = prefix_bytes + element.name.len();
     let value_bytes = element.value.len() + element.value.len() / 4;
     2 * (5 * key_bytes + PUT_BACK_OVERHEAD_BYTES) + value_bytes
+}
+
+impl WriteContext<'_> {
+    /// Pops up to `count` elements from the queue itself.
+    pub async fn take_elements(
+        &self,
+        key: &OpenKey,
+        from_end: bool,
+        count: usize,
+    ) -> Result<Vec<PoppedElement>, StoreError> {
+        match &key.meta.value_type.kind().queue {
+            Some(queue) => (queue.take)(self, key, from_end, count).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Puts elements back that were popped in this order, in front of those that are there. An
+    /// element that was put into a set again meanwhile stays as it is.
+    pub async fn put_back(
+        &self,
+        key: &OpenKey,
+        elements: Vec<PoppedElement>,
+        from_end: bool,
+    ) -> Result<(), CommandError> {
+        self.invalidate(key);
+        match &key.meta.value_type.kind().queue {
+            Some(queue) => (queue.put_back)(self, key, elements, from_end).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The key of an element's row in its section, where it was popped from a list or priority queue.
+pub(crate) fn row_key(section_prefix: &[u8], element: &PoppedElement) -> Vec<u8> {
+    [section_prefix, &element.name[..]].concat()
+}
+
+/// Time after which an element that was popped for a server returns to its queue, in milliseconds.
+/// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`](quoin_base::limits::COMMIT_RETRY_MAX_MS)).
+pub const GRANT_EXPIRY_MS: i64 = 10_000;
+/// Requests older than this are not granted, because no server waits for them any more. A multiple of
+/// how long servers wait, and of what their clocks differ by.
+pub const REQUEST_AGE_MAX_MS: i64 = 5_000;
+/// Expired grants that one pass of background work returns.
+const EXPIRED_PER_PASS: usize = 32;
+/// Requests and grants that one pass of background work reads.
+const ROWS_PER_PASS: usize = 1_000;
+
+/// The grants that one pass has found, by their rows' keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundGrants {
+    /// All of them.
+    pub all: Vec<Bytes>,
+    /// Those that have expired, in the order in which they are to return to their queues.
+    pub expired: Vec<Bytes>,
+}
+
+impl ReadContext<'_> {
+    /// The grants that are there. One has expired when its time has come by this server's clock, or
+    /// if it is `overdue`: servers' clocks differ.
+    pub async fn find_grants(&self, overdue: &HashSet<Bytes>) -> Result<FoundGrants, StoreError> {
+        let mut found = FoundGrants::default();
+        let mut expired = Vec::new();
+        let grants = self.layout().all_grants();
+        for row in self.first_rows(&grants, ROWS_PER_PASS).await? {
+            // One that cannot be read must not stop the others. `quoin doctor` reports it.
+            let Ok(grant) = Grant::decode(&row.value) else {
+                continue;
+            };
+            found.all.push(row.key.clone());
+            let is_expired = grant.expires_at_ms <= self.now_ms || overdue.contains(&row.key);
+            if !is_expired || expired.len() >= EXPIRED_PER_PASS {
+                continue;
+            }
+            let (data, id) = self.layout().read_grant_key(&row.key)?;
+            match read_granted_elements(self.layout(), self.transaction, data, id).await {
+                Ok(elements) => {
+                    let first = elements.into_iter().next().map(|first| first.name);
+                    expired.push((first, row.key, data, grant));
+                }
+                Err(StoreError::Corrupt(what)) => {
+                    tracing::error!(what, "a grant that has expired cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        innermost_first(&mut expired, |(first, _, data, grant)| GrantPlace {
+            data: *data,
+            value_type: grant.value_type,
+            from_end: grant.from_end,
+            first: first.as_ref(),
+        });
+        found.expired = expired.into_iter().map(|(_, row, ..)| row).collect();
+        Ok(found)
+    }
+}
+
+impl WriteContext<'_> {
+    /// Returns the elements of a grant that has expired to their queue, and answers how many there
+    /// were; `None` if the grant was not there any more.
+    ///
+    /// # Errors
+    /// `Corrupt` where the grant, its elements or its queue cannot be read, or when the store fails.
+    pub async fn end_grant(&self, row: &[u8]) -> Result<Option<usize>, CommandError> {
+        let (data, id) = self.layout().read_grant_key(row)?;
+        // Its server may be slow rather than dead: one of the two conflicts.
+        let Some(value) = self.transaction.get(row, Isolation::Serializable).await? else {
+            return Ok(None);
+        };
+        let grant = Grant::decode(&value)?;
+        let elements = self.take_grant(data, id).await?;
+        let count = elements.len();
+        let key = OpenKey {
+            database: None,
+            namespace: grant.namespace,
+            meta_key: self.layout().meta_key(grant.namespace, &grant.name),
+            name: grant.name,
+            meta: Meta {
+                value_type: grant.value_type,
+                data,
+                expire_at_ms: None,
+                long_name: grant.long_name,
+                body: None,
+                rank_levels: 0,
+            },
+        };
+        self.give_back(&key, elements, grant.from_end).await?;
+        Ok(Some(count))
+    }
+
+    /// Removes requests that no server waits for any more.
+    pub async fn remove_old_requests(&self) -> Result<(), StoreError> {
+        let requests = self.layout().all_pop_requests();
+        for row in self.first_rows(&requests, ROWS_PER_PASS).await? {
+            // One that cannot be read must not stop the others. `quoin doctor` reports it.
+            let Ok((_, request)) = self.layout().read_pop_request(&row.key, &row.value) else {
+                continue;
+            };
+            let age_ms = self.now_ms.saturating_sub(request.at_ms);
+            if age_ms > 2 * REQUEST_AGE_MAX_MS {
+                remove_request(self.transaction, &row.key);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes a request that no server waits for any more. Conflicts with a server that grants it.
+pub fn remove_request(transaction: &dyn Transaction, row: &[u8]) {
+    transaction.add_read_conflict_range(row, &successor(row));
+    transaction.clear(row);
+}
+
+/// A request that a server has made for its clients' commands.
+#[derive(Debug, Clone)]
+pub struct MadeRequest {
+    /// The client's database.
+    pub database: u32,
+    /// The queue as it was when the request was made.
+    pub key: OpenKey,
+    /// Names the request, and the grant.
+    pub id: Id,
+    /// The request's row.
+    pub row: Vec<u8>,
+}
+
+impl WriteContext<'_> {
+    /// Fetches what was popped for a request into `held`, and answers whether there was a grant.
+    /// If there was none the request is cleared, so that there will be none.
+    pub async fn fetch_grant(
+        &self,
+        request: &MadeRequest,
+        held: &HeldGrants,
+    ) -> Result<bool, StoreError> {
+        let data = request.key.data();
+        let row = self.layout().grant_key(data, request.id);
+        // A server that grants the request at this time writes this row and clears the request.
+        // One of the two conflicts.
+        let (grant, elements) = futures_util::try_join!(
+            self.transaction.get(&row, Isolation::Serializable),
+            read_granted_elements(self.layout(), self.transaction, data, request.id)
+        )?;
+        let Some(grant) = grant else {
+            self.transaction.clear(&request.row);
+            return Ok(false);
+        };
+        let grant = Grant::decode(&grant)?;
+        self.clear_grant(data, request.id);
+        held.add(HeldGrant {
+            key: request.key.clone(),
+            from_end: grant.from_end,
+            elements,
+            taken: 0,
+            is_exhausted: grant.is_exhausted,
+            has_returned: false,
+        });
+        Ok(true)
+    }
+
+    /// Clears a grant that was read serializably, and answers its elements.
+    pub(super) async fn take_grant(
+        &self,
+        data: Id,
+        id: Id,
+    ) -> Result<Vec<PoppedElement>, StoreError> {
+        let elements = read_granted_elements(self.layout(), self.transaction, data, id).await?;
+        self.clear_grant(data, id);
+        Ok(elements)
+    }
+
+    fn clear_grant(&self, data: Id, id: Id) {
+        self.transaction.clear(&self.layout().grant_key(data, id));
+        let KeyRange { begin, end } = self.layout().grant_pieces(data, id);
+        self.transaction.clear_range(&begin, &end);
+    }
+}
+
+/// The elements of a grant. Causes no conflicts: the grant's own row does.
+///
+/// # Errors
+/// `Corrupt` where they cannot be read, or when the store fails.
+pub async fn read_granted_elements(
+    layout: &Layout,
+    transaction: &dyn ReadTransaction,
+    data: Id,
+    id: Id,
+) -> Result<Vec<PoppedElement>, StoreError> {
+    let KeyRange { mut begin, end } = layout.grant_pieces(data, id);
+    let mut text = BytesMut::new();
+    loop {
+        let rows = transaction
+            .get_range(RangeQuery {
+                begin: &begin,
+                end: &end,
+                limit: RANGE_PAGE_ROWS,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            })
+            .await?;
+        for row in &rows {
+            text.extend_from_slice(&row.value);
+        }
+        match rows.last() {
+            Some(last) if rows.len() >= RANGE_PAGE_ROWS => begin = successor(&last.key),
+            _ => break,
+        }
+    }
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(decode_elements(text.freeze())?)
 }

@@ -25,19 +25,17 @@
 use quoin_layout::{Grant, PoppedElement};
 use quoin_layout::{PopRun, ValueType};
 
-mod elements;
-mod expiry;
-mod fetching;
 mod granting;
 mod held;
-mod hooks;
 mod returning;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use elements::row_key;
-pub use expiry::{FoundGrants, GRANT_EXPIRY_MS, REQUEST_AGE_MAX_MS, remove_request};
-pub use fetching::{MadeRequest, read_granted_elements};
+pub(crate) use crate::cluster::delegation::granting::row_key;
+pub use crate::cluster::delegation::granting::{
+    FoundGrants, GRANT_EXPIRY_MS, REQUEST_AGE_MAX_MS, remove_request,
+};
+pub use crate::cluster::delegation::granting::{MadeRequest, read_granted_elements};
 pub use granting::Granted;
 pub use held::{GrantsSavepoint, HeldGrants};
 pub use returning::has_grants;

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::command::arguments::Draw;
 use crate::command::arguments::{argument, rest};
-use crate::command::random_draw::Draw;
 use crate::error::CommandError;
 use crate::fields;
 use crate::hash::{Hash, HashType};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use quoin_data::command::locks::KeyLocks;
+use quoin_data::command::access::KeyLocks;
 use quoin_data::rows::pages::Pages;
 use quoin_layout::{KeyRange, QueuePlace, ValueType};
 

@@ -15,21 +15,18 @@
 //! removed the end of a block between its element and the end that it has found. It conflicts with
 //! no other command on account of counts. Decision 033.
 
-mod block;
 mod changes;
 mod checks;
-mod finding;
+mod maintenance;
 mod reading;
-mod tending;
 #[cfg(test)]
 mod tests;
-mod wants;
 mod writing;
 
+pub use crate::rows::ranks::changes::RankWants;
+pub use crate::rows::ranks::maintenance::RankTending;
 pub use changes::{RankChanges, RankChangesSavepoint};
 pub use checks::{COUNTS, MARKS};
-pub use tending::RankTending;
-pub use wants::RankWants;
 
 /// Elements that commands pass to find a rank before they want blocks, and more than background work
 /// leaves in none.

@@ -1,13 +1,19 @@
 //! Finding ranks.
+//!
+//! Ranks of elements that have a row each, and counts of any: by blocks, and by reading what lies on the shorter
+//! side of what is in none.
+//!
+//! A block, or a part of one, by where it ends.
 
-use super::SCANNED_ELEMENTS_MAX;
-use super::block::Block;
+use bytes::Bytes;
+use quoin_layout::{DecodeError, Id, KeyRange, Layout, decode_counter, successor};
+use quoin_store::{KeyValue, StoreError};
+
 use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::TypeKind;
 use crate::rows::pages::Pages;
+use crate::rows::ranks::{NEAR_ELEMENTS_MAX, SCANNED_ELEMENTS_MAX};
 use crate::unit::context::ReadContext;
-use quoin_layout::{KeyRange, successor};
-use quoin_store::StoreError;
 
 /// Blocks that are read first: ranks are often asked for near the beginning.
 const FIRST_LOOK_BLOCKS: usize = 64;
@@ -125,4 +131,102 @@ type Uncounted<'c> = &'c [(Vec<u8>, i64)];
 /// The changes before a place, and the others.
 fn split_at_place<'c>(changes: Uncounted<'c>, place: &[u8]) -> (Uncounted<'c>, Uncounted<'c>) {
     changes.split_at(changes.partition_point(|(at, _)| at.as_slice() < place))
+}
+
+/// Elements up to which a range is counted one by one though there are blocks.
+const FIRST_LOOK_ROWS: usize = 128;
+
+impl ReadContext<'_> {
+    /// How many elements come before a key of a row. `all`: the range of all rows.
+    pub(crate) async fn rank_of(
+        &self,
+        key: &OpenKey,
+        all: KeyRange,
+        end: Vec<u8>,
+    ) -> Result<i64, StoreError> {
+        let RankStart { rows, elements } = self.rank_start_by_key(key, all, &end).await?;
+        let begin = rows.begin.clone();
+        let rest = self
+            .count_elements(key, rows, elements, KeyRange { begin, end })
+            .await?;
+        Ok(elements + rest)
+    }
+
+    /// The rows from a rank on in one direction. There are `offset` before them and `count` of them
+    /// in a value that has `length`. `all`: the range of all rows.
+    pub(crate) async fn rows_from_rank(
+        &self,
+        key: &OpenKey,
+        all: KeyRange,
+        length: i64,
+        reverse: bool,
+        offset: usize,
+        count: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let elements = usize::try_from(length).unwrap_or(0);
+        let behind = elements.saturating_sub(offset.saturating_add(count));
+        if offset.min(behind) <= NEAR_ELEMENTS_MAX {
+            return self.rows_by_rank(all, length, reverse, offset, count).await;
+        }
+        let (signed_offset, signed_count) = (signed(offset), signed(count));
+        let first = match reverse {
+            false => signed_offset,
+            true => length.saturating_sub(signed_offset.saturating_add(signed_count)),
+        };
+        let start = self.rank_start_by_rank(key, all, first.max(0)).await?;
+        let length = length - start.elements;
+        let offset = match reverse {
+            true => offset,
+            false => usize::try_from(signed_offset - start.elements).unwrap_or(0),
+        };
+        let left = usize::try_from(length).unwrap_or(0);
+        let behind = left.saturating_sub(offset.saturating_add(count));
+        self.note_passed_for_rank(key, offset.min(behind));
+        self.rows_by_rank(start.rows, length, reverse, offset, count)
+            .await
+    }
+
+    /// How many elements have keys in a range. `all`: the range of all rows.
+    pub(crate) async fn count_between(
+        &self,
+        key: &OpenKey,
+        all: KeyRange,
+        keys: KeyRange,
+    ) -> Result<i64, StoreError> {
+        if key.meta.rank_levels == 0 {
+            return self.count_elements(key, all, 0, keys).await;
+        }
+        let pages = Pages::new(self, keys.clone(), false, FIRST_LOOK_ROWS);
+        let rows = pages.slice(0, FIRST_LOOK_ROWS).await?;
+        if rows.len() < FIRST_LOOK_ROWS {
+            return Ok(signed(self.elements_in(key, &rows)));
+        }
+        let before = self.rank_of(key, all.clone(), keys.begin).await?;
+        Ok(self.rank_of(key, all, keys.end).await? - before)
+    }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A block. A part that blocks are made of is one too: a row, or a block of the level below.
+pub(super) struct Block {
+    /// The place where it ends.
+    pub(super) end: Bytes,
+    /// Its elements.
+    pub(super) count: i64,
+}
+
+impl Block {
+    /// What the row of a count says.
+    ///
+    /// # Errors
+    /// Where the row is none of a count.
+    pub(super) fn read(layout: &Layout, data: Id, row: &KeyValue) -> Result<Self, DecodeError> {
+        Ok(Self {
+            end: layout.read_rank_count_key(data, &row.key)?.1,
+            count: decode_counter(Some(&row.value))?,
+        })
+    }
 }

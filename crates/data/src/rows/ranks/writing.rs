@@ -2,9 +2,9 @@
 
 use futures_util::future::try_join_all;
 
-use super::block::Block;
 use super::changes::RankChange;
 use crate::keyspace::key::OpenKey;
+use crate::rows::ranks::reading::Block;
 use crate::unit::context::WriteContext;
 use quoin_layout::{Id, KeyRange, Section, encode_counter, successor};
 use quoin_store::StoreError;

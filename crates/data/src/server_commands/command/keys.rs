@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::{found, info};
 use crate::command::arguments::rest;
 use crate::command::flags::Flags;
 use crate::command::key_specs::KeyFlags;
 use crate::error::CommandError;
+use crate::server_commands::command;
 use crate::table;
 use crate::unit::context::Environment;
 use quoin_resp::reply::Reply;
@@ -19,7 +19,7 @@ pub(super) fn keys(_: &Environment, arguments: &[Bytes]) -> Result<Reply, Comman
 /// `COMMAND GETKEYSANDFLAGS command [arg …]`: the keys with what is done to them.
 pub(super) fn keys_and_flags(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     keys_of(rest(arguments, 2), |key, flags| {
-        Reply::Array(vec![key, info::flags(flags)])
+        Reply::Array(vec![key, command::flags(flags)])
     })
 }
 
@@ -44,7 +44,7 @@ fn keys_of(
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    let found = found::keys(row, command);
+    let found = command::keys(row, command);
     if found.is_empty() && !row.flags.contains(Flags::NO_MANDATORY_KEYS) {
         return Err(CommandError::text(
             "ERR Invalid arguments specified for command",

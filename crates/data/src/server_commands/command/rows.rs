@@ -1,9 +1,10 @@
 //! The rows of COMMAND.
 
-use super::{docs, info, keys};
+use super::keys;
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, oneof, pattern, string};
 use crate::command::row::{Group, Handler, PureHandler, Row};
+use crate::server_commands::command;
 
 const CONNECTION: &[&str] = &["@connection"];
 const ANY_ORDER: &[&str] = &["nondeterministic_output_order"];
@@ -17,7 +18,7 @@ const fn command(name: &'static str, arity: i32, since: &'static str, handler: P
 }
 
 /// COMMAND.
-pub const ROWS: &[Row] = &[command("command", -1, "2.8.13", info::info)
+pub const ROWS: &[Row] = &[command("command", -1, "2.8.13", command::info)
     .summary("Returns detailed information about all commands.")
     .complexity("O(N) where N is the total number of Redis commands")
     .tips(ANY_ORDER)
@@ -25,7 +26,7 @@ pub const ROWS: &[Row] = &[command("command", -1, "2.8.13", info::info)
 
 const SUBCOMMANDS: &[Row] = &[
     command("command|count", 2, "2.8.13", super::count).summary("Returns a count of commands."),
-    command("command|docs", -2, "7.0.0", docs::docs)
+    command("command|docs", -2, "7.0.0", command::docs)
         .summary("Returns documentary information about one, multiple or all commands.")
         .complexity("O(N) where N is the number of commands to look up")
         .tips(ANY_ORDER)
@@ -45,7 +46,7 @@ const SUBCOMMANDS: &[Row] = &[
         Handler::Pure(super::command_help),
     )
     .categories(CONNECTION),
-    command("command|info", -2, "2.8.13", info::info)
+    command("command|info", -2, "2.8.13", command::info)
         .summary("Returns information about one, multiple or all commands.")
         .complexity("O(N) where N is the number of commands to look up")
         .tips(ANY_ORDER)

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
+use crate::command::arguments::Draw;
 use crate::command::arguments::{argument, count, rest, to_usize};
 use crate::command::popping::{ForCommand, pop_each};
-use crate::command::random_draw::Draw;
 use crate::error::CommandError;
 use crate::set::{Set, SetMut};
 use crate::unit::context::{ReadContext, WriteContext};

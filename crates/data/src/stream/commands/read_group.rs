@@ -26,7 +26,7 @@ use crate::stream::Stream;
 use crate::stream::group::deliver::{Delivering, HistoryEntry};
 use crate::stream::group::{GroupMut, OpenGroup};
 use crate::unit::context::WriteContext;
-use crate::unit::wants::{Offer, Wants};
+use crate::unit::signals::{Offer, Wants};
 
 /// A stream that is read, and its group.
 struct Source<'a> {

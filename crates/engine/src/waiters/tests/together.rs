@@ -17,7 +17,7 @@ use quoin_data::command::waits::{WaitSpec, Wake};
 use quoin_data::error::CommandError;
 use quoin_data::list::List;
 use quoin_data::unit::context::ReadContext;
-use quoin_data::unit::wants::{Offer, Wants};
+use quoin_data::unit::signals::{Offer, Wants};
 use quoin_data::{read_handler, write_handler};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;

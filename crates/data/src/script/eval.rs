@@ -1,0 +1,435 @@
+//! EVAL, EVALSHA, EVAL_RO and EVALSHA_RO.
+//!
+//! FCALL and FCALL_RO.
+//!
+//! Runs one script within a unit of work.
+//!
+//! The machines of a thread. A machine stays on its thread and runs one script at a time; on a
+//! cluster scripts of several batches are under way at once.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quoin_base::limits::{SCRIPT_CLUSTER_TIME_MAX, SCRIPT_MACHINES_KEPT_MAX};
+use quoin_base::number::parse_i64;
+use quoin_layout::ScriptOrigin;
+use quoin_lua::{Caller, End, Kept, Machine, Program, Script, ScriptFlags, TimeLimit};
+use quoin_resp::reply::Reply;
+use quoin_store::{Growth, StoreError};
+
+use crate::command::arguments::{argument, integer, rest};
+use crate::command::call::Invocation;
+use crate::command::flags::Flags;
+use crate::command::row::{Handler, Row};
+use crate::error::CommandError;
+use crate::script::calls::{Calls, Reading};
+use crate::unit::AnyUnit;
+use crate::unit::context::ReadContext;
+
+const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+const TURNED_OFF: CommandError =
+    CommandError::text("ERR scripts are turned off by the setting enable-scripts");
+
+/// Bytes of a script's name.
+const SHA_BYTES: usize = 40;
+
+/// `EVAL script numkeys [key ...] [arg ...]`.
+pub(super) async fn eval(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_text(unit, database, arguments, false).await
+}
+
+/// `EVAL_RO script numkeys [key ...] [arg ...]`.
+pub(super) async fn eval_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_text(unit, database, arguments, true).await
+}
+
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`.
+pub(super) async fn evalsha(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_stored(unit, database, arguments, false).await
+}
+
+/// `EVALSHA_RO sha1 numkeys [key ...] [arg ...]`.
+pub(super) async fn evalsha_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_stored(unit, database, arguments, true).await
+}
+
+/// Refuses where the setting `enable-scripts` is off.
+pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
+    match unit.environment().scripts.is_enabled() {
+        true => Ok(()),
+        false => Err(TURNED_OFF),
+    }
+}
+
+/// Whether an EVAL carries a script which says that it only reads, so that it runs on a snapshot.
+pub fn only_reads(invocation: &Invocation) -> bool {
+    let text = invocation.arguments.get(1);
+    invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
+}
+
+/// What the script or the function that a command runs declares that it may do; `None` where it
+/// declares nothing, or is not there (Redis: `getCommandFlags`).
+pub async fn declared_flags(
+    context: &ReadContext<'_>,
+    row: &Row,
+    arguments: &[Bytes],
+) -> Result<Option<ScriptFlags>, CommandError> {
+    if !runs_script(row) {
+        return Ok(None);
+    }
+    let named = argument(arguments, 1)?;
+    let flags = match row.name {
+        "eval" | "eval_ro" => context
+            .environment
+            .scripts
+            .of_text(named)
+            .ok()
+            .map(|script| script.flags),
+        "evalsha" | "evalsha_ro" => match find(context, named).await {
+            Ok(script) => Some(script.flags),
+            Err(CommandError::Store(error)) => return Err(error.into()),
+            Err(_) => None,
+        },
+        _ => {
+            let libraries = context.libraries().await?;
+            { libraries.function(named) }.map(|function| function.flags())
+        }
+    };
+    Ok(flags.filter(|flags| !flags.is_plain))
+}
+
+/// Whether a command runs a script or a function.
+pub fn runs_script(row: &Row) -> bool {
+    matches!(row.handler, Handler::Script(_)) && row.flags.contains(Flags::NO_MANDATORY_KEYS)
+}
+
+async fn eval_text(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    check_enabled(unit)?;
+    let inputs = keys_and_values(arguments)?;
+    let scripts = &unit.environment().scripts;
+    let script = scripts.of_text(argument(arguments, 1)?);
+    let script = script.map_err(|line| CommandError::Text(line.into()))?;
+    keep(unit, database, &script).await?;
+    run_script(unit, database, &script, inputs, is_ro).await
+}
+
+async fn eval_stored(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    check_enabled(unit)?;
+    let sha = argument(arguments, 1)?;
+    if sha.len() != SHA_BYTES {
+        return Err(NO_SCRIPT);
+    }
+    let inputs = keys_and_values(arguments)?;
+    let script = find(&unit.read_context(database), sha).await?;
+    run_script(unit, database, &script, inputs, is_ro).await
+}
+
+async fn run_script(
+    unit: AnyUnit<'_>,
+    database: u32,
+    script: &Arc<Script>,
+    (keys, arguments): (Vec<Bytes>, Vec<Bytes>),
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    let call = Call {
+        only_reads: may_only_read(script.flags, is_ro)?,
+        caller: Caller::Script,
+        program: &Program::Script(Arc::clone(script)),
+        keys,
+        arguments,
+        database,
+    };
+    run(unit, call).await
+}
+
+/// The keys and the other arguments after the number of keys.
+pub(super) fn keys_and_values(
+    arguments: &[Bytes],
+) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
+    let count = integer(argument(arguments, 2)?)?;
+    let all = rest(arguments, 3);
+    if count > i64::try_from(all.len()).unwrap_or(i64::MAX) {
+        return Err(CommandError::text(
+            "ERR Number of keys can't be greater than number of args",
+        ));
+    }
+    let Ok(count) = usize::try_from(count) else {
+        return Err(CommandError::text("ERR Number of keys can't be negative"));
+    };
+    let keys = all.get(..count).unwrap_or_default();
+    Ok((keys.to_vec(), rest(all, count).to_vec()))
+}
+
+/// Whether what has these flags may call nothing that writes.
+pub(super) fn may_only_read(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
+    if is_ro && !flags.is_plain && !flags.no_writes {
+        return Err(CommandError::text(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    Ok(is_ro || flags.no_writes)
+}
+
+/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server. One
+/// that only reads writes nothing: this server remembers it.
+async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<(), CommandError> {
+    let AnyUnit::Write(writable) = unit else {
+        let flushes = unit.read_context(database).script_flushes().await?;
+        let scripts = &unit.environment().scripts;
+        if scripts.kept(flushes, script).is_none() {
+            scripts.note_met(flushes, &script.sha);
+            scripts.remember(flushes, Arc::clone(script), Kept::OnServer);
+        }
+        return Ok(());
+    };
+    let scripts = &unit.environment().scripts;
+    let context = writable.write_context(database);
+    let flushes = context.script_flushes().await?;
+    if scripts.kept(flushes, script) == Some(Kept::InStore) {
+        return Ok(());
+    }
+    scripts.note_met(flushes, &script.sha);
+    let stored = context.stored_script(&script.sha).await?;
+    match stored {
+        // One that this attempt has stored is not in the store yet.
+        Some(stored) if stored.at_ms != context.now_ms => {
+            scripts.remember(flushes, Arc::clone(script), Kept::InStore);
+        }
+        Some(_) => {}
+        // On a full disk it runs without being kept: consumers send scripts too.
+        None => match context.store_script(script, ScriptOrigin::Eval, None) {
+            Ok(()) | Err(CommandError::NoRoomToGrow) => {}
+            Err(error) => return Err(error),
+        },
+    }
+    Ok(())
+}
+
+/// A stored script.
+async fn find(context: &ReadContext<'_>, sha: &[u8]) -> Result<Arc<Script>, CommandError> {
+    let Some(sha) = std::str::from_utf8(sha)
+        .ok()
+        .filter(|sha| sha.len() == SHA_BYTES)
+    else {
+        return Err(NO_SCRIPT);
+    };
+    let sha = sha.to_ascii_lowercase();
+    let scripts = &context.environment.scripts;
+    let flushes = context.script_flushes().await?;
+    if let Some(script) = scripts.known(flushes, &sha) {
+        return Ok(script);
+    }
+    let Some((stored, text)) = context.load_script(&sha).await? else {
+        return Err(NO_SCRIPT);
+    };
+    let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
+    let script = Arc::new(script);
+    scripts.note_met(flushes, &script.sha);
+    if stored.at_ms != context.now_ms {
+        scripts.remember(flushes, Arc::clone(&script), Kept::InStore);
+    }
+    Ok(script)
+}
+
+/// `FCALL function numkeys [key ...] [arg ...]`.
+pub(super) async fn fcall(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    call(unit, database, arguments, false).await
+}
+
+/// `FCALL_RO function numkeys [key ...] [arg ...]`.
+pub(super) async fn fcall_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    call(unit, database, arguments, true).await
+}
+
+async fn call(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    check_enabled(unit)?;
+    let libraries = unit.read_context(database).libraries().await?;
+    let Some(program) = libraries.function(argument(arguments, 1)?) else {
+        return Err(CommandError::text("ERR Function not found"));
+    };
+    if parse_i64(argument(arguments, 2)?).is_none() {
+        return Err(CommandError::text("ERR Bad number of keys provided"));
+    }
+    let (keys, values) = keys_and_values(arguments)?;
+    let call = Call {
+        only_reads: may_only_read(program.flags(), is_ro)?,
+        caller: Caller::Function(program.name().to_owned(), arguments.to_vec()),
+        program: &program,
+        keys,
+        arguments: values,
+        database,
+    };
+    run(unit, call).await
+}
+
+const LATE: CommandError = CommandError::text(
+    "ERR script needs longer than a transaction of the store may last; nothing was changed",
+);
+
+/// What a script or a function is run with.
+pub(super) struct Call<'c> {
+    pub(super) program: &'c Program,
+    pub(super) caller: Caller,
+    pub(super) keys: Vec<Bytes>,
+    pub(super) arguments: Vec<Bytes>,
+    pub(super) database: u32,
+    /// It may call nothing that writes.
+    pub(super) only_reads: bool,
+}
+
+/// Runs a script. What it has written stays where it fails, as in Redis, unless it is `atomic`.
+///
+/// # Errors
+/// What ends the script without a trace: the store's errors, more than the transaction holds
+/// (`StoreError::TooLarge`), queues whose grants return first (`GrantsOutstanding`), too long a run
+/// (`ScriptOutOfTime`, where the unit limits scripts).
+pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
+    let flags = call.program.flags();
+    if unit.growth() == Growth::AtBound && flags.need_room() {
+        return Err(CommandError::OutOfMemory);
+    }
+    let is_atomic = flags.is_atomic;
+    let AnyUnit::Write(writable) = unit else {
+        return to_result(unit, run_machine(unit, call).await?);
+    };
+    // Its reads decide about its writes, and its calls are one moment.
+    writable.transaction.conflict_on_own_rows();
+    let savepoint = writable.savepoint();
+    let (keys, arguments) = (&call.keys, &call.arguments);
+    let reading = Reading::begin(writable, call.database, call.program, keys, arguments).await;
+    let ended = run_machine(unit, call).await;
+    if let Some(reading) = reading {
+        reading.end(writable);
+    }
+    let end = match ended {
+        Ok(end) => end,
+        Err(
+            error @ (CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding),
+        ) => {
+            writable.rollback(savepoint);
+            return Err(error);
+        }
+        // The transaction ends with it.
+        Err(error) => return Err(error),
+    };
+    if writable.is_too_large() {
+        writable.rollback(savepoint);
+        return Err(StoreError::TooLarge.into());
+    }
+    let has_failed = match &end {
+        End::Replied(reply, _) => is_atomic && matches!(reply, Reply::Error(_)),
+        End::Failed(..) | End::Killed(_) => is_atomic,
+        End::Late | End::Aborted => true,
+    };
+    match has_failed {
+        true => writable.rollback(savepoint),
+        false => writable.release(savepoint),
+    }
+    to_result(unit, end)
+}
+
+fn to_result(unit: AnyUnit<'_>, end: End) -> Result<Reply, CommandError> {
+    match end {
+        End::Replied(reply, _) => Ok(reply),
+        End::Failed(line, _) | End::Killed(line) => Err(CommandError::Text(line.into())),
+        End::Late if unit.script_limit().is_some() => Err(CommandError::ScriptOutOfTime),
+        End::Late => Err(LATE),
+        End::Aborted => Err(CommandError::text("ERR the script was ended")),
+    }
+}
+
+async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandError> {
+    let environment = unit.environment();
+    // A new machine takes time that is not the script's.
+    let mut machine = take().map_err(|line| CommandError::Text(line.into()))?;
+    let limit = match unit.script_limit() {
+        Some(limit) => TimeLimit::Busy(limit),
+        None if environment.capabilities.single_writer => TimeLimit::Nothing,
+        None => TimeLimit::Elapsed(SCRIPT_CLUSTER_TIME_MAX),
+    };
+    let guard = environment.scripts.begin(call.caller, limit);
+    let allows_oom = call.program.flags().allow_oom;
+    let mut calls = Calls::new(
+        unit,
+        call.database,
+        call.only_reads,
+        allows_oom,
+        guard.run(),
+    );
+    let Call {
+        program,
+        keys,
+        arguments,
+        ..
+    } = call;
+    let end = machine.run(program, keys, arguments, guard.run(), &mut calls);
+    let end = end.await;
+    give_back(machine);
+    calls.end(end)
+}
+
+thread_local! {
+    static IDLE: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A machine that runs nothing.
+///
+/// # Errors
+/// The error line where there is none.
+pub(super) fn take() -> Result<Machine, String> {
+    match IDLE.with_borrow_mut(Vec::pop) {
+        Some(machine) => Ok(machine),
+        None => Machine::new().map_err(|reason| format!("ERR no machine for a script: {reason}")),
+    }
+}
+
+/// Keeps a machine for the next script.
+pub(super) fn give_back(machine: Machine) {
+    if machine.is_reusable() {
+        IDLE.with_borrow_mut(|idle| {
+            if idle.len() < SCRIPT_MACHINES_KEPT_MAX {
+                idle.push(machine);
+            }
+        });
+    }
+}

@@ -1,0 +1,224 @@
+//! What a unit of work knows of keys without a read.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use quoin_layout::{DecodeError, Id, KeyName, Meta};
+
+use crate::keyspace::key::OpenKey;
+
+/// Keys that are remembered.
+const SLOTS: usize = 16;
+/// Bytes at the end of a name that choose its slot.
+const HASHED_BYTES: usize = 16;
+
+/// Where a key is, before it is known whether there is anything.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyLocation {
+    pub(crate) database: u32,
+    pub(crate) namespace: Id,
+    pub(crate) name: KeyName,
+    pub(crate) meta_key: Vec<u8>,
+}
+
+/// Keys that were located in a transaction, in the namespaces that it sees.
+#[derive(Debug, Default)]
+pub(crate) struct LocatedKeys {
+    /// For each slot, the hash of the name that was located last.
+    seen: [Cell<usize>; SLOTS],
+    /// Each name has one slot. Empty until something is remembered.
+    known: RefCell<Vec<Option<(Bytes, KeyLocation)>>>,
+    /// The metadata that was decoded last, and its row.
+    decoded: RefCell<Option<(Bytes, Meta)>>,
+}
+
+fn hash_of(name: &[u8]) -> usize {
+    let from = name.len().saturating_sub(HASHED_BYTES);
+    let hashed = name.get(from..).unwrap_or_default().iter();
+    hashed.fold(1, |hash: usize, byte| {
+        hash.wrapping_mul(31).wrapping_add(usize::from(*byte))
+    })
+}
+
+impl LocatedKeys {
+    /// Forgets where keys lie: a database shows another namespace.
+    pub(crate) fn forget(&self) {
+        self.known.borrow_mut().clear();
+    }
+
+    /// Where a key lies, if that is remembered.
+    pub(crate) fn find(&self, database: u32, name: &[u8]) -> Option<KeyLocation> {
+        let known = self.known.borrow();
+        let (known, location) = known.get(hash_of(name) % SLOTS)?.as_ref()?;
+        (location.database == database && known == name).then(|| location.clone())
+    }
+
+    /// Remembers where a key lies, if it is located for the second time.
+    pub(crate) fn remember(&self, name: &Bytes, location: &KeyLocation) {
+        let hash = hash_of(name);
+        let seen = self.seen.get(hash % SLOTS);
+        if seen.is_none_or(|seen| seen.replace(hash) != hash) {
+            return;
+        }
+        let mut known = self.known.borrow_mut();
+        known.resize(SLOTS, None);
+        if let Some(slot) = known.get_mut(hash % SLOTS) {
+            *slot = Some((name.clone(), location.clone()));
+        }
+    }
+
+    /// Decodes metadata, unless it is the same as the last.
+    ///
+    /// # Errors
+    /// Where the row is none of metadata.
+    pub(crate) fn decode(&self, row: Bytes) -> Result<Meta, DecodeError> {
+        let mut decoded = self.decoded.borrow_mut();
+        if let Some((known, meta)) = &*decoded
+            && *known == row
+        {
+            return Ok(meta.clone());
+        }
+        let meta = Meta::decode(&row)?;
+        *decoded = Some((row, meta.clone()));
+        Ok(meta)
+    }
+}
+
+/// What is known of a command's keys before it runs. What is not known, the command looks up.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum KnownKeys<'k> {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Only these may have something. The command leaves the others out.
+    OnlyThese(&'k HashSet<Bytes>),
+    /// These were empty a moment ago. The command looks at them only if it finds something in
+    /// another key, and a key before that might have got something meanwhile.
+    WereEmpty(&'k HashSet<Bytes>),
+}
+
+impl KnownKeys<'_> {
+    /// Whether the command leaves a key out.
+    pub fn leaves_out(self, key: &Bytes) -> bool {
+        match self {
+            KnownKeys::OnlyThese(keys) => !keys.contains(key),
+            KnownKeys::Nothing | KnownKeys::WereEmpty(_) => false,
+        }
+    }
+
+    /// Whether a key was empty a moment ago.
+    pub fn was_empty(self, key: &Bytes) -> bool {
+        match self {
+            KnownKeys::WereEmpty(keys) => keys.contains(key),
+            KnownKeys::Nothing | KnownKeys::OnlyThese(_) => false,
+        }
+    }
+}
+
+/// Counts of changes by the metadata's key, with the data id of the value.
+type Counts = HashMap<Vec<u8>, (Id, u16)>;
+
+/// The bodies that an attempt has changed.
+#[derive(Debug, Default)]
+pub struct ChangedBodies {
+    /// As it has found them.
+    found: RefCell<Counts>,
+    /// As the attempt before has found those that it changed, if it conflicted.
+    before: Counts,
+}
+
+impl ChangedBodies {
+    /// What the next attempt is to know of one that conflicted.
+    pub fn after_conflict(self) -> Self {
+        Self {
+            found: RefCell::default(),
+            before: self.found.into_inner(),
+        }
+    }
+
+    /// A body is about to be changed.
+    pub fn note(&self, key: &OpenKey) {
+        if let Some(body) = &key.meta.body {
+            let mut found = self.found.borrow_mut();
+            // What the attempt itself changes is not news.
+            if !found.contains_key(&key.meta_key) {
+                found.insert(key.meta_key.clone(), (key.data(), body.changes));
+            }
+        }
+    }
+
+    /// Whether some other server has changed a body since the attempt before, which conflicted.
+    pub fn is_contended(&self, key: &OpenKey) -> bool {
+        if self.before.is_empty() || self.found.borrow().contains_key(&key.meta_key) {
+            return false;
+        }
+        match (self.before.get(&key.meta_key), &key.meta.body) {
+            (Some((data, changes)), Some(body)) => *data == key.data() && *changes != body.changes,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(database: u32, name: &Bytes) -> KeyLocation {
+        KeyLocation {
+            database,
+            namespace: Id {
+                instance: 0,
+                sequence: u64::from(database),
+            },
+            name: KeyName::new(name),
+            meta_key: name.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_key_is_known_in_its_database_until_all_are_forgotten() {
+        let keys = LocatedKeys::default();
+        // More than there are slots.
+        let names: Vec<Bytes> = (0..50_u32).map(|n| n.to_string().into()).collect();
+        for name in &names {
+            keys.remember(name, &location(3, name));
+            keys.remember(name, &location(3, name));
+            let found = keys.find(3, name).unwrap();
+            assert_eq!((found.database, found.meta_key), (3, name.to_vec()));
+            assert!(keys.find(0, name).is_none());
+        }
+        let known = names
+            .iter()
+            .filter_map(|name| Some((name, keys.find(3, name)?)));
+        assert!(known.clone().count() > 0);
+        assert!(
+            known
+                .into_iter()
+                .all(|(name, found)| found.meta_key == *name)
+        );
+        keys.forget();
+        assert!(names.iter().all(|name| keys.find(3, name).is_none()));
+    }
+
+    #[test]
+    fn metadata_is_what_its_row_says() {
+        let keys = LocatedKeys::default();
+        let meta = |sequence| Meta {
+            value_type: quoin_layout::ValueType::List,
+            data: Id {
+                instance: 7,
+                sequence,
+            },
+            expire_at_ms: None,
+            long_name: None,
+            body: None,
+            rank_levels: 0,
+        };
+        for sequence in [1, 1, 2, 1] {
+            let row = Bytes::from(meta(sequence).encode());
+            assert_eq!(keys.decode(row).unwrap(), meta(sequence));
+        }
+        assert!(keys.decode(Bytes::from_static(b"\xff")).is_err());
+    }
+}
