@@ -216,7 +216,6 @@ enum Element {
 }
 
 type Elements = Vec<Element>;
-
 type ByteSet = [u64; 4];
 
 /// A part between two `*`, by how it is looked for.

@@ -6,12 +6,14 @@
 mod access;
 mod address;
 mod beside;
+mod databases;
 mod progress;
 mod stream;
 
 pub use access::{ADDRESS_HELP, Access, End, Flags, login_hint, tls_flags};
-pub use address::{Address, Databases, databases_argument, match_argument};
+pub use address::Address;
 pub use beside::{Beside, BesideError, Places, connect_beside};
+pub use databases::{Databases, databases_argument, match_argument};
 pub use progress::Progress;
 
 use std::collections::HashMap;
@@ -63,6 +65,9 @@ pub enum Transaction {
     /// None of them ran; the server's error.
     Refused(Value),
 }
+
+/// A page of SCAN: the next cursor, or `None` after the last page, and the names of keys.
+pub type ScanPage = (Option<Vec<u8>>, Vec<Vec<u8>>);
 
 /// Fields of INFO.
 #[derive(Debug, Clone)]
@@ -220,13 +225,13 @@ impl Client {
         Ok(InfoFields(fields))
     }
 
-    /// The next page of keys: the next cursor, or `None` after the last page, and the names.
+    /// The next page of keys.
     pub fn scan(
         &mut self,
         cursor: &[u8],
         count: usize,
         pattern: Option<&str>,
-    ) -> Result<(Option<Vec<u8>>, Vec<Vec<u8>>), ClientError> {
+    ) -> Result<ScanPage, ClientError> {
         let count = count.to_string();
         let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
         if let Some(pattern) = pattern {

@@ -95,7 +95,6 @@ pub fn decode_counter(value: Option<&Bytes>) -> Result<i64, DecodeError> {
 
 /// Bits of a length counter that hold the length; those above count the key's changes.
 const LENGTH_BITS: u32 = 40;
-
 const LENGTH_MASK: i64 = (1 << LENGTH_BITS) - 1;
 
 /// The stored form of a key's length (the low 40 bits) and of a number that every change of the key changes

@@ -17,7 +17,6 @@ use quoin_resp::reply::Reply;
 
 /// The version of Redis that scripts and clients see.
 pub const REDIS_VERSION: &str = "7.2.6";
-
 const REDIS_VERSION_NUM: f64 = 0x0007_0206 as f64;
 
 const LOG_LEVELS: [(&str, i32); 4] = [

@@ -240,7 +240,6 @@ const PLAIN_DEPTH_MAX: usize = 3;
 /// Values, and bytes of texts, of a result that is read here. A longer one may be any number of times
 /// the same table, so it is left to what measures it.
 const PLAIN_VALUES_MAX: usize = 100_000;
-
 const PLAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The place of a run's result on Lua's stack. The names of [`SPECIAL`] follow it.

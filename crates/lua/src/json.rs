@@ -207,7 +207,6 @@ fn invalid_setting(
 
 /// Bytes of a string between two checks of the meter.
 const PIECE_BYTES: usize = 64 * 1024;
-
 type Encoded = Result<(), Raise>;
 
 /// A value as JSON.

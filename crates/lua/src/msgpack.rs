@@ -16,7 +16,6 @@ const DEPTH_MAX: usize = 16;
 
 /// Most bytes of a value besides the text of a string.
 const VALUE_BYTES_MAX: usize = 9;
-
 type Checked<T> = std::result::Result<T, Raise>;
 
 /// The library.

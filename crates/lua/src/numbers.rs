@@ -1,12 +1,7 @@
-//! Numbers of scripts: text as C's `printf` writes and `strtod` reads it, the library `bit` (BitOp 1.0.2), and
-//! Redis's `math.random`.
-
-use std::cell::Cell;
-use std::hash::{BuildHasher, RandomState};
-
-use mlua::{Lua, Result, Table, Value};
+//! Numbers of scripts: text as C's `printf` writes and `strtod` reads it, and the library `bit` (BitOp 1.0.2).
 
 use super::library::{Outcome, Raise, number, put, type_name};
+use mlua::{Lua, Result, Table, Value};
 
 /// `%.<precision>g`.
 pub(super) fn format_g(number: f64, precision: usize) -> String {
@@ -176,7 +171,6 @@ fn answer(bits: i32) -> Outcome {
 }
 
 type Fold = fn(i32, i32) -> i32;
-
 type Shift = fn(i32, u32) -> i32;
 
 const FOLDS: [(&str, Fold); 3] = [
@@ -196,7 +190,7 @@ const SHIFTS: [(&str, Shift); 5] = [
 ];
 
 /// The library.
-pub(super) fn library(lua: &Lua) -> Result<Table> {
+pub(super) fn bit_library(lua: &Lua) -> Result<Table> {
     let library = lua.create_table()?;
     put(lua, &library, "tobit", |lua, arguments| {
         answer(bits(lua, arguments, 1)?)
@@ -240,44 +234,4 @@ fn to_hex(lua: &Lua, arguments: &[Value]) -> Outcome {
     };
     let shown = hex.get(8 - count..).unwrap_or_default();
     Ok(vec![Value::String(lua.create_string(shown)?)])
-}
-
-const MULTIPLIER: u64 = 0x5_DEEC_E66D;
-
-const INCREMENT: u64 = 0xB;
-
-const MASK: u64 = (1 << 48) - 1;
-
-/// Redis: `REDIS_LRAND48_MAX`.
-const LARGEST: u64 = i32::MAX as u64;
-
-/// The state of the generator of a machine.
-#[derive(Debug)]
-pub(super) struct Random(Cell<u64>);
-
-impl Default for Random {
-    /// Begins with any number, so that machines differ.
-    fn default() -> Self {
-        Self(Cell::new(RandomState::new().hash_one(0) & MASK))
-    }
-}
-
-impl Random {
-    /// `math.randomseed`.
-    pub(super) fn seed(&self, seed: i32) {
-        let high = u64::from(seed.cast_unsigned());
-        self.0.set(((high << 16) | 0x330E) & MASK);
-    }
-
-    /// From 0 to 1, without 1.
-    pub(super) fn next(&self) -> f64 {
-        let state = self
-            .0
-            .get()
-            .wrapping_mul(MULTIPLIER)
-            .wrapping_add(INCREMENT)
-            & MASK;
-        self.0.set(state);
-        ((state >> 17) % LARGEST) as f64 / LARGEST as f64
-    }
 }

@@ -100,7 +100,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
         ("cjson", json::library(lua, state, &state.json)?),
         ("cmsgpack", msgpack::library(lua, state)?),
         ("struct", structs::library(lua, state)?),
-        ("bit", numbers::library(lua)?),
+        ("bit", numbers::bit_library(lua)?),
     ] {
         seen.raw_set(name, raw::read_only(lua, &library, None)?)?;
     }

@@ -1,6 +1,8 @@
-//! What the functions of a machine share: how its scripts end, and how much memory outside Lua they may use.
+//! What the functions of a machine share: how its scripts end, how much memory outside Lua they may use, and the
+//! numbers of Redis's `math.random`.
 
 use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,7 +10,6 @@ use mlua::{Error, HookTriggers, Lua, Result, VmState};
 
 use super::functions::Function;
 use super::json_settings;
-use super::numbers::Random;
 use super::running::Run;
 use quoin_base::limits::SCRIPT_MEMORY_BYTES_MAX;
 use quoin_resp::reply::Reply;
@@ -263,5 +264,43 @@ impl<'s> Meter<'s> {
             true => self.state.end_if_due(self.lua),
             false => Ok(()),
         }
+    }
+}
+
+const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+const INCREMENT: u64 = 0xB;
+const MASK: u64 = (1 << 48) - 1;
+
+/// Redis: `REDIS_LRAND48_MAX`.
+const LARGEST: u64 = i32::MAX as u64;
+
+/// The state of the generator of a machine.
+#[derive(Debug)]
+pub(super) struct Random(Cell<u64>);
+
+impl Default for Random {
+    /// Begins with any number, so that machines differ.
+    fn default() -> Self {
+        Self(Cell::new(RandomState::new().hash_one(0) & MASK))
+    }
+}
+
+impl Random {
+    /// `math.randomseed`.
+    pub(super) fn seed(&self, seed: i32) {
+        let high = u64::from(seed.cast_unsigned());
+        self.0.set(((high << 16) | 0x330E) & MASK);
+    }
+
+    /// From 0 to 1, without 1.
+    pub(super) fn next(&self) -> f64 {
+        let state = self
+            .0
+            .get()
+            .wrapping_mul(MULTIPLIER)
+            .wrapping_add(INCREMENT)
+            & MASK;
+        self.0.set(state);
+        ((state >> 17) % LARGEST) as f64 / LARGEST as f64
     }
 }

@@ -15,7 +15,6 @@ const ALIGNMENT: usize = 8;
 
 /// Values that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
 const RESULTS_MAX: usize = 7_900;
-
 type Checked<T> = std::result::Result<T, Raise>;
 
 fn wrong(text: impl Into<String>) -> Raise {

@@ -4,16 +4,11 @@
 //! It becomes a payload of DUMP, which is checked when it is read. Memory is bounded by the longest value
 //! that is kept. The format is that of `rdb.c`.
 
-use std::io::{self, Read};
-
-use bytes::Bytes;
-
-use super::Checksum;
-use super::extent::{Extent, pass_key_data, pass_module_data, pass_value};
 use super::functions::LIBRARY;
-use super::payload::{
-    Reader, VERSION_OF_VALKEY, VERSION_READ_MAX, VERSION_WRITTEN, is_read, seal_as,
-};
+use super::input::{Extent, Input, RdbError, pass_key_data, pass_module_data, pass_value};
+use super::payload::{Reader, VERSION_WRITTEN, is_read, seal_as};
+use bytes::Bytes;
+use std::io::{self, Read};
 
 /// What a file begins with; the version follows in four digits.
 pub const HEADER: &[u8; 5] = b"REDIS";
@@ -69,7 +64,6 @@ const HEADER_BYTES: usize = 9;
 /// The facts that say whether a file begins an append-only file: those of Redis 7.0 and later, and of
 /// Redis before.
 const FACT_BASE: &[u8] = b"aof-base";
-
 const FACT_PREAMBLE: &[u8] = b"aof-preamble";
 
 /// What a file is in an append-only file.
@@ -312,210 +306,4 @@ impl<R: Read> RdbReader<R> {
 
 fn is_end(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::UnexpectedEof
-}
-
-/// Why a file is not read to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum RdbError {
-    /// The system cannot read it, or it ends too early.
-    #[error("it cannot be read at byte {at}: {source}")]
-    Io {
-        /// Byte offset.
-        at: u64,
-        /// Why.
-        source: io::Error,
-    },
-    /// It does not begin as RDB files do.
-    #[error(
-        "it is no RDB file: it does not begin with REDIS or VALKEY and a version; \
-         nor does it begin as an append-only file"
-    )]
-    NoRdb,
-    /// A later server has written it.
-    #[error(
-        "it has version {0}, and versions up to {VERSION_READ_MAX} are read, which Redis 8.6 \
-         writes, and {VERSION_OF_VALKEY}, which Valkey 9 writes; start the server that wrote it, and \
-         import from that (--from redis://…), which reads what it has by commands"
-    )]
-    Version(u16),
-    /// Bytes follow that belong to no RDB file.
-    #[error(
-        "{bytes} bytes follow after the end of the RDB file at byte {at}, and nothing in it says that \
-         it begins an append-only file; nothing was written"
-    )]
-    Trailing {
-        /// Offset of the end of the RDB file.
-        at: u64,
-        /// How many.
-        bytes: u64,
-    },
-    /// Bytes have changed since it was written.
-    #[error("its checksum is wrong: it was damaged, or cut off, after it was written")]
-    Checksum,
-    /// Unexpected content.
-    #[error("it is damaged at byte {at}: {what}")]
-    Format {
-        /// Byte offset.
-        at: u64,
-        /// What is wrong.
-        what: &'static str,
-    },
-}
-
-/// Bytes that are read at a time if the content is not kept.
-const PIECE_BYTES: usize = 64 * 1024;
-
-/// The input of a file.
-pub(crate) struct Input<R> {
-    source: R,
-    checksum: Checksum,
-    position: u64,
-    keeping: Keeping,
-    kept_bytes_max: usize,
-}
-
-/// What is done with the bytes that are read.
-#[derive(Debug)]
-enum Keeping {
-    Nothing,
-    All(Vec<u8>),
-    /// They were too many.
-    Overflown,
-}
-
-impl<R> std::fmt::Debug for Input<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Input")
-            .field("position", &self.position)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<R: Read> Input<R> {
-    pub(crate) fn new(source: R, kept_bytes_max: usize) -> Self {
-        Self {
-            source,
-            checksum: Checksum::begin(),
-            position: 0,
-            keeping: Keeping::Nothing,
-            kept_bytes_max,
-        }
-    }
-
-    /// Bytes that were read.
-    pub(crate) fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// The checksum of what was read. The next one begins with nothing.
-    pub(crate) fn checksum(&mut self) -> u64 {
-        std::mem::replace(&mut self.checksum, Checksum::begin()).value()
-    }
-
-    /// The error for the content at this position.
-    pub(crate) fn damaged(&self, what: &'static str) -> RdbError {
-        RdbError::Format {
-            at: self.position,
-            what,
-        }
-    }
-
-    /// Keeps what is read from now on, after these bytes.
-    pub(crate) fn keep(&mut self, bytes: Vec<u8>) {
-        self.keeping = Keeping::All(bytes);
-    }
-
-    /// What was kept; `None` if it was too much.
-    fn end_keeping(&mut self) -> Option<Vec<u8>> {
-        match std::mem::replace(&mut self.keeping, Keeping::Nothing) {
-            Keeping::All(bytes) => Some(bytes),
-            Keeping::Nothing | Keeping::Overflown => None,
-        }
-    }
-
-    /// Keeps nothing of what follows.
-    pub(crate) fn stop_keeping(&mut self) {
-        self.keeping = Keeping::Nothing;
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), RdbError> {
-        self.source
-            .read_exact(bytes)
-            .map_err(|source| RdbError::Io {
-                at: self.position,
-                source,
-            })?;
-        self.position += bytes.len() as u64;
-        self.checksum.add(bytes);
-        if let Keeping::All(kept) = &mut self.keeping {
-            if kept.len() + bytes.len() <= self.kept_bytes_max {
-                kept.extend_from_slice(bytes);
-            } else {
-                self.keeping = Keeping::Overflown;
-            }
-        }
-        Ok(())
-    }
-
-    /// The next `N` bytes.
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], RdbError> {
-        let mut bytes = [0; N];
-        self.fill(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    pub(crate) fn byte(&mut self) -> Result<u8, RdbError> {
-        let [byte] = self.array()?;
-        Ok(byte)
-    }
-
-    /// Skips bytes. Nothing is reserved for a length that the file does not have.
-    pub(crate) fn pass(&mut self, bytes: u64) -> Result<(), RdbError> {
-        let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(bytes).unwrap_or(PIECE_BYTES))];
-        let mut left = bytes;
-        while left > 0 {
-            let now = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-            if let Some(piece) = piece.get_mut(..now) {
-                self.fill(piece)?;
-            }
-            left -= now as u64;
-        }
-        Ok(())
-    }
-
-    /// A length, or the number of a special encoding of strings.
-    fn length_or_special(&mut self) -> Result<Result<u64, u8>, RdbError> {
-        let first = self.byte()?;
-        let low = first & 0x3f;
-        Ok(match (first >> 6, first) {
-            (0, _) => Ok(low.into()),
-            (1, _) => Ok(u16::from_be_bytes([low, self.byte()?]).into()),
-            (3, _) => Err(low),
-            (_, 0x80) => Ok(u32::from_be_bytes(self.array()?).into()),
-            (_, 0x81) => Ok(u64::from_be_bytes(self.array()?)),
-            _ => return Err(self.damaged("a length")),
-        })
-    }
-
-    /// A length or a count.
-    pub(crate) fn length(&mut self) -> Result<u64, RdbError> {
-        let length = self.length_or_special()?;
-        length.map_err(|_| self.damaged("a length"))
-    }
-
-    /// Skips a string in any encoding.
-    pub(crate) fn pass_string(&mut self) -> Result<(), RdbError> {
-        match self.length_or_special()? {
-            Ok(length) => self.pass(length),
-            Err(0) => self.pass(1),
-            Err(1) => self.pass(2),
-            Err(2) => self.pass(4),
-            Err(3) => {
-                let compressed_bytes = self.length()?;
-                self.length()?;
-                self.pass(compressed_bytes)
-            }
-            Err(_) => Err(self.damaged("the encoding of a string")),
-        }
-    }
 }

@@ -15,17 +15,13 @@ const SMALL_HASH_PART_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
 const FIELDS_AND_VALUES: u8 = 4;
-
 const LISTPACK: u8 = 16;
 
 /// The same with an expiry for each field: as release candidates of Redis 7.4 wrote them, and as
 /// Redis 7.4 and later do. Valkey 9 gives the first of these numbers another form.
 const EXPIRING_EARLY: u8 = 22;
-
 const EXPIRING_LISTPACK_EARLY: u8 = 23;
-
 const EXPIRING: u8 = 24;
-
 const EXPIRING_LISTPACK: u8 = 25;
 
 /// Values that Quoin does not keep.
@@ -33,9 +29,7 @@ const FIELDS_EXPIRE: DumpError = DumpError::OtherType("hash with fields that exp
 
 /// How a field without an expiry is written: as a length, in a listpack, in Valkey's time.
 const NO_EXPIRY: u64 = 0;
-
 const NO_EXPIRY_PACKED: &[u8] = b"0";
-
 const NO_EXPIRY_OF_VALKEY: i64 = -1;
 
 /// The fields of a hash with their values; ends after the first error. Whether a field comes twice

@@ -11,20 +11,18 @@
 //!
 //! It knows bytes, and neither keys nor the store.
 
-mod extent;
 mod file;
 mod functions;
 mod hash;
+mod input;
 mod list;
 mod own;
 mod packed;
 mod payload;
-mod priority_queue;
 mod set;
 mod sorted_set;
 mod stream;
 mod string;
-mod task_queue;
 #[cfg(feature = "testing")]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub mod testing;
@@ -33,15 +31,18 @@ pub mod testing;
 mod tests;
 
 pub use file::{
-    AofRole, HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey,
-    RdbReader, RdbValue,
+    AofRole, HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbItem, RdbKey, RdbReader,
+    RdbValue,
 };
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
+pub use input::RdbError;
 pub use list::{ListElements, ListWriter};
-pub use own::{Chunks, OwnType, elements_in_chunks};
-pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
-pub use priority_queue::{DumpedPriority, PriorityQueueReader, PriorityQueueWriter};
+pub use own::{
+    Chunks, DumpedPriority, DumpedState, DumpedTask, PriorityQueueReader, PriorityQueueWriter,
+    TaskQueueReader, TaskQueueWriter, elements_in_chunks,
+};
+pub use payload::{OwnType, Payload, VERSION_WRITTEN, open, put_length, put_string};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
@@ -51,7 +52,6 @@ pub use stream::{
     StreamReader, StreamWriter,
 };
 pub use string::{read_string, reads_string, string_payload};
-pub use task_queue::{DumpedState, DumpedTask, TaskQueueReader, TaskQueueWriter};
 
 use crc::{CRC_64_REDIS, Crc};
 

@@ -5,84 +5,25 @@
 //! module, and refuses a file with the name of the type. Tools that read files of Redis find the end of the
 //! value.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use super::DumpError;
-use super::payload::{Payload, Reader, put_length, put_string, seal};
-use super::priority_queue::{PriorityQueueReader, PriorityQueueWriter};
-use super::task_queue::{TaskQueueReader, TaskQueueWriter};
-
-/// The type of values of modules, as RDB files number it.
-pub(super) const MODULE: u8 = 7;
-
-/// Letters of the names of modules' types, each by its number.
-const NAME_LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Bits of a letter.
-const LETTER_BITS: u32 = 6;
-
-/// Bits of the version, after the letters.
-const VERSION_BITS: u32 = 10;
-
-/// The version of the forms that are written.
-const VERSION: u64 = 1;
-
-/// A type that Redis does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnType {
-    /// A priority queue.
-    PriorityQueue,
-    /// A task queue.
-    TaskQueue,
-}
-
-impl OwnType {
-    const ALL: [Self; 2] = [OwnType::PriorityQueue, OwnType::TaskQueue];
-
-    /// The name that Redis shows when it refuses a file.
-    pub fn module_name(self) -> &'static str {
-        match self {
-            OwnType::PriorityQueue => "quoinprio",
-            OwnType::TaskQueue => "quointask",
-        }
-    }
-
-    /// The number that such a value begins with.
-    pub(super) fn module_id(self) -> u64 {
-        let name = self.module_name().bytes().fold(0, |id, letter| {
-            let number = NAME_LETTERS.iter().position(|known| *known == letter);
-            id << LETTER_BITS | number.unwrap_or(0) as u64
-        });
-        name << VERSION_BITS | VERSION
-    }
-
-    /// The type whose values begin with this number, in a version that is read.
-    pub(super) fn of(module_id: u64) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|own| own.module_id() == module_id)
-    }
-
-    /// The type whose values begin with this number in another version.
-    pub(super) fn of_other_version(module_id: u64) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        let name = module_id >> VERSION_BITS;
-        all.find(|own| own.module_id() >> VERSION_BITS == name && own.module_id() != module_id)
-    }
-}
+use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
+use quoin_base::limits::{
+    TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS,
+};
 
 const END: u64 = 0;
-
 const SIGNED: u64 = 1;
-
 const UNSIGNED: u64 = 2;
-
 const DOUBLE: u64 = 4;
-
 const STRING: u64 = 5;
 
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
+enum Part {
     End,
     Signed(i64),
     Unsigned(u64),
@@ -92,13 +33,13 @@ pub(super) enum Part {
 
 /// Reads the parts of a value.
 #[derive(Debug, Clone)]
-pub(super) struct PartReader {
+struct PartReader {
     value: Reader,
 }
 
 impl PartReader {
     /// The parts of a value of this type.
-    pub(super) fn new(payload: Payload, own: OwnType) -> Result<Self, DumpError> {
+    fn new(payload: Payload, own: OwnType) -> Result<Self, DumpError> {
         if payload.own_type() != Some(own) {
             return Err(DumpError::Format);
         }
@@ -107,7 +48,7 @@ impl PartReader {
         Ok(Self { value })
     }
 
-    pub(super) fn next(&mut self) -> Result<Part, DumpError> {
+    fn next(&mut self) -> Result<Part, DumpError> {
         Ok(match self.value.length()? {
             END => Part::End,
             SIGNED => Part::Signed(self.value.length()?.cast_signed()),
@@ -118,7 +59,7 @@ impl PartReader {
         })
     }
 
-    pub(super) fn signed(&mut self) -> Result<i64, DumpError> {
+    fn signed(&mut self) -> Result<i64, DumpError> {
         match self.next()? {
             Part::Signed(number) => Ok(number),
             _ => Err(DumpError::Format),
@@ -126,12 +67,12 @@ impl PartReader {
     }
 
     /// A number that is zero or more.
-    pub(super) fn count(&mut self) -> Result<i64, DumpError> {
+    fn count(&mut self) -> Result<i64, DumpError> {
         let number = self.unsigned()?;
         i64::try_from(number).map_err(|_| DumpError::Format)
     }
 
-    pub(super) fn unsigned(&mut self) -> Result<u64, DumpError> {
+    fn unsigned(&mut self) -> Result<u64, DumpError> {
         match self.next()? {
             Part::Unsigned(number) => Ok(number),
             _ => Err(DumpError::Format),
@@ -139,14 +80,14 @@ impl PartReader {
     }
 
     /// A number other than NaN.
-    pub(super) fn double(&mut self) -> Result<f64, DumpError> {
+    fn double(&mut self) -> Result<f64, DumpError> {
         match self.next()? {
             Part::Double(number) if !number.is_nan() => Ok(number),
             _ => Err(DumpError::Format),
         }
     }
 
-    pub(super) fn string(&mut self) -> Result<Bytes, DumpError> {
+    fn string(&mut self) -> Result<Bytes, DumpError> {
         match self.next()? {
             Part::String(string) => Ok(string),
             _ => Err(DumpError::Format),
@@ -156,47 +97,47 @@ impl PartReader {
 
 /// Writes the parts of a value.
 #[derive(Debug)]
-pub(super) struct PartWriter {
+struct PartWriter {
     bytes: Vec<u8>,
 }
 
 impl PartWriter {
-    pub(super) fn new(own: OwnType) -> Self {
+    fn new(own: OwnType) -> Self {
         let mut bytes = vec![MODULE];
         put_length(&mut bytes, own.module_id());
         Self { bytes }
     }
 
-    pub(super) fn signed(&mut self, number: i64) {
+    fn signed(&mut self, number: i64) {
         put_length(&mut self.bytes, SIGNED);
         put_length(&mut self.bytes, number.cast_unsigned());
     }
 
-    pub(super) fn unsigned(&mut self, number: u64) {
+    fn unsigned(&mut self, number: u64) {
         put_length(&mut self.bytes, UNSIGNED);
         put_length(&mut self.bytes, number);
     }
 
     /// A number that is zero or more.
-    pub(super) fn count(&mut self, number: i64) {
+    fn count(&mut self, number: i64) {
         self.unsigned(u64::try_from(number).unwrap_or(0));
     }
 
-    pub(super) fn double(&mut self, number: f64) {
+    fn double(&mut self, number: f64) {
         put_length(&mut self.bytes, DOUBLE);
         self.bytes.extend(number.to_le_bytes());
     }
 
-    pub(super) fn string(&mut self, string: &[u8]) {
+    fn string(&mut self, string: &[u8]) {
         put_length(&mut self.bytes, STRING);
         put_string(&mut self.bytes, string);
     }
 
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn finish(mut self) -> Bytes {
+    fn finish(mut self) -> Bytes {
         put_length(&mut self.bytes, END);
         seal(self.bytes, 0)
     }
@@ -290,9 +231,373 @@ impl Chunks {
 /// Elements of payloads of Quoin's own types.
 pub fn elements_in_chunks(payloads: &[Vec<u8>]) -> usize {
     let count = |payload: &Vec<u8>| {
-        let payload = crate::open(&Bytes::copy_from_slice(payload))?;
+        let payload = open(&Bytes::copy_from_slice(payload))?;
         Chunks::new(payload)?.count_left()
     };
     let counts = payloads.iter().map(|payload| count(payload).unwrap_or(0));
     usize::try_from(counts.sum::<u64>()).unwrap_or(usize::MAX)
+}
+
+/// A priority, as what it was given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DumpedPriority {
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A double; never NaN.
+    Double(f64),
+}
+
+/// The values of a priority queue with their priorities; ends after the first error.
+#[derive(Debug, Clone)]
+pub struct PriorityQueueReader {
+    parts: PartReader,
+    priority: Option<DumpedPriority>,
+    is_done: bool,
+}
+
+impl PriorityQueueReader {
+    /// Begins to read a payload.
+    ///
+    /// # Errors
+    /// If it is not a priority queue.
+    pub fn new(payload: Payload) -> Result<Self, DumpError> {
+        Ok(Self {
+            parts: PartReader::new(payload, OwnType::PriorityQueue)?,
+            priority: None,
+            is_done: false,
+        })
+    }
+
+    fn step(&mut self) -> Result<Option<(DumpedPriority, Bytes)>, DumpError> {
+        loop {
+            match self.parts.next()? {
+                Part::End => return Ok(None),
+                Part::Signed(number) => self.priority = Some(DumpedPriority::Integer(number)),
+                Part::Double(number) if !number.is_nan() => {
+                    self.priority = Some(DumpedPriority::Double(number));
+                }
+                Part::String(value) => {
+                    let priority = self.priority.ok_or(DumpError::Format)?;
+                    return Ok(Some((priority, value)));
+                }
+                Part::Double(_) | Part::Unsigned(_) => return Err(DumpError::Format),
+            }
+        }
+    }
+}
+
+impl Iterator for PriorityQueueReader {
+    type Item = Result<(DumpedPriority, Bytes), DumpError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let value = self.step();
+        self.is_done = !matches!(value, Ok(Some(_)));
+        value.transpose()
+    }
+}
+
+/// Writes a priority queue.
+#[derive(Debug)]
+pub struct PriorityQueueWriter {
+    parts: PartWriter,
+    priority: Option<DumpedPriority>,
+}
+
+impl Default for PriorityQueueWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PriorityQueueWriter {
+    /// Without values.
+    pub fn new() -> Self {
+        Self {
+            parts: PartWriter::new(OwnType::PriorityQueue),
+            priority: None,
+        }
+    }
+
+    /// Adds a value after the others.
+    pub fn push(&mut self, priority: DumpedPriority, value: &[u8]) {
+        if self.priority != Some(priority) {
+            match priority {
+                DumpedPriority::Integer(number) => self.parts.signed(number),
+                DumpedPriority::Double(number) => self.parts.double(number),
+            }
+            self.priority = Some(priority);
+        }
+        self.parts.string(value);
+    }
+
+    /// How many bytes the payload has so far.
+    pub fn size_bytes(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The payload.
+    pub fn finish(self) -> Bytes {
+        self.parts.finish()
+    }
+}
+
+/// The latest time that a task may name: 2^53 milliseconds, far later than any that a command sets.
+const AT_MS_MAX: i64 = 1 << 53;
+
+/// Largest number of tasks that a queue may ever have had, so that its counter does not overflow.
+const ADDED_MAX: i64 = 1 << 53;
+const READY: u64 = 0;
+const LEASED: u64 = 1;
+const DELAYED: u64 = 2;
+const DEAD: u64 = 3;
+
+/// What a task is waiting for. Times are in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DumpedState {
+    /// To be taken.
+    Ready,
+    /// Its lease to end.
+    Leased {
+        /// When it ends.
+        until_ms: i64,
+        /// The lease's token; not 0.
+        token: u64,
+    },
+    /// Its delay to end.
+    Delayed {
+        /// When it ends.
+        until_ms: i64,
+    },
+    /// Nothing.
+    Dead {
+        /// When it died.
+        since_ms: i64,
+    },
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DumpedTask {
+    /// Its id.
+    pub id: Bytes,
+    /// Its priority; not NaN.
+    pub priority: f64,
+    /// How many tasks the queue had been given before.
+    pub index: i64,
+    /// Distinguishes it from others with the same index.
+    pub random: i64,
+    /// The resources that it needs: bit by bit, by their numbers in the queue.
+    pub mask: u8,
+    /// How much of each of those: positive and finite.
+    pub amounts: Vec<f64>,
+    /// How often it has been taken with a lease.
+    pub tries: i64,
+    /// How often it may be; 0 is without limit.
+    pub tries_max: i64,
+    /// What it is waiting for.
+    pub state: DumpedState,
+    /// What it is.
+    pub payload: Bytes,
+}
+
+/// Reads a task queue; ends after the first error.
+#[derive(Debug, Clone)]
+pub struct TaskQueueReader {
+    parts: PartReader,
+    added: i64,
+    resources: Vec<Bytes>,
+    last_id: Bytes,
+    /// Index and random number of the tasks so far. No two tasks have the same.
+    places: HashSet<(i64, i64)>,
+    is_done: bool,
+}
+
+impl TaskQueueReader {
+    /// Begins to read a payload.
+    ///
+    /// # Errors
+    /// If it is not a task queue, or its header is invalid.
+    pub fn new(payload: Payload) -> Result<Self, DumpError> {
+        let mut parts = PartReader::new(payload, OwnType::TaskQueue)?;
+        let added = parts.count()?;
+        if added > ADDED_MAX {
+            return Err(DumpError::Format);
+        }
+        let mut resources = Vec::new();
+        for _ in 0..parts.unsigned()? {
+            let name = parts.string()?;
+            let is_keyword = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
+            let is_sound = (1..=TASK_RESOURCE_NAME_BYTES_MAX).contains(&name.len())
+                && resources.len() < TASK_RESOURCES_MAX
+                && !TASK_TAKE_KEYWORDS.iter().any(is_keyword)
+                && !resources.contains(&name);
+            if !is_sound {
+                return Err(DumpError::Format);
+            }
+            resources.push(name);
+        }
+        Ok(Self {
+            parts,
+            added,
+            resources,
+            last_id: Bytes::new(),
+            places: HashSet::new(),
+            is_done: false,
+        })
+    }
+
+    /// How many tasks the queue was ever given.
+    pub fn added(&self) -> i64 {
+        self.added
+    }
+
+    /// The resources that the queue knows.
+    pub fn resources(&self) -> &[Bytes] {
+        &self.resources
+    }
+
+    fn step(&mut self) -> Result<Option<DumpedTask>, DumpError> {
+        let id = match self.parts.next()? {
+            Part::End => return Ok(None),
+            Part::String(id) => id,
+            _ => return Err(DumpError::Format),
+        };
+        // So none comes twice. The first is not empty.
+        if id <= self.last_id || id.len() > TASK_ID_BYTES_MAX {
+            return Err(DumpError::Format);
+        }
+        self.last_id = id.clone();
+        let parts = &mut self.parts;
+        // −0 is 0.
+        let priority = parts.double()? + 0.0;
+        let (index, random) = (parts.count()?, parts.signed()?);
+        if index >= self.added || !self.places.insert((index, random)) {
+            return Err(DumpError::Format);
+        }
+        let mask = u8::try_from(parts.unsigned()?).map_err(|_| DumpError::Format)?;
+        let known = (1_u16 << self.resources.len()) - 1;
+        if u16::from(mask) & !known != 0 {
+            return Err(DumpError::Format);
+        }
+        let mut amounts = Vec::new();
+        for _ in 0..mask.count_ones() {
+            let amount = parts.double()?;
+            if amount <= 0.0 || amount.is_infinite() {
+                return Err(DumpError::Format);
+            }
+            amounts.push(amount);
+        }
+        Ok(Some(DumpedTask {
+            id,
+            priority,
+            index,
+            random,
+            mask,
+            amounts,
+            tries: parts.count()?,
+            tries_max: parts.count()?,
+            state: state(parts)?,
+            payload: parts.string()?,
+        }))
+    }
+}
+
+fn state(parts: &mut PartReader) -> Result<DumpedState, DumpError> {
+    let state = parts.unsigned()?;
+    if state == READY {
+        return Ok(DumpedState::Ready);
+    }
+    let at_ms = parts.count()?;
+    if at_ms > AT_MS_MAX {
+        return Err(DumpError::Format);
+    }
+    Ok(match state {
+        LEASED => DumpedState::Leased {
+            until_ms: at_ms,
+            token: match parts.unsigned()? {
+                0 => return Err(DumpError::Format),
+                token => token,
+            },
+        },
+        DELAYED => DumpedState::Delayed { until_ms: at_ms },
+        DEAD => DumpedState::Dead { since_ms: at_ms },
+        _ => return Err(DumpError::Format),
+    })
+}
+
+impl Iterator for TaskQueueReader {
+    type Item = Result<DumpedTask, DumpError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let task = self.step();
+        self.is_done = !matches!(task, Ok(Some(_)));
+        task.transpose()
+    }
+}
+
+/// Writes a task queue.
+#[derive(Debug)]
+pub struct TaskQueueWriter {
+    parts: PartWriter,
+}
+
+impl TaskQueueWriter {
+    /// Without tasks: how many the queue was ever given, and the resources that it knows.
+    pub fn new(added: i64, resources: &[Bytes]) -> Self {
+        let mut parts = PartWriter::new(OwnType::TaskQueue);
+        parts.count(added);
+        parts.unsigned(resources.len() as u64);
+        for name in resources {
+            parts.string(name);
+        }
+        Self { parts }
+    }
+
+    /// Adds a task. Its id is greater than those of the others.
+    pub fn push(&mut self, task: &DumpedTask) {
+        let parts = &mut self.parts;
+        parts.string(&task.id);
+        parts.double(task.priority);
+        parts.count(task.index);
+        parts.signed(task.random);
+        parts.unsigned(task.mask.into());
+        for amount in &task.amounts {
+            parts.double(*amount);
+        }
+        parts.count(task.tries);
+        parts.count(task.tries_max);
+        match task.state {
+            DumpedState::Ready => parts.unsigned(READY),
+            DumpedState::Leased { until_ms, token } => {
+                parts.unsigned(LEASED);
+                parts.count(until_ms);
+                parts.unsigned(token);
+            }
+            DumpedState::Delayed { until_ms } => {
+                parts.unsigned(DELAYED);
+                parts.count(until_ms);
+            }
+            DumpedState::Dead { since_ms } => {
+                parts.unsigned(DEAD);
+                parts.count(since_ms);
+            }
+        }
+        parts.string(&task.payload);
+    }
+
+    /// How many bytes the payload has so far.
+    pub fn size_bytes(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The payload.
+    pub fn finish(self) -> Bytes {
+        self.parts.finish()
+    }
 }

@@ -45,7 +45,6 @@ impl Packed {
 
 /// Bytes in front of the first entry: length in bytes and count.
 const HEADER_BYTES: usize = 6;
-
 const END: u8 = 0xff;
 
 /// The count if there are too many entries for the field.

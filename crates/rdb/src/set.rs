@@ -15,7 +15,6 @@ pub const SMALL_SET_NUMBERS_MAX: usize = 512;
 /// The encodings that are written, as RDB files number them. Not the listpacks of Redis 7.2, which
 /// Redis 7.0 does not read.
 const STRINGS: u8 = 2;
-
 const INTSET: u8 = 11;
 
 /// Another encoding that is read.

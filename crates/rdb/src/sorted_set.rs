@@ -16,7 +16,6 @@ const SMALL_SORTED_SET_MEMBER_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
 const WITH_BINARY_SCORES: u8 = 5;
-
 const LISTPACK: u8 = 17;
 
 /// How a sorted set is encoded.

@@ -17,11 +17,8 @@ use quoin_base::number::parse_i64;
 
 /// The encodings, as RDB files number them: those of Redis 5, 7.0, 7.2 and 8.6.
 const FIRST_FORM: u8 = 15;
-
 const SECOND_FORM: u8 = 19;
-
 const THIRD_FORM: u8 = 21;
-
 const FOURTH_FORM: u8 = 26;
 
 /// Entries of a node that is written (Redis: `stream-node-max-entries`).
@@ -32,9 +29,7 @@ const NODE_BYTES_MAX: usize = 4_096;
 
 /// Room for a type and a count in front of what is written before the count is known.
 const HEAD_BYTES: usize = 10;
-
 const IS_DELETED: i64 = 1;
-
 const HAS_MASTER_NAMES: i64 = 2;
 
 /// Parts of each entry besides names and values: flags and two distances.

@@ -24,7 +24,6 @@ const EXPONENT_BIAS: i32 = 1023 + 52;
 /// The range of the binary exponent of the scaled number, so that its integral part fits 32 bits.
 const SCALED_EXPONENT_MIN: i32 = -60;
 const SCALED_EXPONENT_MAX: i32 = -32;
-
 const FIRST_POWER: i32 = -348;
 const POWER_STEP: i32 = 8;
 /// log10(2), cut to the precision with which Redis picks its first guess.

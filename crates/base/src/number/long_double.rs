@@ -15,12 +15,10 @@ const EXPONENT_MIN: i64 = -16_445;
 
 /// The exponent of the greatest numbers.
 const EXPONENT_MAX: i64 = 16_320;
-
 const SIGNIFICAND_BITS: i64 = 64;
 
 /// Digits after the point that are written.
 const FRACTION_DIGITS: usize = 17;
-
 const FRACTION_SCALE: u128 = 100_000_000_000_000_000;
 
 /// A number of the x87's 80-bit format.
@@ -362,12 +360,10 @@ const WORD_BITS: u64 = 32;
 
 /// The greatest power of ten that one word holds, and its digits.
 const DECIMAL_CHUNK: u32 = 1_000_000_000;
-
 const DECIMAL_CHUNK_DIGITS: usize = 9;
 
 /// The greatest power of five that one word holds, and its exponent.
 const FIVES_CHUNK: u32 = 1_220_703_125;
-
 const FIVES_CHUNK_EXPONENT: u64 = 13;
 
 /// A whole number from 0 on. Its last word, the most significant one, is not 0.

@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use crate::LIBRARY;
 use crate::file::*;
+use crate::input::RdbError;
 use crate::testing::{
     crc64, hashes, length, number_sets, old_lists, old_sets, sealed, sets, string, strings,
 };
 
 /// Bytes of a payload after the value.
 const FOOTER_BYTES: usize = 10;
-
 const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// A file of a version with these items, and with the right checksum.

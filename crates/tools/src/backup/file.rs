@@ -33,17 +33,11 @@ const ROWS_FORMAT: u32 = 1;
 
 /// Bytes of rows after which a block ends.
 const BLOCK_BYTES: usize = 256 * 1024;
-
 const MAGIC: &[u8; 16] = b"quoin-backup\r\n\x1a\n";
-
 const HEADER_BYTES: usize = 64;
-
 const BLOCK_HEADER_BYTES: usize = 16;
-
 const ROW_HEADER_BYTES: usize = 8;
-
 const TRAILER_BYTES: usize = 64;
-
 const DIGEST_BYTES: usize = 32;
 
 /// Bytes of a block that are read at a time. So a wrong length does not allocate too much.

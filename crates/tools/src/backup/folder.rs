@@ -14,19 +14,15 @@ use quoin_store_embedded::{EmbeddedStore, Moment, StoreId, is_locked, sync_folde
 
 /// The folder of backups within a data folder.
 pub(super) const FOLDER: &str = "backups";
-
 const PREFIX: &str = "quoin-";
-
 const SUFFIX: &str = ".backup";
 
 /// The suffix of a backup that is being written.
 const TEMPORARY_SUFFIX: &str = ".backup.part";
-
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%S%.3fZ";
 
 /// Backups contain all data of a store, so only its owner may read them.
 const FILE_MODE: u32 = 0o600;
-
 const FOLDER_MODE: u32 = 0o700;
 
 /// A backup in a folder, according to its name.

@@ -18,7 +18,6 @@ use quoin_resp::wire::reply_reader::Value;
 
 /// Bytes of a command besides those of the entry, in a part.
 const COMMAND_BYTES: usize = 128;
-
 type Words = Vec<Vec<u8>>;
 
 fn id_text((ms, seq): EntryId) -> String {

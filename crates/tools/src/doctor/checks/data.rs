@@ -26,7 +26,6 @@ const IDS_AT_ONCE: usize = 1_000_000;
 
 /// Data ids without a key that are checked further. If there are more, the report says so.
 const SUSPECTS_MAX: usize = 10_000;
-
 const ADVICE: &str = "they take room and nothing else; --repair removes them";
 
 pub(super) async fn check(

@@ -15,11 +15,8 @@ use quoin_resp::wire::inline::split_arguments;
 
 /// Redis's folder for its append-only file.
 const FOLDER_DEFAULT: &str = "appendonlydir";
-
 const MANIFEST_SUFFIX: &str = ".manifest";
-
 const INCREMENT_SUFFIX: &str = ".incr.aof";
-
 const BASE_SUFFIX: &str = ".base.aof";
 
 /// The files, in the order they were written.
