@@ -12,8 +12,7 @@ use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
 use super::store::FdbStore;
 use quoin_base::limits;
 use quoin_store::page::{self, Row};
-use quoin_store::read_your_writes::BaseTransaction;
-use quoin_store::read_your_writes::sizes::{clear_bytes, conflict_bytes, set_bytes};
+use quoin_store::read_your_writes::{BaseTransaction, clear_bytes, conflict_bytes, set_bytes};
 use quoin_store::rules::{STAMP_BYTES, stamped_key};
 use quoin_store::{KeyValue, RangeQuery, StoreError, StoreFuture};
 

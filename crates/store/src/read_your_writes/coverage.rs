@@ -1,4 +1,4 @@
-//! Sets of keys as ranges: what a transaction conflicts on, and what it has cleared.
+//! Sets of keys as ranges: what a transaction conflicts on, and what it has cleared; and their sizes in a commit.
 //!
 //! A batch that pops elements asks for a conflict from the queue's head to the element each time.
 //! FoundationDB's resolvers check each range of a commit, so these should be one.

@@ -7,8 +7,9 @@
 //! the writes to one key are combined.
 
 pub mod cache;
-pub mod coverage;
+mod coverage;
 mod transaction;
 mod writes;
 
+pub use coverage::{clear_bytes, conflict_bytes, set_bytes};
 pub use transaction::{BaseTransaction, ReadYourWrites};

@@ -1,4 +1,4 @@
-//! A transaction over one of the store's own.
+//! The transaction itself: its state, its reads and writes, and what it passes to the store at the commit.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

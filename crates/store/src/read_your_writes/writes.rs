@@ -1,4 +1,4 @@
-//! A transaction's own writes, and how they apply to what it reads.
+//! The writes of a transaction: one entry per key, how they apply to what it reads, and how they are undone.
 
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;

@@ -1,4 +1,5 @@
-//! The file of a backup: every row of one moment, in the order of keys.
+//! The file of a backup: its format, how it is written and read, and what can be wrong with it. It has every row
+//! of one moment, in the order of keys.
 //!
 //! ```text
 //! file:    header | block … | trailer

@@ -1,4 +1,4 @@
-//! The folder of backups: their names, which of them are kept, and unfinished ones.
+//! The folder of backups: their names, which of them are kept, unfinished ones, and writing one while a store serves.
 
 use std::fs::{File, Permissions};
 use std::io;

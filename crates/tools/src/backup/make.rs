@@ -1,4 +1,4 @@
-//! `quoin backup`.
+//! `quoin backup`: asks the server that has the store open for a backup, or reads a stopped store.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

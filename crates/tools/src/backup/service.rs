@@ -1,4 +1,4 @@
-//! The backups of a running server: one at a time, on a separate thread.
+//! The backups of a running server: one at a time, on a separate thread of low priority.
 
 use std::io;
 use std::path::{Path, PathBuf};

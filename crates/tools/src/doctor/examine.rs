@@ -1,4 +1,4 @@
-//! Runs the checks on a store that was opened.
+//! Runs the checks on an open store, after a check of its layout version.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The store that is checked, and how it is read and changed.
+//! The store that is checked: how it is read, scanned for keys, and repaired.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

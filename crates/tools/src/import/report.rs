@@ -1,4 +1,4 @@
-//! What an import has done, for people.
+//! What an import reports: its counts, keys that it could not copy, and the errors that end it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

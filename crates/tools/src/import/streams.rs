@@ -1,8 +1,9 @@
 //! Streams that are too large for one transaction of the target's store.
 //!
-//! First comes a RESTORE of the stream without its entries: its groups, with their consumers and
-//! pending entries. Then entries are added in parts, which no group notices. At last XSETID says what
-//! the stream knows of itself.
+//! First comes a RESTORE of the stream without its entries: its groups, with their consumers and pending entries. Then
+//! entries are added in parts, which does not affect the groups. At the end XSETID sets the last id and the counters.
+//!
+//! If the payload of DUMP is not understood, XINFO, XPENDING and XRANGE show the same.
 
 use bytes::Bytes;
 

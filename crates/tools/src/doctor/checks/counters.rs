@@ -1,4 +1,4 @@
-//! Compares the counters of keys with their rows, all of which are read.
+//! Counters of keys: counts all rows of a key, and compares them with its counters.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
-//! Entries that are missing in another section of the value. The descriptor of the type says which entries
-//! are looked up, and how.
+//! Rows that repeat others: indexes, and copies of metadata.
 //!
-//! Entries are looked up page by page, each page at one moment. So keys of any size can be checked while they
-//! change.
+//! The descriptor of a type says which entries of its indexes are looked up, and how. They are looked up page by page,
+//! each page at one moment. So keys of any size can be checked while they change.
 
 use futures_util::future::try_join_all;
 

@@ -1,4 +1,4 @@
-//! Metadata and length of keys, and the index of those that expire.
+//! Metadata and length of keys, and the index of expiries in both directions.
 
 use futures_util::future::try_join_all;
 

@@ -1,10 +1,10 @@
 //! The checks of the data in a store.
 //!
-//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one scan of all keys. A
-//! new check is a file here and a row in one of the two.
+//! [`STORE_CHECKS`] check spaces of the layout. [`key_checks`] share one scan of all keys. A new check is a function
+//! or a [`KeyCheck`] in one of the files here, and a row in one of the two.
 //!
-//! What is compared is read at one moment (in one transaction), so that running servers cause no alarm. A
-//! repair reads again in its own transaction, so that it conflicts with changes of what it depends on.
+//! What is compared is read at one moment (in one transaction), so that running servers cause no alarm. A repair
+//! reads again in its own transaction, so that it conflicts with changes of what it depends on.
 
 mod counters;
 mod data;

@@ -1,4 +1,5 @@
-//! Rows under the root prefix that no part of the layout knows.
+//! Checks of spaces of the layout besides keys and data: latency (in the scratch space), unknown rows, databases, the
+//! trash, operations of unknown result, and published messages.
 
 use std::time::{Duration, Instant};
 

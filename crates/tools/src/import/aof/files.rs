@@ -1,4 +1,4 @@
-//! The files that an append-only file consists of.
+//! The files of an append-only file: its manifest and parts, and the commands in them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! Running the commands of a file.
+//! Runs the commands of a file. Each key expires later than its command says.
 
 use std::collections::HashSet;
 use std::ops::Range;
