@@ -29,7 +29,7 @@ fn conflicts(result: &Result<(), StoreError>) -> bool {
 /// Two open writers need a store that takes them.
 macro_rules! needs_many_writers {
     ($subject:ident) => {
-        if $subject.is_single_writer() {
+        if !$subject.has_other_writers() {
             assert_eq!($subject.store.capabilities().parallel_batches, 1);
             return;
         }
@@ -153,7 +153,7 @@ pub fn write_skew_is_prevented(subject: &Subject) {
             }
         }
     };
-    if subject.is_single_writer() {
+    if !subject.has_other_writers() {
         subject.commit(turn_off("x", "y"));
         subject.commit(turn_off("y", "x"));
     } else {

@@ -56,7 +56,7 @@ pub fn a_minimum_after_a_cleared_range_is_its_operand(subject: &Subject) {
 
 pub fn concurrent_minima_never_conflict(subject: &Subject) {
     subject.commit(|writer| writer.min("least", 100));
-    if subject.store.capabilities().single_writer {
+    if !subject.store.capabilities().has_other_writers {
         return;
     }
     let (first, second) = (subject.write(), subject.write());

@@ -337,7 +337,7 @@ pub fn a_watch_does_not_fire_for_what_was_undone(subject: &Subject) {
 }
 
 pub fn a_read_that_was_undone_conflicts(subject: &Subject) {
-    if subject.is_single_writer() {
+    if !subject.has_other_writers() {
         return;
     }
     let writer = subject.write();
@@ -352,7 +352,7 @@ pub fn a_read_that_was_undone_conflicts(subject: &Subject) {
 }
 
 pub fn a_write_that_was_undone_conflicts_with_none(subject: &Subject) {
-    if subject.is_single_writer() {
+    if !subject.has_other_writers() {
         return;
     }
     let reader = subject.write();

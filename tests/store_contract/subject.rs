@@ -53,8 +53,8 @@ impl Subject {
         [self.prefix.as_slice(), &[0xff; 2]].concat()
     }
 
-    pub fn is_single_writer(&self) -> bool {
-        self.store.capabilities().single_writer
+    pub fn has_other_writers(&self) -> bool {
+        self.store.capabilities().has_other_writers
     }
 
     pub fn write(&self) -> Writer<'_> {

@@ -74,7 +74,7 @@ impl<'s> BatchDelegation<'s> {
     pub(super) fn plan(&mut self, submissions: &[Submission], commands_max: usize) {
         let contention = &self.shared.contention;
         let is_on = self.shared.delegates_pops.load(Ordering::Relaxed);
-        if self.environment.capabilities.single_writer || !is_on {
+        if !self.environment.capabilities.has_other_writers || !is_on {
             return;
         }
         self.pops = pops::delegable(submissions, commands_max);

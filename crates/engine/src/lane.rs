@@ -144,13 +144,13 @@ impl WriteLane {
                     submissions,
                 );
                 let turn = &shared.rounds.turn;
-                let single_writer = environment.capabilities.single_writer;
+                let has_other_writers = environment.capabilities.has_other_writers;
                 let in_flight = &shared.in_flight;
                 under_way.push(async move {
                     in_flight.wait_for_room().await;
-                    let _turn = match single_writer {
-                        true => Some(turn.lock().await),
-                        false => None,
+                    let _turn = match has_other_writers {
+                        true => None,
+                        false => Some(turn.lock().await),
                     };
                     (batch.run().await, wake_ups)
                 });
@@ -290,7 +290,7 @@ impl WriteLane {
         let commit = done.commit_duration.unwrap_or_default();
         let pause = (commit / GATHER_DIVISOR).min(GATHER_MAX);
         let expected = done.answered + self.pending.len() + waiting;
-        let is_worthwhile = self.environment.capabilities.single_writer
+        let is_worthwhile = !self.environment.capabilities.has_other_writers
             && done.answered > 1
             && commit >= GATHER_DURATION_MIN
             && commit >= done.run_duration();

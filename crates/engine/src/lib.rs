@@ -118,7 +118,7 @@ impl Executor {
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
-        let has_wake_watches = !environment.capabilities.single_writer;
+        let has_wake_watches = environment.capabilities.has_other_writers;
         let shared = Arc::new(Shared {
             waiters: Arc::new(Waiters::new(has_wake_watches)),
             delegates_pops: options.delegates_pops,
@@ -203,7 +203,7 @@ impl Executor {
     /// To be called after a client has subscribed: returns when the client will hear messages that
     /// other servers publish from now on.
     pub async fn listen(&self) {
-        if !self.environment.capabilities.single_writer {
+        if self.environment.capabilities.has_other_writers {
             // Where the store does not answer, messages may be missed, as the log says.
             self.shared.relay.listen().await;
         }
@@ -215,7 +215,7 @@ impl Executor {
     /// # Errors
     /// Where the store does not answer.
     pub async fn begin_tracking(&self) -> Result<(), JobError> {
-        if self.environment.capabilities.single_writer {
+        if !self.environment.capabilities.has_other_writers {
             return Ok(());
         }
         if !self.shared.relay.listen().await {
@@ -284,9 +284,9 @@ impl Executor {
                 carried: Carried::default(),
             });
         }
-        let single_writer = self.environment.capabilities.single_writer;
+        let capabilities = &self.environment.capabilities;
         // A round cannot wait to find out whether its commit was applied.
-        if single_writer && !self.environment.capabilities.has_unknown_results {
+        if !capabilities.reads_wait && !capabilities.has_unknown_results {
             match self.join_round(calls, reply_bytes_max) {
                 Ok(response) => return response.await.map_err(|_| stopped()),
                 Err(not_joined) => calls = not_joined,
@@ -300,7 +300,7 @@ impl Executor {
             return self.submit_to(lane, calls, reply_bytes_max).await;
         }
         // Where others write meanwhile, a read in a batch has to conflict with them.
-        if reads == 0 || single_writer {
+        if reads == 0 || !capabilities.has_other_writers {
             return self
                 .submit_to(&self.write_lane, calls, reply_bytes_max)
                 .await;

@@ -59,7 +59,7 @@ impl ReadLane {
     /// Runs until every sender is gone and everything has been answered.
     pub(super) async fn run(self, mut receiver: mpsc::Receiver<Submission>) {
         // Reads of the embedded store never wait, so there is nothing to overlap.
-        let parallel = if self.environment.capabilities.single_writer {
+        let parallel = if !self.environment.capabilities.reads_wait {
             1
         } else {
             READ_BATCHES_MAX
@@ -212,7 +212,7 @@ impl ReadLane {
         };
         let unit = ReadUnit::new(&*transaction, &self.environment, known);
         unit.limit_scripts(script_limit);
-        let prefetches = !self.environment.capabilities.single_writer;
+        let prefetches = self.environment.capabilities.reads_wait;
         let mut prefetched = 0;
         if prefetches {
             prefetched = self.prefetch_first(submissions, &unit).await;

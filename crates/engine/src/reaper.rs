@@ -110,7 +110,7 @@ pub struct Reaper {
 
 /// Whether an error is that of an embedded store that has failed for good. It has logged that itself.
 fn is_logged_by_store(error: &CommandError, executor: &Executor) -> bool {
-    executor.environment().capabilities.single_writer
+    !executor.environment().capabilities.has_other_writers
         && matches!(error, CommandError::Store(StoreError::Fatal(_)))
 }
 
@@ -133,7 +133,7 @@ impl Reaper {
     pub fn spawn(executor: Arc<Executor>, standstill: Option<Arc<dyn Standstill>>) -> ReaperHandle {
         let expires_actively = Arc::new(AtomicBool::new(true));
         let (stop, stopped) = watch::channel(false);
-        let is_cluster = !executor.environment().capabilities.single_writer;
+        let is_cluster = executor.environment().capabilities.has_other_writers;
         let jobs = JOBS.iter().filter(|job| is_cluster || !job.is_for_cluster);
         // Each has a state of its own, of which it uses its part.
         let runs: Vec<_> = jobs

@@ -40,7 +40,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Whether users are in the store.
 pub(super) fn are_in_store(state: &ServerState) -> bool {
-    !state.executor.environment().capabilities.single_writer
+    state.executor.environment().capabilities.has_other_writers
 }
 
 /// Loads the users of the store if they have changed. Waiting callers share the next read.

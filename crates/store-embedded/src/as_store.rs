@@ -15,7 +15,9 @@ impl Store for EmbeddedStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "embedded",
-            single_writer: true,
+            has_other_writers: false,
+            reads_wait: false,
+            bounds_transaction_time: false,
             clears_ranges_at_once: false,
             has_unknown_results: false,
             batch_bytes_soft_max: limits::EMBEDDED_BATCH_BYTES_SOFT_MAX,

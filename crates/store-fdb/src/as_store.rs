@@ -36,7 +36,9 @@ impl Store for FdbStore {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "foundationdb",
-            single_writer: false,
+            has_other_writers: true,
+            reads_wait: true,
+            bounds_transaction_time: true,
             clears_ranges_at_once: true,
             has_unknown_results: true,
             batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,

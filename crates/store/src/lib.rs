@@ -296,8 +296,13 @@ pub trait Transaction: ReadTransaction {
 pub struct Capabilities {
     /// The store's name in INFO and logs.
     pub name: &'static str,
-    /// One transaction writes at a time, and only in this process. Nothing ever conflicts.
-    pub single_writer: bool,
+    /// Other servers write too: transactions conflict, and servers tell each other things through the store.
+    /// Otherwise one transaction writes at a time, in this process, and nothing ever conflicts.
+    pub has_other_writers: bool,
+    /// A read is a round trip, so reads are made side by side, or ahead of their use.
+    pub reads_wait: bool,
+    /// A transaction fails when it takes longer than some seconds.
+    pub bounds_transaction_time: bool,
     /// A range is cleared in about the time of one key, however long it is.
     pub clears_ranges_at_once: bool,
     /// A commit may end with [`StoreError::UnknownResult`].

@@ -133,7 +133,7 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     }
 
     fn change_body(&mut self, bytes: Bytes) {
-        if !self.context.environment.capabilities.single_writer {
+        if self.context.environment.capabilities.has_other_writers {
             self.context.signals.changed_bodies.note(self.key);
         }
         self.context.write_body(self.key, bytes);

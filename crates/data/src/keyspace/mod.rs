@@ -425,7 +425,7 @@ impl WriteContext<'_> {
     /// Writes the length counter of a key that has none.
     fn write_first_length(&self, meta_key: &[u8], length: i64) {
         // Other servers watch this row, and must not take a new key for the one before it.
-        let changes = if self.environment.capabilities.single_writer {
+        let changes = if !self.environment.capabilities.has_other_writers {
             0
         } else {
             self.environment.random.next_u64()
@@ -494,7 +494,7 @@ impl WriteContext<'_> {
     /// Runs the commands of clients that wait for something in a key once more, though nothing was put
     /// into it.
     pub(crate) fn wake_waiting(&self, key: &OpenKey) {
-        if !self.environment.capabilities.single_writer {
+        if self.environment.capabilities.has_other_writers {
             // Other servers watch the length for theirs.
             self.count_change(key, 0);
         }
@@ -552,7 +552,7 @@ impl WriteContext<'_> {
     /// Whether queues get copies of metadata: where a read is a round trip, and clearing all of a
     /// queue takes them along.
     fn has_meta_copies(&self) -> bool {
-        !self.environment.capabilities.single_writer
+        self.environment.capabilities.reads_wait
     }
 
     /// Removes a key that has no elements, and what its type keeps besides them.

@@ -26,7 +26,7 @@ pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presen
     let is_small = meta.body.is_some();
     if length != 0 || is_small || meta.value_type.kind().exists_when_empty {
         Presence::Exists
-    } else if !capabilities.single_writer && meta.expire_at_ms.is_none() {
+    } else if capabilities.has_other_writers && meta.expire_at_ms.is_none() {
         Presence::Retained
     } else {
         Presence::Emptied
@@ -117,7 +117,7 @@ mod tests {
                     assert_eq!(presence(&meta, 1, capabilities), Presence::Exists);
                     let expected = if matches!(value_type, ValueType::Stream | ValueType::String) {
                         Presence::Exists
-                    } else if expire_at_ms.is_none() && !capabilities.single_writer {
+                    } else if expire_at_ms.is_none() && capabilities.has_other_writers {
                         Presence::Retained
                     } else {
                         Presence::Emptied

@@ -195,9 +195,9 @@ impl WriteContext<'_> {
         let capabilities = &self.environment.capabilities;
         let message_bytes = self.signals.message_bytes();
         // Other servers learn of the messages from the transaction.
-        let carried_bytes = match capabilities.single_writer {
-            true => 0,
-            false => message_bytes,
+        let carried_bytes = match capabilities.has_other_writers {
+            false => 0,
+            true => message_bytes,
         };
         let bytes = self.transaction.size_bytes().saturating_add(carried_bytes);
         bytes >= capabilities.batch_bytes_soft_max || message_bytes >= BATCH_MESSAGE_BYTES_SOFT_MAX
@@ -216,9 +216,9 @@ impl WriteContext<'_> {
         let rows = self.first_rows(&range, keys_max).await?;
         // Side by side, because on a cluster each read is a round trip. Elsewhere it costs nothing to read
         // one after the other, and their names may be long.
-        let at_once = match self.environment.capabilities.single_writer {
-            true => 1,
-            false => REAPER_READS_AT_ONCE,
+        let at_once = match self.environment.capabilities.reads_wait {
+            false => 1,
+            true => REAPER_READS_AT_ONCE,
         };
         let mut removed = 0;
         let mut shown = None;

@@ -188,10 +188,10 @@ impl ListMut<'_, '_> {
         let mut left = count.unwrap_or(usize::MAX);
         let mut removed = 0;
         // Workers remove finished elements, which usually are near the end where they search.
-        let mut wanted = match self.context.environment.capabilities.single_writer {
-            true => left,
+        let mut wanted = match self.context.environment.capabilities.reads_wait {
+            false => left,
             // A second read would be another round trip.
-            false => usize::MAX,
+            true => usize::MAX,
         };
         'search: while let Some(page) = rows.next(wanted).await? {
             wanted = usize::MAX;

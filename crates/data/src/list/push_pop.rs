@@ -60,7 +60,7 @@ impl ListMut<'_, '_> {
     ) -> Result<bool, StoreError> {
         // With a single writer, the rows of all units have the same random number. Commands run in
         // series.
-        if self.context.environment.capabilities.single_writer {
+        if !self.context.environment.capabilities.has_other_writers {
             return Ok(false);
         }
         let layout = self.context.layout();
@@ -90,7 +90,7 @@ impl ListMut<'_, '_> {
         let taken = context.elements_to_take(&range, count, from_end).await?;
         let is_covered = context.conflict_on_taken(&range, &taken, from_end);
         // Nothing returns on a store with a single writer.
-        let has_names = !context.environment.capabilities.single_writer;
+        let has_names = context.environment.capabilities.has_other_writers;
         let names = |row: &Bytes| {
             let position = match has_names {
                 true => Some(context.layout().read_position(prefix_length, row)?),

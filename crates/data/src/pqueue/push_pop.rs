@@ -86,7 +86,7 @@ impl PriorityQueueMut<'_, '_> {
                 && place.random == random
                 && place.priority.number() == priority.number()
                 // With a single writer all units have the same random number. Commands run in series.
-                && !self.context.environment.capabilities.single_writer
+                && self.context.environment.capabilities.has_other_writers
             {
                 pushing.resume(row)?;
             }

@@ -165,9 +165,9 @@ impl ReadContext<'_> {
     }
 
     fn scan_rows_max(&self) -> i64 {
-        match self.environment.capabilities.single_writer {
-            true => LOCAL_SCAN_ROWS_MAX,
-            false => SCAN_ROWS_MAX,
+        match self.environment.capabilities.reads_wait {
+            false => LOCAL_SCAN_ROWS_MAX,
+            true => SCAN_ROWS_MAX,
         }
     }
 

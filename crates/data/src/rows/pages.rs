@@ -34,9 +34,9 @@ impl<'c, 't> Pages<'c, 't> {
         reverse: bool,
         expected_rows: usize,
     ) -> Self {
-        let rows_expected = match context.environment.capabilities.single_writer {
-            true => RANGE_PAGE_ROWS,
-            false => FIRST_PAGE_ROWS_CLUSTER_MAX,
+        let rows_expected = match context.environment.capabilities.reads_wait {
+            false => RANGE_PAGE_ROWS,
+            true => FIRST_PAGE_ROWS_CLUSTER_MAX,
         };
         Self {
             context,

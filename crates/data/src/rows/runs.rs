@@ -227,7 +227,8 @@ impl<'c, 't, K: Fn(i64, i64) -> Vec<u8>> Pushing<'c, 't, K> {
             ..
         } = std::mem::take(&mut self.run);
         let count = elements.len();
-        let may_grow_left = self.to_start && !self.context.environment.capabilities.single_writer;
+        let may_grow_left =
+            self.to_start && self.context.environment.capabilities.has_other_writers;
         let (start, value) = match (self.to_start, elements.as_slice()) {
             (_, []) => return,
             (_, [element]) if row.is_none() && !may_grow_left => {
@@ -319,9 +320,9 @@ pub(crate) struct RowsExpected {
 impl RowsExpected {
     pub(crate) fn new(context: &ReadContext<'_>) -> Self {
         Self {
-            first_rows_max: match context.environment.capabilities.single_writer {
-                true => FIRST_ROWS_MAX,
-                false => FIRST_ROWS_CLUSTER_MAX,
+            first_rows_max: match context.environment.capabilities.reads_wait {
+                false => FIRST_ROWS_MAX,
+                true => FIRST_ROWS_CLUSTER_MAX,
             },
             rows_seen: 0,
             elements_seen: 0,

@@ -97,7 +97,7 @@ impl ReadContext<'_> {
         read: impl AsyncFn(&'i I) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let mut all = Vec::with_capacity(items.len());
-        if self.environment.capabilities.single_writer {
+        if !self.environment.capabilities.reads_wait {
             for item in items {
                 all.push(read(item).await?);
             }
@@ -113,9 +113,9 @@ impl ReadContext<'_> {
 
     /// How many values of any size are read side by side: one, where no read is a round trip.
     pub(crate) fn large_reads_at_once(&self) -> usize {
-        match self.environment.capabilities.single_writer {
-            true => 1,
-            false => LARGE_READS_AT_ONCE,
+        match self.environment.capabilities.reads_wait {
+            false => 1,
+            true => LARGE_READS_AT_ONCE,
         }
     }
 }

@@ -355,7 +355,7 @@ impl Reading {
         arguments: &[Bytes],
     ) -> Option<Self> {
         let environment = unit.environment();
-        if environment.capabilities.single_writer {
+        if !environment.capabilities.reads_wait {
             return None;
         }
         let reading = Self {

@@ -384,7 +384,7 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
     let mut machine = take().map_err(|line| CommandError::Text(line.into()))?;
     let limit = match unit.script_limit() {
         Some(limit) => TimeLimit::Busy(limit),
-        None if environment.capabilities.single_writer => TimeLimit::Nothing,
+        None if !environment.capabilities.bounds_transaction_time => TimeLimit::Nothing,
         None => TimeLimit::Elapsed(SCRIPT_CLUSTER_TIME_MAX),
     };
     let guard = environment.scripts.begin(call.caller, limit);

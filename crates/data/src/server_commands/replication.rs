@@ -34,12 +34,12 @@ pub(super) fn replicaof(
         return Err(CommandError::text("ERR Invalid master port"));
     }
     Err(CommandError::text(
-        match environment.capabilities.single_writer {
-            true => {
+        match environment.capabilities.has_other_writers {
+            false => {
                 "ERR REPLICAOF is not supported: this server's data is on one machine. Servers on a \
              FoundationDB cluster share replicated data (see docs/start/compatibility.md)"
             }
-            false => {
+            true => {
                 "ERR REPLICAOF is not supported: the FoundationDB cluster replicates the data (see \
              docs/start/compatibility.md)"
             }

@@ -163,9 +163,9 @@ impl<'c, 't> Stream<'c, 't> {
     /// so [`Self::next_entry`] reads each when it is needed. The caller gives at most
     /// [`LARGE_READS_AT_ONCE`](quoin_base::limits::LARGE_READS_AT_ONCE) ids.
     pub(super) async fn entries_ahead(&self, ids: &[StreamId]) -> Result<EntriesAhead, StoreError> {
-        match self.context.environment.capabilities.single_writer {
-            true => Ok(EntriesAhead::default()),
-            false => Ok(self.entries_with_ids(ids).await?.into_iter()),
+        match self.context.environment.capabilities.reads_wait {
+            false => Ok(EntriesAhead::default()),
+            true => Ok(self.entries_with_ids(ids).await?.into_iter()),
         }
     }
 

@@ -262,7 +262,7 @@ impl TaskQueueMut<'_, '_> {
         }
         let class = self.class(row.class, row.amounts.len());
         let place = row.place.encode();
-        let is_alone = self.context.environment.capabilities.single_writer;
+        let is_alone = !self.context.environment.capabilities.has_other_writers;
         // Others may add nodes on the first level that has none.
         let levels = self.levels(&class).await? + u32::from(!is_alone);
         let lowered = (0..levels.min(LEVELS_MAX))
@@ -306,7 +306,7 @@ impl TaskQueueMut<'_, '_> {
         amounts: &[f64],
     ) -> Result<(), StoreError> {
         let prefix = self.level_prefix(class, level);
-        let has_conflicts = !self.context.environment.capabilities.single_writer;
+        let has_conflicts = self.context.environment.capabilities.has_other_writers;
         let after_place = [prefix.as_slice(), place, &[0xff]].concat();
         let (over, after) = try_join(
             self.node_over(class, level, place, Isolation::Snapshot),

@@ -156,7 +156,7 @@ impl TaskQueueMut<'_, '_> {
     /// How long a lease lasts after its end by the clock of the server that granted it. On a store with several
     /// servers their clocks may differ by this.
     fn clock_tolerance_ms(&self) -> i64 {
-        if self.context.environment.capabilities.single_writer {
+        if !self.context.environment.capabilities.has_other_writers {
             0
         } else {
             TASK_CLOCK_TOLERANCE_MS

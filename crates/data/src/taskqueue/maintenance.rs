@@ -105,7 +105,7 @@ impl TaskQueueMut<'_, '_> {
         let mut place = Bytes::copy_from_slice(place);
         let mut split = Split::None;
         // A look that finds no work must not conflict.
-        let first_look = if self.context.environment.capabilities.single_writer {
+        let first_look = if !self.context.environment.capabilities.has_other_writers {
             Isolation::Serializable
         } else {
             Isolation::Snapshot
@@ -285,7 +285,7 @@ impl TaskQueueMut<'_, '_> {
     pub(super) async fn repair(&self, stale: &[Stale]) -> Result<(), StoreError> {
         for node in stale {
             let class = self.class(node.class, node.minima.len());
-            if !self.context.environment.capabilities.single_writer {
+            if self.context.environment.capabilities.has_other_writers {
                 self.request_maintenance(&class, &node.place, Scope::All);
                 continue;
             }

@@ -8,11 +8,11 @@
 
 mod add;
 pub mod commands;
-mod due;
 mod dumping;
 mod index;
 mod kind;
 mod lease;
+mod lease_ends;
 mod maintenance;
 mod resources;
 mod search;
@@ -87,7 +87,7 @@ impl TaskQueue<'_, '_> {
     /// Reads the rows of up to [`KEY_READS_AT_ONCE`] tasks concurrently, because on a cluster each read is a round
     /// trip. The transaction answers later reads of them from memory.
     async fn read_ahead(&self, ids: &[Bytes]) -> Result<(), StoreError> {
-        if self.context.environment.capabilities.single_writer {
+        if !self.context.environment.capabilities.reads_wait {
             return Ok(());
         }
         let ids = ids.iter().take(KEY_READS_AT_ONCE);

@@ -125,9 +125,9 @@ impl<'q, 'c, 't> Search<'q, 'c, 't> {
     /// the search of the others.
     pub(super) async fn next(&mut self) -> Result<Option<Found>, StoreError> {
         let queue = self.queue;
-        let at_once = match queue.context.environment.capabilities.single_writer {
-            true => 1,
-            false => CLASSES_AT_ONCE,
+        let at_once = match queue.context.environment.capabilities.reads_wait {
+            false => 1,
+            true => CLASSES_AT_ONCE,
         };
         let searches = self.searches.iter().enumerate();
         let known = searches.filter_map(|(number, search)| Some((number, search.found.as_ref()?)));

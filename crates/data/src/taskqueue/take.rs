@@ -105,7 +105,7 @@ impl TaskQueueMut<'_, '_> {
                 tasks.push(task);
             }
         }
-        if passes_milestone && self.context.environment.capabilities.single_writer {
+        if passes_milestone && !self.context.environment.capabilities.has_other_writers {
             for (class, first) in heads.iter().filter(|(class, _)| class.slots > 0) {
                 self.clear_nodes_before(class, first).await?;
             }

@@ -11,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 
-use super::due::is_full_or_old;
 use super::index::MAINTENANCE_STEP_MS;
+use super::lease_ends::is_full_or_old;
 use super::{TaskQueueMut, range_rows};
 use crate::keyspace::key::OpenKey;
 use crate::stream::Stream;
@@ -116,9 +116,9 @@ async fn queues_with_due_timers(
     context: &ReadContext<'_>,
     turn: u64,
 ) -> Result<Vec<QueueTimers>, StoreError> {
-    let windows = match context.environment.capabilities.single_writer {
-        true => 1,
-        false => TIMER_WINDOWS,
+    let windows = match context.environment.capabilities.has_other_writers {
+        false => 1,
+        true => TIMER_WINDOWS,
     };
     let queues_max = TASK_QUEUES_PER_PASS * windows;
     let mut range = context.layout().timers_by(context.now_ms);
@@ -306,9 +306,9 @@ pub async fn run_due(
         count += queue.timers.len();
     }
     busy.truncate(busy_queues_max(context));
-    let at_once = match context.environment.capabilities.single_writer {
-        true => 1,
-        false => BUSY_QUEUES_AT_ONCE,
+    let at_once = match context.environment.capabilities.reads_wait {
+        false => 1,
+        true => BUSY_QUEUES_AT_ONCE,
     };
     for (number, some) in busy.chunks(at_once).enumerate() {
         if number > 0 && is_full_or_old(context) {
@@ -332,7 +332,7 @@ pub async fn run_due(
 
 /// The most queues that a pass works on.
 fn busy_queues_max(context: &WriteContext<'_>) -> usize {
-    if context.environment.capabilities.single_writer {
+    if !context.environment.capabilities.has_other_writers {
         return TASK_BUSY_QUEUES_PER_PASS;
     }
     // However much other servers do, sooner or later a pass is small enough to commit.
@@ -347,7 +347,7 @@ fn busy_queues_max(context: &WriteContext<'_>) -> usize {
 /// pass.
 fn keep_fresh_timer(context: &WriteContext<'_>, queue: &mut QueueTimers) {
     let at_ms = context.now_ms / MAINTENANCE_STEP_MS * MAINTENANCE_STEP_MS;
-    let is_alone = context.environment.capabilities.single_writer;
+    let is_alone = !context.environment.capabilities.has_other_writers;
     if !is_alone && context.now_ms - at_ms < TIMER_FRESH_MS {
         let layout = context.layout();
         let fresh = layout.timer_key(at_ms, queue.namespace, &queue.name);

@@ -129,7 +129,7 @@ impl Environment {
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.
     /// Nothing is concurrent on a store with a single writer, and 0 keeps its keys short.
     pub fn position_random(&self) -> i64 {
-        if self.capabilities.single_writer {
+        if !self.capabilities.has_other_writers {
             0
         } else {
             // 63 bits, so that it stays a positive integer.
@@ -473,7 +473,7 @@ impl<'t> WriteContext<'t> {
     pub fn publish(&self, kind: ChannelKind, channel: Bytes, payload: Bytes) -> usize {
         let subscribers = self.environment.subscribers.as_ref();
         let count = subscribers.map_or(0, |subscribers| subscribers.count(kind, &channel));
-        if count == 0 && subscribers.is_some() && self.environment.capabilities.single_writer {
+        if count == 0 && subscribers.is_some() && !self.environment.capabilities.has_other_writers {
             return 0;
         }
         self.signals.publish(Message {

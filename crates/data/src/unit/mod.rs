@@ -282,9 +282,9 @@ impl<'t> Unit<'t> {
     /// [`Environment::latest_known`], which is to forget what was known before the commit and is told
     /// after it, before another transaction begins.
     pub fn take_known(&self) -> Option<Known> {
-        match self.environment().capabilities.single_writer {
-            true => self.read.namespaces.take_news(),
-            false => None,
+        match self.environment().capabilities.has_other_writers {
+            false => self.read.namespaces.take_news(),
+            true => None,
         }
     }
 
@@ -311,9 +311,9 @@ impl<'t> Unit<'t> {
 
     /// Bytes of the transaction, with the messages that it will carry to other servers.
     pub fn size_bytes(&self) -> usize {
-        let message_bytes = match self.environment().capabilities.single_writer {
-            true => 0,
-            false => self.signals.message_bytes(),
+        let message_bytes = match self.environment().capabilities.has_other_writers {
+            false => 0,
+            true => self.signals.message_bytes(),
         };
         let counts = self.read.namespaces.rank_changes.uncounted();
         let count_bytes = counts.saturating_mul(RANK_CHANGE_BYTES);

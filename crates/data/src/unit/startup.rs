@@ -71,7 +71,7 @@ pub async fn prepare(
         }
     };
     let latest_known = LatestKnown::default();
-    if store.capabilities().single_writer {
+    if !store.capabilities().has_other_writers {
         latest_known.set(read_known(store, &layout).await?);
     }
     Ok(Environment {

@@ -289,7 +289,7 @@ impl Batch<'_> {
     async fn look_for_trackers(&self, attempt: &Attempt<'_>) -> Result<bool, StoreError> {
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
         let only_reads = calls.all(|call| call.work.only_reads());
-        if self.environment.capabilities.single_writer || only_reads {
+        if !self.environment.capabilities.has_other_writers || only_reads {
             return Ok(false);
         }
         let (layout, ids) = (&self.environment.layout, &self.environment.ids);
@@ -299,7 +299,7 @@ impl Batch<'_> {
     /// Writes published messages, and which keys were changed, for the other servers into the
     /// transaction.
     fn write_messages(&self, transaction: &dyn Transaction) {
-        if self.environment.capabilities.single_writer {
+        if !self.environment.capabilities.has_other_writers {
             return;
         }
         let messages = self.signals.messages();

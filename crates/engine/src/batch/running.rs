@@ -100,7 +100,7 @@ impl<'p> Attempt<'p> {
 impl Batch<'_> {
     /// On a store whose reads are round trips, makes the expected reads of all commands at once.
     pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) {
-        if self.environment.capabilities.single_writer {
+        if !self.environment.capabilities.reads_wait {
             return;
         }
         let mut plan = PrefetchPlan::default();
@@ -261,7 +261,7 @@ impl Batch<'_> {
     /// it may wait. [`Executor::submit`](crate::Executor::submit) sends all other reads to
     /// a read lane.
     fn reads_strictly(&self, call: &Call) -> bool {
-        call.work.only_reads() && !self.environment.capabilities.single_writer
+        call.work.only_reads() && self.environment.capabilities.has_other_writers
     }
 
     /// Runs one call, whole or not at all: a command, the commands of an EXEC, a job or a wake-up.

@@ -76,7 +76,7 @@ impl Batch<'_> {
     /// Whether what becomes ready concerns nobody: no client waits, and none can begin to in another
     /// batch that runs now.
     pub(super) fn wakes_nobody(&self) -> bool {
-        self.environment.capabilities.single_writer && self.shared.waiters.is_empty()
+        !self.environment.capabilities.has_other_writers && self.shared.waiters.is_empty()
     }
 
     /// Wakes the waiters of keys that have become ready, as Redis does after each command: keys in the
@@ -135,7 +135,7 @@ impl Batch<'_> {
     /// ([`Batch::publish_effects`]).
     fn note_ready(&mut self, attempt: &Attempt<'_>) -> VecDeque<Ready> {
         let ready = attempt.unit.signals.take_ready();
-        if !self.environment.capabilities.single_writer {
+        if self.environment.capabilities.has_other_writers {
             for one in &ready {
                 // A scheduled wake-up covers all data of the key, so the items do not matter.
                 let key = match one {
@@ -346,7 +346,7 @@ impl Batch<'_> {
                     known_keys: keys.known(),
                     // Its reads must still hold at the commit.
                     is_strict: only_reads(invocation)
-                        && !self.environment.capabilities.single_writer,
+                        && self.environment.capabilities.has_other_writers,
                     ..Mode::default()
                 };
                 let called = call::call(&attempt.unit, invocation, mode).await;

@@ -271,7 +271,9 @@ impl<S: Store> Store for OptimisticStore<S> {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "optimistic",
-            single_writer: false,
+            has_other_writers: true,
+            reads_wait: true,
+            bounds_transaction_time: true,
             clears_ranges_at_once: true,
             has_unknown_results: true,
             batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,

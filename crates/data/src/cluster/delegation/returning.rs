@@ -19,7 +19,7 @@ impl WriteContext<'_> {
     /// name or an expiry, after which they would not find it. The commands that wanted them pop from
     /// the queue itself.
     pub async fn return_grants(&self, key: &OpenKey) -> Result<(), CommandError> {
-        if self.environment.capabilities.single_writer {
+        if !self.environment.capabilities.has_other_writers {
             return Ok(());
         }
         let requests = self.layout().pop_requests(key.data());

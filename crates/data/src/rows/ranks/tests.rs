@@ -247,7 +247,7 @@ fn blocks_go_with_their_set() {
         }
         tend(&bench, "z", &TINY);
         bench.run("ZPOPMIN z 40");
-        if bench.store.capabilities().single_writer {
+        if !bench.store.capabilities().has_other_writers {
             assert_eq!(meta(&bench, "z"), None);
             let mut reaper = Reaper::new(&bench.executor);
             while bench.block_on(reaper.pass(&bench.executor)).unwrap() {}

@@ -98,9 +98,9 @@ impl WriteContext<'_> {
     ) -> Result<Vec<BlockChanges>, StoreError> {
         let mut blocks: Vec<BlockChanges> = Vec::new();
         // Changes are mostly of one block, at an end of the value, or of many.
-        let mut looks = match self.environment.capabilities.single_writer {
-            true => 1,
-            false => LOOKS_AT_ONCE_FIRST,
+        let mut looks = match self.environment.capabilities.reads_wait {
+            false => 1,
+            true => LOOKS_AT_ONCE_FIRST,
         };
         let mut blocks_per_look = 1;
         while !changes.is_empty() {
@@ -127,7 +127,7 @@ impl WriteContext<'_> {
                     });
                 }
             }
-            if self.environment.capabilities.single_writer {
+            if !self.environment.capabilities.reads_wait {
                 // Blocks that follow each other are cheaper to read than to look for.
                 let used = blocks.len() - blocks_before;
                 let is_dense = used * 2 >= blocks_per_look;
@@ -169,7 +169,7 @@ impl WriteContext<'_> {
         let layout = self.layout();
         let block = changes.block.as_ref();
         let count_key = block.map(|block| layout.rank_count_key(data, level, &block.end));
-        if self.environment.capabilities.single_writer {
+        if !self.environment.capabilities.has_other_writers {
             // Nobody else adds to it, and an addition would look for it once more.
             if let (Some(block), Some(count_key)) = (block, &count_key) {
                 let count = encode_counter(block.count + changes.delta);

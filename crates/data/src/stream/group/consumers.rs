@@ -126,7 +126,13 @@ impl GroupMut<'_, '_> {
     /// `Text` if there are more.
     pub(super) fn check_pending_changed(&self, count: i64) -> Result<(), CommandError> {
         let max = STREAM_PENDING_CHANGED_MAX;
-        if self.context.environment.capabilities.single_writer || count <= max {
+        if !self
+            .context
+            .environment
+            .capabilities
+            .bounds_transaction_time
+            || count <= max
+        {
             return Ok(());
         }
         Err(CommandError::Text(

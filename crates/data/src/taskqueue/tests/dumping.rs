@@ -237,9 +237,9 @@ fn what_is_there_already_is_not_replaced_by_a_chunk() {
         assert_eq!(load(b"q"), exists);
         bench.run("TASK.ADD other 1 b ID b");
         // On a cluster a place has a random number.
-        let loaded = match bench.store.capabilities().single_writer {
-            true => exists,
-            false => Reply::Integer(1),
+        let loaded = match bench.store.capabilities().has_other_writers {
+            false => exists,
+            true => Reply::Integer(1),
         };
         assert_eq!(load(b"other"), loaded, "its place is taken");
         bench.run("SET text x");

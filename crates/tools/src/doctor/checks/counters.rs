@@ -403,7 +403,7 @@ fn piece_end(target: &DoctorTarget<'_>, data: Id, row: &KeyValue) -> Option<i64>
 /// key. Returns whether they are right now. They are not if the key is too large, or if its indexes disagree,
 /// because then the right number is unknown.
 pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<bool, StoreError> {
-    let rows_max = if target.store.capabilities().single_writer {
+    let rows_max = if !target.store.capabilities().bounds_transaction_time {
         u64::MAX
     } else {
         RECOUNT_ROWS_MAX
