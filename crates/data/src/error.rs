@@ -1,10 +1,10 @@
-//! Typed errors, and the one place that turns them into RESP error lines.
+//! Typed errors, and the only place that converts them to RESP error lines.
 
 use quoin_base::decode_error::DecodeError;
 use quoin_rdb::DumpError;
 use quoin_store::{Growth, StoreError};
 
-/// Why a command was not carried out. Each variant's text is what Redis 7.2 says.
+/// Why a command failed. The texts are those of Redis 7.2.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommandError {
     /// The key holds a value of another type.
@@ -22,22 +22,22 @@ pub enum CommandError {
     /// The key that the command needs does not exist.
     #[error("ERR no such key")]
     NoSuchKey,
-    /// A position beyond the ends of a list.
+    /// A position outside a list.
     #[error("ERR index out of range")]
     IndexOutOfRange,
-    /// A database number that SELECT does not reach.
+    /// A database number outside the range of SELECT.
     #[error("ERR DB index is out of range")]
     DatabaseOutOfRange,
-    /// The number of arguments does not fit the command (`name` in lower case).
+    /// The number of arguments is wrong for the command (name in lower case).
     #[error("ERR wrong number of arguments for '{0}' command")]
     WrongArity(String),
-    /// Any other refusal: the whole line behind the `-`.
+    /// Any other error: the whole line after the `-`.
     #[error("{0}")]
     Text(std::borrow::Cow<'static, str>),
-    /// RESTORE was given what is no serialized value.
+    /// The payload of RESTORE is invalid.
     #[error("ERR {0}")]
     Payload(#[from] DumpError),
-    /// A key would come to be whose name is longer than the store can keep, by its bound.
+    /// The name of a new key exceeds the store's limit, which is given.
     #[error("ERR key name is longer than {0} bytes, the most that this store keeps")]
     KeyNameTooLong(usize),
     /// The command needs more than one transaction of the store can hold.
@@ -45,17 +45,18 @@ pub enum CommandError {
         "ERR command needs more than one transaction of the store can hold; nothing was changed"
     )]
     TooLarge,
-    /// Elements of a queue that the command would replace are on their way to other servers. They
-    /// return to the queue and the command runs again, so clients do not see this.
+    /// Elements of a queue that the command would replace are on their way to other servers. They are returned to the
+    /// queue and the command is executed again, so clients do not see this error.
     #[error("ERR elements of the queue are on their way to other servers")]
     GrantsOutstanding,
-    /// The script may not take longer here. It runs again where it may, so clients do not see this.
+    /// The script exceeds the time limit here. It is executed again where it may take longer, so clients do not see
+    /// this error.
     #[error("ERR the script needs more time")]
     ScriptOutOfTime,
-    /// An EXEC's replies together are more than a client is sent at once.
+    /// The replies of an EXEC exceed the size that is sent to a client at once.
     #[error("ERR replies of the transaction are too large; this was not done")]
     RepliesTooLarge,
-    /// The messages of a command, of a script or of an EXEC are too large together.
+    /// The messages of a command, script or EXEC are too large in total.
     #[error(
         "ERR a command, a script or a transaction cannot publish more than 256 MB at once; this \
          was not done"
@@ -67,7 +68,7 @@ pub enum CommandError {
          that remove data are not."
     )]
     NoRoomToGrow,
-    /// The command adds data, and there is as much as `maxmemory` allows.
+    /// The command adds data, and `maxmemory` is reached.
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
     /// The store failed.
@@ -81,7 +82,7 @@ impl CommandError {
         CommandError::Text(std::borrow::Cow::Borrowed(line))
     }
 
-    /// The error of a command that adds data, where the store does not take more.
+    /// The error of a command that adds data if the store accepts no more.
     pub fn of_growth(growth: Growth) -> Option<Self> {
         match growth {
             Growth::Free => None,
@@ -97,8 +98,7 @@ impl CommandError {
         CommandError::Text(line.into())
     }
 
-    /// The error line behind the `-`: the one place where errors become RESP.
-    /// Line breaks, which the protocol cannot carry, become spaces as in Redis.
+    /// The error line after the `-`. Line breaks, which the protocol cannot represent, become spaces as in Redis.
     pub fn to_line(&self) -> String {
         let line = self.to_string();
         if line.contains(['\r', '\n']) {
@@ -115,8 +115,7 @@ impl From<DecodeError> for CommandError {
     }
 }
 
-/// What a client reads when the store fails: never whether the write was applied unless it is
-/// known.
+/// The text for clients when the store fails. It says whether the write was applied only if that is known.
 fn store_error_text(error: &StoreError) -> String {
     match error {
         StoreError::Conflict => {
@@ -133,8 +132,7 @@ fn store_error_text(error: &StoreError) -> String {
         StoreError::Busy(reason) => {
             format!("TRYAGAIN Store is busy: {reason}; nothing was changed")
         }
-        // A code that client libraries know: what it is about was not carried out, and may be
-        // sent again.
+        // Client libraries know this code. It means that the command was not executed and may be sent again.
         StoreError::Unreachable(reason) => {
             format!("CLUSTERDOWN Store cannot be reached: {reason}; nothing was changed")
         }

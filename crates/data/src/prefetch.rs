@@ -1,11 +1,10 @@
-//! Prefetching: what the commands of a batch will read, read at once.
+//! Prefetching: reads the rows that a batch's commands will need, all at once.
 //!
-//! On a cluster each read is a round trip, and a command reads one row after the other: the
-//! database's namespace, the key's metadata, then its data. A batch knows its commands before it
-//! runs them, so it reads all those rows side by side. The commands then find them in the
-//! transaction's cache. The [`LocationCache`] remembers where the data of a key was, so that it is
-//! read together with the metadata. A location that is wrong costs a useless read and nothing
-//! else: the command reads the metadata as ever.
+//! On a cluster each read is a round trip, and a command reads one row after the other: the database's namespace, the
+//! key's metadata, then its data. A batch knows its commands in advance, so it reads all these rows concurrently. The
+//! commands then find them in the transaction's cache. The [`LocationCache`] remembers where a key's data was, so that
+//! the data can be read together with the metadata. A wrong location only costs a useless read, because the command
+//! reads the metadata anyway.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,36 +20,36 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
-/// Members of one command that are prefetched, or entries of streams.
+/// Most members, fields or stream entries to prefetch for one command.
 const PREFETCHED_MEMBERS_MAX: usize = 64;
 
-/// Keys that are prefetched side by side.
+/// Most keys to prefetch concurrently.
 const KEYS_AT_ONCE: usize = 512;
-/// Rows of one queue that are prefetched.
+/// Most rows to prefetch from one queue.
 const ROWS_MAX: usize = 8_192;
-/// The same while the size of its rows is not known.
+/// Most rows to prefetch from one queue while the size of its rows is unknown.
 const ROWS_OF_UNKNOWN_SIZE_MAX: usize = 16;
-/// Bytes of one queue that are prefetched, by the size that its rows had the last time.
+/// Most bytes to prefetch from one queue, estimated from the previous size of its rows.
 const BYTES_MAX: usize = 1024 * 1024;
-/// Keys whose location a server remembers.
+/// Most keys whose location a server remembers.
 const LOCATIONS_MAX: usize = 65_536;
-/// Rows that describe a key: its metadata and its length.
+/// Number of rows that describe a key: its metadata and its length.
 const META_ROWS: usize = 2;
 
-/// What a command will read in one of its keys.
+/// What a command will read from one of its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prefetch {
-    /// The key's metadata only.
+    /// Only the key's metadata.
     Meta,
-    /// Elements at one end.
+    /// Elements at one end of a queue.
     End {
         /// The type that the command expects.
         value_type: ValueType,
         /// The end with the last or highest elements.
         from_end: bool,
-        /// How many it takes. A push takes none and reads the outermost.
+        /// How many elements it takes. A push takes none and reads the outermost element.
         count: usize,
-        /// The key's length too, which pushes answer.
+        /// Whether it also reads the key's length, which pushes return.
         with_length: bool,
     },
     /// Members or fields by name.
@@ -60,28 +59,28 @@ pub enum Prefetch {
         /// Their names.
         names: Vec<Bytes>,
     },
-    /// Rows of a stream that are there once.
+    /// Rows that a stream has only once.
     Stream {
-        /// Its head.
+        /// Whether the stream's head is read.
         head: bool,
-        /// What is read of a consumer group.
+        /// What is read about a consumer group.
         group: Option<GroupPrefetch>,
     },
 }
 
-/// What a command reads of a consumer group besides the group's row.
+/// What a command reads about a consumer group, in addition to the group's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupPrefetch {
     /// The group's name.
     pub name: Bytes,
     /// The row of this consumer.
     pub consumer: Option<Bytes>,
-    /// What is pending of these entries.
+    /// These entries' pending rows.
     pub pending: Vec<StreamId>,
 }
 
 impl Prefetch {
-    /// The first [`PREFETCHED_MEMBERS_MAX`] of these members or fields.
+    /// Prefetches the first [`PREFETCHED_MEMBERS_MAX`] of these members or fields.
     pub fn members<'n>(value_type: ValueType, names: impl IntoIterator<Item = &'n Bytes>) -> Self {
         let names = names.into_iter().take(PREFETCHED_MEMBERS_MAX);
         Prefetch::Members {
@@ -91,28 +90,28 @@ impl Prefetch {
     }
 }
 
-/// All that the commands of a batch will read, each row once.
+/// Everything that the commands of a batch will read, without duplicate rows.
 #[derive(Debug, Default)]
 pub struct PrefetchPlan {
     /// By key.
     pub keys: BTreeMap<ClientKey, KeyPlan>,
 }
 
-/// What they will read of one key.
+/// What the commands will read from one key.
 #[derive(Debug, Default)]
 pub struct KeyPlan {
-    /// Rows at the ends.
+    /// Rows at the ends of a queue.
     pub ends: Vec<EndPlan>,
     members: Vec<(ValueType, Bytes)>,
     stream_head: bool,
-    /// By their names.
+    /// By name.
     stream_groups: BTreeMap<Bytes, GroupPlan>,
     with_length: bool,
-    /// The requests of other servers.
+    /// Whether requests of other servers are read.
     with_requests: bool,
 }
 
-/// What commands read of a consumer group.
+/// What commands read about a consumer group.
 #[derive(Debug, Default)]
 struct GroupPlan {
     consumers: BTreeSet<Bytes>,
@@ -126,15 +125,15 @@ pub struct EndPlan {
     from_end: bool,
     /// How many elements they take.
     taken: usize,
-    /// One of them reads the outermost element that is left.
+    /// Whether any of them reads the outermost remaining element.
     reads_beyond: bool,
 }
 
 impl EndPlan {
-    /// How many rows hold what is read, if a row holds about so many elements.
+    /// Number of rows to read, given the approximate number of elements per row.
     pub fn rows(&self, elements_per_row: usize) -> usize {
         let beyond = usize::from(self.reads_beyond);
-        // Of the first row, some elements may be popped already.
+        // Some elements of the first row may already be popped.
         let partly = usize::from(elements_per_row > 1 && self.taken > 0);
         let rows = self.taken.div_ceil(elements_per_row.max(1)) + partly;
         rows.saturating_add(beyond).max(1)
@@ -172,14 +171,14 @@ impl PrefetchPlan {
         }
     }
 
-    /// Adds what a command will read in each of its keys.
+    /// Adds what a command will read from each of its keys.
     pub fn add_all(&mut self, reads: &[(ClientKey, Prefetch)]) {
         for (key, prefetch) in reads {
             self.add(key, prefetch);
         }
     }
 
-    /// Adds what other servers may have asked for: their requests and about `count` elements.
+    /// Adds what other servers may have requested: the requests, and about `count` elements.
     pub fn add_requests(
         &mut self,
         key: &ClientKey,
@@ -192,21 +191,21 @@ impl PrefetchPlan {
         plan.add_end(value_type, from_end, count);
     }
 
-    /// Leaves out a key whose elements will come from elsewhere.
+    /// Removes a key whose elements will come from elsewhere.
     pub fn leave_out(&mut self, key: &ClientKey) {
         self.keys.remove(key);
     }
 }
 
 impl KeyPlan {
-    /// Whether more is read than the key's own rows.
+    /// Whether anything besides the key's own rows is read.
     fn reads_data(&self) -> bool {
         let reads_stream = self.stream_head || !self.stream_groups.is_empty();
         !self.ends.is_empty() || !self.members.is_empty() || reads_stream || self.with_requests
     }
 
-    /// Whether what is read in a queue of that type includes a copy of the metadata, so that the
-    /// metadata need not be read by itself.
+    /// Whether the rows to read from a queue of this type include a metadata copy, so that the metadata need not be
+    /// read separately.
     fn meets_meta_copy(&self, value_type: ValueType) -> bool {
         let mut ends = self.ends.iter();
         ends.any(|end| {
@@ -232,43 +231,43 @@ impl KeyPlan {
     }
 }
 
-/// Where the data of a key was the last time.
+/// Where a key's data was last time.
 #[derive(Debug, Clone, Copy)]
 pub struct Location {
     namespace: Id,
     data: Id,
     value_type: ValueType,
-    /// About how large its rows are. 0 is not known.
+    /// Approximate size of a row. 0 means unknown.
     row_bytes: usize,
-    /// About how many elements a row holds. 0 is not known.
+    /// Approximate number of elements per row. 0 means unknown.
     elements_per_row: usize,
-    /// It had a copy of the metadata, which tells the metadata too.
+    /// There was a metadata copy, which makes reading the metadata unnecessary.
     has_meta_copies: bool,
-    /// The value lay in rows, not in the metadata.
+    /// The value was in rows, not in the metadata.
     has_rows: bool,
 }
 
-/// Where a key is probably.
+/// The probable location of a key.
 #[derive(Debug, Clone, Copy)]
 enum Guess {
-    /// It was there the last time.
+    /// The key's location last time.
     Location(Location),
-    /// Its database showed this namespace the last time.
+    /// The namespace of its database last time.
     Namespace(Id),
 }
 
-/// What was learned from a queue's data.
+/// What was learned about a queue while reading it.
 #[derive(Debug, Default)]
 struct PrefetchedData {
-    /// How large its rows are, if any were read.
+    /// Size of its rows, if any were read.
     row_bytes: Option<usize>,
-    /// How many elements they hold.
+    /// Number of elements per row.
     elements_per_row: Option<usize>,
     copy: Option<MetaCopy>,
 }
 
 impl Location {
-    /// The location with what was learned there.
+    /// Adds what was learned at this location.
     fn with(self, data: &PrefetchedData) -> Self {
         Self {
             row_bytes: data.row_bytes.unwrap_or(self.row_bytes),
@@ -288,14 +287,14 @@ pub struct LocationCache {
 /// What a [`LocationCache`] knows.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// What databases showed.
+    /// Namespaces of databases.
     namespaces: HashMap<u32, Id>,
-    /// Where the data of keys lies.
+    /// Locations of keys' data.
     pub keys: HashMap<ClientKey, Location>,
 }
 
 impl LocationCache {
-    /// What it knows now.
+    /// The current content.
     pub fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,7 +304,7 @@ impl LocationCache {
         match location {
             None => drop(known.remove(key)),
             Some(location) => {
-                // To forget all is cheap: the next batch of each key learns it again.
+                // Dropping everything is cheap: the next batch of each key learns its location again.
                 if known.len() >= LOCATIONS_MAX && !known.contains_key(key) {
                     known.clear();
                 }
@@ -314,7 +313,7 @@ impl LocationCache {
         }
     }
 
-    /// Where a key is, if anything is known.
+    /// The probable location of a key, if known.
     fn guess(&self, key: &ClientKey) -> Option<Guess> {
         let known = self.known();
         let location = known.keys.get(key).copied().map(Guess::Location);
@@ -322,15 +321,15 @@ impl LocationCache {
         location.or(namespace.map(Guess::Namespace))
     }
 
-    /// There are as many as databases.
+    /// Bounded by the number of databases.
     fn set_namespace(&self, database: u32, namespace: Id) {
         self.known().namespaces.insert(database, namespace);
     }
 }
 
 impl ReadContext<'_> {
-    /// Reads side by side the rows that commands will read. A read that fails here fails again
-    /// where it is needed.
+    /// Concurrently reads the rows that commands will need. If a read fails here, it fails again when a command needs
+    /// it.
     pub async fn prefetch(&self, plan: &PrefetchPlan, locations: &LocationCache) {
         let databases: BTreeSet<u32> = plan.keys.keys().map(|key| key.database).collect();
         let namespaces = databases.into_iter().map(async |database| {
@@ -367,10 +366,10 @@ impl ReadContext<'_> {
         }
     }
 
-    /// Reads what a command will read that takes from the first of these keys with something, and
-    /// looks at those that `were_empty` only if it finds something in a later key
-    /// ([`KnownKeys::WereEmpty`](crate::unit::known::KnownKeys::WereEmpty)): their lengths, all at once. The
-    /// lengths of the other keys are in the transaction's cache.
+    /// For a command that takes from the first key with elements. It checks the keys in `were_empty` only if a later
+    /// key has elements ([`KnownKeys::WereEmpty`](crate::unit::known::KnownKeys::WereEmpty)). If so, this reads the
+    /// lengths of the `were_empty` keys before that key all at once. The lengths of the other keys are already in the
+    /// transaction's cache.
     pub async fn prefetch_passed_over(
         &self,
         keys: &[Bytes],
@@ -388,8 +387,8 @@ impl ReadContext<'_> {
         Ok(())
     }
 
-    /// Reads what is wanted of a key where it is probably. Returns the namespace of that place, and what was learned
-    /// there; `None` if the data is elsewhere by now.
+    /// Reads the planned rows at the probable location of a key. Returns the namespace of that location and what was
+    /// learned there; `None` if the data has moved.
     async fn follow_guess(
         &self,
         key: &ClientKey,
@@ -407,8 +406,7 @@ impl ReadContext<'_> {
         }
     }
 
-    /// Reads metadata and data at once, the data where it was the last time. `None` if it is
-    /// elsewhere by now.
+    /// Reads metadata and data at once, the data at its previous location. `None` if it has moved.
     async fn follow_location(
         &self,
         key: &ClientKey,
@@ -442,7 +440,7 @@ impl ReadContext<'_> {
         is_there.then(|| location.with(&data))
     }
 
-    /// Reads the metadata, then the data that it names. `None` if that fails.
+    /// Reads the metadata, then the data that it refers to. `None` if that fails.
     async fn find_out(
         &self,
         key: &ClientKey,
@@ -489,7 +487,7 @@ impl ReadContext<'_> {
     ) -> Result<Option<Meta>, StoreError> {
         let meta_key = self.layout().meta_key(namespace, name);
         let meta = if plan.with_length {
-            // They are neighbours: one read for both.
+            // Adjacent rows, so one read returns both.
             let rows = self.transaction.get_range(RangeQuery {
                 begin: &meta_key,
                 end: &successor(&self.layout().length_key(&meta_key)),
@@ -567,7 +565,7 @@ impl ReadContext<'_> {
         groups.into_iter().collect()
     }
 
-    /// Reads a group's row, and then what lies under the id that is in it.
+    /// Reads a group's row, then the rows under the id found in it.
     async fn prefetch_group(
         &self,
         data: Id,
@@ -639,7 +637,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// Runs futures side by side, a bounded number at a time.
+/// Awaits futures concurrently, a bounded number at a time.
 async fn side_by_side<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut futures = futures.fuse();
     let mut outputs = Vec::new();

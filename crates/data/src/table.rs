@@ -1,4 +1,4 @@
-//! The table of types, and the table of commands.
+//! The table of types and the table of commands.
 
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
@@ -16,10 +16,10 @@ impl TypeKind for ValueType {
     }
 }
 
-/// A type: its descriptor, and its commands.
+/// A type's descriptor and its commands.
 type Type = (&'static ValueKind, &'static [&'static [Row]]);
 
-/// The type of this code in metadata.
+/// The type with this code in metadata.
 fn type_of(value_type: ValueType) -> Type {
     match value_type {
         ValueType::List => (&list::KIND, &[list::commands::ROWS]),
@@ -43,7 +43,7 @@ fn type_of(value_type: ValueType) -> Type {
     }
 }
 
-/// Rows of commands that are of no type.
+/// Rows of commands that belong to no type.
 const GENERAL: &[&[Row]] = &[
     keys::ROWS,
     script::ROWS,
@@ -62,16 +62,16 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The names are known, so nobody can make them collide in a fast hash.
+/// The names are fixed, so nobody can provoke collisions in a fast hash.
 static BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> =
     LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
 
-/// Commands and subcommands, each after the command that contains it. A row's place is its id.
+/// Commands and subcommands, each subcommand after its container. A row's index is its id.
 pub fn all() -> &'static [Row] {
     &ROWS
 }
 
-/// Commands, by family.
+/// All commands without subcommands, by family.
 pub fn commands() -> impl Iterator<Item = &'static Row> {
     all().iter().filter(|row| !row.is_subcommand())
 }
@@ -84,10 +84,10 @@ pub fn subcommands(row: &Row) -> &'static [Row] {
         .unwrap_or_default()
 }
 
-/// Names are at most this long; longer ones are unknown without a look.
+/// Maximum length of a name. Longer names are rejected without a lookup.
 const NAME_BYTES_MAX: usize = 32;
 
-/// The command of this name, in whatever case it is written.
+/// The command of this name, ignoring case.
 pub fn find(name: &[u8]) -> Option<&'static Row> {
     let mut lower = [0_u8; NAME_BYTES_MAX];
     let lower = lower.get_mut(..name.len())?;
@@ -98,13 +98,13 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
     BY_NAME.get(name).copied()
 }
 
-/// The subcommand of this name, in whatever case it is written.
+/// The subcommand of this name, ignoring case.
 pub fn find_subcommand(row: &Row, name: &[u8]) -> Option<&'static Row> {
     let is_named = |row: &&Row| row.own_name().as_bytes().eq_ignore_ascii_case(name);
     subcommands(row).iter().find(is_named)
 }
 
-/// The command or subcommand (`client|kill`) of this name, in whatever case it is written.
+/// The command or subcommand (`client|kill`) of this name, ignoring case.
 pub fn find_by_full_name(name: &[u8]) -> Option<&'static Row> {
     match name.iter().position(|byte| *byte == b'|') {
         None => find(name),

@@ -1,7 +1,5 @@
-//! What a command will do to its keys, told from its row and its arguments before it runs. The
-//! executor plans by it: what is missing here costs time and nothing else.
-//!
-//! Which keys a command locks within its server.
+//! What a command will do to its keys and which keys it locks within its server, derived from its row and arguments
+//! before execution. The executor uses it for planning only: missing information costs time and nothing else.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -23,20 +21,20 @@ mod tests;
 /// What a command will do to its keys.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// The keys that no other batch of this server may use meanwhile.
+    /// The keys that no other batch of this server may use at the same time.
     pub locks: KeyLocks,
-    /// The one queue that it pops from and how much, if that is known and the command writes
-    /// nothing else to that queue.
+    /// The only queue that it pops from, and how much, if that is known and the command writes nothing else to that
+    /// queue.
     pub pops: Option<(ClientKey, Demand)>,
     /// What it will read, by key.
     pub prefetch: Vec<(ClientKey, Prefetch)>,
 }
 
 impl Access {
-    /// Nothing that the executor can plan by.
+    /// Nothing that helps the executor.
     pub const UNKNOWN: Access = Access::locking(KeyLocks::Nothing);
 
-    /// Only what it locks is known.
+    /// Only the locks are known.
     pub const fn locking(locks: KeyLocks) -> Self {
         Self {
             locks,
@@ -45,7 +43,7 @@ impl Access {
         }
     }
 
-    /// What the command of a row will do with these arguments.
+    /// What a command will do with these arguments.
     pub fn of(row: &Row, database: u32, arguments: &[Bytes]) -> Self {
         let indexes = row.key_indexes(arguments).into_iter();
         let keys: Vec<&Bytes> = indexes.filter_map(|at| arguments.get(at)).collect();
@@ -76,8 +74,7 @@ impl Access {
         access
     }
 
-    /// Leaves out keys that a command will probably not look at. The lengths of the others are then of
-    /// interest.
+    /// Leaves out keys that a command will probably not access. The lengths of the other keys are then needed.
     pub fn leave_out(&mut self, keys: &HashSet<Bytes>) {
         if keys.is_empty() || self.prefetch.len() < 2 {
             return;
@@ -93,7 +90,7 @@ impl Access {
         self.locks = KeyLocks::Keys(locks.collect());
     }
 
-    /// What commands will do that take effect together.
+    /// The combined access of commands that take effect together.
     pub fn of_all(invocations: &[Invocation]) -> Self {
         let each: Vec<Access> = invocations
             .iter()
@@ -107,25 +104,23 @@ impl Access {
     }
 }
 
-/// The keys that a command is about. Commands that lock the same key never run in two batches at
-/// once, so that clients of one server do not conflict with each other. Locks are about speed only:
-/// the store's transactions keep what is right.
+/// The keys that a command locks. Commands that lock the same key never run in two batches at once, so clients of one
+/// server do not conflict with each other. Locks only improve speed; the store's transactions ensure correctness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyLocks {
     /// No keys.
     Nothing,
     /// Hashes of (database, key).
     Keys(Vec<u64>),
-    /// The same, in a batch with nothing else: what reads so much that others should not run again
-    /// with it when it conflicts.
+    /// Hashes of (database, key), for a batch of its own. The commands read so much that others should not be retried
+    /// with them after a conflict.
     Alone(Vec<u64>),
     /// All keys: FLUSHALL, SWAPDB.
     Everything,
 }
 
 impl KeyLocks {
-    /// What the command of a row locks that has these keys: those, or everything where it writes and
-    /// does not name keys.
+    /// The locks of a command with these keys: the keys, or everything if it writes and names no keys.
     pub fn of(row: &Row, database: u32, keys: &[&Bytes]) -> Self {
         if !row.has_keys() {
             return if row.flags.contains(Flags::WRITE) {
@@ -138,7 +133,7 @@ impl KeyLocks {
         KeyLocks::Keys(hashes.collect())
     }
 
-    /// All that several commands lock.
+    /// The combined locks of several commands.
     pub fn union<'c>(all: impl IntoIterator<Item = &'c KeyLocks>) -> KeyLocks {
         let mut keys = Vec::new();
         for locks in all {
@@ -151,7 +146,7 @@ impl KeyLocks {
         KeyLocks::Keys(keys)
     }
 
-    /// The locked keys, where they are named.
+    /// The locked keys, if they are named.
     pub fn keys(&self) -> &[u64] {
         match self {
             KeyLocks::Keys(keys) | KeyLocks::Alone(keys) => keys,
@@ -159,7 +154,7 @@ impl KeyLocks {
         }
     }
 
-    /// The lock of one key: a hash that clients cannot choose.
+    /// The lock of one key: a hash that clients cannot predict.
     pub fn hash_key(database: u32, key: &[u8]) -> u64 {
         static HASHER: OnceLock<RandomState> = OnceLock::new();
         HASHER

@@ -1,11 +1,11 @@
-//! Reading typed arguments, with Redis's errors.
+//! Parsing of typed arguments, with Redis's errors.
 //!
-//! What HRANDFIELD, SRANDMEMBER and ZRANDMEMBER share: reading how many are drawn.
+//! Also arguments and replies that several commands share:
 //!
-//! What HSCAN, SSCAN and ZSCAN share: their options and their reply.
-//!
-//! What PQ.SCANDUMP, TASK.SCANDUMP and their counterparts share: a value of one of Quoin's own types in
-//! chunks. The names are RedisBloom's for the same.
+//! - the count of HRANDFIELD, SRANDMEMBER and ZRANDMEMBER,
+//! - the options and reply of HSCAN, SSCAN and ZSCAN,
+//! - the chunks of PQ.SCANDUMP, TASK.SCANDUMP and their counterparts, which dump a value of one of Quoin's own types.
+//!   RedisBloom uses the same names.
 
 use bytes::Bytes;
 use quoin_base::glob::Glob;
@@ -18,11 +18,9 @@ use crate::error::CommandError;
 use crate::keyspace::dumping::Chunk;
 use crate::keyspace::scanning::name_pattern;
 
-/// The argument at `index`. The arity check has made sure that it is there; where it is not,
-/// the grammar is what is wrong.
+/// The argument at `index`. The arity check guarantees that it exists; if it is missing, the grammar is wrong.
 ///
-/// # Errors
-/// `Syntax`.
+/// # Errors `Syntax`.
 pub fn argument(arguments: &[Bytes], index: usize) -> Result<&Bytes, CommandError> {
     arguments.get(index).ok_or(CommandError::Syntax)
 }
@@ -40,10 +38,9 @@ pub fn integer(argument: &[u8]) -> Result<i64, CommandError> {
     parse_i64(argument).ok_or(CommandError::NotAnInteger)
 }
 
-/// A 64-bit integer, or a refusal of the caller's.
+/// A 64-bit integer.
 ///
-/// # Errors
-/// `ERR` and `message`.
+/// # Errors `ERR` and `message`.
 pub fn integer_or(argument: &[u8], message: &'static str) -> Result<i64, CommandError> {
     parse_i64(argument).ok_or(CommandError::text(message))
 }
@@ -70,11 +67,9 @@ pub fn count(argument: &[u8]) -> Result<i64, CommandError> {
     integer_at_least(argument, 0, "ERR value is out of range, must be positive")
 }
 
-/// An integer whose negation is one too (Redis: `getRangeLongFromObjectOrReply` from
-/// `-LONG_MAX`).
+/// An integer that can be negated (Redis: `getRangeLongFromObjectOrReply` from `-LONG_MAX`).
 ///
-/// # Errors
-/// `NotAnInteger`; `Text` for the least integer.
+/// # Errors `NotAnInteger`; `Text` for the smallest integer.
 pub fn symmetric_integer(argument: &[u8]) -> Result<i64, CommandError> {
     match integer(argument)? {
         i64::MIN => Err(CommandError::text(
@@ -93,28 +88,26 @@ pub fn double(argument: &[u8]) -> Result<f64, CommandError> {
     parse_double(argument).ok_or(CommandError::NotAFloat)
 }
 
-/// A floating-point number, or a refusal of the caller's.
+/// A floating-point number.
 ///
-/// # Errors
-/// `message`, a whole error line.
+/// # Errors `message`, a whole error line.
 pub fn double_or(argument: &[u8], message: &'static str) -> Result<f64, CommandError> {
     parse_double(argument).ok_or(CommandError::text(message))
 }
 
-/// Whether an argument is this word, in whatever case.
+/// Whether the argument is this word, ignoring case.
 pub fn is_word(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// A count as an offset in memory; more than memory can hold is as much as it can.
+/// Converts a count to `usize`. Values out of range are clamped.
 pub fn to_usize(count: i64) -> usize {
     usize::try_from(count).unwrap_or(if count < 0 { 0 } else { usize::MAX })
 }
 
-/// `[count]` behind a key, the last argument (of ZPOPMIN and its like).
+/// The optional count after a key, as the last argument (ZPOPMIN and similar commands).
 ///
-/// # Errors
-/// `Syntax` where more follows; [`count`]'s.
+/// # Errors `Syntax` if more arguments follow; the errors of [`count`].
 pub fn optional_count(arguments: &[Bytes]) -> Result<Option<usize>, CommandError> {
     if arguments.len() > 3 {
         return Err(CommandError::Syntax);
@@ -125,14 +118,13 @@ pub fn optional_count(arguments: &[Bytes]) -> Result<Option<usize>, CommandError
         .transpose()
 }
 
-/// COUNT of SCAN and its like where it is not given.
+/// Default COUNT of SCAN and similar commands.
 pub const SCAN_COUNT_DEFAULT: usize = 10;
 
-/// A cursor of SCAN and its like, which Redis reads with `strtoul`: a sign is taken, a minus
-/// wraps around, and what follows a zero byte is not seen.
+/// A cursor of SCAN and similar commands. Redis reads it with `strtoul`: a sign is accepted, a minus wraps around, and
+/// anything after a zero byte is ignored.
 ///
-/// # Errors
-/// `ERR invalid cursor`.
+/// # Errors `ERR invalid cursor`.
 pub fn cursor(argument: &[u8]) -> Result<u64, CommandError> {
     const INVALID: CommandError = CommandError::text("ERR invalid cursor");
     let text = argument.split(|byte| *byte == 0).next().unwrap_or(argument);
@@ -158,22 +150,22 @@ pub fn cursor(argument: &[u8]) -> Result<u64, CommandError> {
     })
 }
 
-/// More than can be drawn.
+/// The count exceeds what can be drawn.
 pub(crate) const OUT_OF_RANGE: CommandError = CommandError::text("ERR value is out of range");
 
-/// How many are drawn, and how.
+/// How many members to draw, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Draw {
-    /// Up to so many different ones.
+    /// Up to this many distinct members.
     Distinct(usize),
-    /// So many, each drawn from all.
+    /// This many members, each drawn from all.
     Repeated(usize),
-    /// More of these than [`RANDOM_MEMBERS_MAX`]. Redis would begin to answer and run out of memory.
+    /// More repeated draws than [`RANDOM_MEMBERS_MAX`]. Redis would start to answer and run out of memory.
     TooMany,
 }
 
 impl Draw {
-    /// What a count asks for: a negative one repetitions.
+    /// Interprets a count. A negative count allows repetitions.
     fn of_count(count: i64) -> Self {
         let number = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         match count {
@@ -183,18 +175,16 @@ impl Draw {
         }
     }
 
-    /// Reads a count that nothing may follow.
+    /// Parses a count with no arguments after it.
     ///
-    /// # Errors
-    /// [`symmetric_integer`]'s.
+    /// # Errors Those of [`symmetric_integer`].
     pub(crate) fn parse(count: &Bytes) -> Result<Self, CommandError> {
         Ok(Self::of_count(symmetric_integer(count)?))
     }
 
-    /// Reads `count [with…]`, and whether the option is there.
+    /// Parses `count [with…]`. Also returns whether the option is present.
     ///
-    /// # Errors
-    /// `Syntax` for other options; [`symmetric_integer`]'s.
+    /// # Errors `Syntax` for other options; the errors of [`symmetric_integer`].
     pub(crate) fn parse_with(
         count: &Bytes,
         options: &[Bytes],
@@ -217,15 +207,14 @@ impl Draw {
 pub(crate) struct ScanOptions {
     /// `None` matches everything.
     pattern: Option<Glob>,
-    /// About how many members or fields one call looks at.
+    /// Approximate number of members or fields to examine per call.
     pub(crate) count: usize,
 }
 
 impl ScanOptions {
-    /// Reads the words after the cursor.
+    /// Parses the words after the cursor.
     ///
-    /// # Errors
-    /// `Syntax`; `NotAnInteger` for a count that is none.
+    /// # Errors `Syntax`; `NotAnInteger` for an invalid count.
     pub(crate) fn parse(mut options: &[Bytes]) -> Result<Self, CommandError> {
         let mut parsed = Self {
             pattern: None,
@@ -251,14 +240,14 @@ impl ScanOptions {
         Ok(parsed)
     }
 
-    /// Whether a member or field is asked for.
+    /// Whether the pattern matches a member or field.
     pub(crate) fn accepts(&self, name: &[u8]) -> bool {
         let pattern = self.pattern.as_ref();
         pattern.is_none_or(|pattern| pattern.matches(name))
     }
 }
 
-/// The cursor to go on from, and what was found.
+/// The next cursor, and what was found.
 pub(crate) fn scan_reply(cursor: u64, items: Vec<Reply>) -> Reply {
     Reply::Array(vec![Reply::bulk(cursor.to_string()), Reply::Array(items)])
 }
@@ -266,10 +255,9 @@ pub(crate) fn scan_reply(cursor: u64, items: Vec<Reply>) -> Reply {
 /// The cursor before the first element and after the last.
 const END: &[u8] = b"0";
 
-/// `key cursor [COUNT count]`: the cursor, `None` at the beginning, and the count.
+/// Parses `key cursor [COUNT count]` into the cursor (`None` at the beginning) and the count.
 ///
-/// # Errors
-/// `Syntax`; `NotAnInteger` for a count that is none.
+/// # Errors `Syntax`; `NotAnInteger` for an invalid count.
 pub(crate) fn chunk_arguments(
     arguments: &[Bytes],
 ) -> Result<(Option<&Bytes>, usize), CommandError> {
@@ -285,7 +273,7 @@ pub(crate) fn chunk_arguments(
     Ok(((cursor != END).then_some(cursor), count))
 }
 
-/// The cursor to go on from, and a list with the chunk, if there is one.
+/// The next cursor, and a list with the chunk, if there is one.
 pub(crate) fn chunk_reply(chunk: Chunk) -> Reply {
     let next = chunk.next.unwrap_or(Bytes::from_static(END));
     let payload = chunk.payload.map(Reply::Bulk);
@@ -297,8 +285,7 @@ pub(crate) fn chunk_reply(chunk: Chunk) -> Reply {
 
 /// The chunk of `key chunk`.
 ///
-/// # Errors
-/// `Payload` where it is damaged.
+/// # Errors `Payload` if it is damaged.
 pub(crate) fn chunk_payload(arguments: &[Bytes]) -> Result<Payload, CommandError> {
     Ok(quoin_rdb::open(argument(arguments, 2)?)?)
 }

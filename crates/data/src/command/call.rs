@@ -1,4 +1,4 @@
-//! The one way to run a command: for a batch, for EXEC, for a client that waited.
+//! The only way to execute a command: for a batch, for EXEC, and for a client that waited.
 
 use bytes::Bytes;
 
@@ -14,12 +14,12 @@ use crate::unit::{AnyUnit, Savepoint, Unit};
 use quoin_resp::reply::Reply;
 use quoin_store::{Growth, StoreError};
 
-/// A command with its arguments: found in the table, and as many as it takes.
+/// A command that was found in the table, with a valid number of arguments.
 #[derive(Clone)]
 pub struct Invocation {
     /// The row of the command or subcommand.
     pub row: &'static Row,
-    /// Its arguments, the command's name first.
+    /// Its arguments, starting with the command's name.
     pub arguments: Vec<Bytes>,
     /// The client's database.
     pub database: u32,
@@ -28,10 +28,9 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Looks a command up and counts its arguments.
+    /// Looks up a command and checks its number of arguments.
     ///
-    /// # Errors
-    /// Why there is no such command, as Redis says it.
+    /// # Errors Redis's reason why there is no such command.
     pub fn resolve(database: u32, arguments: Vec<Bytes>) -> Result<Self, Refusal> {
         let row = resolve(&arguments)?;
         Ok(Self {
@@ -43,51 +42,50 @@ impl Invocation {
     }
 }
 
-/// In what circumstances a command runs.
+/// The circumstances in which a command is executed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mode<'k> {
-    /// Every read takes part in conflict detection: within EXEC, and of reads that follow a write of
-    /// their client.
+    /// Every read takes part in conflict detection. Set within EXEC, and for reads that follow a write of the same
+    /// client.
     pub is_strict: bool,
-    /// It pops from what other servers have popped for the unit, where they have.
+    /// Pops take elements that other servers have popped for this transaction, if there are any.
     pub pops_grants: bool,
-    /// What is known of its keys.
+    /// What is known about its keys.
     pub known_keys: KnownKeys<'k>,
-    /// A script calls it.
+    /// A script called it.
     pub is_in_script: bool,
-    /// It is one of the commands of an EXEC.
+    /// It belongs to an EXEC.
     pub is_in_exec: bool,
 }
 
 impl Mode<'_> {
-    /// Whether the command is a part of what is refused as a whole where it adds data.
+    /// Whether the command belongs to a script or EXEC, which is refused as a whole if it adds data.
     fn is_part(self) -> bool {
         self.is_in_script || self.is_in_exec
     }
 }
 
-/// Why a command has no reply yet. Nothing of it is in the transaction.
+/// Why a command has no reply yet. None of its changes are in the transaction.
 #[derive(Debug)]
 pub enum CallError {
-    /// The store failed, for the whole transaction.
+    /// The store failed. The whole transaction fails.
     Store(StoreError),
-    /// The transaction cannot hold the command. One that holds less may.
+    /// The transaction has no room for the command. A transaction that holds less may have room.
     TooLarge,
-    /// Other servers hold elements of a queue that the command replaces. They return first, and then
-    /// it runs again: see [`with_returns`].
+    /// Other servers hold elements of a queue that the command replaces. The elements must be returned before the
+    /// command is executed again; see [`with_returns`].
     MustReturn,
-    /// It is a script that needs longer than scripts may take in this unit of work.
+    /// A script exceeded the time that scripts may take in this unit of work.
     OutOfTime,
 }
 
-/// Queues whose grants may return for one command.
+/// Most queues whose grants are returned for one command.
 const RETURNS_MAX: usize = 16;
 
-/// Runs a command in a unit of work: all of it or, where it fails or the transaction cannot hold it,
-/// nothing. Errors of the command itself are replies.
+/// Executes a command in a transaction. If the command fails or does not fit into the transaction, its changes are
+/// undone. Errors of the command itself are replies.
 ///
-/// # Errors
-/// See [`CallError`].
+/// # Errors See [`CallError`].
 pub async fn call(
     unit: &Unit<'_>,
     invocation: &Invocation,
@@ -99,11 +97,10 @@ pub async fn call(
     .await
 }
 
-/// Runs what is undone where it meets a queue of which other servers hold elements: these return to
-/// the queue, in the same transaction, and it runs again.
+/// Calls `run`. If it meets a queue whose elements other servers hold, its changes are undone, the elements are
+/// returned to the queue in the same transaction, and `run` is called again.
 ///
-/// # Errors
-/// See [`CallError`].
+/// # Errors See [`CallError`].
 pub async fn with_returns(
     unit: &Unit<'_>,
     run: impl AsyncFn() -> Result<Reply, CallError>,
@@ -125,11 +122,10 @@ pub async fn with_returns(
     Err(CallError::TooLarge)
 }
 
-/// Runs a command once, in a transaction or on a snapshot: [`call`] without [`with_returns`], as its
-/// caller returns grants for several commands together or does not write.
+/// Executes a command once, in a transaction or on a snapshot. Unlike [`call`], it does not use [`with_returns`]: the
+/// caller either returns grants for several commands together or does not write.
 ///
-/// # Errors
-/// See [`CallError`].
+/// # Errors See [`CallError`].
 pub async fn call_once(
     any: AnyUnit<'_>,
     invocation: &Invocation,
@@ -150,7 +146,7 @@ pub async fn call_once(
     {
         return Ok(to_reply(Err(refusal)));
     }
-    // A command that only removes may write a little more than it removes, for the moment.
+    // A command that only removes may temporarily write a little more than it removes.
     let is_bounded = !mode.is_part() && !row.only_removes();
     match (row.handler, any) {
         (Handler::Write(handler), AnyUnit::Write(unit)) => {
@@ -192,7 +188,7 @@ pub async fn call_once(
             };
             let result = check(handler(any, *database, arguments).await).map(to_reply);
             match (savepoint, result) {
-                // What a script has written stays where it fails.
+                // The writes of a failed script stay.
                 (Some((unit, savepoint)), Ok(reply)) => {
                     end(unit, savepoint, Ok(reply)).map(to_reply)
                 }
@@ -207,8 +203,8 @@ pub async fn call_once(
     }
 }
 
-/// Remembers the keys of a command that reads, whatever its reply, if its client tracks keys (Redis:
-/// `trackingRememberKeys`). Of a script these are the keys of what it calls.
+/// Records the keys that a command reads, whatever its reply, if its client tracks keys (Redis:
+/// `trackingRememberKeys`). The commands that a script calls record their own keys.
 fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
     if !unit.tracks() || !invocation.row.flags.contains(Flags::READONLY) {
         return;
@@ -220,12 +216,11 @@ fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
     }
 }
 
-/// Keeps what was done since the savepoint, or undoes it where it failed, where the transaction has
-/// become too large or where it adds more than a full disk takes. Failures that are not the store's are
-/// the inner error.
+/// Keeps the changes since the savepoint if `result` is a success. They are undone if `result` is an error, if the
+/// transaction has become too large, or if it adds more than a full disk allows. The inner error is one that does not
+/// come from the store.
 ///
-/// # Errors
-/// See [`CallError`].
+/// # Errors See [`CallError`].
 pub fn end<T>(
     unit: &Unit<'_>,
     savepoint: Savepoint,
@@ -256,7 +251,7 @@ pub fn end<T>(
     }
 }
 
-/// Undoes what was done since the savepoint, unless the transaction ends with the error.
+/// Undoes the changes since the savepoint, unless the error ends the transaction.
 pub fn undo(unit: &Unit<'_>, savepoint: Savepoint, error: CallError) -> CallError {
     if !matches!(error, CallError::Store(_)) {
         unit.rollback(savepoint);
@@ -264,19 +259,18 @@ pub fn undo(unit: &Unit<'_>, savepoint: Savepoint, error: CallError) -> CallErro
     error
 }
 
-/// Tells failures of the store, which end the transaction, from those of the command.
+/// Separates failures of the store, which end the transaction, from those of the command.
 ///
-/// # Errors
-/// See [`CallError`].
+/// # Errors See [`CallError`].
 pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandError>, CallError> {
     match result {
-        // A write was refused, which a later read was told.
+        // The transaction refused a write, and a later read reports it.
         Err(CommandError::Store(StoreError::TooLarge)) => Err(CallError::TooLarge),
         Err(CommandError::GrantsOutstanding) => Err(CallError::MustReturn),
         Err(CommandError::ScriptOutOfTime) => Err(CallError::OutOfTime),
         Err(CommandError::Store(error)) if !error.is_about_rows() => Err(CallError::Store(error)),
         Err(error) => {
-            // The store itself logs damaged rows, once a minute.
+            // The store itself logs damaged rows only once a minute.
             if let CommandError::Store(error @ StoreError::Corrupt(_)) = &error {
                 tracing::error!(%error, "a command met rows that it cannot read");
             }
@@ -286,7 +280,7 @@ pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandErro
     }
 }
 
-/// [`to_reply`], where a syntax error of a command that Redis does not have says what is expected.
+/// [`to_reply`], but a syntax error of a command that Redis does not have also gives the expected syntax.
 fn reply_of(row: &Row, result: Result<Reply, CommandError>) -> Reply {
     let is_own = matches!(row.group, Group::PriorityQueue | Group::TaskQueue);
     to_reply(result.map_err(|error| match error {
@@ -299,7 +293,7 @@ fn reply_of(row: &Row, result: Result<Reply, CommandError>) -> Reply {
     }))
 }
 
-/// An error of the command is its reply.
+/// Turns an error of the command into its reply.
 pub fn to_reply(result: Result<Reply, CommandError>) -> Reply {
     result.unwrap_or_else(|error| Reply::Error(error.to_line()))
 }

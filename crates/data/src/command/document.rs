@@ -1,10 +1,10 @@
-//! docs/start/commands.md, written from the table.
+//! Generates docs/start/commands.md from the table.
 
 use crate::command::grammar::Syntax;
 use crate::command::row::{Group, Row};
 use crate::table;
 
-/// Groups in the order of the page, with their headings.
+/// Groups in page order, with their headings.
 const GROUPS: &[(Group, &str)] = &[
     (Group::String, "Strings"),
     (Group::Bitmap, "Bitmaps"),
@@ -39,11 +39,11 @@ docs/start/task-queues.md). The cost is that of Quoin, with N for what is stored
 command touches where it does not say otherwise.
 ";
 
-/// The page.
+/// The text of the page.
 fn page() -> String {
     let mut text = BEGINNING.to_owned();
     for (group, heading) in GROUPS {
-        // The row of a container says nothing that its subcommands' rows do not say better.
+        // A container's row adds nothing to the rows of its subcommands.
         let mut listed: Vec<&Row> = table::all()
             .iter()
             .filter(|row| row.group == *group)

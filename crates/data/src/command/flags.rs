@@ -1,4 +1,4 @@
-//! The flags of commands, by which Redis and its clients know what a command may do and when.
+//! Command flags: what a command may do and when. Redis and its clients use them.
 
 /// A set of Redis's command flags, as COMMAND INFO names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,13 +16,13 @@ macro_rules! flags {
     };
 }
 
-// In the order in which COMMAND INFO lists them.
+// In the order of COMMAND INFO.
 flags! {
     /// Changes data.
     WRITE = 0, "write";
     /// Only reads data.
     READONLY = 1, "readonly";
-    /// Needs memory, and would be refused where there is none.
+    /// Needs memory, and is refused if there is none.
     DENYOOM = 2, "denyoom";
     /// For administrators.
     ADMIN = 3, "admin";
@@ -44,51 +44,50 @@ flags! {
     FAST = 12, "fast";
     /// Allowed before AUTH.
     NO_AUTH = 13, "no_auth";
-    /// May be called without keys although it names some.
+    /// May be called without keys although it can name some.
     NO_MANDATORY_KEYS = 11, "no_mandatory_keys";
     /// Not while data is loaded in the background.
     NO_ASYNC_LOADING = 14, "no_async_loading";
     /// Not within MULTI.
     NO_MULTI = 19, "no_multi";
-    /// Keys stand where the first keys do not tell.
+    /// The positions of keys depend on the arguments.
     MOVABLEKEYS = 18, "movablekeys";
     /// Allowed while a script is busy.
     ALLOW_BUSY = 20, "allow_busy";
 }
 
 impl Flags {
-    /// Publishes: held back by CLIENT PAUSE WRITE as commands that write. Redis does not list it.
+    /// Publishes messages. CLIENT PAUSE WRITE delays it like a write. Redis does not list this flag.
     pub const MAY_REPLICATE: Flags = Flags(1 << 24);
 
-    /// Allowed for clients that have subscribed and speak RESP2. Redis does not list it.
+    /// Allowed for RESP2 clients that have subscribed. Redis does not list this flag.
     pub const FOR_SUBSCRIBERS: Flags = Flags(1 << 25);
 
-    /// Runs on a snapshot, although its handler could write. Redis does not know it.
+    /// Runs on a snapshot, although its handler could write. Redis does not have this flag.
     pub const ON_SNAPSHOT: Flags = Flags(1 << 26);
 
-    /// Reads so much that it conflicts with nothing even in a script. Redis does not know it.
+    /// Reads so much that it takes no part in conflict detection, even in a script. Redis does not have this flag.
     pub const AT_SNAPSHOT: Flags = Flags(1 << 27);
 
-    /// Removes, without naming keys. Redis does not list it.
+    /// Removes data without naming keys. Redis does not list this flag.
     pub const REMOVES: Flags = Flags(1 << 28);
-    /// Adds rows too, where its key specification, which is Redis's, says only that it removes.
+    /// Also adds rows, although its key specification (which is Redis's) only says that it removes.
     pub const ADDS: Flags = Flags(1 << 29);
 
-    /// What most commands on the connection or the server have: they run at any time, but not in
-    /// scripts.
+    /// The flags of most connection and server commands: allowed at any time, but not in scripts.
     pub const AT_ANY_TIME: Flags = Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE);
 
-    /// Both sets together.
+    /// The union of both sets.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all of `other` is in here.
+    /// Whether `self` contains all flags of `other`.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags' names in COMMAND INFO's order.
+    /// The names of the flags, in the order of COMMAND INFO.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES
             .iter()

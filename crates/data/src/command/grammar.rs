@@ -1,12 +1,12 @@
 //! The grammar of a command's arguments, as COMMAND DOCS describes it.
 //!
-//! Names, types and tokens are those of Redis 7.2, by which redis-cli shows hints and client
-//! libraries are generated.
+//! Names, types and tokens are those of Redis 7.2. redis-cli uses them for hints, and client libraries are generated
+//! from them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 
-/// What stands at an argument's place.
+/// The kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Any bytes.
@@ -21,11 +21,11 @@ pub enum Kind {
     Pattern,
     /// A Unix time.
     UnixTime,
-    /// Its token, and nothing else.
+    /// Only its token.
     PureToken,
     /// One of several arguments.
     OneOf,
-    /// Several arguments, one after the other.
+    /// Several consecutive arguments.
     Block,
 }
 
@@ -49,21 +49,21 @@ impl Kind {
 /// One argument, or several that belong together.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
-    /// Its name; `None` is its token in lower case.
+    /// Its name; `None` uses the token in lower case.
     pub own_name: Option<&'static str>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The word in front of it; of a pure token, the word that it is.
+    /// The word before it; for a pure token, the word itself.
     pub token: Option<&'static str>,
-    /// The name that help texts show, where it is another.
+    /// The name in help texts, if different.
     pub shown_name: Option<&'static str>,
-    /// Which of the command's key specifications it belongs to, from 0.
+    /// Index of the command's key specification that it belongs to, from 0.
     pub key_spec: Option<i64>,
-    /// The version of Redis that introduced it, where that is not the command's.
+    /// The version of Redis that introduced it, if later than the command's.
     pub since: Option<&'static str>,
     /// The version of Redis that deprecated it.
     pub deprecated_since: Option<&'static str>,
-    /// It may be missing.
+    /// It may be omitted.
     pub is_optional: bool,
     /// It may be repeated.
     pub is_multiple: bool,
@@ -89,7 +89,7 @@ const fn argument(own_name: Option<&'static str>, kind: Kind) -> Argument {
     }
 }
 
-/// A key, called `key`, of the command's key specification of this number.
+/// A key named `key`, with the index of its key specification.
 pub const fn key(key_spec: i64) -> Argument {
     Argument {
         key_spec: Some(key_spec),
@@ -122,7 +122,7 @@ pub const fn unix_time(name: &'static str) -> Argument {
     argument(Some(name), Kind::UnixTime)
 }
 
-/// A word that stands for itself, called as it is in lower case.
+/// A literal word, named after itself in lower case.
 pub const fn token(token: &'static str) -> Argument {
     argument(None, Kind::PureToken).token(token)
 }
@@ -135,7 +135,7 @@ pub const fn oneof(name: &'static str, alternatives: &'static [Argument]) -> Arg
     }
 }
 
-/// Several arguments, one after the other.
+/// Several consecutive arguments.
 pub const fn block(name: &'static str, parts: &'static [Argument]) -> Argument {
     Argument {
         parts,
@@ -143,16 +143,16 @@ pub const fn block(name: &'static str, parts: &'static [Argument]) -> Argument {
     }
 }
 
-/// `[COUNT count]`, which commands of several families have.
+/// `[COUNT count]`, which commands of several families accept.
 pub const COUNT: Argument = integer("count").token("COUNT").optional();
 
-/// `[LIMIT offset count]`, which commands of several families have.
+/// `[LIMIT offset count]`, which commands of several families accept.
 pub const LIMIT: Argument = block("limit", &[integer("offset"), integer("count")])
     .token("LIMIT")
     .optional();
 
 impl Argument {
-    /// Calls it by another name.
+    /// Changes its name.
     pub const fn named(self, name: &'static str) -> Self {
         Self {
             own_name: Some(name),
@@ -160,7 +160,7 @@ impl Argument {
         }
     }
 
-    /// Puts a word in front of it.
+    /// Sets the word before it.
     pub const fn token(self, token: &'static str) -> Self {
         Self {
             token: Some(token),
@@ -168,7 +168,7 @@ impl Argument {
         }
     }
 
-    /// Has help texts show another name.
+    /// Sets the name in help texts.
     pub const fn shown_as(self, shown_name: &'static str) -> Self {
         Self {
             shown_name: Some(shown_name),
@@ -176,7 +176,7 @@ impl Argument {
         }
     }
 
-    /// Ties it to the command's key specification of this number.
+    /// Links it to the command's key specification of this index.
     pub const fn key_spec(self, key_spec: i64) -> Self {
         Self {
             key_spec: Some(key_spec),
@@ -184,7 +184,7 @@ impl Argument {
         }
     }
 
-    /// Names the version of Redis that introduced it.
+    /// Sets the version of Redis that introduced it.
     pub const fn since(self, since: &'static str) -> Self {
         Self {
             since: Some(since),
@@ -192,7 +192,7 @@ impl Argument {
         }
     }
 
-    /// Names the version of Redis that deprecated it.
+    /// Sets the version of Redis that deprecated it.
     pub const fn deprecated_since(self, since: &'static str) -> Self {
         Self {
             deprecated_since: Some(since),
@@ -200,7 +200,7 @@ impl Argument {
         }
     }
 
-    /// It may be missing.
+    /// It may be omitted.
     pub const fn optional(self) -> Self {
         Self {
             is_optional: true,
@@ -208,7 +208,7 @@ impl Argument {
         }
     }
 
-    /// It may be repeated; a token stands only in front of the first.
+    /// It may be repeated. A token appears only before the first occurrence.
     pub const fn multiple(self) -> Self {
         Self {
             is_multiple: true,
@@ -232,7 +232,7 @@ impl Argument {
         }
     }
 
-    /// The name that help texts show; alternatives and blocks have none.
+    /// The name in help texts. Alternatives and blocks have none.
     pub fn display_text(&self) -> Option<Cow<'static, str>> {
         match self.kind {
             Kind::OneOf | Kind::Block => None,
@@ -240,7 +240,7 @@ impl Argument {
         }
     }
 
-    /// Without the brackets of an option.
+    /// Writes one occurrence, without the brackets of an optional argument.
     fn write_once(&self, to: &mut Formatter<'_>, with_token: bool) -> fmt::Result {
         if let Some(token) = self.token.filter(|_| with_token) {
             to.write_str(token)?;
@@ -264,7 +264,7 @@ impl Argument {
     }
 }
 
-/// As redis.io writes it: `[LIMIT offset count]`, `element [element ...]`, `<LEFT | RIGHT>`.
+/// In the style of redis.io: `[LIMIT offset count]`, `element [element ...]`, `<LEFT | RIGHT>`.
 impl Display for Argument {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
         if self.is_optional {
@@ -283,7 +283,7 @@ impl Display for Argument {
     }
 }
 
-/// The syntax of arguments that follow each other.
+/// The syntax of consecutive arguments.
 pub struct Syntax<'a>(pub &'a [Argument]);
 
 impl Display for Syntax<'_> {

@@ -2,7 +2,7 @@
 
 use quoin_resp::reply::Reply;
 
-/// A help text: the first line, the lines on each subcommand, and those on HELP itself.
+/// A help text: the first line, the lines for each subcommand, and those for HELP itself.
 pub fn help(first_line: &'static str, lines: &[&'static str]) -> Reply {
     let all = std::iter::once(first_line)
         .chain(lines.iter().copied())

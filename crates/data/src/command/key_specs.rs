@@ -1,5 +1,4 @@
-//! Where a command's keys stand among its arguments, and what it does to them: the key
-//! specifications of COMMAND INFO.
+//! The positions of a command's keys among its arguments, and how it uses them: the key specifications of COMMAND INFO.
 
 use std::iter::StepBy;
 use std::ops::Range;
@@ -11,7 +10,7 @@ use crate::command::arguments::is_word;
 /// What a command does to keys, in Redis's words.
 pub type KeyFlags = &'static [&'static str];
 
-/// Looks at a key without reading its value.
+/// Checks a key without reading its value.
 pub const LOOK: KeyFlags = &["RO"];
 /// Reads a value.
 pub const READ: KeyFlags = &["RO", "access"];
@@ -19,81 +18,80 @@ pub const READ: KeyFlags = &["RO", "access"];
 pub const INSERT: KeyFlags = &["RW", "insert"];
 /// Changes a value.
 pub const UPDATE: KeyFlags = &["RW", "update"];
-/// Reads a value and changes it, or only one of both: the arguments tell.
+/// Reads a value, changes it, or both, depending on the arguments.
 pub const READ_UPDATE_OR_LESS: KeyFlags = &["RW", "access", "update", "variable_flags"];
-/// Reads a value, and may write it in another form.
+/// Reads a value and may store it in another form.
 pub const READ_WRITE: KeyFlags = &["RW", "access"];
 /// Reads a value and adds to it.
 pub const READ_INSERT: KeyFlags = &["RW", "access", "insert"];
 /// Reads a value and changes it.
 pub const READ_UPDATE: KeyFlags = &["RW", "access", "update"];
-/// Removes from a value what it returns.
+/// Removes elements of a value and returns them.
 pub const TAKE: KeyFlags = &["RW", "access", "delete"];
-/// Removes from a value.
+/// Removes elements of a value.
 pub const DELETE: KeyFlags = &["RW", "delete"];
 /// Replaces a value without reading it.
 pub const OVERWRITE: KeyFlags = &["OW", "update"];
-/// Takes values away whole; more keys may be meant than the specification finds.
+/// Takes whole values. There may be more keys than the specification finds.
 pub const TAKE_AND_MORE: KeyFlags = &["RW", "access", "delete", "incomplete"];
-/// Makes a key that was not there.
+/// Creates a key.
 pub const CREATE: KeyFlags = &["OW", "insert"];
 /// Removes a key without reading its value.
 pub const REMOVE: KeyFlags = &["RM", "delete"];
-/// Not keys but channels, by which clients of a Redis Cluster route as by keys.
+/// Channels rather than keys. Clients of a Redis Cluster route by them as by keys.
 pub const CHANNEL: KeyFlags = &["not_key"];
 
-/// Keys that stand together among a command's arguments.
+/// A group of keys among a command's arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct KeySpec {
-    /// What the command does to them.
+    /// How the command uses them.
     pub flags: KeyFlags,
-    /// Where they stand.
+    /// Their positions.
     pub place: KeyPlace,
-    /// What Redis remarks about them.
+    /// Redis's notes on them.
     pub notes: Option<&'static str>,
-    /// Tells from the arguments more precisely what the command does to them.
+    /// Narrows the flags, given the arguments.
     pub narrowed: Option<fn(&[Bytes]) -> KeyFlags>,
 }
 
-/// Where keys stand. The command's name is argument 0.
+/// Positions of keys. The command's name is argument 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPlace {
-    /// At `first` and up to `last`, which counts from `first` or, where it is negative, from the
-    /// end: −1 is the last argument.
+    /// From `first` to `last`. `last` counts from `first`, or from the end if it is negative: −1 is the last argument.
     Range {
         /// The first key.
         first: usize,
-        /// The last key.
+        /// The last key, counted as described above.
         last: i32,
-        /// From one key to the next.
+        /// Distance from one key to the next.
         step: usize,
     },
-    /// Their number stands at `count`; they follow it.
+    /// The argument at `count` is their number; they follow it.
     Counted {
         /// Position of the number.
         count: usize,
     },
-    /// The elements that are sorted name them (SORT's BY and GET).
+    /// Named by the elements to be sorted (BY and GET of SORT).
     NamedByElements,
     /// After the last STORE (SORT).
     AfterStore,
-    /// After the first such word, which stands at `from` or later.
+    /// After the first such word at `from` or later.
     AfterWord {
-        /// In capitals.
+        /// In upper case.
         word: &'static str,
-        /// Where it may stand first.
+        /// The first possible position of the word.
         from: usize,
     },
-    /// All after the first such word among the options, which begin at `from` (MIGRATE).
+    /// All arguments after the first such word among the options, which begin at `from` (MIGRATE).
     AllAfterWord {
-        /// In capitals.
+        /// In upper case.
         word: &'static str,
-        /// Where it may stand first.
+        /// The first possible position of the word.
         from: usize,
     },
-    /// The first half of what follows STREAMS, which stands at `from` or later (XREAD).
+    /// The first half of the arguments after STREAMS, which is at `from` or later (XREAD).
     Streams {
-        /// Where it may stand first.
+        /// The first possible position of STREAMS.
         from: usize,
     },
 }
@@ -117,7 +115,7 @@ pub const fn at(first: usize, flags: KeyFlags) -> KeySpec {
     up_to(first, 0, flags)
 }
 
-/// Keys from `first` to `last`, see [`KeyPlace::Range`].
+/// Keys from `first` to `last`; see [`KeyPlace::Range`].
 pub const fn up_to(first: usize, last: i32, flags: KeyFlags) -> KeySpec {
     let step = 1;
     spec(KeyPlace::Range { first, last, step }, flags)
@@ -129,12 +127,12 @@ pub const fn every_second(first: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::Range { first, last, step }, flags)
 }
 
-/// Keys whose number stands at `count`.
+/// Keys whose number is the argument at `count`.
 pub const fn counted_at(count: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::Counted { count }, flags)
 }
 
-/// Keys that the sorted elements name.
+/// Keys named by the elements to be sorted.
 pub const fn named_by_elements(flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::NamedByElements, flags).notes(BY_NOTES)
 }
@@ -144,23 +142,23 @@ pub const fn after_store(flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AfterStore, flags).notes(STORE_NOTES)
 }
 
-/// The key after the first `word`, which stands at `from` or later.
+/// The key after the first `word` at `from` or later.
 pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AfterWord { word, from }, flags)
 }
 
-/// All keys after `word`, which stands among the options of MIGRATE at `from` or later.
+/// All keys after `word`, an option of MIGRATE at `from` or later.
 pub const fn all_after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AllAfterWord { word, from }, flags)
 }
 
-/// The first half of what follows STREAMS, which stands at `from` or later.
+/// The first half of the arguments after STREAMS, which is at `from` or later.
 pub const fn streams(from: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::Streams { from }, flags)
 }
 
 impl KeySpec {
-    /// Adds a remark of Redis's.
+    /// Adds Redis's notes.
     pub const fn notes(self, notes: &'static str) -> Self {
         Self {
             notes: Some(notes),
@@ -168,7 +166,7 @@ impl KeySpec {
         }
     }
 
-    /// Lets the arguments tell what the command does to the keys.
+    /// Sets a function that narrows the flags, given the arguments.
     pub const fn narrowed(self, narrowed: fn(&[Bytes]) -> KeyFlags) -> Self {
         Self {
             narrowed: Some(narrowed),
@@ -176,7 +174,7 @@ impl KeySpec {
         }
     }
 
-    /// What a command with these arguments does to the keys.
+    /// How a command with these arguments uses the keys.
     pub fn flags_of(&self, arguments: &[Bytes]) -> KeyFlags {
         self.narrowed
             .map_or(self.flags, |narrowed| narrowed(arguments))
@@ -187,7 +185,7 @@ impl KeySpec {
         self.flags != CHANNEL
     }
 
-    /// The positions of the keys in `arguments`; `None` where the arguments do not fit.
+    /// The positions of the keys in `arguments`; `None` if the arguments do not match.
     pub fn indexes(&self, arguments: &[Bytes]) -> Option<StepBy<Range<usize>>> {
         let count = arguments.len();
         let (range, step) = match self.place {
@@ -210,7 +208,7 @@ impl KeySpec {
             KeyPlace::NamedByElements => (0..0, 1),
             KeyPlace::AfterStore => (stored_key(arguments).map_or(0..0, |at| at..at + 1), 1),
             KeyPlace::AfterWord { word, from } => {
-                // As in Redis, the last argument is no such word.
+                // As in Redis, the last argument cannot be the word.
                 let mut candidates = from..count.saturating_sub(1);
                 let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
                 let found = candidates.find(is_word);
@@ -230,9 +228,9 @@ impl KeySpec {
         Some(range.step_by(step))
     }
 
-    /// The positions of all keys that the command may touch, for permissions; `None` where the
-    /// arguments do not fit. An option that comes several times has several here. Redis looks at
-    /// one of them, and its commands may use another.
+    /// The positions of all keys that the command may access, for permission checks; `None` if the arguments do not
+    /// match. All occurrences of a repeated option count. Redis's check considers only one of them, while its commands
+    /// may use another.
     pub fn touched(&self, arguments: &[Bytes]) -> Option<Vec<usize>> {
         let after_each = |word: &str, from: usize| {
             let places = from..arguments.len().saturating_sub(1);
@@ -242,14 +240,14 @@ impl KeySpec {
         match self.place {
             KeyPlace::AfterStore => after_each("STORE", 2),
             KeyPlace::AfterWord { word, from } => after_each(word, from),
-            // The keys of PFMERGE but the first may be missing.
+            // PFMERGE may have no keys after the first.
             KeyPlace::Range { .. } => Some(self.indexes(arguments).into_iter().flatten().collect()),
             _ => self.indexes(arguments).map(Iterator::collect),
         }
     }
 }
 
-/// Where the keys after KEYS begin in a MIGRATE. Passwords may be `KEYS`, too.
+/// The position of the first key after KEYS in a MIGRATE. A password may also be `KEYS`.
 pub(crate) fn migrated_keys(arguments: &[Bytes], keys: &str, from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(word) = arguments.get(at) {
@@ -265,8 +263,8 @@ pub(crate) fn migrated_keys(arguments: &[Bytes], keys: &str, from: usize) -> Opt
     None
 }
 
-/// The key after the last STORE of a SORT, found as Redis finds it (`sortGetKeys` in `db.c`): it
-/// skips the arguments of other options, but not those of STORE.
+/// The position of the key after the last STORE of a SORT, found as Redis does (`sortGetKeys` in `db.c`): the arguments
+/// of other options are skipped, but not those of STORE.
 pub(crate) fn stored_key(arguments: &[Bytes]) -> Option<usize> {
     let mut stored = None;
     let mut at = 2;
@@ -283,8 +281,8 @@ pub(crate) fn stored_key(arguments: &[Bytes]) -> Option<usize> {
     stored
 }
 
-/// Where the keys of XREAD and XREADGROUP begin, found as Redis finds it (`xreadGetKeys` in `db.c`):
-/// the arguments of other options are skipped, so a consumer may be called `streams`.
+/// The position of the first key of XREAD and XREADGROUP, found as Redis does (`xreadGetKeys` in `db.c`): the arguments
+/// of other options are skipped, so a consumer may be called `streams`.
 pub(crate) fn first_stream(arguments: &[Bytes]) -> Option<usize> {
     let mut at = 1;
     while let Some(word) = arguments.get(at) {
@@ -304,8 +302,8 @@ pub(crate) fn first_stream(arguments: &[Bytes]) -> Option<usize> {
     None
 }
 
-/// The first key, the last (negative: from the end) and their distance, where keys stand at fixed
-/// positions; zeros elsewhere. COMMAND INFO shows them beside the specifications.
+/// The first key, the last key (negative: from the end) and their distance, if keys have fixed positions; otherwise
+/// zeros. COMMAND INFO shows them next to the specifications.
 pub fn legacy_range(specs: &[KeySpec]) -> (i64, i64, i64) {
     let position = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
     let ranges = specs.iter().filter_map(|spec| match spec.place {

@@ -1,8 +1,8 @@
-//! What a command is: its row, how its arguments are read, and how it is run.
+//! A command's table row, its argument parsing, and its execution.
 //!
-//! Dispatch, COMMAND and docs/start/commands.md come from the rows ([`row::Row`]). The rows of a type's
-//! commands are in the type's folder. [`table`](crate::table) lists them all. Commands that concern the
-//! connection or the server are named by [`row::ConnectionCommand`], and the server executes them.
+//! Dispatch, COMMAND and docs/start/commands.md are derived from the rows ([`row::Row`]). Each type's folder holds the
+//! rows of its commands; [`table`](crate::table) lists them all. The server executes the commands in
+//! [`row::ConnectionCommand`], which concern the connection or the server.
 
 pub mod access;
 pub mod arguments;

@@ -1,4 +1,4 @@
-//! Pops from one end of a value, and moves: what the commands of lists, sorted sets and priority queues share.
+//! Pops from one end of a value, and moves, as shared by lists, sorted sets and priority queues.
 
 use bytes::Bytes;
 
@@ -15,13 +15,13 @@ use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
-/// A series of pops ends after replies of this size.
+/// Pops for several commands end once their replies reach this size.
 const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
-/// Elements of the first pop of a series, before their size is known.
+/// Elements of the first pop for several commands, when their size is still unknown.
 const STEP_MIN: usize = 16;
-/// Growth from one pop of a series to the next, if the elements are small.
+/// Growth from one pop to the next, if the elements are small.
 const STEP_GROWTH: usize = 16;
-/// Most elements that several commands pop at a time. Later elements may be larger than those before.
+/// Most elements to pop at once for several commands. Later elements may be larger than earlier ones.
 const STEP_MAX: usize = 512;
 
 /// The end with the first or lowest elements.
@@ -35,16 +35,16 @@ pub(crate) trait Poppable {
     type Element;
     /// The type.
     const VALUE_TYPE: ValueType;
-    /// The class of its events.
+    /// The event class of the type.
     const EVENTS: EventClasses;
 
-    /// Reads the word of an end. True for [`LAST`].
+    /// Parses the word for an end. True for [`LAST`].
     fn from_end(word: &[u8]) -> Result<bool, CommandError>;
 
     /// The event of a pop.
     fn pop_event(from_end: bool) -> &'static str;
 
-    /// Pops up to `count` elements, the outermost first.
+    /// Pops up to `count` elements, outermost first.
     async fn pop(
         context: &WriteContext<'_>,
         key: &OpenKey,
@@ -52,10 +52,10 @@ pub(crate) trait Poppable {
         from_end: bool,
     ) -> Result<Vec<Self::Element>, StoreError>;
 
-    /// An element in a reply: an array if it has a number.
+    /// An element in a reply: an array if elements have a number.
     fn reply(element: Self::Element) -> Reply;
 
-    /// The reply of a command that popped these elements. Without a `limit` there is one at most.
+    /// The reply of a command that popped these elements: at most one if there is no `limit`.
     fn popped_reply(elements: impl Iterator<Item = Self::Element>, limit: Option<usize>) -> Reply;
 }
 
@@ -65,12 +65,12 @@ pub(crate) trait Numbered: Poppable {
     fn with_number(element: Self::Element) -> (Reply, Reply);
 }
 
-/// A type whose elements commands move from one key to another.
+/// A type whose elements commands can move from one key to another.
 pub(crate) trait Movable: Poppable {
     /// The event of a push.
     fn push_event(at_end: bool) -> &'static str;
 
-    /// Pushes elements at an end. In a sorted type, their order decides.
+    /// Pushes elements at one end. A sorted type uses its own order instead.
     async fn push(
         context: &WriteContext<'_>,
         key: &OpenKey,
@@ -95,7 +95,7 @@ pub(crate) async fn take<P: Poppable>(
     Ok(elements)
 }
 
-/// Pops from the first of these keys that has elements. Returns its name too.
+/// Pops from the first of these keys that has elements. Also returns its name.
 async fn take_from_first<'k, P: Poppable>(
     context: &WriteContext<'_>,
     names: &'k [Bytes],
@@ -115,7 +115,7 @@ async fn take_from_first<'k, P: Poppable>(
         let (name, key) = match passed_over.is_empty() {
             true => (name, key),
             false if !context.has_elements_now(&key).await? => continue,
-            // A key that was passed over may have elements now, and then comes first.
+            // A key that was passed over may have elements now. It then comes first.
             false => match first_of_those::<P>(context, &passed_over).await? {
                 Some(before) => before,
                 None => (name, key),
@@ -156,22 +156,22 @@ pub(crate) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
     Ok(P::popped_reply(elements.into_iter(), limit))
 }
 
-/// Whether a command with any arguments can be part of a series.
+/// Accepts any arguments.
 pub(crate) fn is_any(_: &[Bytes]) -> bool {
     true
 }
 
-/// Whether the arguments are only `key`.
+/// Whether the only argument is `key`.
 pub(crate) fn has_no_count(arguments: &[Bytes]) -> bool {
     arguments.len() == 2
 }
 
-/// Whether the arguments are `key`, or `key` and a count of at least one.
+/// Whether the arguments are `key`, optionally with a count of at least one.
 pub(crate) fn has_no_zero_count(arguments: &[Bytes]) -> bool {
     optional_count(arguments).is_ok_and(|limit| limit != Some(0))
 }
 
-/// A series of commands that pop from one end of one key. Each is `key [count]` with a count of at least one.
+/// Executes several commands that pop from one end of one key. Each is `key [count]` with a count of at least one.
 pub(crate) async fn pop_series<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -192,12 +192,11 @@ pub(crate) async fn pop_series<P: Poppable, const FROM_END: bool>(
     Ok(replies)
 }
 
-/// The elements of one command of a series.
+/// The elements of one of several commands.
 pub(crate) type ForCommand<'e, E> = std::iter::Take<&'e mut std::vec::IntoIter<E>>;
 
-/// Pops for a series of commands with these limits (`None`: one element), for several of them at a time.
-/// Ends early if the replies are large. `reply` makes the reply of a command. Returns the replies, and
-/// whether an element was popped.
+/// Pops for commands with these limits (`None`: one element), for several commands at a time. Ends early if the replies
+/// are large. `reply` builds a command's reply. Returns the replies and whether any element was popped.
 pub(crate) async fn pop_each<E>(
     limits: &[Option<usize>],
     mut pop: impl AsyncFnMut(usize) -> Result<Vec<E>, StoreError>,
@@ -214,7 +213,7 @@ pub(crate) async fn pop_each<E>(
         let has_more = elements.len() == wanted;
         popped += elements.len();
         let mut elements = elements.into_iter();
-        // If there are no more, the other commands find none.
+        // The queue is exhausted, so the other commands find nothing.
         let commands = if has_more { commands } else { left.len() };
         for limit in left.iter().take(commands) {
             let mut of_command = elements.by_ref().take(limit.unwrap_or(1));
@@ -229,8 +228,7 @@ pub(crate) async fn pop_each<E>(
     Ok((replies, popped > 0))
 }
 
-/// The number of commands, at least one, that want `step` elements at most, and the number of elements
-/// that they want.
+/// How many of the commands (at least one) together want at most `step` elements, and how many elements they want.
 fn commands_of_step(limits: &[Option<usize>], step: usize) -> (usize, usize) {
     let (mut commands, mut wanted) = (0, 0_usize);
     for limit in limits {
@@ -244,7 +242,7 @@ fn commands_of_step(limits: &[Option<usize>], step: usize) -> (usize, usize) {
     (commands, wanted)
 }
 
-/// Pairs if a limit was given. Without a limit a flat array, in both versions of the protocol.
+/// Pairs if a limit was given. Otherwise a flat array, in both protocol versions.
 pub(crate) fn numbered_reply<P: Numbered>(
     elements: impl Iterator<Item = P::Element>,
     limit: Option<usize>,
@@ -260,7 +258,7 @@ pub(crate) fn numbered_reply<P: Numbered>(
     }
 }
 
-/// `key [key …] timeout` → the first key that has elements, and a popped element: BLPOP, BZPOPMIN.
+/// `key [key …] timeout` → the first key with elements, and a popped element: BLPOP, BZPOPMIN.
 pub(crate) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -279,8 +277,7 @@ pub(crate) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
     }))
 }
 
-/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and the popped ones:
-/// LMPOP, ZMPOP.
+/// `numkeys key [key …] END [COUNT count]` → the first key with elements, and the popped elements: LMPOP, ZMPOP.
 pub(crate) async fn multi_pop<P: Poppable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -288,7 +285,7 @@ pub(crate) async fn multi_pop<P: Poppable>(
     pop_from_first::<P>(context, &MultiPop::parse(arguments, 1, P::from_end)?).await
 }
 
-/// The same with a timeout in front: BLMPOP, BZMPOP.
+/// [`multi_pop`] with a timeout as the first argument: BLMPOP, BZMPOP.
 pub(crate) async fn blocking_multi_pop<P: Poppable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -300,7 +297,7 @@ pub(crate) async fn blocking_multi_pop<P: Poppable>(
 
 /// The arguments of LMPOP and ZMPOP: `numkeys key [key …] END [COUNT count]`.
 struct MultiPop<'a> {
-    /// The keys, in the order of the search.
+    /// The keys, in search order.
     keys: &'a [Bytes],
     /// Pop from the end with the last or highest elements.
     from_end: bool,
@@ -309,10 +306,9 @@ struct MultiPop<'a> {
 }
 
 impl<'a> MultiPop<'a> {
-    /// Reads the arguments from `at` on. `from_end` reads the word of an end.
+    /// Parses the arguments from `at` on. `from_end` parses the word for an end.
     ///
-    /// # Errors
-    /// Redis's, if a number is not positive or the syntax is wrong.
+    /// # Errors Redis's, if a number is not positive or the syntax is wrong.
     fn parse(
         arguments: &'a [Bytes],
         at: usize,
@@ -371,8 +367,8 @@ pub(crate) async fn move_one<P: Movable>(
     let Some(source) = context.find(source_name, P::VALUE_TYPE).await? else {
         return Ok(None);
     };
-    // Refuses a destination of another type before the pop, but only if the source has elements. (This
-    // check is last, because it conflicts with every push and pop.)
+    // Refuses a destination of another type before the pop, but only if the source has elements. That check comes last
+    // because it conflicts with every push and pop.
     let destination = match context.find(destination_name, P::VALUE_TYPE).await {
         Err(CommandError::WrongType) if !context.has_elements(&source).await? => return Ok(None),
         found => found?,
@@ -400,7 +396,7 @@ pub(crate) async fn move_one<P: Movable>(
     P::push(context, &destination, &elements, to_end).await?;
     context.notify(P::EVENTS, P::push_event(to_end), destination_name);
     context.notify(P::EVENTS, P::pop_event(from_end), source_name);
-    // After the push: a move from a key to itself does not remove the key, which keeps its expiry.
+    // After the push, because a move from a key to itself must not remove the key, which keeps its expiry.
     context.remove_if_empty(&source).await?;
     Ok(elements.pop())
 }
@@ -422,7 +418,7 @@ pub(crate) fn plan_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
     Plan::pop(P::VALUE_TYPE, query.from_end, query.limit)
 }
 
-/// The plan of [`blocking_multi_pop`]. Its arguments are a timeout and those of [`multi_pop`].
+/// The plan of [`blocking_multi_pop`], whose arguments are a timeout and those of [`multi_pop`].
 pub(crate) fn plan_blocking_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
     plan_multi_pop::<P>(arguments.get(1..)?)
 }
@@ -450,8 +446,7 @@ pub(crate) fn wait_to_multi_pop<P: Poppable>(
 mod tests {
     use super::*;
 
-    /// The number of commands with a reply, and the elements of each pop, for commands with these limits
-    /// and elements of `bytes` bytes.
+    /// For commands with these limits and elements of `bytes` bytes: the number of replies, and the size of each pop.
     async fn steps(limits: &[Option<usize>], bytes: usize) -> (usize, Vec<usize>) {
         let mut steps = Vec::new();
         let pop = async |wanted| {

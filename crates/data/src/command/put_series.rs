@@ -1,4 +1,4 @@
-//! Several commands that put elements, fields or members into one key.
+//! Executes several commands that add elements, fields or members to one key.
 
 use bytes::Bytes;
 
@@ -9,15 +9,15 @@ use crate::unit::context::WriteContext;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-/// What a command did that puts something into a key.
+/// The result of a command that adds to a key.
 pub(crate) struct Put {
-    /// The key after it, if there is one.
+    /// The key afterwards, if it exists.
     pub(crate) key: Option<OpenKey>,
     pub(crate) reply: Reply,
 }
 
-/// Runs commands on one key, which is looked up once. `put` is given its name, what is there, and a
-/// command's arguments.
+/// Executes commands on one key, which is looked up once. `put` receives the key's name, the key found, and a command's
+/// arguments.
 pub(crate) async fn put_series<P: Into<Put>>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -35,8 +35,8 @@ pub(crate) async fn put_series<P: Into<Put>>(
     Ok(replies)
 }
 
-/// The replies of pushes that ran as one and left so many elements: the length after each of them, which
-/// pushed these numbers of elements.
+/// The replies of pushes that were executed as one. `length` is the final length; `pushed` has the number of elements
+/// of each push.
 pub(crate) fn lengths_of_series(
     mut length: i64,
     pushed: impl DoubleEndedIterator<Item = usize>,

@@ -1,4 +1,4 @@
-//! From a request to the row of its command, or to the error with which Redis refuses it.
+//! Resolves a request to the row of its command, or to Redis's error.
 
 use bytes::Bytes;
 
@@ -6,22 +6,20 @@ use crate::command::row::Row;
 use crate::error::CommandError;
 use crate::table::{find, find_subcommand};
 
-/// Bytes of an unknown command that its error repeats.
+/// Most bytes of an unknown command to repeat in the error.
 const UNKNOWN_NAME_BYTES_MAX: usize = 128;
 
-/// Why a request is no command that can be run.
+/// Why a request cannot be executed.
 pub struct Refusal {
-    /// The row, where there is such a command.
+    /// The row, if there is such a command.
     pub row: Option<&'static Row>,
     /// Redis's error line.
     pub line: String,
 }
 
-/// Looks up a command, or the subcommand that it names, and counts its arguments, as
-/// `processCommand` of Redis does.
+/// Looks up a command or its subcommand and checks the number of arguments, as `processCommand` of Redis does.
 ///
-/// # Errors
-/// Redis's, where there is no such command or the number of arguments does not fit it.
+/// # Errors Redis's, if there is no such command or the number of arguments is wrong.
 pub fn resolve(arguments: &[Bytes]) -> Result<&'static Row, Refusal> {
     let unknown = |line| Refusal { row: None, line };
     let Some(name) = arguments.first() else {

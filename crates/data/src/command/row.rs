@@ -1,6 +1,4 @@
-//! The row of a command: all that is known of it, said once.
-//!
-//! ACL categories.
+//! The row of a command, which holds everything that is known about it. Also ACL categories.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -36,7 +34,7 @@ pub enum Group {
     List,
     /// Sorted sets.
     SortedSet,
-    /// Places in sorted sets.
+    /// Geospatial positions in sorted sets.
     Geo,
     /// Streams.
     Stream,
@@ -52,9 +50,9 @@ pub enum Group {
     Server,
     /// Scripts and functions.
     Scripting,
-    /// MULTI and what belongs to it.
+    /// MULTI and related commands.
     Transactions,
-    /// Redis Cluster, which Quoin is not part of.
+    /// Redis Cluster. Quoin does not take part in one.
     Cluster,
 }
 
@@ -84,7 +82,7 @@ impl Group {
     }
 }
 
-/// Commands that the server carries out itself.
+/// Commands that the server executes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is the command of that name
 pub enum ConnectionCommand {
@@ -126,89 +124,89 @@ pub enum ConnectionCommand {
     Watch,
 }
 
-/// What a command's code returns: its reply, once its reads are there.
+/// The future of a handler. It resolves to the reply.
 pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + 'c>>;
 
-/// Code of a command that only reads: it is given nothing that can write.
+/// Handler of a read-only command. Its context cannot write.
 pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
 
-/// Code of a command that writes. Where it fails, what it has written is undone.
+/// Handler of a command that writes. If it fails, its writes are undone.
 pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
 
-/// Code of a command that runs others, in the database of its client. Its error undoes what it has
-/// not undone itself only where the transaction ends with it.
+/// Handler of a command that calls others, in its client's database. If it fails, writes that it has not undone itself
+/// stay, unless the error ends the transaction.
 pub type ScriptHandler = for<'c> fn(AnyUnit<'c>, u32, &'c [Bytes]) -> HandlerFuture<'c>;
 
-/// What a series returns: the replies of its first commands, at least of one.
+/// The replies of the first commands of several executed as one; at least one reply.
 pub type SeriesFuture<'c> = Pin<Box<dyn Future<Output = Result<Vec<Reply>, CommandError>> + 'c>>;
 
-/// Code of a series of commands on one key, given the arguments of each. Where it fails, what it has
-/// written is undone, and the commands run one by one. So it need not say which of them fails.
+/// Handler of several commands on one key, given the arguments of each. If it fails, its writes are undone and the
+/// commands are executed one by one, so it need not say which command failed.
 pub type SeriesHandler = for<'c> fn(&'c WriteContext<'c>, &'c [&'c [Bytes]]) -> SeriesFuture<'c>;
 
-/// How commands of one kind that follow each other on one key run as one.
+/// How consecutive commands of one kind on one key are executed as one.
 #[derive(Clone, Copy)]
 pub struct Series {
-    /// Whether a command with these arguments may be part of it.
+    /// Whether a command with these arguments may be included.
     pub accepts: fn(&[Bytes]) -> bool,
-    /// Whether commands with these arguments, which both are accepted, may be part of one.
+    /// Whether commands with these arguments, both of which are accepted, may be combined.
     pub are_alike: fn(&[Bytes], &[Bytes]) -> bool,
-    /// Its code.
+    /// The handler.
     pub run: SeriesHandler,
 }
 
-/// Whether the keys of two commands, their first arguments, are the same.
+/// Whether two commands have the same key as their first argument.
 pub fn have_one_key(one: &[Bytes], other: &[Bytes]) -> bool {
     one.get(1) == other.get(1)
 }
 
-/// Code of a command that needs neither data nor a connection.
+/// Handler of a command that needs neither data nor a connection.
 pub type PureHandler = fn(&Environment, &[Bytes]) -> Result<Reply, CommandError>;
 
-/// A command's code.
+/// The handler of a command.
 #[derive(Clone, Copy)]
 pub enum Handler {
-    /// Runs at once.
+    /// Replies immediately.
     Pure(PureHandler),
-    /// Runs on a snapshot; it is given nothing that could write.
+    /// Runs on a snapshot and cannot write.
     Read(ReadHandler),
     /// Runs in a transaction.
     Write(WriteHandler),
     /// Runs other commands, in a transaction or on a snapshot.
     Script(ScriptHandler),
-    /// Carried out by the server.
+    /// Executed by the server.
     Connection(ConnectionCommand),
-    /// None: the command is only a name for its subcommands, which have their own.
+    /// None. The command only groups subcommands, which have their own handlers.
     Container,
 }
 
 /// One command or subcommand.
 ///
-/// Rows are written with [`Row::new`] and the methods that say more: the rows of a family stand in
-/// its module, [`crate::table`] gathers and numbers them.
+/// Rows are built with [`Row::new`] and the methods below. Each family's module holds its rows; [`crate::table`]
+/// collects and numbers them.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// Its place in [`crate::table::all`].
+    /// Its position in [`crate::table::all`].
     pub id: usize,
-    /// Its name in lower case: `lpush`, and of a subcommand `client|kill`.
+    /// Its name in lower case: `lpush`, or `client|kill` for a subcommand.
     pub name: &'static str,
-    /// Number of arguments, the names included; negative: at least so many.
+    /// Number of arguments, including the name; negative for a minimum.
     pub arity: i32,
-    /// The Redis version that introduced it, or Quoin's where Redis does not have it.
+    /// The Redis version that introduced it, or Quoin's if Redis does not have it.
     pub since: &'static str,
     /// Its group.
     pub group: Group,
-    /// Its code.
+    /// Its handler.
     pub handler: Handler,
     /// Its flags.
     pub flags: Flags,
     /// One line on what it does, from Redis's documentation.
     pub summary: &'static str,
-    /// Its cost here, which need not be that of Redis.
+    /// Its cost in Quoin, which may differ from Redis's.
     pub complexity: &'static str,
-    /// Where its keys stand, and what it does to them.
+    /// The positions of its keys, and how it uses them.
     pub keys: &'static [KeySpec],
-    /// The ACL categories that its flags do not imply.
+    /// The ACL categories that are not implied by its flags.
     pub categories: &'static [&'static str],
     /// Redis's hints for clients.
     pub tips: &'static [&'static str],
@@ -216,24 +214,24 @@ pub struct Row {
     pub history: &'static [(&'static str, &'static str)],
     /// The version of Redis that deprecated it, and what replaces it.
     pub deprecated: Option<(&'static str, &'static str)>,
-    /// Whether it is for Redis's own use.
+    /// Whether it is for Redis's internal use.
     pub is_system: bool,
     /// The grammar of its arguments.
     pub arguments: &'static [Argument],
     /// Its subcommands.
     pub subcommands: &'static [Row],
-    /// Tells what it will read and pop, if more is known than its keys.
+    /// Returns what it will read and pop, if more is known than its keys.
     pub plan: Option<PlanFunction>,
-    /// Tells what it waits for when it finds nothing, if it blocks.
+    /// Returns what it waits for when it finds nothing, if it blocks.
     pub waits: Option<WaitFunction>,
-    /// Fixes its arguments when it begins to wait.
+    /// Returns the arguments to use while it waits.
     pub pins: Option<PinFunction>,
-    /// How several of it run as one, if that is cheaper.
+    /// How several such commands are executed as one, if that is cheaper.
     pub series: Option<Series>,
 }
 
 impl Row {
-    /// A command that takes constant time; what its handler may do is among its flags.
+    /// A constant-time command. The kind of its handler sets a flag.
     pub const fn new(
         name: &'static str,
         arity: i32,
@@ -273,7 +271,7 @@ impl Row {
         }
     }
 
-    /// A command that is only a name for its subcommands.
+    /// A command that only groups subcommands.
     pub const fn container(
         name: &'static str,
         since: &'static str,
@@ -297,8 +295,8 @@ impl Row {
             .flags(Flags::LOADING.and(Flags::STALE))
     }
 
-    /// Whether it can only make the data less: all that it does to keys is to remove, or it has no keys and
-    /// removes all there is of something.
+    /// Whether it can only shrink the data: it only removes from its keys, or it has no keys and removes everything of
+    /// some kind.
     pub fn only_removes(&self) -> bool {
         match self.keys {
             [] => self.flags.contains(Flags::REMOVES),
@@ -319,7 +317,7 @@ impl Row {
         }
     }
 
-    /// Shows it as a command that only reads: what it writes is only another form of the value.
+    /// Makes it appear as a read: it only ever stores a value in another form.
     pub const fn shown_as_read(self) -> Self {
         Self {
             flags: Flags::READONLY,
@@ -327,37 +325,37 @@ impl Row {
         }
     }
 
-    /// Says in a line what it does.
+    /// Describes it in one line.
     pub const fn summary(self, summary: &'static str) -> Self {
         Self { summary, ..self }
     }
 
-    /// Says what it costs, where that is not constant.
+    /// Sets its cost, if it is not constant.
     pub const fn complexity(self, complexity: &'static str) -> Self {
         Self { complexity, ..self }
     }
 
-    /// Says where its keys stand.
+    /// Sets its key specifications.
     pub const fn keys(self, keys: &'static [KeySpec]) -> Self {
         Self { keys, ..self }
     }
 
-    /// Replaces the ACL categories that its flags do not imply.
+    /// Sets the ACL categories that are not implied by its flags.
     pub const fn categories(self, categories: &'static [&'static str]) -> Self {
         Self { categories, ..self }
     }
 
-    /// Gives hints for clients.
+    /// Sets hints for clients.
     pub const fn tips(self, tips: &'static [&'static str]) -> Self {
         Self { tips, ..self }
     }
 
-    /// Tells which versions of Redis changed it.
+    /// Lists the versions of Redis that changed it.
     pub const fn history(self, history: &'static [(&'static str, &'static str)]) -> Self {
         Self { history, ..self }
     }
 
-    /// Names the version of Redis that deprecated it, and what replaces it.
+    /// Sets the version of Redis that deprecated it, and its replacement.
     pub const fn deprecated(self, since: &'static str, replaced_by: &'static str) -> Self {
         Self {
             deprecated: Some((since, replaced_by)),
@@ -365,7 +363,7 @@ impl Row {
         }
     }
 
-    /// Marks it as a command for Redis's own use.
+    /// Marks it as a command for Redis's internal use.
     pub const fn system(self) -> Self {
         Self {
             is_system: true,
@@ -378,7 +376,7 @@ impl Row {
         Self { arguments, ..self }
     }
 
-    /// Gives it subcommands.
+    /// Sets its subcommands.
     pub const fn subcommands(self, subcommands: &'static [Row]) -> Self {
         Self {
             subcommands,
@@ -386,7 +384,7 @@ impl Row {
         }
     }
 
-    /// Says what it will read and pop, if more is known than its keys.
+    /// Sets the function that returns what it will read and pop, if more is known than its keys.
     pub const fn plan(self, plan: PlanFunction) -> Self {
         Self {
             plan: Some(plan),
@@ -394,7 +392,7 @@ impl Row {
         }
     }
 
-    /// Says what it waits for when it finds nothing.
+    /// Sets the function that returns what it waits for when it finds nothing.
     pub const fn waits(self, waits: WaitFunction) -> Self {
         Self {
             waits: Some(waits),
@@ -402,7 +400,7 @@ impl Row {
         }
     }
 
-    /// Says what its arguments are once it waits.
+    /// Sets the function that returns its arguments while it waits.
     pub const fn pins(self, pins: PinFunction) -> Self {
         Self {
             pins: Some(pins),
@@ -410,7 +408,7 @@ impl Row {
         }
     }
 
-    /// Says how several of it run as one.
+    /// Sets how several such commands are executed as one.
     pub const fn series(self, series: Series) -> Self {
         Self {
             series: Some(series),
@@ -418,7 +416,7 @@ impl Row {
         }
     }
 
-    /// Whether `count` arguments (the names included) fit.
+    /// Whether it accepts `count` arguments, including the name.
     pub fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let arity = i64::from(self.arity);
@@ -429,7 +427,7 @@ impl Row {
         }
     }
 
-    /// Of a subcommand its name within its container, else its name.
+    /// The name of a subcommand within its container; otherwise the whole name.
     pub fn own_name(&self) -> &'static str {
         self.name.split_once('|').map_or(self.name, |(_, own)| own)
     }
@@ -439,7 +437,7 @@ impl Row {
         self.name.contains('|')
     }
 
-    /// Whether arguments of it are keys.
+    /// Whether any of its arguments are keys.
     pub fn has_keys(&self) -> bool {
         self.keys.iter().any(KeySpec::is_key)
     }
@@ -450,7 +448,7 @@ impl Row {
         self.keys.iter().any(is_such)
     }
 
-    /// The positions of the keys in `arguments`; empty where the arguments do not fit.
+    /// The positions of the keys in `arguments`; empty if the arguments do not match.
     pub fn key_indexes(&self, arguments: &[Bytes]) -> Vec<usize> {
         let mut all = Vec::new();
         for spec in self.keys.iter().filter(|spec| spec.is_key()) {
@@ -462,7 +460,7 @@ impl Row {
         all
     }
 
-    /// The names of its flags, in Redis's order.
+    /// The names of its flags, in the order of COMMAND INFO.
     pub fn flag_names(&self) -> impl Iterator<Item = &'static str> {
         let is_at_fixed_place = |spec: &KeySpec| matches!(spec.place, KeyPlace::Range { .. });
         let implied = match self.keys.iter().all(is_at_fixed_place) {
@@ -503,8 +501,8 @@ macro_rules! script_handler {
     };
 }
 
-/// Turns an `async fn(&WriteContext, &[&[Bytes]]) -> Result<Vec<Reply>, CommandError>` into a series
-/// of the commands whose arguments a function accepts.
+/// Turns an `async fn(&WriteContext, &[&[Bytes]]) -> Result<Vec<Reply>, CommandError>` into a [`Series`], given the
+/// function that accepts a command's arguments.
 #[macro_export]
 macro_rules! series {
     ($accepts:path, $function:path) => {
@@ -519,7 +517,7 @@ macro_rules! series {
     };
 }
 
-/// Redis's ACL categories, in its order, and those of the types that only Quoin has.
+/// Redis's ACL categories in its order, and those of Quoin's own types.
 pub const CATEGORIES: &[&str] = &[
     "@keyspace",
     "@read",
@@ -546,8 +544,8 @@ pub const CATEGORIES: &[&str] = &[
     "@taskqueue",
 ];
 
-/// The ACL categories of a command: those that its flags imply, as Redis derives them, and those
-/// that its row names. In the order of [`CATEGORIES`].
+/// The ACL categories of a command: those implied by its flags (as in Redis) and those in its row. In the order of
+/// [`CATEGORIES`].
 pub fn categories(row: &Row) -> impl Iterator<Item = &'static str> {
     let is_named = |category: &str| row.categories.contains(&category);
     let is_implied = move |category: &str| match category {

@@ -1,4 +1,4 @@
-//! How commands that block wait: for what, for how long, and how they are woken.
+//! How blocking commands wait: for what, for how long, and how they are woken.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,49 +13,48 @@ use crate::unit::signals::Wants;
 use quoin_base::number::parse_double;
 use quoin_layout::ValueType;
 
-/// Tells from a command's arguments, and the time in milliseconds since the Unix epoch, what it waits
-/// for when it has found nothing, that is when its code has answered null. `None` where these
-/// arguments do not have it wait. The errors are those with which its code refuses the arguments.
+/// Given a command's arguments and the time in milliseconds since the Unix epoch, returns what the command waits for
+/// when its handler has replied null. `None` if it does not wait with these arguments. The errors are the same with
+/// which the handler refuses the arguments.
 pub type WaitFunction = fn(&[Bytes], i64) -> Result<Option<WaitSpec>, CommandError>;
 
-/// The arguments of a command that begins to wait, where they mean something else later; `None` where
-/// they do not.
+/// Returns the arguments to use while a command waits, if the original ones would change their meaning later; otherwise
+/// `None`.
 pub type PinFunction =
     for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> Answer<'c, Option<Vec<Bytes>>, CommandError>;
 
 /// What a command waits for.
 #[derive(Debug, Clone)]
 pub struct WaitSpec {
-    /// The keys, any of which may have something for it.
+    /// The keys. Any of them may end the wait.
     pub keys: Vec<Bytes>,
-    /// The type that they must be of.
+    /// The required type of the keys.
     pub value_type: ValueType,
     /// How long it waits. `None` means forever.
     pub timeout: Option<Duration>,
-    /// What it can use of what becomes ready in its keys, if not everything.
+    /// Restricts which new elements are useful to it. `None` means all.
     pub wants: Option<Arc<dyn Wants>>,
     /// How it is woken.
     pub wake: Wake,
-    /// It takes from the first of its keys that has something, whatever that is, and answers null
-    /// exactly if all of them are empty.
+    /// It takes from the first of its keys that has anything, whatever that is, and replies null exactly if all of them
+    /// are empty.
     pub takes_first: bool,
-    /// Whether it is woken also when one of its keys goes or comes to hold another type, and so gets
-    /// an error.
+    /// Whether it is also woken, and gets an error, when one of its keys is removed or gets another type.
     pub needs_key: bool,
 }
 
-/// Which clients are woken when there is something in a key that they wait for.
+/// Which clients are woken when a key that they wait for has something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// The oldest, which takes it; the next if anything is left. Where one without
-    /// [`WaitSpec::wants`] finds nothing, those after it would not either.
+    /// The oldest client, which takes it; the next one if anything is left. If a client without [`WaitSpec::wants`]
+    /// finds nothing, neither would those after it.
     One,
-    /// All: what one has found is there for the others too.
+    /// All clients: what one has found stays available to the others.
     All,
 }
 
 impl WaitSpec {
-    /// Waits until there is something in one of these keys that it can take.
+    /// Waits until one of these keys has something that the command can take.
     pub fn to_take(value_type: ValueType, keys: &[Bytes], timeout: Option<Duration>) -> Self {
         Self {
             keys: keys.to_vec(),
@@ -68,8 +67,7 @@ impl WaitSpec {
         }
     }
 
-    /// Waits until there is something in one of these keys, and takes it from the first of them that
-    /// has something.
+    /// Waits until one of these keys has something, and takes from the first key that does.
     pub fn to_take_first(value_type: ValueType, keys: &[Bytes], timeout: Option<Duration>) -> Self {
         Self {
             takes_first: true,
@@ -91,11 +89,10 @@ pub fn keys_and_timeout(
     Ok((arguments.get(1..last).unwrap_or_default(), timeout))
 }
 
-/// A timeout in seconds, with a fraction (Redis: `getTimeoutFromObjectOrReply`); `None` waits for
-/// ever. Rounded up to milliseconds, so that a small one never becomes 0, which would mean that.
+/// A timeout in seconds, with a fraction (Redis: `getTimeoutFromObjectOrReply`); `None` waits forever. It is rounded up
+/// to milliseconds, so that a small timeout never becomes 0, which means forever.
 ///
-/// # Errors
-/// Redis's, for what is no number, negative, or too far in the future to be a time.
+/// # Errors Redis's, if it is not a number, is negative, or is too far in the future.
 pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, CommandError> {
     const OUT_OF_RANGE: CommandError = CommandError::text("ERR timeout is out of range");
     let seconds = parse_double(argument)
@@ -107,27 +104,26 @@ pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, Command
     if timeout_ms >= i64::MAX as f64 {
         return Err(OUT_OF_RANGE);
     }
-    // Below the least integer this stays there.
+    // Values below the smallest integer saturate.
     let timeout_ms = timeout_ms as i64;
     match u64::try_from(timeout_ms) {
         Err(_) => Err(CommandError::text("ERR timeout is negative")),
         Ok(0) => Ok(None),
-        // Redis adds it to the time.
+        // Redis adds the timeout to the current time.
         Ok(_) if timeout_ms > i64::MAX - now_ms => Err(OUT_OF_RANGE),
         Ok(timeout_ms) => Ok(Some(Duration::from_millis(timeout_ms))),
     }
 }
 
-/// A timeout in milliseconds, an integer; `None` waits without an end.
+/// A timeout in milliseconds, an integer; `None` waits forever.
 ///
-/// # Errors
-/// Redis's, for what is no integer, negative, or too far in the future to be a time.
+/// # Errors Redis's, if it is not an integer, is negative, or is too far in the future.
 pub fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, CommandError> {
     let timeout_ms = integer_or(argument, "ERR timeout is not an integer or out of range")?;
     match u64::try_from(timeout_ms) {
         Err(_) => Err(CommandError::text("ERR timeout is negative")),
         Ok(0) => Ok(None),
-        // Redis adds it to the time.
+        // Redis adds the timeout to the current time.
         Ok(_) if timeout_ms > i64::MAX - now_ms => {
             Err(CommandError::text("ERR timeout is out of range"))
         }
@@ -135,8 +131,8 @@ pub fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, Comm
     }
 }
 
-/// The infinity of its sign for a decimal number that no `f64` can hold: Redis reads timeouts as
-/// `long double`, which can.
+/// Infinity, with the right sign, for a decimal number too large for `f64`. Redis reads timeouts as `long double`,
+/// which can hold it.
 fn beyond_double(argument: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(argument).ok()?;
     let is_decimal = text

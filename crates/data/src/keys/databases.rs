@@ -7,8 +7,8 @@ use crate::error::CommandError;
 use crate::unit::context::WriteContext;
 use quoin_resp::reply::Reply;
 
-/// `FLUSHDB [ASYNC|SYNC]` → OK. Always as if asynchronous: the keys are gone at once, the room
-/// they took comes back bit by bit.
+/// `FLUSHDB [ASYNC|SYNC]` → OK. Always behaves as if asynchronous: the keys are gone at once, and their space is freed
+/// gradually.
 pub(super) async fn flushdb(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -51,7 +51,7 @@ pub(super) async fn swapdb(
     Ok(Reply::OK)
 }
 
-/// A number that fits C's `int`, or a refusal of the caller's.
+/// A number that fits C's `int`. `message` is the error.
 fn database_or(argument: &[u8], message: &'static str) -> Result<i64, CommandError> {
     let number = integer_or(argument, message)?;
     match i32::try_from(number) {
@@ -60,10 +60,9 @@ fn database_or(argument: &[u8], message: &'static str) -> Result<i64, CommandErr
     }
 }
 
-/// A database's number as MOVE and COPY read it; not yet checked to exist.
+/// A database number as MOVE and COPY read it. Its existence is not checked yet.
 ///
-/// # Errors
-/// `NotAnInteger`, or Redis's text for what does not fit C's `int`.
+/// # Errors `NotAnInteger`, or Redis's text if it does not fit C's `int`.
 pub(super) fn database_number(argument: &[u8]) -> Result<i64, CommandError> {
     let number = crate::command::arguments::integer(argument)?;
     match i32::try_from(number) {

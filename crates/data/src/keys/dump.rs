@@ -8,7 +8,7 @@ use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::unit::context::{ReadContext, WriteContext};
 
-/// `DUMP key` → the value in Redis's serialization, or nothing without a key.
+/// `DUMP key` → the value in Redis's serialization, or null if there is no key.
 pub(super) async fn dump(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -21,7 +21,7 @@ pub(super) async fn dump(
 
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]` → OK.
 ///
-/// A time to live that is over leaves no key, and is answered OK too.
+/// If the time to live is already over, no key remains and the reply is still OK.
 pub(super) async fn restore(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -41,7 +41,7 @@ pub(super) async fn restore(
     let expire_at_ms = match ttl_ms {
         0 => None,
         at_ms if options.is_absolute => Some(at_ms),
-        // Redis's sum overflows, and the key is gone at once.
+        // In Redis the sum overflows, and the key expires immediately.
         ttl_ms => Some(context.now_ms.saturating_add(ttl_ms)),
     };
     let value = context.restorable(quoin_rdb::open(argument(arguments, 3)?)?)?;
@@ -63,7 +63,7 @@ struct Options {
 }
 
 impl Options {
-    /// IDLETIME and FREQ are checked as Redis checks them, and have no effect: nothing is evicted.
+    /// IDLETIME and FREQ are validated as in Redis but have no effect, because nothing is evicted.
     fn parse(mut words: &[Bytes]) -> Result<Self, CommandError> {
         let mut options = Self {
             replace: false,

@@ -1,4 +1,4 @@
-//! EXPIRE and its kin, TTL and its kin, PERSIST.
+//! EXPIRE, TTL and their variants, PERSIST.
 
 use bytes::Bytes;
 
@@ -11,14 +11,14 @@ use quoin_resp::reply::Reply;
 const MS_PER_SECOND: i64 = 1000;
 const HALF_SECOND_MS: u64 = 500;
 
-/// How one of the four commands writes a time.
+/// How one of the four expiry commands expresses a time.
 struct TimeForm {
     command: &'static str,
     is_relative: bool,
     unit_ms: i64,
 }
 
-/// `EXPIRE key seconds [NX|XX|GT|LT …]` → 1, or 0 where nothing was done.
+/// `EXPIRE key seconds [NX|XX|GT|LT …]` → 1, or 0 if nothing was done.
 pub(super) async fn expire(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -31,7 +31,7 @@ pub(super) async fn expire(
     set_expiry(context, arguments, &form).await
 }
 
-/// `PEXPIRE key milliseconds [NX|XX|GT|LT …]`, as [`expire`].
+/// `PEXPIRE key milliseconds [NX|XX|GT|LT …]`, like [`expire`].
 pub(super) async fn pexpire(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -44,7 +44,7 @@ pub(super) async fn pexpire(
     set_expiry(context, arguments, &form).await
 }
 
-/// `EXPIREAT key unix-time-seconds [NX|XX|GT|LT …]`, as [`expire`].
+/// `EXPIREAT key unix-time-seconds [NX|XX|GT|LT …]`, like [`expire`].
 pub(super) async fn expireat(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -57,7 +57,7 @@ pub(super) async fn expireat(
     set_expiry(context, arguments, &form).await
 }
 
-/// `PEXPIREAT key unix-time-milliseconds [NX|XX|GT|LT …]`, as [`expire`].
+/// `PEXPIREAT key unix-time-milliseconds [NX|XX|GT|LT …]`, like [`expire`].
 pub(super) async fn pexpireat(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -104,7 +104,7 @@ async fn set_expiry(
     Ok(Reply::Integer(1))
 }
 
-/// Under which conditions EXPIRE does anything.
+/// The conditions under which EXPIRE has an effect.
 #[derive(Default)]
 struct Conditions {
     only_without: bool,
@@ -126,7 +126,7 @@ impl Conditions {
             } else if is_word(option, "lt") {
                 conditions.only_earlier = true;
             } else {
-                // Redis's text ends where a C string does.
+                // Redis's text is a C string and ends at a zero byte.
                 let shown = option.split(|byte| *byte == 0).next().unwrap_or_default();
                 let option = String::from_utf8_lossy(shown);
                 return Err(CommandError::Text(
@@ -162,7 +162,7 @@ impl Conditions {
     }
 }
 
-/// `PERSIST key` → 1, or 0 where there is no key or it would not expire.
+/// `PERSIST key` → 1, or 0 if there is no key or it has no expiry.
 pub(super) async fn persist(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -177,7 +177,7 @@ pub(super) async fn persist(
     }
 }
 
-/// `TTL key` → seconds left, rounded; −1 without expiry, −2 without key.
+/// `TTL key` → seconds left, rounded; −1 without an expiry, −2 without a key.
 pub(super) async fn ttl(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -186,7 +186,7 @@ pub(super) async fn ttl(
     Ok(Reply::Integer(left_ms.map_or_else(|code| code, to_seconds)))
 }
 
-/// `PTTL key` → milliseconds left, as [`ttl`].
+/// `PTTL key` → milliseconds left, like [`ttl`].
 pub(super) async fn pttl(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -195,7 +195,7 @@ pub(super) async fn pttl(
     Ok(Reply::Integer(left_ms.unwrap_or_else(|code| code)))
 }
 
-/// `EXPIRETIME key` → Unix time in seconds, as [`ttl`].
+/// `EXPIRETIME key` → Unix time in seconds, like [`ttl`].
 pub(super) async fn expiretime(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -204,7 +204,7 @@ pub(super) async fn expiretime(
     Ok(Reply::Integer(at_ms.map_or_else(|code| code, to_seconds)))
 }
 
-/// `PEXPIRETIME key` → Unix time in milliseconds, as [`ttl`].
+/// `PEXPIRETIME key` → Unix time in milliseconds, like [`ttl`].
 pub(super) async fn pexpiretime(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -213,7 +213,7 @@ pub(super) async fn pexpiretime(
     Ok(Reply::Integer(at_ms.unwrap_or_else(|code| code)))
 }
 
-/// The expiry counted from `since_ms`, or the code for its absence.
+/// The expiry relative to `since_ms`, or the reply code if there is none.
 async fn read_expiry(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -228,7 +228,7 @@ async fn read_expiry(
     })
 }
 
-/// Half a second or more counts as one, as in Redis, where the sum has room for that.
+/// Rounds half a second or more up, as Redis does unless its sum overflows.
 fn to_seconds(time_ms: i64) -> i64 {
     let seconds = (time_ms.unsigned_abs() + HALF_SECOND_MS) / MS_PER_SECOND.unsigned_abs();
     i64::try_from(seconds).unwrap_or(i64::MAX)

@@ -1,6 +1,4 @@
-//! What works on keys of every type: copies, moves, expiry, DUMP, SORT.
-//!
-//! Commands on keys of any type, and on whole databases.
+//! Commands on keys of any type (copies, moves, expiry, DUMP, SORT) and on whole databases.
 
 mod databases;
 mod dump;

@@ -1,10 +1,6 @@
-//! DEL, UNLINK, EXISTS, TOUCH, TYPE.
+//! DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, MOVE and COPY.
 //!
-//! RENAME, RENAMENX, MOVE, COPY.
-//!
-//! RENAME, MOVE and COPY of whole values.
-//!
-//! MIGRATE: keys that leave for another server.
+//! Also the parts of MIGRATE that read and remove the keys to be sent to another server.
 
 use std::collections::HashSet;
 
@@ -22,8 +18,8 @@ use crate::keyspace::kind::{Holds, TypeKind};
 use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
 
-/// `DEL key [key …]` and `UNLINK key [key …]` → number of keys removed. Both put large values
-/// into the trash, where the store cannot clear them at once.
+/// `DEL key [key …]` and `UNLINK key [key …]` → number of keys removed. Both put large values into the trash if the
+/// store cannot clear them at once.
 pub(super) async fn del(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -34,7 +30,7 @@ pub(super) async fn del(
         let Some(key) = key else {
             continue;
         };
-        // A name that is given twice is there once.
+        // A name that is given twice counts once.
         if !removed.contains(&key.meta_key) {
             context.remove(&key);
             context.notify(EventClasses::GENERIC, "del", name);
@@ -44,8 +40,7 @@ pub(super) async fn del(
     Ok(Reply::count(removed.len()))
 }
 
-/// `EXISTS key [key …]` and `TOUCH key [key …]` → number of keys that exist; one that is named
-/// twice counts twice.
+/// `EXISTS key [key …]` and `TOUCH key [key …]` → number of keys that exist. A key that is named twice counts twice.
 pub(super) async fn exists(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -85,7 +80,7 @@ pub(super) async fn rename(
     Ok(Reply::OK)
 }
 
-/// `RENAMENX key newkey` → 1, or 0 where the new name is taken.
+/// `RENAMENX key newkey` → 1, or 0 if the new name is taken.
 pub(super) async fn renamenx(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -115,7 +110,7 @@ async fn rename_key(
     Ok(())
 }
 
-/// `MOVE key db` → 1, or 0 where there is no such key or the other database has one.
+/// `MOVE key db` → 1, or 0 if there is no such key or the other database has one.
 pub(super) async fn move_key(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -137,8 +132,8 @@ pub(super) async fn move_key(
     Ok(Reply::Integer(1))
 }
 
-/// `COPY source destination [DB destination-db] [REPLACE]` → 1, or 0 where there is no such key
-/// or the destination is taken.
+/// `COPY source destination [DB destination-db] [REPLACE]` → 1, or 0 if there is no such key or the destination is
+/// taken.
 pub(super) async fn copy(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -177,8 +172,7 @@ pub(super) async fn copy(
 }
 
 impl WriteContext<'_> {
-    /// Gives a key another name, in the database of `to`, in place of what has it. Moves no
-    /// data, and keeps the expiry.
+    /// Renames a key, in the database of `to`, and replaces any key with that name. Moves no data and keeps the expiry.
     pub async fn move_key(
         &self,
         source: &OpenKey,
@@ -186,19 +180,19 @@ impl WriteContext<'_> {
         name: &Bytes,
     ) -> Result<(), CommandError> {
         self.return_grants(source).await?;
-        // Serializable: an element that is pushed meanwhile is counted at the old name.
+        // Serializable: an element that is pushed concurrently would be counted under the old name.
         let length = self.length(source, Isolation::Serializable).await?;
         self.detach(source);
         to.put(name, source.meta.clone(), length).await?;
         Ok(())
     }
 
-    /// Copies a key with its expiry, in place of what has the new name. Rows of data do not
-    /// contain their own data id, so they are copied as they are, chunks of split values
-    /// included. Copies of metadata, which name the key, are left out, and so are blocks for ranks.
+    /// Copies a key with its expiry, and replaces any key with the new name. Rows of data do not contain their own data
+    /// id, so they are copied unchanged, including chunks of split values. Metadata copies name the key and are left
+    /// out, and so are blocks for ranks.
     ///
-    /// Where the copy turns out larger than a transaction may be, this stops in the middle: the
-    /// executor refuses the command for its size, and nothing of it is kept.
+    /// If the copy exceeds the size limit of a transaction, this stops early. The executor then refuses the command for
+    /// its size and discards all its changes.
     pub async fn copy_key(
         &self,
         source: &OpenKey,
@@ -209,7 +203,7 @@ impl WriteContext<'_> {
         let data = self.environment.ids.allocate();
         let meta = Meta {
             data,
-            // Blocks are made again when they are wanted.
+            // Blocks are rebuilt when they are needed.
             rank_levels: 0,
             ..source.meta.clone()
         };
@@ -255,15 +249,14 @@ pub struct Departure {
     pub payload: Bytes,
     /// When it expires.
     pub expire_at_ms: Option<i64>,
-    /// What tells whether it has changed since.
+    /// Detects later changes of the key.
     fingerprint: Option<Bytes>,
 }
 
 impl ReadContext<'_> {
-    /// A key to be sent, if there is one.
+    /// A key to be sent, if it exists.
     ///
-    /// # Errors
-    /// See [`Self::dump`].
+    /// # Errors See [`Self::dump`].
     pub async fn departure(&self, name: &Bytes) -> Result<Option<Departure>, CommandError> {
         let Some(key) = self.find_any(name).await? else {
             return Ok(None);
@@ -278,17 +271,17 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Removes a key that the other server has, unless it has changed since it was read. Returns
-    /// whether it is gone.
+    /// Removes a key that the other server has received, unless it has changed since it was read. Returns whether it is
+    /// gone.
     pub async fn depart(&self, departure: &Departure) -> Result<bool, CommandError> {
         let name = &departure.name;
         let Some(key) = self.find_any(name).await? else {
-            // It has expired since, or somebody has removed what is on the other server now.
+            // The key has expired meanwhile, or someone removed it and the other server still has it.
             let expires = departure.expire_at_ms;
             return Ok(expires.is_some_and(|at_ms| at_ms <= self.now_ms));
         };
-        // Elements that other servers have popped and not delivered yet are not in the payload. If such
-        // a server dies they return to the key.
+        // The payload lacks elements that other servers have popped but not delivered yet. If such a server dies, they
+        // return to the key.
         if self.fingerprint(name).await? != departure.fingerprint || self.has_grants(&key).await? {
             return Ok(false);
         }

@@ -1,8 +1,4 @@
-//! OBJECT.
-//!
-//! MEMORY.
-//!
-//! How much room a key takes in the store.
+//! OBJECT and MEMORY, including how much space a key takes in the store.
 
 use bytes::Bytes;
 use quoin_base::allocator;
@@ -62,7 +58,7 @@ pub(super) async fn refcount(
     of_value(context, arguments, Ok(Reply::Integer(1))).await
 }
 
-/// `OBJECT IDLETIME key`: always 0. Reads leave no trace, so nobody knows when the last one was.
+/// `OBJECT IDLETIME key`: always 0. Reads are not recorded, so the time of the last one is unknown.
 pub(super) async fn idletime(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -83,7 +79,7 @@ pub(super) async fn freq(
     of_value(context, arguments, Err(refusal)).await
 }
 
-/// Null where there is no such key.
+/// Returns `answer`, or null if there is no such key.
 async fn of_value(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -111,7 +107,7 @@ const MEMORY_HELP: &[&str] = &[
     "    sampled up to <count> times (default: 1000, 0 means sample all).",
 ];
 
-/// `MEMORY MEMORY_HELP`.
+/// `MEMORY HELP`.
 pub(super) fn memory_help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(help::help(MEMORY_HELP_TITLE, MEMORY_HELP))
 }
@@ -162,13 +158,12 @@ pub(super) async fn usage(
     Ok(Reply::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
-/// Bytes of the length counter in a row of its own.
+/// Bytes of a length counter that has its own row.
 const COUNTER_BYTES: usize = 8;
 
 impl ReadContext<'_> {
-    /// About how many bytes of keys and values a key takes in the store: exact where the value
-    /// has at most `samples` elements, else reckoned from the first so many. What the store
-    /// itself needs for its pages comes on top.
+    /// Approximate bytes of store keys and values that a key takes. Exact if the value has at most `samples` elements;
+    /// otherwise extrapolated from the first `samples` elements. The overhead of the store's pages is not included.
     pub async fn stored_bytes(&self, key: &OpenKey, samples: usize) -> Result<u64, StoreError> {
         let layout = self.layout();
         let meta_bytes = key.meta_key.len() + key.meta.encode().len();
@@ -199,7 +194,7 @@ impl ReadContext<'_> {
         let prefix = self.layout().section_prefix(key.data(), kind.section);
         let range = KeyRange::children(&prefix);
         let mut pages = Pages::new(self, range, false, samples);
-        // Of rows that hold several elements these are counted.
+        // If rows hold several elements, this counts elements.
         let mut seen = 0_usize;
         let mut bytes_seen = 0_u64;
         'samples: while let Some(rows) = pages.next().await? {
@@ -216,7 +211,7 @@ impl ReadContext<'_> {
             return Ok(bytes_seen);
         }
         let all = match kind.holds {
-            // At most: there may be fewer pieces.
+            // An upper bound: there may be fewer pieces.
             Holds::Pieces => length.div_ceil(PIECE_BYTES as u64),
             _ => length,
         };
@@ -225,8 +220,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// How many elements a row holds, and its bytes, with the chunks that its value is split into (except
-/// for their keys).
+/// The number of elements in a row and its bytes, including the chunks of a split value but not their keys.
 fn row_bytes(row: &KeyValue, kind: &SectionKind) -> Result<(usize, u64), DecodeError> {
     let own_bytes = (row.key.len() + row.value.len()) as u64;
     let (count, value) = match kind.holds {
@@ -240,7 +234,7 @@ fn row_bytes(row: &KeyValue, kind: &SectionKind) -> Result<(usize, u64), DecodeE
     Ok((count, own_bytes + split_bytes.unwrap_or(0)))
 }
 
-/// Bytes of a value that are not in its row.
+/// Bytes of a value that are stored outside its row.
 fn split_bytes(value: &Bytes) -> Result<u64, DecodeError> {
     match StoredValue::decode(value)? {
         StoredValue::Plain(_) => Ok(0),

@@ -79,7 +79,7 @@ const fn generic(name: &'static str, arity: i32, since: &'static str, handler: H
     Row::new(name, arity, since, Group::Generic, handler).categories(&["@keyspace"])
 }
 
-/// About whole databases.
+/// A command on whole databases.
 const fn database(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::Server, handler).categories(DANGEROUS)
 }

@@ -1,9 +1,6 @@
-//! SORT and SORT_RO.
+//! SORT and SORT_RO, on lists, sets and sorted sets.
 //!
-//! SORT of lists and sorted sets.
-//!
-//! Patterns that lead from an element of a list or set to the value of another key: BY and GET of
-//! SORT.
+//! BY and GET have patterns that lead from an element to the value of another key.
 
 use std::cmp::Ordering;
 
@@ -31,12 +28,12 @@ const GET_DENIED: CommandError =
 /// The arguments of SORT.
 struct Sort<'a> {
     query: SortQuery,
-    /// What GET asks for each element.
+    /// What GET requests for each element.
     gets: Vec<Get>,
     destination: Option<&'a Bytes>,
 }
 
-/// What one GET asks for.
+/// What one GET requests.
 enum Get {
     /// The element itself: `#`.
     Element,
@@ -46,8 +43,8 @@ enum Get {
     Absent,
 }
 
-/// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC|DESC] [ALPHA]
-/// [STORE destination]` → elements, or how many were stored.
+/// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC|DESC] [ALPHA] [STORE destination]` → elements, or
+/// the number of elements stored.
 pub async fn sort(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let sort = Sort::parse(arguments, true, context.lacks_named_keys)?;
     let elements = sort.elements(context, argument(arguments, 1)?).await?;
@@ -69,7 +66,7 @@ pub async fn sort(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Rep
     Ok(Reply::count(values.len()))
 }
 
-/// `SORT_RO key …`: as SORT, without STORE.
+/// `SORT_RO key …`: SORT without STORE.
 pub(super) async fn sort_ro(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -80,7 +77,7 @@ pub(super) async fn sort_ro(
 }
 
 impl<'a> Sort<'a> {
-    /// `lacks_named_keys`: the client may not read keys that elements name.
+    /// `lacks_named_keys`: the client may not read the keys that elements name.
     fn parse(
         arguments: &'a [Bytes],
         may_store: bool,
@@ -97,7 +94,7 @@ impl<'a> Sort<'a> {
             gets: Vec::new(),
             destination: None,
         };
-        // As in Redis, a constant BY turns sorting off for good, whatever BY comes later.
+        // As in Redis, a constant BY turns sorting off permanently, even if another BY follows.
         let mut is_constant = false;
         let mut options = rest(arguments, 2);
         loop {
@@ -152,7 +149,7 @@ impl<'a> Sort<'a> {
         Ok(sort)
     }
 
-    /// The elements of the result, of which there are not too many for what GET makes of each.
+    /// The elements of the result. Fails if GET would produce too many values for them.
     async fn elements(
         &self,
         context: &ReadContext<'_>,
@@ -166,8 +163,8 @@ impl<'a> Sort<'a> {
             && (self.destination.is_some() || context.is_in_script)
             && query.by == SortBy::Nothing
         {
-            // As in Redis: what is stored, or what a script sees, must not depend on the order in
-            // which a set lies.
+            // As in Redis, stored results and results that a script sees must not depend on the internal order of a
+            // set.
             query.by = SortBy::Element;
             query.alphabetic = true;
         }
@@ -176,8 +173,7 @@ impl<'a> Sort<'a> {
         Ok(elements)
     }
 
-    /// The reply, which is refused where GET makes too much of the elements: a reply is in memory
-    /// at once.
+    /// The reply. Fails if the values of GET are too large, because the whole reply is held in memory.
     async fn answer(
         &self,
         context: &ReadContext<'_>,
@@ -197,7 +193,7 @@ impl<'a> Sort<'a> {
         Ok(Reply::Array(values.collect()))
     }
 
-    /// What STORE puts into its list; refused where one transaction cannot hold it.
+    /// The elements that STORE puts into its list. Fails if one transaction cannot hold them.
     async fn storable_values(
         &self,
         context: &ReadContext<'_>,
@@ -205,7 +201,7 @@ impl<'a> Sort<'a> {
     ) -> Result<Vec<Bytes>, CommandError> {
         let mut budget = context.size_budget();
         let bytes_max = context.environment.capabilities.transaction_bytes_max as u64;
-        // What is not there is stored as an empty element.
+        // A missing value is stored as an empty element.
         let take =
             |value: &Option<Bytes>| budget.take_element(value.as_ref().map_or(0, Bytes::len));
         let values = self.values(context, elements, bytes_max, take).await?;
@@ -213,8 +209,8 @@ impl<'a> Sort<'a> {
         Ok(values.map(Option::unwrap_or_default).collect())
     }
 
-    /// The result: of each element itself, or what each GET finds for it. `take` is asked of each
-    /// value. `None` where the values have more than `bytes_max` bytes together.
+    /// The result: each element itself, or what each GET finds for it. `take` is called for each value. `None` if the
+    /// values together have more than `bytes_max` bytes.
     async fn values(
         &self,
         context: &ReadContext<'_>,
@@ -263,8 +259,7 @@ impl<'a> Sort<'a> {
     }
 }
 
-/// Whether so many times GET make not too much of so many elements: each element at least can be
-/// asked for, as without GET.
+/// Checks that GET does not produce too many values. Like SORT without GET, a single GET is always allowed.
 pub fn check_value_count(element_count: usize, get_count: usize) -> Result<(), CommandError> {
     let value_count = element_count.saturating_mul(get_count);
     if value_count > SORT_VALUES_MAX && get_count > 1 {
@@ -275,39 +270,39 @@ pub fn check_value_count(element_count: usize, get_count: usize) -> Result<(), C
     Ok(())
 }
 
-/// What Redis sees of a pattern where it takes it for a C string: what is in front of a zero byte.
+/// The part of a pattern that Redis sees as a C string: everything before the first zero byte.
 fn c_string(pattern: &[u8]) -> &[u8] {
     pattern.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// What elements are sorted by.
+/// The sort key of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SortBy {
-    /// Themselves.
+    /// The element itself.
     Element,
-    /// What a pattern leads to from each of them, if anything.
+    /// The value that a pattern leads to from each element, if any.
     Weights(KeyPattern),
-    /// Nothing: they stay in the order of the list or set.
+    /// None: elements keep the order of the list or set.
     Nothing,
 }
 
-/// What SORT asks for.
+/// The query of a SORT.
 #[derive(Debug, Clone)]
 pub struct SortQuery {
     /// What to sort by.
     pub by: SortBy,
-    /// From the greatest to the least.
+    /// In descending order.
     pub descending: bool,
-    /// By bytes rather than by number.
+    /// By bytes instead of by number.
     pub alphabetic: bool,
-    /// Elements of the result to leave out at its beginning; negative is 0.
+    /// Elements to skip at the beginning of the result; a negative value means 0.
     pub offset: i64,
-    /// Most elements to return; negative is all.
+    /// Most elements to return; a negative value means all.
     pub count: i64,
 }
 
 impl SortQuery {
-    /// The part of a result of `length` elements that is asked for, as begin and end.
+    /// The requested range of a result of `length` elements: begin and end.
     fn bounds(&self, length: i64) -> (i64, i64) {
         let begin = self.offset.clamp(0, length);
         let end = if self.count < 0 {
@@ -320,11 +315,9 @@ impl SortQuery {
 }
 
 impl ReadContext<'_> {
-    /// The elements of a list or the members of a sorted set, as SORT orders them.
+    /// The elements of a list, or the members of a set or sorted set, in SORT's order.
     ///
-    /// # Errors
-    /// `WrongType` for other types; `Text` where an element that is to be sorted as a number is
-    /// none.
+    /// # Errors `WrongType` for other types; `Text` if an element to be sorted as a number is not a number.
     pub async fn sort(&self, key: &OpenKey, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
         let Some(slice_of) = key.meta.value_type.kind().slice else {
             return Err(CommandError::WrongType);
@@ -370,7 +363,7 @@ impl ReadContext<'_> {
         Ok(sorted.into_iter().skip(skipped).take(taken).collect())
     }
 
-    /// The numbers that a pattern leads to; 0 where there is none.
+    /// The numbers that a pattern leads to; 0 if there is none.
     async fn weights(
         &self,
         elements: &[Bytes],
@@ -398,7 +391,7 @@ impl ReadContext<'_> {
             texts.extend(self.texts(some, pattern, &mut left_bytes).await?);
         }
         let mut weighted: Vec<(Option<Bytes>, Bytes)> = texts.into_iter().zip(elements).collect();
-        // Redis leaves the order of equal ones open.
+        // Redis does not specify the order of equal elements.
         weighted.sort_by(|(first, _), (second, _)| query.directed(first.cmp(second)));
         Ok(weighted.into_iter().map(|(_, element)| element).collect())
     }
@@ -430,7 +423,7 @@ impl SortQuery {
     }
 }
 
-/// Elements of one weight are in the order of their bytes, as in Redis.
+/// Elements of equal weight are ordered by their bytes, as in Redis.
 fn sort_by_numbers(weighted: impl Iterator<Item = (f64, Bytes)>, query: &SortQuery) -> Vec<Bytes> {
     let mut weighted: Vec<(f64, Bytes)> = weighted.collect();
     weighted.sort_by(|(first_weight, first), (second_weight, second)| {
@@ -441,8 +434,8 @@ fn sort_by_numbers(weighted: impl Iterator<Item = (f64, Bytes)>, query: &SortQue
     weighted.into_iter().map(|(_, element)| element).collect()
 }
 
-/// An element as a number, as Redis reads it here: with C's `strtod`, which passes over blanks in
-/// front, sees nothing behind a zero byte, and finds 0 in nothing at all.
+/// An element as a number, read as by C's `strtod` in Redis: leading blanks are skipped, anything after a zero byte is
+/// ignored, and an empty text is 0.
 fn weight(element: &[u8]) -> Result<f64, CommandError> {
     const NO_NUMBER: CommandError =
         CommandError::text("ERR One or more scores can't be converted into double");
@@ -455,8 +448,7 @@ fn weight(element: &[u8]) -> Result<f64, CommandError> {
     parse_double_without_underflow(text.get(blanks..).unwrap_or_default()).ok_or(NO_NUMBER)
 }
 
-/// A name of keys with a place for an element: `weight_*`, or `job_*->priority` for the field of a
-/// hash.
+/// A key name with a place for an element: `weight_*`, or `job_*->priority` for the field of a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPattern {
     before: Bytes,
@@ -465,8 +457,8 @@ pub struct KeyPattern {
 }
 
 impl KeyPattern {
-    /// Reads a pattern as `lookupKeyByPattern` of Redis does, which looks for the star and the arrow
-    /// in front of the first zero byte. `None` where there is no star.
+    /// Parses a pattern as Redis's `lookupKeyByPattern` does, which looks for the star and the arrow before the first
+    /// zero byte. `None` if there is no star.
     pub fn parse(pattern: &Bytes) -> Option<Self> {
         let shown = pattern.split(|byte| *byte == 0).next().unwrap_or_default();
         let star = shown.iter().position(|byte| *byte == b'*')?;
@@ -494,8 +486,8 @@ impl KeyPattern {
 }
 
 impl ReadContext<'_> {
-    /// What patterns lead to from elements, one value for each pair: a string, or a field of a
-    /// hash. Takes the bytes of all from `left_bytes`; `None` where there are not as many left.
+    /// The values that patterns lead to from elements, one for each pair: a string, or a field of a hash. Subtracts the
+    /// size of all values from `left_bytes`. `None` if that is too small.
     pub async fn values_of_patterns(
         &self,
         pairs: &[(&KeyPattern, &Bytes)],

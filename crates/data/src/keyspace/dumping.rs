@@ -1,6 +1,6 @@
-//! Whole values as payloads, as DUMP reads and RESTORE writes them. What they look like is each type's
-//! own ([`Serialization`](crate::keyspace::kind::Serialization)). Values of Quoin's own types come and go in
-//! chunks too, since one transaction may not hold them, and no other commands say all of them.
+//! Whole values as payloads of DUMP and RESTORE. Each type defines its format
+//! ([`Serialization`](crate::keyspace::kind::Serialization)). Values of Quoin's own types can also be dumped and
+//! restored in chunks, because one transaction may not hold them and no other commands return everything in them.
 
 use bytes::Bytes;
 
@@ -16,8 +16,7 @@ use crate::unit::context::{ReadContext, WriteContext};
 impl ReadContext<'_> {
     /// A key's value as a payload.
     ///
-    /// # Errors
-    /// `Text` where that is more than [`DUMP_BYTES_MAX`], or where the type has no such form.
+    /// # Errors `Text` if it is larger than [`DUMP_BYTES_MAX`], or if the type has no payload format.
     pub async fn dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let kind = key.meta.value_type.kind();
         match &kind.serialization {
@@ -32,11 +31,10 @@ impl ReadContext<'_> {
         }
     }
 
-    /// Reads a payload's value to its end.
+    /// Parses the value of a payload completely.
     ///
-    /// # Errors
-    /// `Payload` where it is not sound, or of a type that Quoin does not keep; `TooLarge` where
-    /// one transaction of the store cannot hold it for certain.
+    /// # Errors `Payload` if it is malformed or of a type that Quoin does not store; `TooLarge` if it certainly does
+    /// not fit into one transaction of the store.
     pub fn restorable(&self, payload: Payload) -> Result<Restorable, CommandError> {
         let mut serializations = ValueKind::all().filter_map(|kind| kind.serialization.as_ref());
         match serializations.find(|one| (one.reads)(&payload)) {
@@ -46,16 +44,16 @@ impl ReadContext<'_> {
     }
 }
 
-/// Some elements of a value, as a payload of the form of the whole value.
+/// Some elements of a value, as a payload in the same format as the whole value.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// The payload; `None` where there are no elements any more.
+    /// The payload; `None` if there are no more elements.
     pub payload: Option<Bytes>,
-    /// From where to go on; `None` after the last element.
+    /// The position to continue from; `None` after the last element.
     pub next: Option<Bytes>,
 }
 
-/// Refuses to make a payload of more than so many bytes.
+/// Refuses to build a payload of more bytes than allowed.
 pub(crate) fn check_size(bytes: usize) -> Result<(), CommandError> {
     if bytes > DUMP_BYTES_MAX {
         return Err(CommandError::Text(
@@ -66,13 +64,12 @@ pub(crate) fn check_size(bytes: usize) -> Result<(), CommandError> {
 }
 
 impl WriteContext<'_> {
-    /// Puts a value in place of whatever is at `name`.
+    /// Stores a value at `name`, and replaces any key there.
     ///
-    /// Where it turns out larger than a transaction may be, this stops in the middle: the
-    /// executor refuses the command for its size, and nothing of it is kept.
+    /// If the value exceeds the size limit of a transaction, this stops early. The executor then refuses the command
+    /// for its size and discards all its changes.
     ///
-    /// # Errors
-    /// `Text` where keys leave no room for so many long members.
+    /// # Errors `Text` if there is no label left between two long members.
     pub async fn restore(
         &self,
         name: &Bytes,

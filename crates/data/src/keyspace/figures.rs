@@ -1,7 +1,7 @@
-//! How much a key holds and how old the oldest of it is, for metrics. The layout says it at the ends of the data.
+//! A key's length and the age of its oldest element, for metrics. The ends of the data provide both.
 //!
-//! Rows of elements hold no time. A reader that comes again and again tells from the ends of a queue how long its
-//! elements have been there (docs/understand/decisions/030-ages.md).
+//! Rows of elements hold no time. A reader that comes repeatedly infers from the ends of a queue how long its elements
+//! have been there (docs/understand/decisions/030-ages.md).
 
 use bytes::Bytes;
 
@@ -11,51 +11,50 @@ use quoin_store::{Isolation, KeyValue, StoreError};
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::ReadContext;
 
-/// A part of a queue in which elements keep the order in which they came, as places that compare as
-/// bytes. Of a sorted set, just its first member.
+/// A part of a queue in which elements keep their order of arrival. Positions compare as bytes. For a sorted set, only
+/// its first member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSpan {
-    /// Which part of which value. Never that of another value.
+    /// Identifies the part and its value. Values never share an id.
     pub id: Bytes,
-    /// The place of its first element.
+    /// The position of its first element.
     pub first: Bytes,
-    /// The place of its last element.
+    /// The position of its last element.
     pub last: Bytes,
-    /// Given where places begin again when the part is empty: tells the first element apart from one
-    /// that had its place before.
+    /// Set if positions start over when the part is empty. Distinguishes the first element from an earlier one with the
+    /// same position.
     pub first_digest: Option<u64>,
 }
 
-/// What lies in a key in one state.
+/// The elements of a key that are in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateFigures {
     /// `ready`, or a state of tasks.
     pub state: &'static str,
-    /// Elements.
+    /// Number of elements.
     pub length: i64,
-    /// Since when the oldest of them is in this state, in milliseconds since the Unix epoch. `None`
-    /// where there is none, or where the layout does not say it: only a stream's ids and the rows of
-    /// dead tasks hold a time of the past.
+    /// When the oldest element entered this state, in milliseconds since the Unix epoch. `None` if there is no element,
+    /// or if the layout does not record it: only a stream's ids and the rows of dead tasks hold a past time.
     pub since_ms: Option<i64>,
-    /// The ends of what is there. A reader that comes again can tell ages from them.
+    /// The ends of the data. A reader that comes repeatedly can infer ages from them.
     pub spans: Vec<QueueSpan>,
 }
 
-/// What lies in a key.
+/// The figures of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFigures {
     /// The key's type.
     pub value_type: ValueType,
-    /// All states that the type has.
+    /// All states of the type.
     pub states: Vec<StateFigures>,
 }
 
-/// Reads the length of the prefix that the keys of a part share, from the length of the prefix of all
-/// parts and one of those keys.
+/// Returns the length of the key prefix of a part, given the length of the prefix of all parts and one key in the part.
 pub(crate) type PartLength<'f> = &'f dyn Fn(usize, &Bytes) -> Result<usize, DecodeError>;
 
 impl ReadContext<'_> {
-    /// The figures of a value whose elements have one state. `spans` are the ends of what can be taken.
+    /// The figures of a value whose elements have only one state. `spans` are the ends of the elements that can be
+    /// taken.
     pub(crate) async fn ready_figures(
         &self,
         key: &OpenKey,
@@ -98,7 +97,7 @@ impl ReadContext<'_> {
         Ok(parts)
     }
 
-    /// The part with this prefix, whose first row is known.
+    /// The span of the part with this prefix and this first row.
     pub(crate) async fn span(
         &self,
         part: &[u8],
@@ -115,7 +114,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// The place that a row's key says. A copy, as it is kept: the key may share memory with the row's value.
+/// The position in a row's key. It is kept for long, so it is a copy: the key may share memory with the row's value.
 pub(crate) fn place(row: &KeyValue, prefix_length: usize) -> Bytes {
     Bytes::copy_from_slice(row.key.get(prefix_length..).unwrap_or_default())
 }

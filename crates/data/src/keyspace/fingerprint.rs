@@ -1,4 +1,4 @@
-//! What WATCH compares.
+//! The fingerprint of a key, which WATCH compares.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,10 +9,10 @@ use crate::keyspace::presence::Presence;
 use crate::unit::context::ReadContext;
 
 impl ReadContext<'_> {
-    /// Bytes that differ after any change of a key, across all servers; `None` where there is no
-    /// such key. They consist of its metadata (what RENAME, EXPIRE, a new value change) and of
-    /// the row that holds its length and a count of its changes. Watching costs pushes nothing:
-    /// they add to that row without reading it, and only a transaction that looks can conflict.
+    /// Bytes that change with every change of a key, by any server; `None` if there is no such key. They consist of the
+    /// key's metadata (changed by RENAME, EXPIRE and new values) and the row with its length and change counter.
+    /// Watching costs pushes nothing: they add to that row without reading it, and only a transaction that reads it can
+    /// conflict.
     pub async fn fingerprint(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
         let (meta_key, Some(meta_row)) = self.meta_row(key).await? else {
             return Ok(None);
@@ -31,7 +31,7 @@ impl ReadContext<'_> {
         let mut bytes = BytesMut::from(length_row.as_deref().unwrap_or_default());
         match meta.rank_levels {
             0 => bytes.extend_from_slice(&meta_row),
-            // They change while the value does not.
+            // Rank levels change although the value does not.
             _ => bytes.extend_from_slice(
                 &Meta {
                     rank_levels: 0,

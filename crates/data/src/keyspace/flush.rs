@@ -1,5 +1,4 @@
-//! FLUSHDB, FLUSHALL and SWAPDB: databases are names for namespaces, so none of them touches a
-//! key.
+//! FLUSHDB, FLUSHALL and SWAPDB. A database is a name for a namespace, so none of them touches a key.
 
 use bytes::Bytes;
 
@@ -14,11 +13,11 @@ use crate::unit::host::Change;
 use crate::unit::signals::Exchanged;
 
 impl WriteContext<'_> {
-    /// Gives a database a new, empty namespace and leaves the old one to the background task
-    /// that clears trash. Every command that writes reads which namespace its database shows,
-    /// so this conflicts with all of them and nothing can still be added to the old one.
+    /// Gives a database a new, empty namespace and leaves the old one to the background task that clears trash. Every
+    /// command that writes reads its database's namespace, so this conflicts with all of them, and nothing can be added
+    /// to the old namespace afterwards.
     pub async fn flush_database(&self, database: u32) -> Result<(), CommandError> {
-        // Of a database without keys, too: as in Redis, clients forget what they remember.
+        // Also for an empty database: as in Redis, clients drop everything they have cached.
         self.signals.change(Change::AllKeys);
         let old = self.namespace_of(database).await?;
         let range = self.layout().keys_from(old, 0);
@@ -42,12 +41,12 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Makes two databases show each other's namespace.
+    /// Swaps the namespaces of two databases.
     pub async fn swap_databases(&self, first: u32, second: u32) -> Result<(), CommandError> {
         let of_first = self.namespace_of(first).await?;
         let of_second = self.namespace_of(second).await?;
         if first != second {
-            // Redis leaves caches as they are, and their values are those of other keys from now on.
+            // Redis leaves client caches unchanged, although the cached values now belong to other keys.
             self.signals.change(Change::AllKeys);
             self.touch_watched(first, Some(second)).await?;
             self.touch_watched(second, Some(first)).await?;
@@ -57,9 +56,9 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Tells WATCH which keys of a database change when it shows those of another, or none. As in
-    /// Redis (`touchAllWatchedKeysInDb`) these are the watched keys that exist on either side, also
-    /// where the database is exchanged again before EXEC, which would find them as they were.
+    /// Notifies WATCH of the keys that change when a database shows another one's namespace, or an empty one. As in
+    /// Redis (`touchAllWatchedKeysInDb`), these are the watched keys that exist on either side. They count as changed
+    /// even if the databases are swapped back before EXEC, which would find the original values.
     async fn touch_watched(&self, database: u32, other: Option<u32>) -> Result<(), CommandError> {
         let Some(watched_keys) = &self.environment.watched_keys else {
             return Ok(());
@@ -84,7 +83,7 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Notes which keys exist in a database.
+    /// Marks the names that exist in a database.
     async fn look_for(
         &self,
         database: u32,
@@ -92,7 +91,7 @@ impl WriteContext<'_> {
         exists: &mut [bool],
     ) -> Result<(), CommandError> {
         let mut context = ReadContext::for_database(self, i64::from(database))?;
-        // Pushes and pops of other servers must not keep databases from being exchanged.
+        // Pushes and pops of other servers must not prevent a swap.
         context.isolation = self.relaxed();
         let found = context.find_each(names).await?;
         for (exists, found) in exists.iter_mut().zip(found) {

@@ -1,6 +1,6 @@
-//! Handles: what a type can do with one of its values, and nothing else.
+//! Handles, which expose only the operations that a type has on one of its values.
 //!
-//! A type names its handles, and gives them its operations:
+//! A type names its handles and implements its operations on them:
 //!
 //! ```ignore
 //! pub enum ListType {}
@@ -10,8 +10,6 @@
 //! impl List<'_, '_> { /* reads */ }
 //! impl ListMut<'_, '_> { /* writes */ }
 //! ```
-//!
-//! Their operations fail when the store does. Their comments name only errors beyond that.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -27,7 +25,7 @@ pub struct Value<'c, 't, T> {
 }
 
 impl<'c, 't, T> Value<'c, 't, T> {
-    /// The value of a key that was found to be of this type.
+    /// Opens the value of a key whose type was checked.
     pub fn open(context: &'c ReadContext<'t>, key: &'c OpenKey) -> Self {
         Self {
             context,
@@ -37,14 +35,14 @@ impl<'c, 't, T> Value<'c, 't, T> {
     }
 }
 
-/// A value of the type `T`, for writing. It can do what [`Value`] can.
+/// A value of the type `T`, for writing. It includes the operations of [`Value`].
 pub struct ValueMut<'c, 't, T> {
     read: Value<'c, 't, T>,
     pub(crate) context: &'c WriteContext<'t>,
 }
 
 impl<'c, 't, T> ValueMut<'c, 't, T> {
-    /// The value of a key that was found, or created, with this type.
+    /// Opens the value of a key that was found with this type or created.
     pub fn open(context: &'c WriteContext<'t>, key: &'c OpenKey) -> Self {
         Self {
             read: Value::open(context, key),

@@ -1,42 +1,42 @@
 //! How `quoin import` copies values of a type: the commands that read and write them.
 //!
-//! Values are read as words. An element is one or several of them. (The elements of a string are its bytes, of which a
-//! word holds many.)
+//! Values are read as words. An element consists of one or more words. (The elements of a string are its bytes, and one
+//! word holds many of them.)
 
 use bytes::Bytes;
 
 /// How values of a type are copied.
 #[derive(Debug)]
 pub struct Import {
-    /// The command that counts elements.
+    /// The command that counts the elements.
     pub counting: &'static [u8],
     /// How elements are read.
     pub reading: Reading,
-    /// The command that reads a small value at once, if that is another.
+    /// The command that reads a small value in one call, if it differs.
     pub reading_whole: Option<&'static [u8]>,
-    /// Words of one element.
+    /// Words per element.
     pub element_words: usize,
-    /// How many elements words hold.
+    /// Counts the elements in these words.
     pub elements_in: fn(&[Vec<u8>]) -> usize,
-    /// Whether an element is a byte of a word.
+    /// Whether each byte of a word is an element.
     pub elements_are_bytes: bool,
-    /// The command that adds elements at the end.
+    /// The command that appends elements.
     pub adding: &'static [u8],
-    /// Whether that takes the words of an element in the opposite order.
+    /// Whether that command takes the words of an element in reverse order.
     pub adds_reversed: bool,
-    /// Whether only a Quoin has the type.
+    /// Whether only Quoin has the type.
     pub is_own: bool,
-    /// A payload for RESTORE; `None` if a word is not what it should be.
+    /// Builds a payload for RESTORE; `None` if a word is invalid.
     pub payload: fn(Vec<Vec<u8>>) -> Option<Bytes>,
 }
 
 /// How the elements of a value are read.
 #[derive(Debug)]
 pub enum Reading {
-    /// From one rank to another: the command, and what follows the ranks.
+    /// By rank: the command, and the arguments after the ranks.
     Ranks(&'static [u8], &'static [&'static [u8]]),
-    /// In no order, some of them twice: the command that iterates.
+    /// In no order, with possible duplicates: the iteration command.
     Iteration(&'static [u8]),
-    /// Whole, however large, as the payload that `reading_whole` answers. A large one is written in parts.
+    /// Whole, whatever the size, as the payload that `reading_whole` returns. A large payload is written in parts.
     Dump,
 }

@@ -1,10 +1,10 @@
-//! Keys as values: as clients name them, and as a transaction has found them.
+//! Keys: as clients name them, and as found in a transaction.
 
 use bytes::Bytes;
 
 use quoin_layout::{Id, KeyName, Meta};
 
-/// A key as clients know it.
+/// A key as seen by clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey {
     /// The number of its database.
@@ -16,25 +16,25 @@ pub struct ClientKey {
 /// A key that was found or created in this transaction.
 #[derive(Debug, Clone)]
 pub struct OpenKey {
-    /// The database that it was looked up in; `None` for one that background work came across.
+    /// The database in which it was looked up; `None` if background work found it.
     pub database: Option<u32>,
     /// Its namespace.
     pub namespace: Id,
-    /// Its name as it stands in the store.
+    /// Its name as stored.
     pub name: KeyName,
-    /// Where its metadata lies.
+    /// The key of its metadata row.
     pub meta_key: Vec<u8>,
     /// Its metadata.
     pub meta: Meta,
 }
 
 impl OpenKey {
-    /// Where the key's data lies.
+    /// The id of the key's data.
     pub fn data(&self) -> Id {
         self.meta.data
     }
 
-    /// The key as clients know it.
+    /// The key as seen by clients.
     pub(crate) fn client_key(&self) -> Option<ClientKey> {
         let key = self.meta.full_name(&self.name).ok()?.clone();
         let database = self.database?;

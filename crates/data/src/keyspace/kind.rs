@@ -1,8 +1,7 @@
-//! What general code has to know of a type of values.
+//! What general code needs to know about a type of values.
 //!
-//! Each type describes itself in its own folder by one [`ValueKind`]. Code that serves keys of any
-//! type asks that descriptor and names no type. Every field has to be given, so the compiler finds
-//! what was forgotten of a new type.
+//! Each type's folder has one descriptor, a [`ValueKind`]. Code that serves keys of any type asks the descriptor and
+//! names no type. Every field is required, so the compiler reports anything missing for a new type.
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
@@ -19,71 +18,70 @@ use crate::keyspace::import::Import;
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::{ReadContext, WriteContext};
 
-/// What a hook of a descriptor answers, in time.
+/// The future of a descriptor's hook.
 pub type Answer<'c, T, E = StoreError> = LocalBoxFuture<'c, Result<T, E>>;
 
 /// The descriptor of a type.
 #[derive(Debug)]
 pub struct ValueKind {
-    /// The word that TYPE answers.
+    /// The type's name in replies of TYPE.
     pub name: &'static str,
-    /// The word that OBJECT ENCODING answers: Redis's for its types, else how values lie in the
-    /// store.
+    /// The reply of OBJECT ENCODING: Redis's word for its own types, otherwise how the value is stored.
     pub encoding: EncodingFn,
-    /// Whether a key of the type exists for clients while it has no elements. Keys of other types
-    /// cease to exist with their last element.
+    /// Whether clients see a key of the type that has no elements. Keys of other types cease to exist with their last
+    /// element.
     pub exists_when_empty: bool,
-    /// How a small value of the type lies whole in its key's metadata; `None` where values always
-    /// lie in rows.
+    /// How a small value of the type is stored in its key's metadata; `None` if values are always stored in rows.
     pub body: Option<BodyKind>,
-    /// Whether clients can wait until something is put into such a key.
+    /// Whether clients can wait for new elements of such a key.
     pub is_waited_for: bool,
-    /// The sections that rows of such a value are in.
+    /// The sections that contain rows of such a value.
     pub sections: &'static [SectionKind],
-    /// Counters of the elements of single groups ([`ElementRow::group`]).
+    /// Counters of the elements in one group ([`ElementRow::group`]).
     pub counters: &'static [GroupCounter],
-    /// How elements are popped from an end, if they are.
+    /// How elements are popped from an end, if they can be.
     pub queue: Option<QueueKind>,
-    /// To be called when a key with data has got another name.
+    /// Called after a key with data has been renamed.
     pub on_put: Option<fn(&WriteContext<'_>, &OpenKey)>,
-    /// The elements in their order, for SORT; `None` where SORT refuses the type.
+    /// Returns the elements in order, for SORT; `None` if SORT refuses the type.
     pub slice: Option<SliceFn>,
-    /// The section whose rows are found by an element's name, if there is one.
+    /// The section whose rows are looked up by an element's name, if there is one.
     pub named_section: Option<Section>,
-    /// How much a value holds and how old that is, for metrics; `None` if the type has no elements.
+    /// Returns a value's length and age, for metrics; `None` if the type has no elements.
     pub figures: Option<FiguresFn>,
-    /// Rows of deadlines that ended by a time in milliseconds. A timer says when background work looks at them.
+    /// The rows of deadlines that have passed at a time in milliseconds. A timer says when background work should read
+    /// them.
     pub deadlines: Option<fn(&Layout, Id, i64) -> KeyRange>,
-    /// DUMP and RESTORE; `None` where they refuse the type.
+    /// DUMP and RESTORE; `None` if they refuse the type.
     pub serialization: Option<Serialization>,
-    /// How `quoin import` copies values; `None` if it does not.
+    /// How `quoin import` copies values; `None` if it cannot.
     pub import: Option<Import>,
 }
 
-/// Tells what a value holds, for each state that its elements can have.
+/// Returns the figures of a value for each state that its elements can have.
 pub type FiguresFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Vec<StateFigures>>;
 
-/// Bytes of a value that lies in metadata, for all types. LMDB puts larger values into pages of their
-/// own, SCAN reads them too, and a change writes all of it again.
+/// Most bytes of a value in metadata, for all types. LMDB puts larger values into pages of their own, SCAN reads these
+/// values too, and every change rewrites the whole value.
 pub const BODY_BYTES_MAX: usize = 1_024;
 
-/// How a type's small values lie in metadata.
+/// How a type's small values are stored in metadata.
 #[derive(Debug)]
 pub struct BodyKind {
-    /// The value's length: what the length counter of one in rows holds.
+    /// The value's length, which a value in rows has in its length counter.
     pub length: fn(&Bytes) -> Result<i64, DecodeError>,
 }
 
-/// Tells how Redis would represent a value.
+/// Returns how Redis would represent a value.
 pub type EncodingFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, &'static str>;
 
 /// Reads some elements of a value.
 pub type SliceFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey, Slice) -> Answer<'c, Vec<Bytes>>;
 
-/// The elements with the indexes `begin..end`, counted from the end where `descending`.
+/// The elements with the indexes `begin..end`, counted from the end if `descending`.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice {
-    /// Index of the first.
+    /// Index of the first element.
     pub begin: i64,
     /// Index after the last; greater than `begin`.
     pub end: i64,
@@ -98,48 +96,46 @@ pub struct Slice {
 pub struct SectionKind {
     /// The section.
     pub section: Section,
-    /// What its rows are.
+    /// The content of its rows.
     pub holds: Holds,
-    /// Whether MEMORY USAGE looks at it. Other sections are small beside those that it looks at.
+    /// Whether MEMORY USAGE measures it. Sections that are not measured are small compared to those that are.
     pub is_measured: bool,
-    /// How `quoin doctor` looks its entries up in another section.
+    /// How `quoin doctor` checks its entries against another section.
     pub check: Option<EntryCheck>,
 }
 
-/// What the rows of a section are.
+/// The content of a section's rows.
 #[derive(Debug)]
 pub enum Holds {
-    /// Rows of elements; the key's length is the number of these.
+    /// Rows of elements. Their number is the key's length.
     Elements(fn(&Bytes) -> Result<ElementRow, DecodeError>),
-    /// A second row for each element. Where there are more of these or of the others, nothing
-    /// tells which are right.
+    /// A second row for each element. If the numbers of rows differ, it is unknown which are correct.
     Twins,
-    /// A row for each element of these groups, which follows from the element's own row.
+    /// A row for each element of these groups, derived from the element's own row.
     Index(&'static [u8]),
-    /// The parts of values that are split.
+    /// Parts of split values.
     Chunks,
-    /// Anything else; may be there without any element.
+    /// Anything else. These rows may exist without any element.
     Other,
-    /// Pieces of the value; the key's length is not their number.
+    /// Pieces of the value. Their number is not the key's length.
     Pieces,
-    /// What is known of blocks of elements, where the metadata says that there are any
-    /// ([`ranks`](crate::rows::ranks)).
+    /// Data about blocks of elements, if the metadata says that there are blocks ([`ranks`](crate::rows::ranks)).
     Ranks,
 }
 
-/// What a row of elements tells.
+/// The content of an element row.
 #[derive(Debug)]
 pub struct ElementRow {
-    /// A [`StoredValue`](quoin_layout::StoredValue) in it, which may have chunks.
+    /// Its [`StoredValue`](quoin_layout::StoredValue), which may have chunks.
     pub value: Option<Bytes>,
-    /// The group that the element is in; 0 where the type has no groups.
+    /// The group of the element; 0 if the type has no groups.
     pub group: u8,
-    /// How many elements the row holds: one, except in runs.
+    /// Number of elements in the row: one, unless the type packs several into a row.
     pub count: usize,
 }
 
 impl SectionKind {
-    /// The parts of split values of any type.
+    /// Parts of split values of any type.
     pub const CHUNKS: Self = Self::new(Section::Chunks, Holds::Chunks, false);
 
     const fn new(section: Section, holds: Holds, is_measured: bool) -> Self {
@@ -151,7 +147,7 @@ impl SectionKind {
         }
     }
 
-    /// Elements, whose rows `read` reads.
+    /// Elements. `read` parses their rows.
     pub const fn elements(
         section: Section,
         read: fn(&Bytes) -> Result<ElementRow, DecodeError>,
@@ -184,7 +180,7 @@ impl SectionKind {
         Self::new(section, Holds::Other, false)
     }
 
-    /// The same, which MEMORY USAGE looks at.
+    /// Includes the section in MEMORY USAGE.
     pub const fn measured(self) -> Self {
         Self {
             is_measured: true,
@@ -192,7 +188,7 @@ impl SectionKind {
         }
     }
 
-    /// The same, with entries that `quoin doctor` looks up.
+    /// Adds a check of its entries for `quoin doctor`.
     pub const fn checked(self, check: EntryCheck) -> Self {
         Self {
             check: Some(check),
@@ -201,10 +197,9 @@ impl SectionKind {
     }
 }
 
-/// Reads a row that is nothing but an element's value.
+/// Parses a row that consists of an element's value.
 ///
-/// # Errors
-/// None; the type is that of [`Holds::Elements`].
+/// # Errors None; [`Holds::Elements`] requires the return type.
 pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: Some(row.clone()),
@@ -213,10 +208,9 @@ pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
     })
 }
 
-/// Reads a row that is an element's value, or empty where its key says all.
+/// Parses a row that is an element's value, or empty if its key says everything.
 ///
-/// # Errors
-/// None; the type is that of [`Holds::Elements`].
+/// # Errors None; [`Holds::Elements`] requires the return type.
 pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: (!row.is_empty()).then(|| row.clone()),
@@ -234,28 +228,28 @@ pub struct GroupCounter {
     pub key: fn(&Layout, Id) -> Vec<u8>,
 }
 
-/// Entries that most checks look up together. On a cluster their reads are under way side by side.
+/// Number of entries that most checks look up together. On a cluster these reads are concurrent.
 const ENTRIES_AT_ONCE: usize = 64;
 
-/// How `quoin doctor` looks up entries of a section where another section must have them.
+/// How `quoin doctor` checks that entries of a section have a counterpart in another section.
 #[derive(Debug)]
 pub struct EntryCheck {
-    /// What is wrong with an entry that is not there.
+    /// What is wrong with an entry without a counterpart.
     pub fault: &'static EntryFault,
-    /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
-    /// count of rows finds it.
+    /// Whether each of these entries has its counterpart. An unreadable entry counts as sound, because the count of
+    /// rows reports it.
     pub are_sound: AreSoundFn,
-    /// Entries that are looked up together.
+    /// Number of entries to look up together.
     pub entries_at_once: usize,
-    /// Counts again what counts such entries, when these were removed.
+    /// Recomputes counters after such entries were removed.
     pub recount: Option<RecountFn>,
 }
 
-/// Looks up entries.
+/// Checks entries.
 pub type AreSoundFn = for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>;
 
 impl EntryCheck {
-    /// A check of as many entries at once as in most checks.
+    /// A check that looks up the default number of entries at once.
     pub const fn new(fault: &'static EntryFault, are_sound: AreSoundFn) -> Self {
         Self {
             fault,
@@ -265,7 +259,7 @@ impl EntryCheck {
         }
     }
 
-    /// The same with so many entries at once.
+    /// Sets the number of entries to look up at once.
     pub const fn at_once(self, entries: usize) -> Self {
         Self {
             entries_at_once: entries,
@@ -273,7 +267,7 @@ impl EntryCheck {
         }
     }
 
-    /// The same, which counts again when entries were removed.
+    /// Sets the function that recomputes counters after entries were removed.
     pub const fn recounted(self, recount: RecountFn) -> Self {
         Self {
             recount: Some(recount),
@@ -282,33 +276,33 @@ impl EntryCheck {
     }
 }
 
-/// Counts again, and writes the counters of removed entries.
+/// Recomputes and writes the counters of removed entries.
 pub type RecountFn = for<'c> fn(Entries<'c>, &'c dyn Transaction) -> Answer<'c, ()>;
 
-/// What may be wrong with entries.
+/// A fault of entries.
 #[derive(Debug)]
 pub struct EntryFault {
-    /// In words, after the number of them: after 1, and after another.
+    /// The description that follows the number of entries: for 1, and for other numbers.
     pub text: [&'static str; 2],
     /// What to do about it.
     pub advice: &'static str,
-    /// Whether such entries can be removed. A check that counts again may write them again at once.
+    /// Whether such entries can be removed. A check that recomputes counters may write them again immediately.
     pub is_removable: bool,
-    /// The name that clients know an entry by, from its key.
+    /// Returns the client-visible name of an entry, given its key.
     pub entry_name: Option<NameFn>,
 }
 
-/// Reads the name of an entry from its key.
+/// Parses the name of an entry from its key.
 pub type NameFn = fn(&Layout, Id, &[u8]) -> Result<Vec<u8>, DecodeError>;
 
-/// Entries of a section that were read at one moment.
+/// Entries of a section that were read together.
 #[derive(Clone, Copy)]
 pub struct Entries<'c> {
-    /// Where everything lies.
+    /// The store's layout.
     pub layout: &'c Layout,
-    /// The transaction that has read them.
+    /// The transaction that read them.
     pub transaction: &'c dyn ReadTransaction,
-    /// How to read what they are compared with.
+    /// How to read the data that they are compared with.
     pub isolation: Isolation,
     /// The value's type.
     pub kind: &'static ValueKind,
@@ -321,21 +315,21 @@ pub struct Entries<'c> {
 /// How elements are popped from the ends of a type's values.
 #[derive(Debug)]
 pub struct QueueKind {
-    /// The sections that pops from the start and from the end read first. Copies of a key's
-    /// metadata lie at these ends; `None` where pops do not read from the end of a section.
+    /// The sections that pops from the start and from the end read first. Their ends hold metadata copies. `None` if
+    /// pops do not read from the end of a section.
     pub sections: [Option<Section>; 2],
-    /// Where elements of one rank are popped in the order of their keys at both ends: reads how long
-    /// the beginning of an element's name is that all of its rank share.
+    /// Returns the length of the prefix of an element's name that all elements of its rank share. Set if elements of
+    /// one rank are popped in key order at both ends.
     pub rank_length: Option<RankLengthFn>,
-    /// Pops up to so many elements, from the end where the flag is set.
+    /// Pops up to the given number of elements, from the end if the flag is set.
     pub take: for<'c> fn(
         &'c WriteContext<'c>,
         &'c OpenKey,
         bool,
         usize,
     ) -> Answer<'c, Vec<PoppedElement>>,
-    /// Puts elements back in front of the others at the end that they were popped from, in that
-    /// order. An element that was put into the value again meanwhile stays as it is.
+    /// Returns elements to the end that they were popped from, in that order, before the others. An element that was
+    /// added again meanwhile stays unchanged.
     pub put_back: for<'c> fn(
         &'c WriteContext<'c>,
         &'c OpenKey,
@@ -344,22 +338,22 @@ pub struct QueueKind {
     ) -> Answer<'c, (), CommandError>,
 }
 
-/// Reads the length of the part of an element's name that tells its rank.
+/// Returns the length of the part of an element's name that determines its rank.
 pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
 
 /// A type's part in DUMP and RESTORE.
 #[derive(Debug)]
 pub struct Serialization {
-    /// Whether a payload is of such a value.
+    /// Whether a payload holds a value of this type.
     pub reads: fn(&Payload) -> bool,
     /// The value as a payload.
     pub dump: for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Bytes, CommandError>,
-    /// Reads such a payload to its end.
+    /// Parses such a payload completely.
     pub read: fn(&ReadContext<'_>, Payload) -> Result<Restorable, CommandError>,
 }
 
-/// A value that was read from a payload to its end, found to be sound, and not known to be more
-/// than one transaction can hold: puts it in place of whatever has a name, with an expiry.
+/// A value that was parsed completely, is well-formed, and is not known to exceed one transaction. Stores the value at
+/// a name, with an expiry, and replaces any key there.
 pub type Restorable = Box<
     dyn for<'c> FnOnce(
         &'c WriteContext<'c>,
@@ -374,7 +368,7 @@ impl ValueKind {
         ValueType::ALL.iter().map(|value_type| value_type.kind())
     }
 
-    /// How many elements a row of a section holds. One that cannot be read counts as one.
+    /// Number of elements in a row of a section. An unreadable row counts as one.
     pub fn elements_in(&self, section: Section, row: &KeyValue) -> usize {
         let mut sections = self.sections.iter();
         match sections.find(|kind| kind.section == section) {
@@ -386,8 +380,7 @@ impl ValueKind {
         }
     }
 
-    /// The section of the elements, if ranks among them are found by blocks
-    /// ([`ranks`](crate::rows::ranks)).
+    /// The section of the elements, if their ranks are found by blocks ([`ranks`](crate::rows::ranks)).
     pub fn ranked_section(&self) -> Option<Section> {
         let is_ranked = { self.sections.iter() }.any(|kind| matches!(kind.holds, Holds::Ranks));
         let mut sections = self.sections.iter();
@@ -396,8 +389,8 @@ impl ValueKind {
             .map(|kind| kind.section)
     }
 
-    /// Whether clients may wait that need the key. Those that wait for elements of a type whose keys
-    /// cease to exist with their last element wait on without a key.
+    /// Whether waiting clients may need the key itself. For types whose keys cease to exist with their last element,
+    /// clients keep waiting without a key.
     pub fn is_missed(&self) -> bool {
         self.is_waited_for && self.exists_when_empty
     }
@@ -409,10 +402,9 @@ impl ValueKind {
             || sections.any(|kind| matches!(kind.holds, Holds::Other | Holds::Pieces))
     }
 
-    /// The length of a value that lies in metadata.
+    /// The length of a value that is stored in metadata.
     ///
-    /// # Errors
-    /// Where its bytes cannot be read.
+    /// # Errors If its bytes are malformed.
     pub fn body_length(&self, body: &Body) -> Result<i64, DecodeError> {
         match &self.body {
             Some(kind) => (kind.length)(&body.bytes),
@@ -422,10 +414,9 @@ impl ValueKind {
 }
 
 impl ReadContext<'_> {
-    /// The figures of a key, if it exists and its type has elements. Does not count as a look-up in INFO.
+    /// The figures of a key, if it exists and its type has elements. INFO does not count this as a lookup.
     ///
-    /// # Errors
-    /// Where its rows cannot be read.
+    /// # Errors If its rows are malformed.
     pub async fn key_figures(&self, name: &Bytes) -> Result<Option<KeyFigures>, StoreError> {
         let context = self.uncounted();
         let Some(key) = context.find_any(name).await? else {
@@ -442,24 +433,23 @@ impl ReadContext<'_> {
     }
 }
 
-/// What the code of a type in metadata stands for.
+/// Maps a type's code in metadata to its descriptor.
 pub trait TypeKind: Copy + Sized {
     /// The type's descriptor.
     fn kind(self) -> &'static ValueKind;
 
-    /// The word that TYPE answers.
+    /// The type's name in replies of TYPE.
     fn name(self) -> &'static str {
         self.kind().name
     }
 
-    /// The section that pops from an end of such a value read first, where a copy of the metadata
-    /// lies.
+    /// The section that pops from this end read first. It holds a metadata copy.
     fn section_popped(self, from_end: bool) -> Option<Section> {
         let [start, end] = self.kind().queue.as_ref()?.sections;
         if from_end { end } else { start }
     }
 
-    /// Keys of all copies of metadata of such a value.
+    /// Keys of all metadata copies of such a value.
     fn meta_copy_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
         [false, true].into_iter().filter_map(move |from_end| {
             let section = self.section_popped(from_end)?;

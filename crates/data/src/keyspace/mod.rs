@@ -1,11 +1,10 @@
-//! Keys: finding, creating and removing them, their expiry and their length.
+//! Finding, creating and removing keys, their expiry and their length.
 //!
-//! A key exists for clients when it has metadata, has not expired, and is not empty, unless its
-//! type exists when empty ([`presence`](crate::keyspace::presence)). A list or set that becomes empty ceases
-//! to exist at once. On a store with a single writer its metadata is removed with the last element.
-//! Where several servers write, doing that would make the last pop conflict with every push. There
-//! the metadata may be kept (*retained metadata*: no expiry, length 0), is invisible to clients,
-//! and is reused or swept later.
+//! A key exists for clients if it has metadata, has not expired, and is not empty, unless its type exists when empty
+//! ([`presence`](crate::keyspace::presence)). A list or set that becomes empty ceases to exist at once. On a store with
+//! a single writer, its metadata is removed with the last element. If several servers write, that would make the last
+//! pop conflict with every push. There the metadata may be kept (*retained metadata*: no expiry, length 0). It is
+//! invisible to clients and is reused or swept later.
 
 pub mod dumping;
 pub mod encoding;
@@ -71,7 +70,7 @@ impl ReadContext<'_> {
         }
     }
 
-    /// Where a key's metadata lies, and the row that is there.
+    /// The key of a key's metadata row, and the row found there.
     pub(crate) async fn meta_row(
         &self,
         key: &Bytes,
@@ -84,15 +83,15 @@ impl ReadContext<'_> {
         Ok((location.meta_key, row))
     }
 
-    /// Whether a key with this metadata is past its time.
+    /// Whether a key with this metadata has expired.
     pub fn is_expired(&self, meta: &Meta) -> bool {
         meta.expire_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms)
     }
 
     /// The key's number of elements.
     ///
-    /// A serializable read conflicts with every push and pop of the key; commands that only
-    /// report the length of what they change use `Snapshot`.
+    /// A serializable read conflicts with every push and pop of the key. Commands that only report the length of what
+    /// they change use `Snapshot`.
     pub async fn length(&self, key: &OpenKey, isolation: Isolation) -> Result<i64, StoreError> {
         match &key.meta.body {
             Some(body) => Ok(key.meta.value_type.kind().body_length(body)?),
@@ -110,7 +109,7 @@ impl ReadContext<'_> {
         Ok(decode_length(value.as_ref())?)
     }
 
-    /// Whether a key that was found by its type exists for clients, see the module's comment.
+    /// Whether a key that was found by its type exists for clients; see the module's comment.
     pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
         if let Some(has_some) = self.has_granted(key) {
             return Ok(has_some);
@@ -120,18 +119,18 @@ impl ReadContext<'_> {
             .await?)
     }
 
-    /// [`Self::has_elements`], which conflicts with nothing except within EXEC.
+    /// [`Self::has_elements`] without conflicts, except within EXEC.
     pub async fn has_elements_now(&self, key: &OpenKey) -> Result<bool, StoreError> {
         self.relaxed_view().has_elements(key).await
     }
 
-    /// The first of these keys whose length is not 0. The reads are under way side by side, and
-    /// conflict with nothing except within EXEC.
+    /// The first of these keys whose length is not 0. The reads are concurrent. They conflict with nothing, except
+    /// within EXEC.
     pub async fn first_with_elements<'k>(
         &self,
         keys: &[&'k Bytes],
     ) -> Result<Option<&'k Bytes>, StoreError> {
-        // Once, rather than by each of the reads.
+        // Read once, instead of by each of the reads below.
         self.namespace().await?;
         for some in keys.chunks(KEY_READS_AT_ONCE) {
             let lengths = some.iter().map(async |key| {
@@ -147,8 +146,8 @@ impl ReadContext<'_> {
         Ok(None)
     }
 
-    /// Whether there is nothing in a key: for those that follow keys which clients wait for.
-    /// Conflicts with nothing, and counts as no look-up of a client.
+    /// Whether a key is empty, for code that monitors keys that clients wait for. Conflicts with nothing and does not
+    /// count as a client's lookup.
     pub async fn is_empty(&self, key: &Bytes) -> Result<bool, StoreError> {
         let view = self.relaxed_view();
         Ok(match view.look_up(key).await? {
@@ -157,8 +156,8 @@ impl ReadContext<'_> {
         })
     }
 
-    /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
-    /// and pops where metadata is retained: for commands on keys, not on elements.
+    /// The key, if it exists for clients, whatever its type. With retained metadata, this conflicts with concurrent
+    /// pushes and pops, so it is for commands on keys, not on elements.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let found = self.look_up(key).await?;
         let found = match found {
@@ -169,8 +168,7 @@ impl ReadContext<'_> {
         Ok(found)
     }
 
-    /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
-    /// cluster each is a round trip.
+    /// [`Self::find_any`] for each name. The reads are concurrent, because each is a round trip on a cluster.
     pub async fn find_each(&self, keys: &[Bytes]) -> Result<Vec<Option<OpenKey>>, StoreError> {
         self.each(keys, KEY_READS_AT_ONCE, async |key| {
             self.find_any(key).await
@@ -178,11 +176,10 @@ impl ReadContext<'_> {
         .await
     }
 
-    /// The key, if it is of this type; its data may turn out to be empty, which is the same as
-    /// absent. Does not conflict with pushes and pops.
+    /// The key, if it has this type. Its data may turn out to be empty, which means that the key does not exist. Does
+    /// not conflict with pushes and pops.
     ///
-    /// # Errors
-    /// `WrongType` where the key holds another type.
+    /// # Errors `WrongType` if the key has another type.
     pub async fn find(
         &self,
         key: &Bytes,
@@ -191,11 +188,9 @@ impl ReadContext<'_> {
         self.find_of(key, &[value_type]).await
     }
 
-    /// [`Self::find`] of several keys, which may be of several types. The reads are under way side
-    /// by side.
+    /// [`Self::find`] for several keys and types. The reads are concurrent.
     ///
-    /// # Errors
-    /// `WrongType` where one holds another type.
+    /// # Errors `WrongType` if a key has another type.
     pub async fn find_each_of(
         &self,
         keys: &[Bytes],
@@ -226,7 +221,7 @@ impl ReadContext<'_> {
         Ok(found)
     }
 
-    /// The key, unless there is none or it has expired. It may have no elements.
+    /// The key, unless it is missing or expired. It may have no elements.
     pub(crate) async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate(key).await?;
         if let Some(granted) = self.find_granted(&location.meta_key) {
@@ -250,11 +245,10 @@ fn open(location: KeyLocation, meta: Meta) -> OpenKey {
 }
 
 impl WriteContext<'_> {
-    /// The key of this type, created empty where there is none. The caller must put something
-    /// into it in the same command.
+    /// The key, if it has this type; created empty if there is none. The caller must add something to it in the same
+    /// command.
     ///
-    /// # Errors
-    /// `WrongType` where the key holds another type.
+    /// # Errors `WrongType` if the key has another type.
     pub async fn find_or_create(
         &self,
         key: &Bytes,
@@ -269,11 +263,10 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Replaces whatever is at `key` (an expired key, retained metadata, or a value that the caller
-    /// means to overwrite) by a new, empty key.
+    /// Replaces whatever is at `key` (an expired key, retained metadata, or a value that the caller wants to overwrite)
+    /// with a new, empty key.
     ///
-    /// # Errors
-    /// `KeyNameTooLong`.
+    /// # Errors `KeyNameTooLong`.
     pub async fn create(
         &self,
         key: &Bytes,
@@ -283,10 +276,9 @@ impl WriteContext<'_> {
         self.create_with(key, value_type, expire_at_ms, None).await
     }
 
-    /// [`Self::create`] of a key whose whole value is `body`, if there is one.
+    /// [`Self::create`] for a key whose whole value is `body`, if given.
     ///
-    /// # Errors
-    /// `KeyNameTooLong`.
+    /// # Errors `KeyNameTooLong`.
     pub async fn create_with(
         &self,
         key: &Bytes,
@@ -305,10 +297,9 @@ impl WriteContext<'_> {
         self.create_as(key, meta, 0).await
     }
 
-    /// [`Self::create`] of a key with this metadata, whose data the caller has written already.
+    /// [`Self::create`] for a key with this metadata. The caller has already written its data.
     ///
-    /// # Errors
-    /// `KeyNameTooLong`.
+    /// # Errors `KeyNameTooLong`.
     pub(crate) async fn create_as(
         &self,
         key: &Bytes,
@@ -316,16 +307,15 @@ impl WriteContext<'_> {
         length: i64,
     ) -> Result<OpenKey, CommandError> {
         self.check_name(key)?;
-        // Redis: a value that is overwritten leaves the key what it was.
+        // As in Redis, overwriting a value does not create a new key.
         self.notify_of_creation(key, true).await?;
         self.put_row(key, meta, length).await
     }
 
-    /// Puts a key with existing data and length at `key`, replacing whatever is there: the
-    /// second half of RENAME and MOVE.
+    /// Puts a key with existing data and length at `key`, and replaces whatever is there: the second half of RENAME and
+    /// MOVE.
     ///
-    /// # Errors
-    /// `KeyNameTooLong`.
+    /// # Errors `KeyNameTooLong`.
     pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, CommandError> {
         self.check_name(key)?;
         self.notify_of_creation(key, false).await?;
@@ -336,7 +326,7 @@ impl WriteContext<'_> {
         Ok(key)
     }
 
-    /// Names are looked for whatever their length, but a key can only be made where its name fits.
+    /// Lookups accept names of any length, but a key can only be created if its name fits.
     fn check_name(&self, key: &Bytes) -> Result<(), CommandError> {
         let bytes_max = self.environment.capabilities.key_name_bytes_max;
         if key.len() > bytes_max {
@@ -345,8 +335,8 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Notifies that a key comes to be, unless it exists already and `spares_existing`; and before
-    /// that of the end of an expired key that nobody has removed yet.
+    /// Notifies that a key is created, unless it already exists and `spares_existing`. First notifies that an old key
+    /// has expired if it was not removed yet.
     async fn notify_of_creation(
         &self,
         key: &Bytes,
@@ -391,7 +381,7 @@ impl WriteContext<'_> {
             };
             self.before_replacing(location.database, &old).await?;
             match old.meta.body {
-                // All that it had is about to be written over.
+                // All its rows are about to be overwritten.
                 Some(_) => self.clear_expiry_index(&old),
                 None => self.remove(&old),
             }
@@ -422,9 +412,9 @@ impl WriteContext<'_> {
         Ok(key)
     }
 
-    /// Writes the length counter of a key that has none.
+    /// Writes the first length counter of a key.
     fn write_first_length(&self, meta_key: &[u8], length: i64) {
-        // Other servers watch this row, and must not take a new key for the one before it.
+        // Other servers watch this row and must be able to tell a new key from its predecessor.
         let changes = if !self.environment.capabilities.has_other_writers {
             0
         } else {
@@ -438,7 +428,7 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Changes a value that lies in metadata.
+    /// Changes a value that is stored in metadata.
     pub fn write_body(&self, key: &mut OpenKey, bytes: Bytes) {
         key.meta.body = Some(match &key.meta.body {
             Some(body) => body.changed_to(bytes),
@@ -448,8 +438,8 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// Makes a value that lies in metadata one in rows, which the caller writes: `length` is what
-    /// its counter holds from now on. It never goes back.
+    /// Converts a value in metadata to one in rows. The caller writes the rows; `length` is the new value of the length
+    /// counter. Values are never converted back.
     pub fn drop_body(&self, key: &mut OpenKey, length: i64) {
         key.meta.body = None;
         self.write_meta(&key.meta_key, &key.meta);
@@ -457,21 +447,21 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// Tells WATCH, after the commit, that a key has changed.
+    /// Notifies WATCH of a changed key, after the commit.
     fn signal_touched(&self, key: &OpenKey) {
         if let Some(key) = key.client_key() {
             self.signals.touch(key);
         }
     }
 
-    /// Tells clients that track a key, and not WATCH, that the key has changed.
+    /// Notifies clients that track a key, but not WATCH, that it has changed.
     pub(crate) fn invalidate(&self, key: &OpenKey) {
         if let Ok(name) = key.meta.full_name(&key.name) {
             self.signals.change(Change::Unwatched(name.clone()));
         }
     }
 
-    /// Wakes clients that wait for something in a key.
+    /// Wakes clients that wait for elements of a key.
     fn signal_ready(&self, key: &OpenKey) {
         if key.meta.value_type.kind().is_waited_for
             && let Some(client_key) = key.client_key()
@@ -481,7 +471,7 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Tells clients whose commands need a key that it is gone, or has become another.
+    /// Notifies clients whose commands need a key that it is gone or was replaced.
     pub(crate) fn signal_gone(&self, key: &OpenKey) {
         if key.meta.value_type.kind().is_missed()
             && let Some(client_key) = key.client_key()
@@ -491,11 +481,10 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Runs the commands of clients that wait for something in a key once more, though nothing was put
-    /// into it.
+    /// Executes the commands of clients that wait for a key again, although nothing was added to it.
     pub(crate) fn wake_waiting(&self, key: &OpenKey) {
         if self.environment.capabilities.has_other_writers {
-            // Other servers watch the length for theirs.
+            // Other servers watch the length on behalf of their clients.
             self.count_change(key, 0);
         }
         self.signal_ready(key);
@@ -509,7 +498,7 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Removes a key but leaves its data, which the caller puts elsewhere.
+    /// Removes a key but not its data, which the caller puts under another key.
     pub fn detach(&self, key: &OpenKey) {
         self.transaction.clear(&key.meta_key);
         if key.meta.body.is_none() {
@@ -526,11 +515,11 @@ impl WriteContext<'_> {
         self.signal_gone(key);
     }
 
-    /// Writes a key's metadata, and what says the same elsewhere.
+    /// Writes a key's metadata and the metadata copies.
     fn write_meta(&self, meta_key: &[u8], meta: &Meta) {
         let value = meta.encode();
         self.transaction.set(meta_key, &value);
-        // One of a long name might be larger than a value can be.
+        // A copy with a long name might exceed the size limit of a value.
         if self.has_meta_copies() && meta.long_name.is_none() {
             let copy = MetaCopy {
                 meta_key: Bytes::copy_from_slice(meta_key),
@@ -543,19 +532,19 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Changes how many levels of blocks are counted. For clients the key is the same.
+    /// Changes the number of block levels that are counted. Clients do not see a change.
     pub(crate) fn set_rank_levels(&self, key: &mut OpenKey, levels: u8) {
         key.meta.rank_levels = levels;
         self.write_meta(&key.meta_key, &key.meta);
     }
 
-    /// Whether queues get copies of metadata: where a read is a round trip, and clearing all of a
-    /// queue takes them along.
+    /// Whether queues get metadata copies. They do if a read is a round trip. Clearing a whole queue also clears its
+    /// copies.
     fn has_meta_copies(&self) -> bool {
         self.environment.capabilities.reads_wait
     }
 
-    /// Removes a key that has no elements, and what its type keeps besides them.
+    /// Removes a key without elements, and any other rows of its type.
     pub(crate) fn remove_empty(&self, key: &OpenKey) {
         self.detach(key);
         if ValueKind::keeps_rows_when_empty(&key.meta) {
@@ -570,9 +559,8 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Clears data that no key refers to any more; at once where the store clears ranges in
-    /// constant time, else through the trash, so that DEL of ten million elements does not hold
-    /// up everyone.
+    /// Clears data that no key refers to any more. If the store clears ranges in constant time, this happens at once;
+    /// otherwise through the trash, so that DEL of ten million elements does not block everyone.
     pub fn discard_data(&self, data: Id) {
         if self.environment.capabilities.clears_ranges_at_once {
             let range = KeyRange::children(&self.layout().data_prefix(data));
@@ -595,8 +583,8 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// Counts elements that were added (positive) or taken away (negative). An atomic addition
-    /// in the transaction of the elements themselves: it cannot drift, and it never conflicts.
+    /// Counts elements that were added (positive) or removed (negative). This is an atomic addition in the transaction
+    /// of the elements, so it cannot drift and never conflicts.
     pub fn add_length(&self, key: &OpenKey, delta: i64) {
         if delta != 0 {
             self.count_change(key, delta);
@@ -606,12 +594,12 @@ impl WriteContext<'_> {
         }
     }
 
-    /// To be called where elements were changed but their number was not, so that WATCH sees it.
+    /// Must be called if elements were changed but their number was not, so that WATCH notices.
     pub fn mark_changed(&self, key: &OpenKey) {
         self.count_change(key, 0);
     }
 
-    /// Counts without waking clients that wait.
+    /// Counts without waking waiting clients.
     pub(crate) fn count_change(&self, key: &OpenKey, delta: i64) {
         let length_key = self.layout().length_key(&key.meta_key);
         self.transaction
@@ -619,8 +607,8 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// To be called after elements were taken away, counted and notified: a key that ceases to exist
-    /// when it is empty is removed, which is notified too.
+    /// Must be called after elements were removed, counted and notified. Removes the key if it is empty and its type
+    /// does not exist when empty, and notifies that too.
     pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
         if let Some(body) = &key.meta.body {
             if body.bytes.is_empty() && !key.meta.value_type.kind().exists_when_empty {
@@ -631,8 +619,8 @@ impl WriteContext<'_> {
         }
         let isolation = match self.presence(&key.meta, 0) {
             Presence::Exists => return Ok(()),
-            // Invisible to clients from now on, see the module's comment. The length is read only
-            // where somebody is to be told.
+            // Invisible to clients from now on; see the module's comment. The length is read only if someone is to be
+            // notified.
             Presence::Retained if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
             Presence::Retained => self.relaxed(),
             Presence::Emptied => Isolation::Serializable,

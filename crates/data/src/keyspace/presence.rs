@@ -1,5 +1,5 @@
-//! Whether a key exists, by its metadata and its length: the one place that says what it means
-//! that a key has no elements.
+//! Whether a key exists, given its metadata and its length. This is the only place that defines the meaning of a key
+//! without elements.
 
 use crate::keyspace::kind::TypeKind;
 use quoin_layout::Meta;
@@ -7,21 +7,21 @@ use quoin_store::{Capabilities, Isolation, StoreError};
 
 use crate::unit::context::ReadContext;
 
-/// What a key is that has metadata. (One past its time does not exist whatever it is.)
+/// The state of a key that has metadata. (An expired key does not exist in any case.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// It exists.
     Exists,
-    /// It has ceased to exist with its last element, and its metadata was kept for the next push
-    /// (*retained metadata*, see [`crate::keyspace`]). Clients see no key.
+    /// It ceased to exist with its last element, and its metadata was kept for the next push (*retained metadata*, see
+    /// [`crate::keyspace`]). Clients do not see it.
     Retained,
-    /// It is to be removed in the transaction that takes its last element. Only a wrong count
-    /// leaves it there, and clients see it.
+    /// It must be removed in the transaction that removes its last element. It can only remain if the count is wrong,
+    /// and then clients see it.
     Emptied,
 }
 
-/// What a key with this metadata and length is on a store with these capabilities. A value that lies
-/// in metadata is removed in the transaction that takes its last element, so it always exists.
+/// The state of a key with this metadata and length, on a store with these capabilities. A value in metadata is removed
+/// in the transaction that removes its last element, so it always exists.
 pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presence {
     let is_small = meta.body.is_some();
     if length != 0 || is_small || meta.value_type.kind().exists_when_empty {
@@ -34,17 +34,17 @@ pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presen
 }
 
 impl ReadContext<'_> {
-    /// What a key with this metadata and length is.
+    /// The state of a key with this metadata and length.
     pub(crate) fn presence(&self, meta: &Meta, length: i64) -> Presence {
         presence(meta, length, &self.environment.capabilities)
     }
 
-    /// Whether metadata may be retained, which its length tells.
+    /// Whether this metadata is retained if its length is 0.
     pub(crate) fn may_be_retained(&self, meta: &Meta) -> bool {
         self.presence(meta, 0) == Presence::Retained
     }
 
-    /// Whether the metadata there is retained. Reads the length where it matters.
+    /// Whether this metadata is retained. Reads the length only if needed.
     pub(crate) async fn is_retained(
         &self,
         meta_key: &[u8],
@@ -76,7 +76,7 @@ mod tests {
         test(&Bench::cluster_like());
     }
 
-    /// Runs and commits what is done with a context of database 0.
+    /// Executes and commits changes in a context of database 0.
     fn write<T>(bench: &Bench, change: impl AsyncFn(&WriteContext<'_>) -> T) -> T {
         let environment = &environment(bench);
         let transaction = bench.store.begin_write().unwrap();
@@ -153,7 +153,7 @@ mod tests {
     fn a_key_of_a_type_that_exists_when_empty_stays_until_it_is_deleted() {
         on_both(|bench| {
             create(bench, "key");
-            // Retained metadata would make room for another type.
+            // Retained metadata would allow another type.
             assert!(matches!(bench.run("RPUSH key a"), Reply::Error(_)));
             write(bench, async |context: &WriteContext<'_>| {
                 let (_, retained) = context.retained(0, 10).await.unwrap();

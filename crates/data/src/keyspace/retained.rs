@@ -1,11 +1,9 @@
-//! Sweeping retained metadata, of keys that have no elements (see [`crate::keyspace`]).
+//! Background cleanup, in bounded steps: sweeping retained metadata (see [`crate::keyspace`]), removing expired keys,
+//! and clearing the trash of FLUSHDB and DEL.
 //!
-//! A queue whose consumers keep up is empty most of the time. It must not be swept amid its pushes,
-//! which would conflict with that. So retained metadata is swept at a second look, if it was not
-//! used since the first.
-//!
-//! What is left to do when clients have had their replies, a bounded piece at a time: removing
-//! expired keys, and clearing what FLUSHDB and DEL have put into the trash.
+//! A queue whose consumers keep up is empty most of the time. It must not be swept while it is in use, because the
+//! sweep would conflict with its pushes. So retained metadata is swept on the second visit, if it was not used since
+//! the first.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -28,14 +26,13 @@ use crate::unit::context::{ReadContext, WriteContext};
 pub struct RetainedMeta {
     /// Key of its metadata.
     pub meta_key: Bytes,
-    /// Its length counter, which every use of the key changes; empty where there is none.
+    /// Its length counter, which changes with every use of the key; empty if there is none.
     pub counter: Bytes,
 }
 
 impl ReadContext<'_> {
-    /// Looks for retained metadata among the keys of the context's database from `hash` on, looking
-    /// at about `keys_max`. Answers where to go on, 0 at the end, and what was found. Conflicts
-    /// with nothing.
+    /// Searches the context's database for retained metadata, from `hash` on, among about `keys_max` keys. Returns the
+    /// hash to continue from (0 at the end) and the metadata found. Conflicts with nothing.
     pub async fn retained(
         &self,
         hash: u64,
@@ -66,19 +63,19 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Sweeps retained metadata of the context's database, if it was not used since it was found;
-    /// answers whether it did.
+    /// Sweeps retained metadata of the context's database, unless it was used since it was found. Returns whether it
+    /// was swept.
     ///
-    /// No push is lost: a push reads the key's metadata serializably and adds to its length. One
-    /// that commits before this changes the length that was read here, and this conflicts; one
-    /// that commits after this finds its metadata changed, conflicts, and creates the key again.
+    /// No push is lost: a push reads the key's metadata serializably and adds to its length. If the push commits first,
+    /// it changes the length that was read here, and the sweep conflicts. If the push commits afterwards, it finds the
+    /// metadata changed, conflicts, and creates the key again.
     pub async fn sweep_retained(&self, found: &RetainedMeta) -> Result<bool, StoreError> {
         let KeysRow::Meta(name) = self.layout().read_keys_row(&found.meta_key)? else {
             return Ok(false);
         };
         let namespace = self.namespace().await?;
         let meta_key = self.layout().meta_key(namespace, &name);
-        // The database may show another namespace by now.
+        // The database may have got another namespace.
         if meta_key != found.meta_key {
             return Ok(false);
         }
@@ -95,7 +92,7 @@ impl WriteContext<'_> {
         if is_used || presence != Presence::Retained {
             return Ok(false);
         }
-        // Only now: what is not swept must not conflict.
+        // Only now, because a sweep that does nothing must not conflict.
         for row in [&meta_key, &length_key] {
             self.transaction
                 .add_read_conflict_range(row, &successor(row));
@@ -107,7 +104,7 @@ impl WriteContext<'_> {
             meta_key,
             meta,
         };
-        // Elements that were popped for a dead server return to it.
+        // Elements that were popped for a dead server return to the key.
         if self.has_grants(&key).await? {
             return Ok(false);
         }
@@ -116,10 +113,10 @@ impl WriteContext<'_> {
     }
 }
 
-/// What background work there is.
+/// Which kinds of background work are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueWork {
-    /// Keys whose time has come.
+    /// Expired keys.
     pub expired: bool,
     /// Trash.
     pub trash: bool,
@@ -127,10 +124,10 @@ pub struct DueWork {
     pub timers: bool,
 }
 
-/// Rows that removing a key writes: metadata, length, expiry, and its data or trash.
+/// Rows written when a key is removed: metadata, length, expiry, and its data or trash.
 const ROWS_OF_A_KEY: usize = 4;
 
-/// How much a pass may still do.
+/// How much work a pass may still do.
 struct Budget {
     rows: usize,
     bytes: usize,
@@ -151,7 +148,7 @@ impl Budget {
 }
 
 impl ReadContext<'_> {
-    /// What background work there is now.
+    /// The background work that is due now.
     pub async fn due_work(&self) -> Result<DueWork, StoreError> {
         Ok(DueWork {
             expired: !self
@@ -166,8 +163,8 @@ impl ReadContext<'_> {
         })
     }
 
-    /// The first rows of a range. A snapshot read: what background work finds is only a hint of where to
-    /// look, and should conflict with nobody. Others add the conflicts that they need.
+    /// The first rows of a range. This is a snapshot read: background work uses the rows only as hints, and should not
+    /// conflict with anyone. Callers add the conflicts that they need.
     pub(crate) async fn first_rows(
         &self,
         range: &KeyRange,
@@ -190,11 +187,11 @@ impl WriteContext<'_> {
         budget.rows == 0 || budget.bytes == 0 || self.is_full()
     }
 
-    /// Whether the batch is as large as batches should become, or what it tells after the commit is.
+    /// Whether the batch, or the messages to be sent after its commit, have reached their intended maximum size.
     pub(crate) fn is_full(&self) -> bool {
         let capabilities = &self.environment.capabilities;
         let message_bytes = self.signals.message_bytes();
-        // Other servers learn of the messages from the transaction.
+        // Other servers receive the messages through the transaction.
         let carried_bytes = match capabilities.has_other_writers {
             false => 0,
             true => message_bytes,
@@ -203,19 +200,18 @@ impl WriteContext<'_> {
         bytes >= capabilities.batch_bytes_soft_max || message_bytes >= BATCH_MESSAGE_BYTES_SOFT_MAX
     }
 
-    /// Whether the batch is as old as batches should become, by the clock.
+    /// Whether the batch has reached its intended maximum age, by the clock.
     pub(crate) fn is_old(&self) -> bool {
         let age_ms = self.environment.clock.now_ms().saturating_sub(self.now_ms);
         u64::try_from(age_ms).is_ok_and(|age_ms| age_ms >= BATCH_AGE_MAX_MS)
     }
 
-    /// Removes keys whose time has come, those that expired first before others, until the batch is
-    /// full, and answers how many.
+    /// Removes expired keys, earliest expiry first, until the batch is full. Returns how many.
     pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
         let rows = self.first_rows(&range, keys_max).await?;
-        // Side by side, because on a cluster each read is a round trip. Elsewhere it costs nothing to read
-        // one after the other, and their names may be long.
+        // Concurrent, because on a cluster each read is a round trip. Elsewhere sequential reads cost nothing, and the
+        // names may be long.
         let at_once = match self.environment.capabilities.reads_wait {
             false => 1,
             true => REAPER_READS_AT_ONCE,
@@ -231,7 +227,7 @@ impl WriteContext<'_> {
         Ok(removed)
     }
 
-    /// Whether clients are told that one of these keys is gone.
+    /// Whether clients are notified that any of these keys is gone.
     fn tells_that_gone(&self, keys: &[Option<Meta>]) -> bool {
         let mut expired = keys.iter().flatten();
         self.tells_of(EventClasses::EXPIRED)
@@ -247,7 +243,7 @@ impl WriteContext<'_> {
         Ok(shown)
     }
 
-    /// `shown` are the current namespaces of all databases, which are read once they are needed.
+    /// `shown` caches the current namespaces of all databases. They are read when first needed.
     async fn expire_some(
         &self,
         rows: &[KeyValue],
@@ -259,7 +255,7 @@ impl WriteContext<'_> {
             let meta_key = self.layout().meta_key(namespace, &name);
             places.push((at_ms, namespace, name, meta_key));
         }
-        // Serializable, so that a key whose expiry was changed meanwhile stays.
+        // Serializable, so that a key whose expiry was changed concurrently stays.
         let reads = places
             .iter()
             .map(|(.., meta_key)| self.transaction.get(meta_key, Isolation::Serializable));
@@ -276,8 +272,8 @@ impl WriteContext<'_> {
             match meta {
                 Some(meta) if meta.expire_at_ms == Some(at_ms) => {
                     let key = OpenKey {
-                        // WATCH must not hear of it: for clients the key ceased to exist when its
-                        // time came, and EXEC compares what they saw before.
+                        // WATCH must not be notified: for clients the key ceased to exist at its expiry, and EXEC
+                        // compares what they saw before.
                         database: None,
                         namespace,
                         name,
@@ -300,14 +296,14 @@ impl WriteContext<'_> {
                         break;
                     }
                 }
-                // An index row that belongs to no key.
+                // An index row without a key.
                 _ => self.transaction.clear(&row.key),
             }
         }
         Ok(removed)
     }
 
-    /// Clears some of the trash: about `rows_max` rows.
+    /// Clears about `rows_max` rows of the trash.
     pub async fn trash_pass(&self, rows_max: usize) -> Result<(), StoreError> {
         let mut budget = Budget::new(rows_max);
         for row in self.first_rows(&self.layout().trash(), rows_max).await? {
@@ -328,7 +324,7 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Clears rows of a data id; answers whether those were all.
+    /// Clears rows of a data id. Returns whether all are gone.
     async fn clear_data(&self, data: Id, budget: &mut Budget) -> Result<bool, StoreError> {
         let mut range = KeyRange::children(&self.layout().data_prefix(data));
         if self.environment.capabilities.clears_ranges_at_once {
@@ -352,9 +348,9 @@ impl WriteContext<'_> {
         Ok(false)
     }
 
-    /// Removes keys of a namespace that no database shows any more; answers whether those were
-    /// all. Nobody writes there: whoever was at it when the database got another namespace has
-    /// read that row, and conflicts.
+    /// Removes keys of a namespace that no database shows any more. Returns whether all are gone. Nobody can still
+    /// write to it: a transaction that was using the database when its namespace changed has read that row, and
+    /// conflicts.
     async fn clear_namespace(
         &self,
         namespace: Id,

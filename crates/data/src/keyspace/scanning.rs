@@ -1,4 +1,4 @@
-//! Scanning a database's keys in the order in which they are stored: by the hash of their names.
+//! Scanning a database's keys in storage order, that is by the hash of their names.
 
 use std::collections::VecDeque;
 
@@ -14,28 +14,27 @@ use crate::keyspace::presence::Presence;
 use crate::rows::pages::Pages;
 use crate::unit::context::ReadContext;
 
-/// A key as a scan finds it, whether it exists for clients or not.
+/// A key found by a scan, whether or not it exists for clients.
 #[derive(Debug, Clone)]
 pub struct ScannedKey {
     /// The key.
     pub key: OpenKey,
-    /// Its number of elements, where it has a counter of them.
+    /// Its number of elements, if it has a length counter.
     pub length: i64,
-    /// Its length counter as it is stored.
+    /// Its length counter as stored.
     pub counter: Option<Bytes>,
 }
 
 impl ScannedKey {
     /// The key's full name.
     ///
-    /// # Errors
-    /// `Corrupt` where a long name is missing.
+    /// # Errors `Corrupt` if a long name is missing.
     pub fn name(&self) -> Result<&Bytes, DecodeError> {
         self.key.meta.full_name(&self.key.name)
     }
 }
 
-/// All keys of a namespace from a hash on.
+/// Iterates over all keys of a namespace, starting at a hash.
 pub struct KeyScan<'c, 't> {
     context: &'c ReadContext<'t>,
     namespace: Id,
@@ -44,7 +43,7 @@ pub struct KeyScan<'c, 't> {
 }
 
 impl<'c, 't> KeyScan<'c, 't> {
-    /// A scan that starts at `hash`. `expected_keys` (0: not known) keeps the first read small.
+    /// A scan that starts at `hash`. `expected_keys` limits the size of the first read (0: unknown).
     pub fn new(
         context: &'c ReadContext<'t>,
         namespace: Id,
@@ -62,7 +61,7 @@ impl<'c, 't> KeyScan<'c, 't> {
         }
     }
 
-    /// The same scan without taking part in conflict detection.
+    /// Excludes the scan from conflict detection.
     pub fn with_snapshot_reads(mut self) -> Self {
         self.pages = self.pages.with_snapshot_reads();
         self
@@ -72,7 +71,7 @@ impl<'c, 't> KeyScan<'c, 't> {
     pub async fn next(&mut self) -> Result<Option<ScannedKey>, StoreError> {
         while let Some(row) = self.next_row().await? {
             let KeysRow::Meta(name) = self.context.layout().read_keys_row(&row.key)? else {
-                // A length whose key is not there says nothing.
+                // A length without its key is meaningless.
                 continue;
             };
             let meta = Meta::decode(&row.value)?;
@@ -102,7 +101,7 @@ impl<'c, 't> KeyScan<'c, 't> {
         Ok(None)
     }
 
-    /// The length counter beside a metadata row, which comes right behind it.
+    /// The length counter of a metadata row. It is the next row, if it exists.
     async fn counter_of(&mut self, meta_key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.fill().await?;
         let length_key = self.context.layout().length_key(meta_key);
@@ -127,14 +126,14 @@ impl<'c, 't> KeyScan<'c, 't> {
     }
 }
 
-/// Which types SCAN returns.
+/// The types that SCAN returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeFilter {
     /// All.
     Any,
     /// This one.
     Only(ValueType),
-    /// None at all: a type that Redis has and Quoin has not, or that nobody has.
+    /// No type: Quoin does not have the requested type.
     Nothing,
 }
 
@@ -157,21 +156,20 @@ impl TypeFilter {
     }
 }
 
-/// What SCAN asks for.
+/// The query of a SCAN.
 #[derive(Debug, Clone)]
 pub struct ScanQuery {
-    /// Where to go on; 0 is the beginning.
+    /// The cursor to continue from; 0 is the beginning.
     pub cursor: u64,
-    /// Keys to look at.
+    /// Number of keys to examine.
     pub count: usize,
-    /// Names to return; `None` is all.
+    /// Pattern of the names to return; `None` matches all.
     pub pattern: Option<Glob>,
     /// Types to return.
     pub types: TypeFilter,
 }
 
-/// A glob pattern for names; `None` where it lets all of them through (`*`, which by itself
-/// would not match the empty name).
+/// A glob pattern for names; `None` for `*`, which here matches all names. As a glob it would not match the empty name.
 pub fn name_pattern(pattern: &[u8]) -> Option<Glob> {
     (pattern != b"*").then(|| Glob::new(pattern, Case::Sensitive))
 }
@@ -187,11 +185,11 @@ impl ReadContext<'_> {
         !self.is_expired(meta) && self.presence(meta, found.length) != Presence::Retained
     }
 
-    /// One step of SCAN: names, and the cursor to go on from; 0 at the end.
+    /// One step of SCAN: names, and the next cursor; 0 at the end.
     ///
-    /// The cursor is the hash behind the last key that was looked at, and keys of one hash are
-    /// never parted. So a key that is there from the first call to the last is returned exactly
-    /// once, whatever is added and removed meanwhile, and no server remembers anything.
+    /// The cursor is the hash after the last key examined, and keys with the same hash are never split between steps.
+    /// So a key that exists throughout the scan is returned exactly once, whatever else is added or removed, and no
+    /// server keeps any state.
     pub async fn scan_keys(&self, query: &ScanQuery) -> Result<(u64, Vec<Bytes>), StoreError> {
         let namespace = self.namespace().await?;
         let mut scan = KeyScan::new(self, namespace, query.cursor, query.count.saturating_add(1));
@@ -227,7 +225,7 @@ impl ReadContext<'_> {
         Ok(names)
     }
 
-    /// How many keys the database has, and how many of them will expire. Counts them: a counter
+    /// The number of keys in the database, and how many of them have an expiry. Counts the keys, because a counter
     /// would make all transactions that create keys write to one row.
     pub async fn count_keys(&self) -> Result<(i64, i64), StoreError> {
         let mut scan = KeyScan::new(self, self.namespace().await?, 0, 0);
@@ -240,8 +238,8 @@ impl ReadContext<'_> {
         Ok((keys, expiring))
     }
 
-    /// The name of some key: the first from a random hash on. Keys behind a wide gap come more
-    /// often than others.
+    /// The name of an arbitrary key: the first one from a random hash on. Keys after a wide gap are returned more often
+    /// than others.
     pub async fn random_key(&self) -> Result<Option<Bytes>, StoreError> {
         let namespace = self.namespace().await?;
         let start = self
@@ -258,5 +256,5 @@ impl ReadContext<'_> {
     }
 }
 
-/// Keys that RANDOMKEY reads at first; mostly the very first exists.
+/// Keys that RANDOMKEY reads first. Usually the first one exists.
 const RANDOM_KEY_FIRST_KEYS: usize = 4;

@@ -1,6 +1,4 @@
-//! Scripts in the store: those of SCRIPT LOAD stay, those of EVAL give way to newer ones.
-//!
-//! SCRIPT.
+//! SCRIPT, and scripts in the store. Scripts of SCRIPT LOAD stay; scripts of EVAL are replaced by newer ones.
 
 use std::sync::Arc;
 
@@ -21,11 +19,11 @@ use crate::script::eval::check_enabled;
 use crate::unit::AnyUnit;
 use crate::unit::context::{Environment, ReadContext, WriteContext};
 
-/// Scripts that one pass removes.
+/// Most scripts that one pass removes.
 const REMOVED_PER_PASS_MAX: usize = 500;
 
 impl ReadContext<'_> {
-    /// How often scripts were flushed. What is known of scripts holds until this changes.
+    /// How often scripts were flushed. Cached scripts are valid until this changes.
     pub async fn script_flushes(&self) -> Result<u64, StoreError> {
         if let Some(flushes) = self.namespaces.script_flushes() {
             return Ok(flushes);
@@ -37,7 +35,7 @@ impl ReadContext<'_> {
         Ok(flushes)
     }
 
-    /// What is stored of a script.
+    /// What the store knows about a script.
     pub async fn stored_script(&self, sha: &str) -> Result<Option<StoredScript>, StoreError> {
         let key = self.layout().script_key(sha);
         let row = self.transaction.get(&key, Isolation::Serializable).await?;
@@ -46,8 +44,7 @@ impl ReadContext<'_> {
 
     /// A stored script with its text.
     ///
-    /// # Errors
-    /// When the store fails, or where pieces are missing.
+    /// # Errors If pieces of the text are missing.
     pub async fn load_script(
         &self,
         sha: &str,
@@ -72,10 +69,9 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Stores a script of which `known` is what the store has.
+    /// Stores a script. `known` is what the store has of it.
     ///
-    /// # Errors
-    /// `NoRoomToGrow` for a script that the store has not, while the disk is full.
+    /// # Errors `NoRoomToGrow` for a new script while the disk is full.
     pub fn store_script(
         &self,
         script: &Script,
@@ -124,7 +120,7 @@ impl WriteContext<'_> {
         self.namespaces.forget_script_flushes();
     }
 
-    /// Removes the oldest scripts of EVAL beyond as many as stay. Returns how many.
+    /// Removes the oldest scripts of EVAL that exceed the limit. Returns how many.
     pub async fn sweep_scripts(&self) -> Result<usize, StoreError> {
         let range = self.layout().scripts_by_time();
         let rows = self
@@ -140,7 +136,7 @@ impl WriteContext<'_> {
         let mut removed = 0;
         for row in rows.iter().skip(SCRIPTS_OF_EVAL_MAX) {
             let sha = self.layout().read_script_by_time(&row.key)?;
-            // SCRIPT LOAD may be keeping it at this moment.
+            // A concurrent SCRIPT LOAD may be keeping it.
             if let Some(stored) = self.stored_script(&sha).await?
                 && stored.origin == ScriptOrigin::Eval
             {
@@ -220,7 +216,7 @@ pub(super) async fn flush(
     Ok(Reply::OK)
 }
 
-/// What is answered while a script or a function runs for too long.
+/// The error while a script or function is running for too long.
 pub fn busy(is_function: bool) -> CommandError {
     CommandError::text(match is_function {
         true => {
@@ -238,7 +234,7 @@ pub(super) fn kill(environment: &Environment, _: &[Bytes]) -> Result<Reply, Comm
     kill_running(environment, false)
 }
 
-/// Kills the scripts, or the functions, that run.
+/// Kills the running scripts or functions.
 pub(super) fn kill_running(
     environment: &Environment,
     functions: bool,
@@ -257,7 +253,7 @@ pub(super) fn kill_running(
     }
 }
 
-/// `SCRIPT DEBUG <YES | SYNC | NO>`: there is no debugger that could be turned on.
+/// `SCRIPT DEBUG <YES | SYNC | NO>`. There is no debugger to turn on.
 pub(super) fn debug(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let mode = argument(arguments, 2)?;
     if is_word(mode, "no") {

@@ -1,8 +1,7 @@
-//! What a script calls: checked as Redis checks it, then run as any command.
+//! The commands that a script calls. Each call is checked as in Redis and then executed like any other command.
 //!
-//! Reading ahead for a script, and noting what it reads (`types/script_reads.rs`).
-//!
-//! Writes of commands that are given the unit of work as a whole.
+//! Also reads ahead for a script and records what it reads (`unit/script_reads.rs`), and writes for commands that
+//! receive the whole unit of work.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
@@ -26,30 +25,30 @@ use crate::unit::host::{CallResult, ClientRights, ScriptCall};
 use crate::unit::script_reads::READS_MAX;
 use crate::unit::{AnyUnit, Unit};
 
-/// What holds for the calls of one script.
+/// The state of one script's calls.
 pub(super) struct Calls<'c> {
     unit: AnyUnit<'c>,
     /// The database that the script has selected.
     database: u32,
     only_reads: bool,
-    /// It may add data where there is as much as `maxmemory` allows.
+    /// It may add data although `maxmemory` is reached.
     allows_oom: bool,
     run: &'c Run,
-    /// The time for all of the script.
+    /// The time, which is the same for the whole script.
     now_us: i64,
-    /// What the script's client may do, where that is not everything.
+    /// The rights of the script's client; `None` means all.
     rights: Option<Arc<dyn ClientRights>>,
-    /// What was called and is not counted yet.
+    /// Calls that are not counted yet.
     made: Vec<ScriptCall>,
-    /// Why the script was ended by a call, if it was.
+    /// Why a call ended the script, if one did.
     stop: Option<CallStop>,
 }
 
-/// Why a script ends where it calls a command.
+/// Why a script ends at a call.
 enum CallStop {
-    /// It takes longer than a transaction of the store may last.
+    /// The script exceeds the time that a transaction of the store may last.
     Late,
-    /// The store has failed, or the transaction cannot hold it as it is.
+    /// The store failed, or the transaction cannot hold the script in its current state.
     Failed(CommandError),
 }
 
@@ -59,7 +58,7 @@ impl Commands for Calls<'_> {
             self.stop = Some(CallStop::Late);
             return None;
         }
-        // Pinned where it is made: it is large, and not moved.
+        // Pinned in place: the future is large and is not moved.
         let reply = {
             let reply = pin!(self.run(arguments));
             fiber.wait(reply)?
@@ -78,11 +77,11 @@ impl Commands for Calls<'_> {
     }
 }
 
-/// Calls that are counted together.
+/// Most calls that are counted together.
 const MADE_MAX: usize = 256;
 
 impl<'c> Calls<'c> {
-    /// Of a script that has called nothing.
+    /// The state of a script that has called nothing yet.
     pub(super) fn new(
         unit: AnyUnit<'c>,
         database: u32,
@@ -103,10 +102,9 @@ impl<'c> Calls<'c> {
         }
     }
 
-    /// How the script has ended, once it has. Its calls are counted.
+    /// Returns how the script ended, and counts its calls.
     ///
-    /// # Errors
-    /// The store's, or that the transaction cannot hold it.
+    /// # Errors An error of the store, or the transaction cannot hold the script.
     pub(super) fn end(mut self, end: End) -> Result<End, CommandError> {
         let end = match self.stop.take() {
             Some(CallStop::Failed(error)) => return Err(error),
@@ -125,10 +123,9 @@ impl<'c> Calls<'c> {
         Ok(end)
     }
 
-    /// Runs a command. Its errors are replies.
+    /// Executes a command. Its errors are replies.
     ///
-    /// # Errors
-    /// The store's, or that the transaction cannot hold it: the script ends.
+    /// # Errors An error of the store, or the transaction cannot hold the command. The script ends.
     async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, CommandError> {
         let started = Instant::now();
         let mut invocation = match Invocation::resolve(self.database, arguments) {
@@ -186,7 +183,7 @@ impl<'c> Calls<'c> {
         Ok(reply)
     }
 
-    /// Whether any script may call it.
+    /// Whether scripts in general may call it.
     fn check_row(&self, row: &Row) -> Result<(), &'static str> {
         match row.flags.contains(Flags::NOSCRIPT) {
             true => Err("ERR This Redis command is not allowed from script"),
@@ -203,9 +200,8 @@ impl<'c> Calls<'c> {
         Ok(())
     }
 
-    /// Whether a command is refused as there is as much data as `maxmemory` allows. As in Redis, only
-    /// before the script's first write: it is not stopped half-way. On a full disk the script is refused
-    /// as a whole.
+    /// Whether a command is refused because `maxmemory` is reached. As in Redis, this applies only before the script's
+    /// first write, so that the script is not stopped half-way. On a full disk the whole script is refused.
     fn lacks_room(&self, row: &Row) -> bool {
         row.flags.contains(Flags::DENYOOM)
             && !self.allows_oom
@@ -241,7 +237,7 @@ impl<'c> Calls<'c> {
         self.unit.environment().database(index)
     }
 
-    /// The error of a call that is refused before it runs.
+    /// Refuses a call before it is executed.
     fn reject(&mut self, row: Option<&Row>, started: Instant, line: &str) -> Reply {
         self.note(ScriptCall {
             command_id: row.map(|row| row.id),
@@ -255,15 +251,15 @@ impl<'c> Calls<'c> {
     }
 
     fn note(&mut self, call: ScriptCall) {
-        // Of a script that may run again, nothing is told before its end.
+        // Calls of a script that may be executed again are not reported before it ends.
         if self.made.len() >= MADE_MAX && self.unit.script_limit().is_none() {
             self.tell();
         }
         self.made.push(call);
     }
 
-    /// The script ends with this error of a call, which its reply counts. So the call does not, unless
-    /// the script has made [`MADE_MAX`] calls since, where these are told before its end.
+    /// The script ends with this error of a call. The error is counted with the script's reply, so it is not counted
+    /// with the call. (If calls are reported before the end, the call is not found after [`MADE_MAX`] further calls.)
     fn leave_to_reply(&mut self, line: &str) {
         let code = code_of(line);
         let mut latest = self.made.iter_mut().rev();
@@ -272,7 +268,7 @@ impl<'c> Calls<'c> {
         }
     }
 
-    /// Has the calls counted: those of a transaction when it is committed.
+    /// Reports the calls to be counted. Those of a transaction are counted when it is committed.
     fn tell(&mut self) {
         let made = std::mem::take(&mut self.made);
         let at_once = match self.unit {
@@ -292,12 +288,12 @@ impl<'c> Calls<'c> {
             is_in_script: true,
             ..Mode::default()
         };
-        // Queues that other servers hold elements of come back for the whole script.
+        // The grants of queues are returned for the whole script.
         let result = call_once(self.unit, invocation, mode).await;
         result.map_err(|error| match error {
             CallError::Store(error) => error.into(),
             CallError::MustReturn => CommandError::GrantsOutstanding,
-            // No script calls another.
+            // A script cannot call another script.
             CallError::TooLarge | CallError::OutOfTime => StoreError::TooLarge.into(),
         })
     }
@@ -316,7 +312,7 @@ fn code_of(line: &str) -> &str {
     line.split(' ').next().unwrap_or(line)
 }
 
-/// What the client may do on whose behalf a script runs, where that is not everything.
+/// The rights of the client on whose behalf a script is executed; `None` means all.
 fn rights_of(unit: AnyUnit<'_>) -> Option<Arc<dyn ClientRights>> {
     let rights = unit.environment().rights.as_ref()?;
     rights.of(unit.client())
@@ -326,7 +322,7 @@ fn rights_of(unit: AnyUnit<'_>) -> Option<Arc<dyn ClientRights>> {
 fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
     let row = match resolve(arguments) {
         Ok(row) => Some(row),
-        // As in Redis, their number does not matter.
+        // As in Redis, the number of arguments does not matter.
         Err(refusal) => refusal.row,
     };
     let Some(row) = row else {
@@ -337,16 +333,16 @@ fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
     Reply::Boolean(is_allowed)
 }
 
-/// A script whose reads are noted.
+/// A script whose reads are recorded.
 pub(super) struct Reading {
-    /// Stands for the script and its keys.
+    /// Hash of the script and its keys.
     call: u64,
-    /// Stands for its other arguments.
+    /// Hash of its other arguments.
     arguments: u64,
 }
 
 impl Reading {
-    /// Reads what the script has read before, on a store whose reads are round trips.
+    /// Reads ahead what the script read earlier, on a store whose reads are round trips.
     pub(super) async fn begin(
         unit: &Unit<'_>,
         database: u32,
@@ -369,7 +365,7 @@ impl Reading {
         Some(reading)
     }
 
-    /// Remembers what it has read.
+    /// Remembers what the script has read.
     pub(super) fn end(self, unit: &Unit<'_>) {
         let reads = unit.transaction.take_noted_reads();
         let known = &unit.environment().script_reads;
@@ -383,10 +379,9 @@ fn hash_of(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Writes all of it or, where the transaction cannot hold it, nothing.
+/// Performs all writes, or none if the transaction cannot hold them.
 ///
-/// # Errors
-/// `StoreError::TooLarge`, and those of `writes`.
+/// # Errors `StoreError::TooLarge`, and the errors of `writes`.
 pub(super) fn write(
     unit: AnyUnit<'_>,
     database: u32,

@@ -1,11 +1,8 @@
-//! EVAL, EVALSHA, EVAL_RO and EVALSHA_RO.
+//! EVAL, EVALSHA, EVAL_RO, EVALSHA_RO, FCALL and FCALL_RO.
 //!
-//! FCALL and FCALL_RO.
-//!
-//! Runs one script within a unit of work.
-//!
-//! The machines of a thread. A machine stays on its thread and runs one script at a time; on a
-//! cluster scripts of several batches are under way at once.
+//! Each executes one script within a unit of work, on a machine of the thread. A machine stays on its thread and
+//! executes one script at a time. On a cluster, scripts of several batches are in progress at once, so a thread has
+//! several machines.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -31,7 +28,7 @@ const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script.
 const TURNED_OFF: CommandError =
     CommandError::text("ERR scripts are turned off by the setting enable-scripts");
 
-/// Bytes of a script's name.
+/// Length of a script's SHA-1 name in bytes.
 const SHA_BYTES: usize = 40;
 
 /// `EVAL script numkeys [key ...] [arg ...]`.
@@ -70,7 +67,7 @@ pub(super) async fn evalsha_ro(
     eval_stored(unit, database, arguments, true).await
 }
 
-/// Refuses where the setting `enable-scripts` is off.
+/// Fails if the setting `enable-scripts` is off.
 pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
     match unit.environment().scripts.is_enabled() {
         true => Ok(()),
@@ -78,14 +75,14 @@ pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
     }
 }
 
-/// Whether an EVAL carries a script which says that it only reads, so that it runs on a snapshot.
+/// Whether this is an EVAL whose script declares that it only reads, so that it can use a snapshot.
 pub fn only_reads(invocation: &Invocation) -> bool {
     let text = invocation.arguments.get(1);
     invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
 }
 
-/// What the script or the function that a command runs declares that it may do; `None` where it
-/// declares nothing, or is not there (Redis: `getCommandFlags`).
+/// The flags that a command's script or function declares; `None` if it declares none or does not exist (Redis:
+/// `getCommandFlags`).
 pub async fn declared_flags(
     context: &ReadContext<'_>,
     row: &Row,
@@ -115,7 +112,7 @@ pub async fn declared_flags(
     Ok(flags.filter(|flags| !flags.is_plain))
 }
 
-/// Whether a command runs a script or a function.
+/// Whether a command executes a script or a function.
 pub fn runs_script(row: &Row) -> bool {
     matches!(row.handler, Handler::Script(_)) && row.flags.contains(Flags::NO_MANDATORY_KEYS)
 }
@@ -169,7 +166,7 @@ async fn run_script(
     run(unit, call).await
 }
 
-/// The keys and the other arguments after the number of keys.
+/// Splits the arguments after the number of keys into keys and other arguments.
 pub(super) fn keys_and_values(
     arguments: &[Bytes],
 ) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
@@ -187,7 +184,7 @@ pub(super) fn keys_and_values(
     Ok((keys.to_vec(), rest(all, count).to_vec()))
 }
 
-/// Whether what has these flags may call nothing that writes.
+/// Whether a script with these flags may only call commands that do not write.
 pub(super) fn may_only_read(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
     if is_ro && !flags.is_plain && !flags.no_writes {
         return Err(CommandError::text(
@@ -197,8 +194,8 @@ pub(super) fn may_only_read(flags: ScriptFlags, is_ro: bool) -> Result<bool, Com
     Ok(is_ro || flags.no_writes)
 }
 
-/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server. One
-/// that only reads writes nothing: this server remembers it.
+/// Stores a script of EVAL, so that EVALSHA finds it on every server. A script that only reads must not write, so only
+/// this server remembers it.
 async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<(), CommandError> {
     let AnyUnit::Write(writable) = unit else {
         let flushes = unit.read_context(database).script_flushes().await?;
@@ -218,12 +215,12 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
     scripts.note_met(flushes, &script.sha);
     let stored = context.stored_script(&script.sha).await?;
     match stored {
-        // One that this attempt has stored is not in the store yet.
+        // A script stored by this attempt is not committed yet.
         Some(stored) if stored.at_ms != context.now_ms => {
             scripts.remember(flushes, Arc::clone(script), Kept::InStore);
         }
         Some(_) => {}
-        // On a full disk it runs without being kept: consumers send scripts too.
+        // On a full disk the script is executed without being stored, because consumers use scripts too.
         None => match context.store_script(script, ScriptOrigin::Eval, None) {
             Ok(()) | Err(CommandError::NoRoomToGrow) => {}
             Err(error) => return Err(error),
@@ -306,23 +303,22 @@ const LATE: CommandError = CommandError::text(
     "ERR script needs longer than a transaction of the store may last; nothing was changed",
 );
 
-/// What a script or a function is run with.
+/// A call of a script or function.
 pub(super) struct Call<'c> {
     pub(super) program: &'c Program,
     pub(super) caller: Caller,
     pub(super) keys: Vec<Bytes>,
     pub(super) arguments: Vec<Bytes>,
     pub(super) database: u32,
-    /// It may call nothing that writes.
+    /// It may not call commands that write.
     pub(super) only_reads: bool,
 }
 
-/// Runs a script. What it has written stays where it fails, as in Redis, unless it is `atomic`.
+/// Executes a script. As in Redis, the writes of a failed script stay, unless it is `atomic`.
 ///
-/// # Errors
-/// What ends the script without a trace: the store's errors, more than the transaction holds
-/// (`StoreError::TooLarge`), queues whose grants return first (`GrantsOutstanding`), too long a run
-/// (`ScriptOutOfTime`, where the unit limits scripts).
+/// # Errors Errors that end the script and discard its writes: those of the store, a transaction that is too large
+/// (`StoreError::TooLarge`), queues whose grants must be returned first (`GrantsOutstanding`), and exceeding the time
+/// limit for scripts, if the unit has one (`ScriptOutOfTime`).
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
     let flags = call.program.flags();
     if unit.growth() == Growth::AtBound && flags.need_room() {
@@ -332,7 +328,7 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
     let AnyUnit::Write(writable) = unit else {
         return to_result(unit, run_machine(unit, call).await?);
     };
-    // Its reads decide about its writes, and its calls are one moment.
+    // Its writes may depend on its reads, and all its calls must appear to happen at one moment.
     writable.transaction.conflict_on_own_rows();
     let savepoint = writable.savepoint();
     let (keys, arguments) = (&call.keys, &call.arguments);
@@ -349,7 +345,7 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
             writable.rollback(savepoint);
             return Err(error);
         }
-        // The transaction ends with it.
+        // The error ends the transaction.
         Err(error) => return Err(error),
     };
     if writable.is_too_large() {
@@ -380,7 +376,7 @@ fn to_result(unit: AnyUnit<'_>, end: End) -> Result<Reply, CommandError> {
 
 async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandError> {
     let environment = unit.environment();
-    // A new machine takes time that is not the script's.
+    // Creating a new machine must not count as the script's time.
     let mut machine = take().map_err(|line| CommandError::Text(line.into()))?;
     let limit = match unit.script_limit() {
         Some(limit) => TimeLimit::Busy(limit),
@@ -412,10 +408,9 @@ thread_local! {
     static IDLE: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A machine that runs nothing.
+/// An idle machine.
 ///
-/// # Errors
-/// The error line where there is none.
+/// # Errors The error line if there is none.
 pub(super) fn take() -> Result<Machine, String> {
     match IDLE.with_borrow_mut(Vec::pop) {
         Some(machine) => Ok(machine),

@@ -1,6 +1,4 @@
-//! FUNCTION LOAD, DELETE, FLUSH and RESTORE: what changes the libraries of functions.
-//!
-//! FUNCTION LIST, DUMP, HELP and KILL: what changes no library.
+//! The subcommands of FUNCTION. LOAD, DELETE, FLUSH and RESTORE change libraries; LIST, DUMP, HELP and KILL do not.
 
 use std::sync::Arc;
 
@@ -26,7 +24,7 @@ fn refused(line: String) -> CommandError {
     CommandError::Text(line.into())
 }
 
-/// Redis's answer to a subcommand that exists and has too many arguments.
+/// Redis's error for a known subcommand with too many arguments.
 fn wrong_number(subcommand: &str) -> CommandError {
     refused(format!(
         "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try FUNCTION HELP."
@@ -113,7 +111,7 @@ pub(super) async fn flush(
     Ok(Reply::OK)
 }
 
-/// What FUNCTION RESTORE does with libraries that are there.
+/// How FUNCTION RESTORE treats existing libraries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Append,
@@ -185,7 +183,7 @@ pub(super) async fn restore(
     Ok(Reply::OK)
 }
 
-/// The name that a library's first line gives it (Redis: `functionExtractLibMetaData`).
+/// The name in a library's first line (Redis: `functionExtractLibMetaData`).
 fn library_name(code: &Bytes) -> Result<String, CommandError> {
     const INVALID: CommandError = CommandError::text("ERR Invalid library metadata");
     if !code.starts_with(b"#!") {
@@ -227,11 +225,11 @@ fn library_name(code: &Bytes) -> Result<String, CommandError> {
         let engine = String::from_utf8_lossy(engine);
         return Err(refused(format!("ERR Engine '{engine}' not found")));
     }
-    // A name has only letters of ASCII.
+    // A valid name has only ASCII characters.
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Runs the code of a library, to see which functions it registers.
+/// Executes a library's code to find the functions that it registers.
 fn read_library(
     unit: AnyUnit<'_>,
     name: String,
@@ -253,7 +251,7 @@ fn read_library(
     }))
 }
 
-/// No function may be in two libraries.
+/// A function name must be unique among all libraries.
 fn check_functions(library: &Library, others: &Libraries) -> Result<(), CommandError> {
     let names = library.functions.iter().map(|function| &function.name);
     match names.clone().find(|name| others.has_function(name)) {

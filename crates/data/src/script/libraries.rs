@@ -48,10 +48,9 @@ impl Opened {
 }
 
 impl ReadContext<'_> {
-    /// The libraries. The server remembers them until they change.
+    /// All libraries. The server caches them until they change.
     ///
-    /// # Errors
-    /// When the store fails, or where pieces are missing.
+    /// # Errors If pieces of a library are missing.
     pub async fn libraries(&self) -> Result<Arc<Libraries>, StoreError> {
         let key = self.layout().libraries_version_key();
         let row = self.transaction.get(&key, Isolation::Serializable).await?;
@@ -73,7 +72,7 @@ impl ReadContext<'_> {
     }
 
     async fn load_libraries(&self, version: u64) -> Result<Libraries, StoreError> {
-        // Each change of a library changes the version, which was read for conflicts.
+        // Every change of a library changes the version, whose read takes part in conflict detection.
         let mut pages =
             Pages::new(self, self.layout().all_libraries(), false, 0).with_snapshot_reads();
         let mut libraries = Libraries::new(version, []);
@@ -107,7 +106,7 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Stores a library in place of one of its name.
+    /// Stores a library and replaces any with the same name.
     pub fn store_library(&self, library: &Library) {
         self.clear_library(&library.name);
         let mut bytes = Vec::new();
@@ -153,8 +152,8 @@ impl WriteContext<'_> {
         self.transaction.clear_range(&rows.begin, &rows.end);
     }
 
-    /// A number that no attempt to change the libraries has used: an attempt that fails leaves
-    /// nothing that a server could remember for another.
+    /// Sets a version that no other attempt to change the libraries has used. Otherwise a server could confuse
+    /// libraries of a failed attempt with those of a later one.
     fn change_libraries(&self) {
         let version = self.environment.random.next_u64();
         let key = self.layout().libraries_version_key();

@@ -1,10 +1,8 @@
-//! Scripts and functions: which are known, and the commands that run them.
+//! Scripts and functions: EVAL and its variants, SCRIPT, FCALL and FUNCTION.
 //!
-//! Scripts and functions: EVAL and its kin, SCRIPT, FCALL, FUNCTION.
-//!
-//! A script or a function runs within one unit of work, beside other commands of the batch or within an EXEC. Its
-//! calls go the way of all commands ([`crate::command::call::call`]); the machine that runs its Lua knows
-//! nothing of them ([`quoin_lua`]).
+//! A script or function is executed within one unit of work, together with other commands of the batch or within an
+//! EXEC. Its calls take the same path as all commands ([`crate::command::call::call`]). The machine that executes its
+//! Lua code knows nothing about commands ([`quoin_lua`]).
 
 pub mod cache;
 mod calls;

@@ -1,6 +1,4 @@
-//! The rows of EVAL and its kin, and of SCRIPT.
-//!
-//! The rows of FUNCTION.
+//! The rows of EVAL and its variants, SCRIPT and FUNCTION.
 
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, integer, key, oneof, string, token};

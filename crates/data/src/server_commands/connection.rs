@@ -1,9 +1,5 @@
-//! The rows of the commands that concern the connection or the server. The server carries most of
-//! them out itself.
-//!
-//! The rows of the commands on the connection and the server.
-//!
-//! Commands that need neither data nor the state of a connection: PING, ECHO, TIME.
+//! The rows of commands on the connection and the server. The server executes most of them itself. PING, ECHO and TIME
+//! need neither data nor connection state, and their handlers are here.
 
 use bytes::Bytes;
 use quoin_resp::reply::Reply;
@@ -60,7 +56,7 @@ const MASTER: &[Argument] = &[oneof(
     ],
 )];
 
-/// For connections to a Redis Cluster.
+/// A command for connections to a Redis Cluster.
 const fn cluster(name: &'static str, since: &'static str) -> Row {
     Row::new(
         name,
@@ -73,14 +69,14 @@ const fn cluster(name: &'static str, since: &'static str) -> Row {
     .categories(CONNECTION)
 }
 
-/// For replicas or a disk.
+/// A command that waits for replicas or a disk.
 const fn waiting(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::Generic, handler)
         .categories(CONNECTION)
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
 }
 
-/// The commands on the connection and the server.
+/// The commands on connections and the server.
 pub const ROWS: &[Row] = &[
     connection("auth", -2, "1.0.0", by(Command::Auth))
         .summary("Authenticates the connection.")
@@ -281,7 +277,7 @@ fn echo(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(Reply::Bulk(argument(arguments, 1)?.clone()))
 }
 
-/// `TIME`: seconds and the microseconds of the present one.
+/// `TIME`: seconds, and microseconds within the current second.
 fn time(environment: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     let now_us = environment.clock.now_us();
     let text = |number: i64| Reply::bulk(number.to_string());

@@ -1,8 +1,4 @@
-//! The rows of ACL, CONFIG, LATENCY and SLOWLOG.
-//!
-//! The rows of CLIENT.
-//!
-//! MODULE: there are none, and none can be loaded.
+//! The subcommands of ACL, CLIENT, CONFIG, LATENCY, MODULE and SLOWLOG. There are no modules, and none can be loaded.
 
 use bytes::Bytes;
 use quoin_resp::reply::Reply;
@@ -432,7 +428,7 @@ fn help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(help::help(HELP_TITLE, HELP))
 }
 
-/// As Redis by default.
+/// Refuses to load or unload modules, as Redis does by default.
 fn refuse(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Err(CommandError::text(
         "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", \

@@ -1,4 +1,4 @@
-//! Rows of commands about the connection, the server and the table of commands. The server executes most of them.
+//! Rows of commands on the connection, the server and the command table. The server executes most of them.
 
 pub mod command;
 pub mod connection;

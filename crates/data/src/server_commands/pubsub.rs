@@ -1,7 +1,5 @@
-//! Publish and subscribe. Publishing is a command on data, so that it keeps its place among the
-//! others of a pipeline or a transaction; subscribing is the server's own.
-//!
-//! The rows of the commands on channels.
+//! The rows of publish and subscribe. Publishing is a data command, so that it keeps its order within a pipeline or a
+//! transaction. The server executes subscriptions.
 
 use bytes::Bytes;
 use quoin_resp::reply::Reply;
@@ -41,7 +39,7 @@ fn publish_to(
 
 const TELL: Handler = Handler::Connection(Command::Pubsub);
 
-/// Publishing takes part in transactions, but writes no data.
+/// A command that publishes. It takes part in transactions but writes no data.
 const fn publishing(name: &'static str, since: &'static str, handler: Handler) -> Row {
     let flags = Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE);
     Row {
@@ -63,7 +61,7 @@ const fn subcommand(name: &'static str, arity: i32, since: &'static str) -> Row 
         .flags(Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE))
 }
 
-/// The commands on channels.
+/// The Pub/Sub commands.
 pub const ROWS: &[Row] = &[
     subscribing("psubscribe", -2, "2.0.0", Command::Psubscribe)
         .summary("Listens for messages published to channels that match one or more patterns.")

@@ -1,5 +1,5 @@
-//! Commands of Redis's replication and of Redis Cluster, which clients ask for when they connect. A
-//! server is a master without replicas: what replicates, if anything, is the store.
+//! Commands of Redis replication and Redis Cluster, which clients send when they connect. A server is a master without
+//! replicas. If anything replicates, it is the store.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::unit::context::Environment;
 use quoin_resp::reply::Reply;
 
-/// `ROLE` → a master, its replication offset, and its replicas.
+/// `ROLE` → the role (master), its replication offset, and its replicas.
 pub(super) fn role(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(Reply::Array(vec![
         Reply::bulk("master"),
@@ -20,7 +20,7 @@ pub(super) fn role(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> 
     ]))
 }
 
-/// `REPLICAOF NO ONE`, which changes nothing. Another master is refused.
+/// `REPLICAOF NO ONE` changes nothing. Any other master is refused.
 pub(super) fn replicaof(
     environment: &Environment,
     arguments: &[Bytes],
@@ -47,7 +47,7 @@ pub(super) fn replicaof(
     ))
 }
 
-/// SYNC, PSYNC and REPLCONF: there is no stream of changes that a replica, or `redis-cli --rdb`, could follow.
+/// SYNC, PSYNC and REPLCONF. There is no stream of changes for a replica or `redis-cli --rdb` to follow.
 pub(super) fn no_replication(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Err(CommandError::text(
         "ERR this server has no replication stream. `quoin export` writes a dump file of Redis (RDB) over an \
@@ -55,7 +55,7 @@ pub(super) fn no_replication(_: &Environment, _: &[Bytes]) -> Result<Reply, Comm
     ))
 }
 
-/// CLUSTER, READONLY, READWRITE, ASKING: as a Redis that is not part of a cluster.
+/// CLUSTER, READONLY, READWRITE, ASKING: the error of a Redis that is not part of a cluster.
 pub(super) fn no_cluster(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Err(CommandError::text(
         "ERR This instance has cluster support disabled",
@@ -68,7 +68,7 @@ const fn cluster(name: &'static str, since: &'static str) -> Row {
     Row::new(name, 2, since, Group::Cluster, NO_CLUSTER).flags(Flags::STALE)
 }
 
-/// The subcommands by which clients find out whether there is a cluster.
+/// The subcommands that clients use to find out whether there is a cluster.
 pub(super) const CLUSTER: &[Row] = &[
     Row::help("cluster|help", "5.0.0", Group::Cluster, NO_CLUSTER),
     cluster("cluster|info", "3.0.0")

@@ -1,4 +1,4 @@
-//! The rows of MULTI and what belongs to it. The connection carries them out.
+//! The rows of MULTI and related commands, which the connection executes.
 
 use crate::command::flags::Flags;
 use crate::command::grammar::key;

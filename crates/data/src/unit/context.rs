@@ -1,7 +1,7 @@
-//! What a command works with: a transaction, the time, and where things lie.
+//! The context of a command: its transaction, the time, and the layout.
 //!
-//! Keyspace events: commands tell of what they did to keys, as `notifyKeyspaceEvent` of Redis
-//! does, in messages that are published after the commit.
+//! Also keyspace events: like Redis's `notifyKeyspaceEvent`, commands report changes of keys in messages that are
+//! published after the commit.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
@@ -30,59 +30,58 @@ use crate::unit::latest_known::{Known, LatestKnown};
 use crate::unit::script_reads::ScriptReads;
 use crate::unit::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 
-/// What stays the same for all transactions of a server.
+/// The state that all transactions of a server share.
 pub struct Environment {
-    /// Where everything lies.
+    /// The store's layout.
     pub layout: Layout,
-    /// What the store can do.
+    /// The store's capabilities.
     pub capabilities: Capabilities,
     /// The store's id. It never changes.
     pub store_id: String,
-    /// The setting `databases`: how many there are.
+    /// The setting `databases`: the number of databases.
     pub databases: u32,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
+    /// The source of randomness.
     pub random: Arc<dyn Random>,
-    /// Unique ids.
+    /// Allocates unique ids.
     pub ids: IdAllocator,
-    /// Who hears what is published, if anybody can.
+    /// Receives published messages, if there can be subscribers.
     pub subscribers: Option<Arc<dyn Subscribers>>,
-    /// Which changes of keys are published.
+    /// Which keyspace events are published.
     pub keyspace_events: Arc<EventSwitch>,
-    /// What reads of keys have found, for INFO.
+    /// Hits and misses of key lookups, for INFO.
     pub lookups: Lookups,
-    /// Scripts that run, and those that are known.
+    /// The running scripts and the cached scripts.
     pub scripts: Scripts,
-    /// What scripts have read.
+    /// What scripts have read, for reading ahead.
     pub script_reads: ScriptReads,
-    /// Who counts the commands that scripts call, if anybody does.
+    /// Counts the commands that scripts call, if they are counted.
     pub script_calls: Option<Arc<dyn ScriptCalls>>,
     /// The setting `hll-sparse-max-bytes`.
     pub hll_sparse_max_bytes: Arc<AtomicU64>,
-    /// Who tracks keys, if clients can.
+    /// Tracks keys for clients, if clients can track keys.
     pub trackers: Option<Arc<dyn Trackers>>,
     /// The setting `stream-node-max-entries`.
     pub stream_node_max_entries: Arc<AtomicU64>,
     /// The setting `stream-node-max-bytes`.
     pub stream_node_max_bytes: Arc<AtomicU64>,
-    /// Where Redis's first nodes of streams end that are trimmed.
+    /// The ends of Redis's first nodes, for streams that are trimmed.
     pub stream_first_nodes: FirstNodes,
-    /// What clients may do. `None` is everything.
+    /// The rights of clients. `None` allows everything.
     pub rights: Option<Arc<dyn Rights>>,
-    /// Sets in which ranks were hard to find.
+    /// Sets in which ranks were expensive to find.
     pub rank_wants: RankWants,
-    /// Which keys clients watch. The executor sets it when it starts.
+    /// The keys that clients watch. Set by the executor when it starts.
     pub watched_keys: Option<Arc<dyn WatchedKeys>>,
-    /// What the latest commit has left of some rows. Nothing where other servers write too.
+    /// Values of some rows after the latest commit. Empty if other servers write too.
     pub latest_known: LatestKnown,
 }
 
 impl Environment {
-    /// The database of this number.
+    /// Checks a database number.
     ///
-    /// # Errors
-    /// `DatabaseOutOfRange` beyond [`Environment::databases`].
+    /// # Errors `DatabaseOutOfRange` if it is not below [`Environment::databases`].
     pub fn database(&self, number: i64) -> Result<u32, CommandError> {
         u32::try_from(number)
             .ok()
@@ -90,27 +89,27 @@ impl Environment {
             .ok_or(CommandError::DatabaseOutOfRange)
     }
 
-    /// Which changes of keys are published at the moment.
+    /// The keyspace events that are currently published.
     pub fn events(&self) -> EventClasses {
         self.keyspace_events.classes()
     }
 
-    /// The most bytes that a HyperLogLog has in the sparse encoding.
+    /// Most bytes of a HyperLogLog in the sparse encoding.
     pub fn hll_sparse_bytes_max(&self) -> usize {
         let bytes = self.hll_sparse_max_bytes.load(Ordering::Relaxed);
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// How many small entries of a stream Redis keeps in a node.
+    /// How many small entries of a stream Redis keeps in one node.
     pub fn stream_node_entries(&self) -> u64 {
         match self.stream_node_entries_max() {
-            // Then it has as many as fit by their bytes.
+            // The number of entries is then limited only by their size.
             u64::MAX => STREAM_NODE_ENTRIES_MAX,
             entries => entries,
         }
     }
 
-    /// How many entries of a stream Redis keeps in a node at most, however small.
+    /// Most entries of a stream that Redis keeps in one node, however small they are.
     pub fn stream_node_entries_max(&self) -> u64 {
         match self.stream_node_max_entries.load(Ordering::Relaxed) {
             0 => u64::MAX,
@@ -118,7 +117,7 @@ impl Environment {
         }
     }
 
-    /// How many bytes Redis keeps in a node at most, unless an entry has more.
+    /// Most bytes that Redis keeps in one node, unless a single entry is larger.
     pub fn stream_node_bytes_max(&self) -> u64 {
         match self.stream_node_max_bytes.load(Ordering::Relaxed) {
             0 => u64::MAX,
@@ -126,66 +125,64 @@ impl Environment {
         }
     }
 
-    /// The random element of a pushed position: what makes keys of concurrent pushes differ.
-    /// Nothing is concurrent on a store with a single writer, and 0 keeps its keys short.
+    /// The random part of a pushed position, which makes the keys of concurrent pushes differ. A store with a single
+    /// writer has no concurrent pushes, and 0 keeps its keys short.
     pub fn position_random(&self) -> i64 {
         if !self.capabilities.has_other_writers {
             0
         } else {
-            // 63 bits, so that it stays a positive integer.
+            // 63 bits, so that it is a non-negative integer.
             (self.random.next_u64() >> 1) as i64
         }
     }
 }
 
-/// How often commands that read have found a key, and how often not.
+/// How often read-only commands found a key, and how often they did not.
 #[derive(Debug, Default)]
 pub struct Lookups {
-    /// A key was there.
+    /// Lookups that found a key.
     pub hits: Counter,
-    /// No key was there.
+    /// Lookups that found no key.
     pub misses: Counter,
 }
 
-/// A command's view of one transaction for reading.
+/// A command's read view of one transaction.
 pub struct ReadContext<'t> {
     /// The transaction.
     pub transaction: &'t dyn ReadTransaction,
-    /// What does not change.
+    /// The state shared by all transactions.
     pub environment: &'t Environment,
-    /// The time at which the transaction's commands run, in milliseconds since the Unix epoch:
-    /// one instant for all of them, as in Redis.
+    /// The time at which all commands of the transaction are executed, in milliseconds since the Unix epoch. One
+    /// instant for all of them, as in Redis.
     pub now_ms: i64,
     /// The client's database.
     pub database: u32,
-    /// How the command's plain reads take part in conflict detection: `Serializable` in commands
-    /// that write and within EXEC; `Snapshot` in commands that only read, which share a batch
-    /// with others' writes but have no writes that could conflict.
+    /// How the command's plain reads take part in conflict detection: `Serializable` in commands that write and within
+    /// EXEC; `Snapshot` in read-only commands, which may share a batch with other commands' writes but have no writes
+    /// of their own that could conflict.
     pub isolation: Isolation,
-    /// Whether reads that commands by themselves make at snapshot, to spare others conflicts,
-    /// must take part in conflict detection all the same: in EXEC, where one command's answer
-    /// may be the reason for the next.
+    /// Whether reads that commands normally do at snapshot isolation, to avoid conflicts, must take part in conflict
+    /// detection. This is so in EXEC, where one command's reply may be the reason for the next command.
     pub is_strict: bool,
-    /// Whether a script calls the command.
+    /// Whether a script called the command.
     pub is_in_script: bool,
-    /// Whether the client may not read keys that it finds named in values (SORT).
+    /// Whether the client may not read keys that are named in values (SORT).
     pub lacks_named_keys: bool,
-    /// What other servers have popped for the unit of work ([`crate::cluster::delegation`]).
+    /// Elements that other servers have popped for the unit of work ([`crate::cluster::delegation`]).
     pub grants: Option<&'t HeldGrants>,
-    /// Whether the command pops from these.
+    /// Whether the command pops from these grants.
     pub pops_grants: bool,
-    /// What is known of the command's keys.
+    /// What is known about the command's keys.
     pub known_keys: KnownKeys<'t>,
-    /// Whether the command only reads, so that what it finds counts in [`Lookups`].
+    /// Whether the command is read-only, so that its lookups count in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
     pub(crate) namespaces: &'t NamespaceCache,
 }
 
-/// The current namespace of a database with this row. FLUSHDB and SWAPDB give a database another.
+/// The current namespace of a database, given its row. FLUSHDB and SWAPDB change it.
 ///
-/// # Errors
-/// `Corrupt` where the row is none.
+/// # Errors `Corrupt` if the row is malformed.
 pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
     match row {
         Some(value) => Ok(decode_id(value)?),
@@ -196,25 +193,25 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
     }
 }
 
-/// Namespaces of databases as one transaction sees them, and where its keys lie in them.
+/// Databases' namespaces as seen by one transaction, and the locations of its keys.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
     /// What the transaction has read or set.
     known: RefCell<Known>,
-    /// What was known before it began, where nobody else writes. `None` from when a change may have been
+    /// What was known before the transaction began, on a store with a single writer. `None` once a change may have been
     /// undone.
     before: RefCell<Option<Arc<Known>>>,
     /// Whether the transaction has changed any of it.
     has_changed: Cell<bool>,
     pub(crate) located: LocatedKeys,
-    /// The random number in the positions of what the transaction pushes to lists.
+    /// The random part of the positions of elements that the transaction pushes.
     position_random: OnceCell<i64>,
-    /// What the transaction has changed and not counted in blocks yet.
+    /// Changes of the transaction that are not counted in blocks yet.
     pub(crate) rank_changes: RankChanges,
 }
 
 impl NamespaceCache {
-    /// For a transaction or a snapshot of which so much is known already.
+    /// For a transaction or snapshot, with what was known before it began.
     pub(crate) fn knowing(before: Option<Arc<Known>>) -> Self {
         Self {
             before: RefCell::new(before),
@@ -222,7 +219,7 @@ impl NamespaceCache {
         }
     }
 
-    /// Has looked up again what writes that were undone may have changed.
+    /// Forgets what undone writes may have changed, so that it is looked up again.
     pub(crate) fn forget(&self) {
         if self.has_changed.get() {
             self.known.take();
@@ -231,13 +228,13 @@ impl NamespaceCache {
         self.located.forget();
     }
 
-    /// The number of flushes changes without being read.
+    /// Forgets the number of script flushes, which was incremented without being read.
     pub(crate) fn forget_script_flushes(&self) {
         self.has_changed.set(true);
         self.forget();
     }
 
-    /// What is known, of what the transaction itself knows or of what was known before.
+    /// Searches what the transaction knows, then what was known before.
     fn find<T>(&self, find: impl Fn(&Known) -> Option<T>) -> Option<T> {
         let before = || find(self.before.borrow().as_ref()?);
         find(&self.known.borrow()).or_else(before)
@@ -251,7 +248,7 @@ impl NamespaceCache {
         self.known.borrow_mut().script_flushes = Some(flushes);
     }
 
-    /// What is known at the end of the transaction, if that is news.
+    /// What is known at the end of the transaction, if it differs from before.
     pub(crate) fn take_news(&self) -> Option<Known> {
         let mut known = self.known.take();
         match self.before.take() {
@@ -264,7 +261,7 @@ impl NamespaceCache {
 }
 
 impl<'t> ReadContext<'t> {
-    /// A view of `transaction` for a client of `database`, for a command that only reads.
+    /// A view of `transaction` for a read-only command of a client of `database`.
     pub fn new(
         transaction: &'t dyn ReadTransaction,
         environment: &'t Environment,
@@ -289,26 +286,26 @@ impl<'t> ReadContext<'t> {
         }
     }
 
-    /// The same view with every read serializable: within EXEC.
+    /// Makes every read serializable, for commands within EXEC.
     pub fn strict(mut self) -> Self {
         self.isolation = Isolation::Serializable;
         self.is_strict = true;
         self
     }
 
-    /// The same view within a unit of work that has these grants.
+    /// Adds the grants of the unit of work.
     pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
         self.grants = Some(grants);
         self
     }
 
-    /// The same view for a command that pops from the unit's grants.
+    /// Lets the command pop from the grants.
     pub fn popping_grants(mut self) -> Self {
         self.pops_grants = true;
         self
     }
 
-    /// The same view without counting what it finds in [`Lookups`]: for the server's own reads.
+    /// A view whose lookups do not count in [`Lookups`], for the server's own reads.
     pub(crate) fn uncounted(&self) -> ReadContext<'t> {
         ReadContext {
             counts_lookups: false,
@@ -316,7 +313,7 @@ impl<'t> ReadContext<'t> {
         }
     }
 
-    /// Counts what the look-up of a key has found, in a command that only reads.
+    /// Counts a lookup of a read-only command.
     pub(crate) fn count_lookup(&self, is_hit: bool) {
         if self.counts_lookups {
             let lookups = &self.environment.lookups;
@@ -329,7 +326,7 @@ impl<'t> ReadContext<'t> {
         }
     }
 
-    /// The isolation of reads that commands by themselves make at snapshot.
+    /// The isolation of reads that commands normally do at snapshot isolation.
     pub fn relaxed(&self) -> Isolation {
         if self.is_strict {
             Isolation::Serializable
@@ -338,7 +335,7 @@ impl<'t> ReadContext<'t> {
         }
     }
 
-    /// The same view, whose plain reads take part in conflict detection only within EXEC.
+    /// A view whose plain reads take part in conflict detection only within EXEC.
     pub(crate) fn relaxed_view(&self) -> ReadContext<'t> {
         ReadContext {
             isolation: self.relaxed(),
@@ -346,7 +343,7 @@ impl<'t> ReadContext<'t> {
         }
     }
 
-    /// Where everything lies.
+    /// The store's layout.
     pub fn layout(&self) -> &'t Layout {
         &self.environment.layout
     }
@@ -356,8 +353,8 @@ impl<'t> ReadContext<'t> {
         self.namespace_of(self.database).await
     }
 
-    /// The current namespace of a database. Read serializably by commands that write, so that
-    /// FLUSHDB and SWAPDB conflict with everything that they must.
+    /// The current namespace of a database. Commands that write read it serializably, so that FLUSHDB and SWAPDB
+    /// conflict with them.
     pub async fn namespace_of(&self, database: u32) -> Result<Id, StoreError> {
         let known = self.namespaces.find(|known| known.namespace(database));
         if let Some(namespace) = known {
@@ -377,22 +374,21 @@ impl<'t> ReadContext<'t> {
         Ok(namespace)
     }
 
-    /// The same view for another database.
+    /// The view for another database.
     ///
-    /// # Errors
-    /// `DatabaseOutOfRange` beyond [`Environment::databases`].
+    /// # Errors `DatabaseOutOfRange` if it is not below [`Environment::databases`].
     pub fn for_database(&self, database: i64) -> Result<ReadContext<'t>, CommandError> {
         let database = self.environment.database(database)?;
         Ok(ReadContext { database, ..*self })
     }
 }
 
-/// A command's view of one transaction for writing; reads as a [`ReadContext`].
+/// A command's write view of one transaction. It can also read, like a [`ReadContext`].
 pub struct WriteContext<'t> {
     read: ReadContext<'t>,
     /// The transaction.
     pub transaction: &'t dyn Transaction,
-    /// What others must hear of after the commit.
+    /// What to tell others after the commit.
     pub signals: &'t Signals,
 }
 
@@ -424,52 +420,51 @@ impl<'t> WriteContext<'t> {
         }
     }
 
-    /// The same view with every read serializable: within EXEC.
+    /// Makes every read serializable, for commands within EXEC.
     pub fn strict(mut self) -> Self {
         self.read = self.read.strict();
         self
     }
 
-    /// The same view for a command that a script calls.
+    /// Marks the command as called by a script.
     pub fn in_script(mut self) -> Self {
         self.read.is_in_script = true;
         self
     }
 
-    /// The same view for a client that may not read keys that it finds named in values.
+    /// Marks that the client may not read keys that are named in values.
     pub fn lacking_named_keys(mut self) -> Self {
         self.read.lacks_named_keys = true;
         self
     }
 
-    /// The same view within a unit of work that has these grants.
+    /// Adds the grants of the unit of work.
     pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
         self.read = self.read.with_grants(grants);
         self
     }
 
-    /// The same view for a command that pops from the unit's grants.
+    /// Lets the command pop from the grants.
     pub fn popping_grants(mut self) -> Self {
         self.read = self.read.popping_grants();
         self
     }
 
-    /// The random element of the positions that this unit of work pushes to lists and priority queues. On a store with
-    /// several writers no other unit's rows have it.
+    /// The random part of the positions that this unit of work pushes to lists and priority queues. On a store with
+    /// several writers, no other unit uses the same one.
     pub(crate) fn unit_position_random(&self) -> i64 {
         let random = &self.namespaces.position_random;
         *random.get_or_init(|| self.environment.position_random())
     }
 
-    /// The same view for a command of whose keys so much is known.
+    /// Sets what is known about the command's keys.
     pub fn knowing(mut self, known_keys: KnownKeys<'t>) -> Self {
         self.read.known_keys = known_keys;
         self
     }
 
-    /// Publishes a message when the commit is done, and answers how many clients of this server
-    /// it will reach. A message that nobody will hear is not kept. Where too much is published, the
-    /// command fails when it ends ([`Signals::has_refused`]).
+    /// Publishes a message after the commit. Returns how many clients of this server it will reach. A message without
+    /// receivers is dropped. If too much is published, the command fails when it ends ([`Signals::has_refused`]).
     pub fn publish(&self, kind: ChannelKind, channel: Bytes, payload: Bytes) -> usize {
         let subscribers = self.environment.subscribers.as_ref();
         let count = subscribers.map_or(0, |subscribers| subscribers.count(kind, &channel));
@@ -484,10 +479,9 @@ impl<'t> WriteContext<'t> {
         count
     }
 
-    /// The same view for another database.
+    /// The view for another database.
     ///
-    /// # Errors
-    /// `DatabaseOutOfRange` beyond [`Environment::databases`].
+    /// # Errors `DatabaseOutOfRange` if it is not below [`Environment::databases`].
     pub fn for_database(&self, database: i64) -> Result<WriteContext<'t>, CommandError> {
         Ok(WriteContext {
             read: self.read.for_database(database)?,
@@ -496,7 +490,7 @@ impl<'t> WriteContext<'t> {
         })
     }
 
-    /// Makes a database show a namespace.
+    /// Sets the namespace of a database.
     pub fn set_namespace(&self, database: u32, namespace: Id) {
         self.transaction.set(
             &self.layout().database_key(database),
@@ -513,20 +507,20 @@ impl<'t> WriteContext<'t> {
 }
 
 impl WriteContext<'_> {
-    /// Whether anybody may hear of events of this class.
+    /// Whether events of this class are published.
     pub fn tells_of(&self, class: EventClasses) -> bool {
         self.environment.events().contains(class)
     }
 
-    /// Tells of what happened to a key of the client's database, where events of this class are
-    /// wanted: in the channel named after the key, then in the one named after the event.
+    /// Publishes a keyspace event for a key of the client's database, if the class is enabled: first to the channel
+    /// named after the key, then to the one named after the event.
     pub fn notify(&self, class: EventClasses, event: &'static str, key: &Bytes) {
         if self.tells_of(class) {
             self.publish_event(event, self.database, key);
         }
     }
 
-    /// [`Self::notify`] of a key that was found.
+    /// [`Self::notify`] for a key that was found.
     pub(crate) fn notify_of(&self, class: EventClasses, event: &'static str, key: &OpenKey) {
         if self.tells_of(class)
             && let Some(ClientKey { database, key }) = key.client_key()
@@ -549,9 +543,9 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Tells that something is put into a key that was found empty: on a store with many writers
-    /// such a key may be there without existing for clients (see [`crate::keyspace`]). To be
-    /// called before anything is put into it.
+    /// Publishes that a key that seems empty comes into existence. On a store with several writers, a key may have
+    /// metadata without existing for clients (see [`crate::keyspace`]). Must be called before anything is added to the
+    /// key.
     pub async fn notify_if_reborn(&self, key: &OpenKey, name: &Bytes) -> Result<(), StoreError> {
         if self.tells_of(EventClasses::NEW)
             && self

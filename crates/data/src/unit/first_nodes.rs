@@ -1,19 +1,19 @@
-//! What this server knows of the first nodes of streams, for approximate trimming (`stream::trim`).
+//! What this server knows about the first nodes of streams, for approximate trimming (`stream::trim`).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quoin_layout::Id;
 
-/// The most streams that are remembered.
+/// Most streams to remember.
 const STREAMS_MAX: usize = 1_000;
 
-/// A first node: the numbers of its first entry and of the entry after its last. Entries are numbered
-/// from the first that was ever added to the stream.
+/// A first node: the numbers of its first entry and of the entry after its last. Entries are numbered from the first
+/// one ever added to the stream.
 type Node = (u64, u64);
 
-/// The first nodes of streams. If a node's end was not found yet, it ends with the last entry that was
-/// looked at. After a change other than an addition, a node may be out of date, which does no harm.
+/// The first nodes of streams. If the end of a node is unknown, the node ends with the last entry examined. A node may
+/// be out of date after a change other than an addition, which does no harm.
 #[derive(Debug, Default)]
 pub struct FirstNodes {
     known: Mutex<HashMap<Id, Node>>,
@@ -24,13 +24,12 @@ impl FirstNodes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The least number of entries that are left in the first node. `removed` entries of the stream are
-    /// gone.
+    /// The minimum number of entries left in the first node, after `removed` entries of the stream were removed.
     pub(crate) fn entries_left(&self, data: Id, removed: u64) -> Option<u64> {
         self.node(data, removed).map(|(_, end)| end - removed)
     }
 
-    /// The number of the first node's first entry, which may be gone.
+    /// The number of the first node's first entry, which may have been removed.
     pub(crate) fn first(&self, data: Id, removed: u64) -> Option<u64> {
         self.node(data, removed).map(|(first, _)| first)
     }

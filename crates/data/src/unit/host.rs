@@ -1,5 +1,5 @@
-//! What a server knows of its clients, asked where commands run: which keys they track, what they may do, and who counts
-//! and shows the commands that scripts call. See docs/understand/decisions/023-tracking.md.
+//! What a server knows about its clients, for code that executes commands: which keys they track, their rights, and who
+//! counts and shows the commands that scripts call. See docs/understand/decisions/023-tracking.md.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use bytes::Bytes;
 
 use crate::keyspace::key::ClientKey;
 
-/// The number of no client: the server's own work. Clients are counted from 1.
+/// The client number of the server's own work. Real clients are numbered from 1.
 pub const NO_CLIENT: u64 = 0;
 
-/// On whose behalf a command runs.
+/// On whose behalf a command is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     /// The client's number on this server, or [`NO_CLIENT`].
     pub client: u64,
-    /// Whether the keys that it reads are to be remembered.
+    /// Whether the keys that it reads are remembered.
     pub tracks: bool,
-    /// Whether it may not read keys that it finds named in values (SORT).
+    /// Whether it may not read keys that are named in values (SORT).
     pub lacks_named_keys: bool,
 }
 
@@ -38,24 +38,24 @@ impl Default for Origin {
     }
 }
 
-/// What a command did to a key, or to all.
+/// A change of one or all keys, or a tracked read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A key changed.
     Key {
         /// The key.
         key: ClientKey,
-        /// The client that changed it; 0 is none, or several.
+        /// The client that changed it; 0 for none or several.
         client: u64,
     },
-    /// A key changed of which WATCH must not hear: for clients it was gone before, or the change is
-    /// none that a transaction could miss.
+    /// A key changed, but WATCH must not be notified: the key did not exist for clients any more, or the change cannot
+    /// matter to a transaction.
     Unwatched(Bytes),
-    /// A key changed with all others ([`Change::AllKeys`]): only WATCH hears of it by itself.
+    /// A key changed together with all others ([`Change::AllKeys`]). Only WATCH is notified of it individually.
     OnlyWatched(ClientKey),
     /// A database shows other keys.
     AllKeys,
-    /// A client has read a key, and is to be told of its next change.
+    /// A client has read a key and is to be notified of its next change.
     Read {
         /// The key's name.
         key: Bytes,
@@ -65,7 +65,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The key, if its change is one for WATCH.
+    /// The key that changed, if WATCH is to be notified.
     pub fn watched_key(&self) -> Option<&ClientKey> {
         match self {
             Change::Key { key, .. } | Change::OnlyWatched(key) => Some(key),
@@ -73,7 +73,7 @@ impl Change {
         }
     }
 
-    /// The name of the key that changed, if it is one for clients that track keys.
+    /// The name of the key that changed, if tracking clients are to be notified.
     pub fn tracked_key(&self) -> Option<&Bytes> {
         match self {
             Change::Key { key, .. } => Some(&key.key),
@@ -85,41 +85,40 @@ impl Change {
 
 /// The clients of this server that track keys.
 pub trait Trackers: Send + Sync {
-    /// Whether there is any.
+    /// Whether there are any.
     fn is_any(&self) -> bool;
 
-    /// From now on keeps which keys change, until [`Self::close_window`]. Returns the window's number.
+    /// Starts recording which keys change, until [`Self::close_window`]. Returns the window's number.
     fn open_window(&self) -> u64;
 
     /// Ends a window.
     fn close_window(&self, window: u64);
 
-    /// Takes note, in this order, of changes that are committed and of reads. A read of a key that
-    /// others have changed since `window` was opened counts as changed at once: the client may have
-    /// been given what was there before. Never waits for a client.
+    /// Records committed changes and reads, in this order. If others have changed a key since `window` was opened, a
+    /// read of it immediately counts as changed, because the client may have received the old value. Never waits for a
+    /// client.
     fn note(&self, changes: &[Change], window: Option<u64>);
 }
 
-/// Who knows what clients may do: this server.
+/// Knows the rights of this server's clients.
 pub trait Rights: Send + Sync {
-    /// The rights of a client of this number; `None` where it may do everything, as
-    /// [`NO_CLIENT`](crate::unit::host::NO_CLIENT) may. A number that no client has may do nothing.
+    /// The rights of a client; `None` if it may do everything, like [`NO_CLIENT`]. An unknown client number has no
+    /// rights.
     fn of(&self, client: u64) -> Option<Arc<dyn ClientRights>>;
 }
 
-/// What a client may do.
+/// The rights of a client.
 pub trait ClientRights: Send + Sync {
-    /// Whether it may run the command of this place in the table with these arguments.
+    /// Checks whether it may execute the command with this table index and these arguments.
     ///
-    /// # Errors
-    /// Why not.
+    /// # Errors The reason for the refusal.
     fn check(&self, command_id: usize, arguments: &[Bytes]) -> Result<(), RefusedCall>;
 
-    /// Whether it may run the command by rights that cover the values of all keys.
+    /// Whether its rights to execute the command cover the values of all keys.
     fn reads_all_keys(&self, command_id: usize, arguments: &[Bytes]) -> bool;
 }
 
-/// What is not allowed of a command that is refused.
+/// The part of a command that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedPart {
     /// The command itself.
@@ -130,67 +129,66 @@ pub enum RefusedPart {
     Channel,
 }
 
-/// A command that a client may not run.
+/// A command that a client may not execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
-    /// What is not allowed of it.
+    /// The part that is not allowed.
     pub part: RefusedPart,
     /// The command's name, the key or the channel.
     pub object: Bytes,
     /// The client's user.
     pub user: Bytes,
-    /// What the client is told, after the error's code.
+    /// The error message for the client, without the error code.
     pub message: String,
 }
 
-/// Calls of scripts that an attempt keeps until it is committed. Later ones are told at once, and
-/// again if the attempt is repeated.
+/// Most script calls that an attempt keeps until it is committed. Further calls are reported immediately, and again if
+/// the attempt is repeated.
 const CALLS_KEPT_MAX: usize = 1_000;
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallResult {
     /// It replied.
     Done,
     /// It replied with an error.
     Failed,
-    /// It was refused before it ran.
+    /// It was refused before it was executed.
     Rejected,
 }
 
 /// A command that a script has called.
 #[derive(Debug, Clone)]
 pub struct ScriptCall {
-    /// Its place in the command table; `None` if there is no such command.
+    /// Its index in the command table; `None` if there is no such command.
     pub command_id: Option<usize>,
     /// How long it took.
     pub duration: Duration,
-    /// What became of it.
+    /// Its result.
     pub result: CallResult,
-    /// The code of its error, if it is to be counted. One that the script ends with is counted as
-    /// the script's.
+    /// The error code, if it is to be counted. An error that ends the script is counted as the script's.
     pub error: Option<Box<str>>,
-    /// Its database and arguments, if somebody wants to see them.
+    /// Its database and arguments, if anyone wants to see them.
     pub shown: Option<(u32, Vec<Bytes>)>,
-    /// Why the script's client may not call it, if so, and the client's number.
+    /// If the script's client may not call it: the client's number and the reason.
     pub refused: Option<Box<(u64, RefusedCall)>>,
 }
 
-/// Who counts and shows the commands that scripts call: this server.
+/// Counts and shows the commands that scripts call.
 pub trait ScriptCalls: Send + Sync {
-    /// Whether anybody wants to see them.
+    /// Whether anyone wants to see them.
     fn are_shown(&self) -> bool;
 
-    /// A script has called this.
+    /// Reports a call of a script.
     fn tell(&self, call: &ScriptCall);
 }
 
-/// The calls of an attempt at a batch.
+/// Script calls of one attempt at a batch.
 #[derive(Debug, Default)]
 pub struct CallsMade(RefCell<Vec<ScriptCall>>);
 
 impl CallsMade {
-    /// Keeps calls until they are taken. Returns those that are too many.
+    /// Keeps calls until they are taken. Returns those that exceed the limit.
     pub fn keep(&self, calls: Vec<ScriptCall>) -> Vec<ScriptCall> {
         let mut kept = self.0.borrow_mut();
         let room = CALLS_KEPT_MAX.saturating_sub(kept.len());

@@ -1,10 +1,10 @@
-//! Ids that are unique in the store without coordination.
+//! Ids that are unique within the store, without coordination.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quoin_layout::Id;
 
-/// Hands out ids of one server start.
+/// Allocates ids for one server start.
 #[derive(Debug)]
 pub struct IdAllocator {
     instance: u64,
@@ -12,7 +12,7 @@ pub struct IdAllocator {
 }
 
 impl IdAllocator {
-    /// An allocator for the server start with this number, which no other start may have.
+    /// An allocator for the server start with this number. No other start may have the same number.
     pub fn new(instance: u64) -> Self {
         Self {
             instance,
@@ -25,7 +25,7 @@ impl IdAllocator {
         self.instance
     }
 
-    /// An id that was never handed out before.
+    /// An id that was never allocated before.
     pub fn allocate(&self) -> Id {
         Id {
             instance: self.instance,

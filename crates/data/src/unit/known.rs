@@ -1,4 +1,4 @@
-//! What a unit of work knows of keys without a read.
+//! What a unit of work knows about keys without reading them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -8,12 +8,12 @@ use quoin_layout::{DecodeError, Id, KeyName, Meta};
 
 use crate::keyspace::key::OpenKey;
 
-/// Keys that are remembered.
+/// Number of keys to remember.
 const SLOTS: usize = 16;
-/// Bytes at the end of a name that choose its slot.
+/// Number of bytes at the end of a name that determine its slot.
 const HASHED_BYTES: usize = 16;
 
-/// Where a key is, before it is known whether there is anything.
+/// The location of a key that may or may not exist.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyLocation {
     pub(crate) database: u32,
@@ -22,14 +22,14 @@ pub(crate) struct KeyLocation {
     pub(crate) meta_key: Vec<u8>,
 }
 
-/// Keys that were located in a transaction, in the namespaces that it sees.
+/// Locations of keys in a transaction, in the namespaces that it sees.
 #[derive(Debug, Default)]
 pub(crate) struct LocatedKeys {
-    /// For each slot, the hash of the name that was located last.
+    /// For each slot, the hash of the name that was last located.
     seen: [Cell<usize>; SLOTS],
-    /// Each name has one slot. Empty until something is remembered.
+    /// One slot per name. Empty until something is remembered.
     known: RefCell<Vec<Option<(Bytes, KeyLocation)>>>,
-    /// The metadata that was decoded last, and its row.
+    /// The metadata that was last decoded, with its row.
     decoded: RefCell<Option<(Bytes, Meta)>>,
 }
 
@@ -42,19 +42,19 @@ fn hash_of(name: &[u8]) -> usize {
 }
 
 impl LocatedKeys {
-    /// Forgets where keys lie: a database shows another namespace.
+    /// Forgets all locations, because a database shows another namespace.
     pub(crate) fn forget(&self) {
         self.known.borrow_mut().clear();
     }
 
-    /// Where a key lies, if that is remembered.
+    /// The location of a key, if remembered.
     pub(crate) fn find(&self, database: u32, name: &[u8]) -> Option<KeyLocation> {
         let known = self.known.borrow();
         let (known, location) = known.get(hash_of(name) % SLOTS)?.as_ref()?;
         (location.database == database && known == name).then(|| location.clone())
     }
 
-    /// Remembers where a key lies, if it is located for the second time.
+    /// Remembers the location of a key if the key is located for the second time.
     pub(crate) fn remember(&self, name: &Bytes, location: &KeyLocation) {
         let hash = hash_of(name);
         let seen = self.seen.get(hash % SLOTS);
@@ -68,10 +68,9 @@ impl LocatedKeys {
         }
     }
 
-    /// Decodes metadata, unless it is the same as the last.
+    /// Decodes metadata, unless the row is the same as last time.
     ///
-    /// # Errors
-    /// Where the row is none of metadata.
+    /// # Errors If the row is not valid metadata.
     pub(crate) fn decode(&self, row: Bytes) -> Result<Meta, DecodeError> {
         let mut decoded = self.decoded.borrow_mut();
         if let Some((known, meta)) = &*decoded
@@ -85,21 +84,21 @@ impl LocatedKeys {
     }
 }
 
-/// What is known of a command's keys before it runs. What is not known, the command looks up.
+/// What is known about a command's keys before execution. The command looks up anything else.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum KnownKeys<'k> {
     /// Nothing.
     #[default]
     Nothing,
-    /// Only these may have something. The command leaves the others out.
+    /// Only these may have elements. The command skips the others.
     OnlyThese(&'k HashSet<Bytes>),
-    /// These were empty a moment ago. The command looks at them only if it finds something in
-    /// another key, and a key before that might have got something meanwhile.
+    /// These were empty a moment ago. The command checks them only if it finds something in another key, because an
+    /// earlier key might have received elements meanwhile.
     WereEmpty(&'k HashSet<Bytes>),
 }
 
 impl KnownKeys<'_> {
-    /// Whether the command leaves a key out.
+    /// Whether the command skips a key.
     pub fn leaves_out(self, key: &Bytes) -> bool {
         match self {
             KnownKeys::OnlyThese(keys) => !keys.contains(key),
@@ -116,20 +115,20 @@ impl KnownKeys<'_> {
     }
 }
 
-/// Counts of changes by the metadata's key, with the data id of the value.
+/// Change counts by metadata key, with the data id of the value.
 type Counts = HashMap<Vec<u8>, (Id, u16)>;
 
 /// The bodies that an attempt has changed.
 #[derive(Debug, Default)]
 pub struct ChangedBodies {
-    /// As it has found them.
+    /// The counts that this attempt found.
     found: RefCell<Counts>,
-    /// As the attempt before has found those that it changed, if it conflicted.
+    /// The counts that the previous attempt found for the bodies it changed, if it conflicted.
     before: Counts,
 }
 
 impl ChangedBodies {
-    /// What the next attempt is to know of one that conflicted.
+    /// The state for the attempt after one that conflicted.
     pub fn after_conflict(self) -> Self {
         Self {
             found: RefCell::default(),
@@ -137,18 +136,18 @@ impl ChangedBodies {
         }
     }
 
-    /// A body is about to be changed.
+    /// Must be called before a body is changed.
     pub fn note(&self, key: &OpenKey) {
         if let Some(body) = &key.meta.body {
             let mut found = self.found.borrow_mut();
-            // What the attempt itself changes is not news.
+            // The attempt's own changes do not count.
             if !found.contains_key(&key.meta_key) {
                 found.insert(key.meta_key.clone(), (key.data(), body.changes));
             }
         }
     }
 
-    /// Whether some other server has changed a body since the attempt before, which conflicted.
+    /// Whether another server has changed a body since the previous attempt, which conflicted.
     pub fn is_contended(&self, key: &OpenKey) -> bool {
         if self.before.is_empty() || self.found.borrow().contains_key(&key.meta_key) {
             return false;

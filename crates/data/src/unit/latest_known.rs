@@ -1,21 +1,20 @@
-//! What the latest commit has left of rows that nearly every command needs, on a store with a single
-//! writer.
+//! Values, after the latest commit, of rows that nearly every command needs. Only for a store with a single writer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quoin_layout::Id;
 
-/// What is known. Databases may be missing.
+/// The known values. Databases may be missing.
 #[derive(Debug, Default, Clone)]
 pub struct Known {
-    /// Databases with the namespaces that they show.
+    /// Databases and their namespaces.
     pub namespaces: Vec<(u32, Id)>,
     /// How often scripts were flushed.
     pub script_flushes: Option<u64>,
 }
 
 impl Known {
-    /// The namespace that a database shows.
+    /// The namespace of a database.
     pub fn namespace(&self, database: u32) -> Option<Id> {
         let mut namespaces = self.namespaces.iter();
         let found = namespaces.find(|(known, _)| *known == database);
@@ -27,7 +26,7 @@ impl Known {
         self.namespaces.is_empty() && self.script_flushes.is_none()
     }
 
-    /// Adds what was known before, and is not known yet.
+    /// Adds values known before that are not known yet.
     pub fn complete(&mut self, before: &Known) {
         for (database, namespace) in &before.namespaces {
             if self.namespace(*database).is_none() {
@@ -38,12 +37,12 @@ impl Known {
     }
 }
 
-/// Spares each unit of work a look at these rows. Most stores lack them, and to find that a row is
-/// missing takes three searches (docs/understand/decisions/018-checked-rows.md#known-rows).
+/// Saves each unit of work from reading these rows. Most stores lack them, and finding that a row is missing takes
+/// three searches (docs/understand/decisions/018-checked-rows.md#known-rows).
 ///
-/// Only this process writes, one transaction after the other, and each tells what it knows before the
-/// next one begins. A transaction that has news forgets what was known before it commits. So what is
-/// known before and after a snapshot is opened, and is the same, holds in the snapshot.
+/// Only this process writes. Its transactions are sequential, and each reports what it knows before the next one
+/// begins. A transaction that has news calls [`Self::forget`] before it commits. So if the known values are the same
+/// before and after a snapshot is opened, they hold in the snapshot.
 #[derive(Debug, Default)]
 pub struct LatestKnown {
     latest: Mutex<Option<Arc<Known>>>,
@@ -54,12 +53,12 @@ impl LatestKnown {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known. To be called before a snapshot is opened, or while no other transaction is under way.
+    /// The known values. Must be called before a snapshot is opened, or while no other transaction is in progress.
     pub fn get(&self) -> Option<Arc<Known>> {
         self.latest().clone()
     }
 
-    /// What was known, if it has not changed since: to be called after a snapshot was opened.
+    /// The given values, if they have not changed. Must be called after a snapshot was opened.
     pub fn unchanged(&self, known: Option<Arc<Known>>) -> Option<Arc<Known>> {
         let known = known?;
         let latest = self.latest();
@@ -67,12 +66,12 @@ impl LatestKnown {
         is_latest.then_some(known)
     }
 
-    /// A transaction that has news is about to commit.
+    /// Must be called before a transaction with news commits.
     pub fn forget(&self) {
         *self.latest() = None;
     }
 
-    /// A transaction is committed in which this was known at last.
+    /// Must be called after a commit, with the values known at its end.
     pub fn set(&self, known: Known) {
         *self.latest() = Some(Arc::new(known));
     }

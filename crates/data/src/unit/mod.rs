@@ -1,5 +1,5 @@
-//! A unit of work: one attempt to run commands in one store transaction, with everything that the
-//! attempt changes. All of it can be undone back to a savepoint.
+//! A unit of work: one attempt to execute commands in one transaction of the store, with everything that the attempt
+//! changes. All of it can be rolled back to a savepoint.
 
 pub mod context;
 pub mod first_nodes;
@@ -31,27 +31,26 @@ use crate::unit::host::{Change, Origin};
 use crate::unit::latest_known::Known;
 use crate::unit::signals::{Signals, SignalsSavepoint};
 
-/// About what counting a member in its block adds to a transaction.
+/// Approximate number of bytes that counting a member in its block adds to a transaction.
 const RANK_CHANGE_BYTES: usize = 300;
 
-/// What commands that only read share: a snapshot of the store and the time.
+/// The state shared by commands that only read: a snapshot of the store and the time.
 pub struct ReadUnit<'t> {
     transaction: &'t dyn ReadTransaction,
-    /// What does not change.
+    /// The state shared by all transactions.
     pub environment: &'t Environment,
-    /// When the commands run, in milliseconds since the Unix epoch.
+    /// The time at which the commands are executed, in milliseconds since the Unix epoch.
     pub now_ms: i64,
     namespaces: NamespaceCache,
-    /// On whose behalf the current command runs.
+    /// On whose behalf the current command is executed.
     origin: Cell<Origin>,
-    /// The keys that clients who track them have read.
+    /// Keys read by clients that track them.
     reads: RefCell<Vec<Change>>,
     script_limit: Cell<Option<BusyLimit>>,
 }
 
 impl<'t> ReadUnit<'t> {
-    /// Commands that read `transaction` run at one moment, which is now. Before it began, so much was
-    /// known.
+    /// A unit that reads `transaction`. Its time is now. `known` is what was known before `transaction` began.
     pub fn new(
         transaction: &'t dyn ReadTransaction,
         environment: &'t Environment,
@@ -68,17 +67,17 @@ impl<'t> ReadUnit<'t> {
         }
     }
 
-    /// A script that keeps the thread busy for longer is given up, as if it had not run.
+    /// Sets a limit. A script that keeps the thread busy for longer is aborted, as if it had never started.
     pub fn limit_scripts(&self, limit: Option<BusyLimit>) {
         self.script_limit.set(limit);
     }
 
-    /// What clients who track keys have read.
+    /// Takes the reads of clients that track keys.
     pub fn take_reads(&self) -> Vec<Change> {
         self.reads.take()
     }
 
-    /// The view of a command of a client of `database`.
+    /// The view for a command of a client of `database`.
     pub fn context(&self, database: u32) -> ReadContext<'_> {
         ReadContext::new(
             self.transaction,
@@ -90,7 +89,7 @@ impl<'t> ReadUnit<'t> {
     }
 }
 
-/// A unit for commands that may run on a snapshot or in a transaction.
+/// A unit for commands that can use either a snapshot or a transaction.
 #[derive(Clone, Copy)]
 pub enum AnyUnit<'c> {
     /// A transaction.
@@ -100,7 +99,7 @@ pub enum AnyUnit<'c> {
 }
 
 impl<'c> AnyUnit<'c> {
-    /// What does not change.
+    /// The state shared by all transactions.
     pub fn environment(self) -> &'c Environment {
         match self {
             AnyUnit::Write(unit) => unit.environment(),
@@ -108,7 +107,7 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// The number of the client on whose behalf the current command runs; 0 is no client.
+    /// The number of the client on whose behalf the current command is executed; 0 for none.
     pub fn client(self) -> u64 {
         match self {
             AnyUnit::Write(unit) => unit.signals.origin().client,
@@ -116,7 +115,7 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// Whether the store takes more data. On a snapshot nothing is added.
+    /// Whether the store accepts more data. On a snapshot nothing is added.
     pub fn growth(self) -> Growth {
         match self {
             AnyUnit::Write(unit) => unit.transaction.growth(),
@@ -124,7 +123,7 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// How long a script may take before it is given up, if there is a limit.
+    /// The time limit for a script, if there is one.
     pub fn script_limit(self) -> Option<BusyLimit> {
         match self {
             AnyUnit::Write(unit) => unit.read.script_limit.get(),
@@ -132,7 +131,7 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// Whether keys that the current command reads are to be remembered.
+    /// Whether the keys that the current command reads are to be remembered.
     pub fn tracks(self) -> bool {
         match self {
             AnyUnit::Write(unit) => unit.signals.origin().tracks,
@@ -140,7 +139,7 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// The current command has read a key that is to be remembered.
+    /// Records that the current command has read a key to be remembered.
     pub fn note_read(self, key: Bytes) {
         match self {
             AnyUnit::Write(unit) => {
@@ -154,7 +153,7 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// The next command runs on behalf of this client.
+    /// Sets the client on whose behalf the next command is executed.
     pub fn set_origin(self, origin: Origin) {
         match self {
             AnyUnit::Write(unit) => unit.signals.set_origin(origin),
@@ -162,12 +161,13 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
-    /// The view of a client of `database`. In a transaction its reads may conflict.
+    /// The view for a client of `database`. In a transaction its reads may conflict.
     pub fn read_context(self, database: u32) -> ReadContext<'c> {
         self.context(database, true)
     }
 
-    /// The same, where reads in a transaction take part in conflict detection only if they are strict.
+    /// The view for a client of `database`. In a transaction its reads take part in conflict detection only if
+    /// `is_strict`.
     pub fn context(self, database: u32, is_strict: bool) -> ReadContext<'c> {
         match self {
             AnyUnit::Write(unit) if is_strict => unit.read_context(database).strict(),
@@ -177,19 +177,19 @@ impl<'c> AnyUnit<'c> {
     }
 }
 
-/// One attempt to run commands in a transaction.
+/// One attempt to execute commands in a transaction.
 pub struct Unit<'t> {
     read: ReadUnit<'t>,
     /// The transaction.
     pub transaction: &'t dyn Transaction,
-    /// What others are to learn after the commit.
+    /// What to tell others after the commit.
     pub signals: Signals,
-    /// What other servers have popped for the commands.
+    /// Elements that other servers have popped for the commands.
     pub grants: HeldGrants,
     rollbacks: Cell<u64>,
 }
 
-/// A state of a unit of work to which it can go back.
+/// A state of a unit of work that can be restored.
 #[must_use]
 pub struct Savepoint {
     transaction: quoin_store::Savepoint,
@@ -201,7 +201,8 @@ pub struct Savepoint {
 }
 
 impl Savepoint {
-    /// What follows may add only what a full disk takes, where this is so ([`Unit::has_outgrown`]).
+    /// If set, the commands that follow may add only what a full disk allows, while the disk is full
+    /// ([`Unit::has_outgrown`]).
     pub fn bounding_growth(self, bounds_growth: bool) -> Self {
         Self {
             bounds_growth,
@@ -211,7 +212,7 @@ impl Savepoint {
 }
 
 impl<'t> Unit<'t> {
-    /// A unit in which nothing was done yet.
+    /// A new unit without changes.
     pub fn new(transaction: &'t dyn Transaction, environment: &'t Environment) -> Self {
         Self {
             read: ReadUnit::new(transaction, environment, environment.latest_known.get()),
@@ -222,7 +223,7 @@ impl<'t> Unit<'t> {
         }
     }
 
-    /// What does not change.
+    /// The state shared by all transactions.
     pub fn environment(&self) -> &'t Environment {
         self.read.environment
     }
@@ -232,12 +233,12 @@ impl<'t> Unit<'t> {
         self.read.limit_scripts(limit);
     }
 
-    /// The view of a command of a client of `database` that reads.
+    /// The view for a command of a client of `database` that reads.
     pub fn read_context(&self, database: u32) -> ReadContext<'_> {
         self.read.context(database).with_grants(&self.grants)
     }
 
-    /// The view of a command of a client of `database` that writes.
+    /// The view for a command of a client of `database` that writes.
     pub fn write_context(&self, database: u32) -> WriteContext<'_> {
         WriteContext::new(
             self.transaction,
@@ -250,8 +251,7 @@ impl<'t> Unit<'t> {
         .with_grants(&self.grants)
     }
 
-    /// Marks the state. Savepoints nest: the innermost ends first, by [`Self::rollback`] or
-    /// [`Self::release`].
+    /// Creates a savepoint. Savepoints nest: the innermost ends first, with [`Self::rollback`] or [`Self::release`].
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             transaction: self.transaction.savepoint(),
@@ -263,8 +263,8 @@ impl<'t> Unit<'t> {
         }
     }
 
-    /// Undoes everything since the savepoint. The transaction still conflicts on what was read
-    /// since: the reply may depend on it.
+    /// Undoes everything since the savepoint. Reads since then can still cause conflicts, because the reply may depend
+    /// on them.
     pub fn rollback(&self, savepoint: Savepoint) {
         let mutations = self.transaction.mutation_count();
         self.transaction.rollback(savepoint.transaction);
@@ -278,9 +278,9 @@ impl<'t> Unit<'t> {
         self.read.namespaces.forget();
     }
 
-    /// What is known at the end of the transaction, if that is news and nobody else writes. To be told to
-    /// [`Environment::latest_known`], which is to forget what was known before the commit and is told
-    /// after it, before another transaction begins.
+    /// What is known at the end of the transaction, if it is news and nobody else writes. The caller must make
+    /// [`Environment::latest_known`] forget the old values before the commit, and set these after it, before another
+    /// transaction begins.
     pub fn take_known(&self) -> Option<Known> {
         match self.environment().capabilities.has_other_writers {
             false => self.read.namespaces.take_news(),
@@ -288,8 +288,8 @@ impl<'t> Unit<'t> {
         }
     }
 
-    /// Whether what was done since the savepoint is more than a full disk takes: it adds data, and not as
-    /// little as a consumer notes of what it takes. False where the savepoint does not bound growth.
+    /// Whether the changes since the savepoint are more than a full disk allows: they add data, and more than the small
+    /// amount that a consumer records about what it takes. False if the savepoint does not bound growth.
     pub fn has_outgrown(&self, savepoint: &Savepoint) -> bool {
         if !savepoint.bounds_growth || self.transaction.growth() != Growth::DiskFull {
             return false;
@@ -304,12 +304,12 @@ impl<'t> Unit<'t> {
         self.rollbacks.get()
     }
 
-    /// Keeps what was done since the savepoint.
+    /// Keeps the changes since the savepoint.
     pub fn release(&self, savepoint: Savepoint) {
         self.transaction.release(savepoint.transaction);
     }
 
-    /// Bytes of the transaction, with the messages that it will carry to other servers.
+    /// Bytes of the transaction, including the messages that it will carry to other servers.
     pub fn size_bytes(&self) -> usize {
         let message_bytes = match self.environment().capabilities.has_other_writers {
             false => 0,
@@ -321,7 +321,7 @@ impl<'t> Unit<'t> {
         self.transaction.size_bytes().saturating_add(other_bytes)
     }
 
-    /// Whether the store would refuse the transaction for its size.
+    /// Whether the store would refuse the transaction because of its size.
     pub fn is_too_large(&self) -> bool {
         self.size_bytes() > self.environment().capabilities.transaction_bytes_max
     }

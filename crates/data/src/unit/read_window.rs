@@ -1,11 +1,11 @@
-//! The time in which commands read keys that clients track, and what is noted at its end.
+//! The period in which commands read keys that clients track, and what is recorded at its end.
 
 use std::sync::Arc;
 
 use crate::unit::context::Environment;
 use crate::unit::host::{Change, Trackers};
 
-/// The time in which commands read: keeps which keys change meanwhile.
+/// A period in which commands read. Changes of keys are recorded until it is dropped.
 pub struct ReadWindow {
     trackers: Arc<dyn Trackers>,
     number: u64,
@@ -25,8 +25,7 @@ impl Drop for ReadWindow {
 }
 
 impl Environment {
-    /// Opens a window if clients track keys. To be called before the snapshot is opened from which
-    /// they read.
+    /// Opens a window if clients track keys. Must be called before the snapshot for their reads is opened.
     pub fn open_read_window(&self) -> Option<ReadWindow> {
         let trackers = self
             .trackers
@@ -44,7 +43,7 @@ impl Environment {
         trackers.is_some_and(|trackers| trackers.is_any())
     }
 
-    /// Tells the clients that track keys what was done.
+    /// Passes changes and reads to the trackers.
     pub fn note_changes(&self, window: Option<&ReadWindow>, changes: &[Change]) {
         if !changes.is_empty()
             && let Some(trackers) = self.trackers.as_ref()

@@ -1,4 +1,4 @@
-//! Reading rows before they are asked for.
+//! Reads rows before they are needed.
 
 use futures_util::future::join_all;
 
@@ -6,7 +6,7 @@ use crate::unit::context::WriteContext;
 use quoin_store::{Isolation, NotedRead, RangeQuery};
 
 impl WriteContext<'_> {
-    /// Has the transaction's cache hold these rows. What cannot be read is left to the commands.
+    /// Loads these rows into the transaction's cache. Read errors are left to the commands.
     pub async fn read_ahead(&self, reads: &[NotedRead]) {
         let read = async |read: &NotedRead| match read {
             NotedRead::Key(key) => {

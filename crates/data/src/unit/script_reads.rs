@@ -1,35 +1,35 @@
-//! Reading ahead for scripts: on a cluster each read is a round trip, and a script asks for one row
-//! after the other. What the same script has read the last time is read at once before it runs.
+//! Reading ahead for scripts. On a cluster each read is a round trip, and a script reads one row after the other. So
+//! the rows that the same script read last time are read together before it starts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quoin_store::NotedRead;
 
-/// Scripts, with their keys, whose reads a server remembers.
+/// Most scripts (with their keys) whose reads a server remembers.
 const CALLS_MAX: usize = 1_000;
-/// Reads of one script that are remembered.
+/// Most reads that are remembered for one script.
 pub const READS_MAX: usize = 256;
-/// Rows of a range that are read ahead for other arguments.
+/// Longest range to read ahead for other arguments, in rows.
 const ROWS_MAX: usize = 128;
 
 /// What scripts have read.
 #[derive(Debug, Default)]
 pub struct ScriptReads(Mutex<HashMap<u64, Remembered>>);
 
-/// What a script with its keys has read.
+/// What a script with given keys has read.
 #[derive(Debug)]
 struct Remembered {
-    /// Stands for the other arguments of the last run.
+    /// Hash of the other arguments of the last call.
     arguments: u64,
     last: Vec<NotedRead>,
-    /// What the last run and the one before it have both read.
+    /// Reads that the last two calls have in common.
     repeated: Vec<NotedRead>,
 }
 
 impl ScriptReads {
-    /// What a script will probably read: after a conflict, all that the failed attempt has read, and
-    /// for other arguments what two runs had in common. `call` stands for the script and its keys.
+    /// The expected reads of a script: after a conflict, everything that the failed attempt read; for other arguments,
+    /// what two calls had in common. `call` is a hash of the script and its keys.
     pub fn expected(&self, call: u64, arguments: u64) -> Vec<NotedRead> {
         match self.all().get(&call) {
             None => Vec::new(),
@@ -38,7 +38,7 @@ impl ScriptReads {
         }
     }
 
-    /// Remembers what a run has read.
+    /// Remembers what a call has read.
     pub fn remember(&self, call: u64, arguments: u64, reads: Vec<NotedRead>) {
         let mut seen = HashSet::new();
         let is_first = |read: &NotedRead| seen.insert(read.clone());

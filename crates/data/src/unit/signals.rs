@@ -1,9 +1,8 @@
-//! What a batch's commands did that others must hear of once it is committed: keys that changed
-//! (for WATCH and CLIENT TRACKING), keys that something was put into (for clients that wait for them), and messages
-//! for subscribers.
+//! What to tell others after a batch was committed: changed keys (for WATCH and CLIENT TRACKING), keys that received
+//! elements (for clients that wait for them), and messages for subscribers.
 //!
-//! What a client waits for within a key, and what has become ready there, where not all of it is
-//! for every client. Only the key's type knows what they mean.
+//! Also what a client waits for within a key, and what has become ready there, if not every item is for every client.
+//! Only the key's type knows the meaning of these.
 
 use std::any::Any;
 use std::cell::{Cell, Ref, RefCell};
@@ -19,29 +18,29 @@ use crate::keyspace::key::ClientKey;
 use crate::unit::host::{CallsMade, Change, Origin};
 use crate::unit::known::ChangedBodies;
 
-/// A key, or all keys of a database, that may have become ready for clients that wait.
+/// A key, or all keys of a database, that may be ready for waiting clients.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ready {
-    /// Something was put into a key.
+    /// Something was added to a key.
     Key(ClientKey, ValueType),
-    /// A key of this type was removed, or something else was put in its place.
+    /// A key of this type was removed or replaced.
     Gone(ClientKey, ValueType),
-    /// Items became ready in a key that are for the same of its clients.
+    /// Items that became ready in a key and are for the same clients.
     Items {
         /// The key.
         key: ClientKey,
         /// Its type.
         value_type: ValueType,
-        /// What its clients are told of them.
+        /// Describes the items to waiting clients.
         offer: Arc<dyn Offer>,
         /// The location of each ([`Signals::is_item_there`]).
         locations: Vec<Bytes>,
     },
-    /// A database shows other keys than before (SWAPDB).
+    /// A database shows other keys (SWAPDB).
     Database(u32),
 }
 
-/// How a message finds its subscribers.
+/// How subscribers of a message are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChannelKind {
     /// By channel and by pattern: PUBLISH.
@@ -50,72 +49,72 @@ pub enum ChannelKind {
     Shard,
 }
 
-/// A message that was published.
+/// A published message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// How it finds its subscribers.
+    /// How its subscribers are found.
     pub kind: ChannelKind,
     /// The channel's name.
     pub channel: Bytes,
-    /// The message.
+    /// The payload.
     pub payload: Bytes,
 }
 
-/// Who hears the messages: this server's subscribers.
+/// This server's subscribers, which receive the messages.
 pub trait Subscribers: Send + Sync {
     /// How many clients of this server a message to this channel would reach.
     fn count(&self, kind: ChannelKind, channel: &[u8]) -> usize;
 
-    /// Hands a message to all whom it reaches. Never waits for any of them.
+    /// Delivers a message to all its subscribers. Never waits for any of them.
     fn deliver(&self, message: &Message);
 
-    /// Whether nobody would hear any message.
+    /// Whether no message would have a receiver.
     fn is_empty(&self) -> bool;
 }
 
-/// Which keys this server's clients watch.
+/// The keys that this server's clients watch.
 pub trait WatchedKeys: Send + Sync {
-    /// Those of a database.
+    /// The watched keys of a database.
     fn of_database(&self, database: u32) -> Vec<Bytes>;
 }
 
-/// A database that shows other keys than before, for the clients that watch keys of it.
+/// A database that shows other keys than before, for clients that watch its keys.
 #[derive(Debug)]
 pub struct Exchanged {
     /// Its number.
     pub database: u32,
-    /// The watched keys that the command has looked at. It has touched those that changed; what
-    /// became of keys that were watched later nobody has looked at.
+    /// The watched keys that the command has checked. Those that changed are already marked as changed. Keys that were
+    /// watched later have not been checked.
     pub looked_at: HashSet<Bytes>,
 }
 
-/// What the commands of one attempt at a batch have to tell. Begun anew with each attempt, so
-/// that nobody hears of what was not committed.
+/// What the commands of one attempt at a batch have to report. Each attempt has its own, so that nothing uncommitted is
+/// reported.
 #[derive(Debug, Default)]
 pub struct Signals {
-    /// On whose behalf the current command runs.
+    /// On whose behalf the current command is executed.
     origin: Cell<Origin>,
     changes: RefCell<Vec<Change>>,
     exchanged: RefCell<Vec<Exchanged>>,
     ready: RefCell<Vec<Ready>>,
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
-    /// What `message_bytes` were when the current call began: a command, a script or an EXEC.
+    /// The value of `message_bytes` when the current call (a command, script or EXEC) began.
     bytes_before_call: Cell<usize>,
     has_refused: Cell<bool>,
     has_ready: Cell<bool>,
     task_ends: Cell<TaskEnds>,
-    /// The locations of items that became ready and were not taken since.
+    /// The locations of items that became ready and have not been taken since.
     ready_items: RefCell<HashSet<Bytes>>,
-    /// The changes of `ready_items`, so that they can be undone.
+    /// The changes of `ready_items`, to be able to undo them.
     item_changes: RefCell<Vec<ItemChange>>,
-    /// What scripts have called. It counts even where the script's writes are undone.
+    /// Commands called by scripts. They count even if the script's writes are undone.
     pub script_calls: CallsMade,
-    /// Small values that were changed, for the next attempt where this one conflicts.
+    /// Small values that were changed, for the next attempt if this one conflicts.
     pub changed_bodies: ChangedBodies,
 }
 
-/// A change of the set of items that became ready.
+/// A change of the set of ready items.
 #[derive(Debug)]
 enum ItemChange {
     Added(Bytes),
@@ -125,19 +124,19 @@ enum ItemChange {
 /// Leases of tasks that ended without success, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TaskEnds {
-    /// Tasks that are to be tried again.
+    /// Tasks that will be retried.
     pub retries: u64,
     /// Tasks that died.
     pub deaths: u64,
 }
 
-/// How far [`Signals`] had come.
+/// A state of [`Signals`] that can be restored.
 #[derive(Debug, Clone, Copy)]
 pub struct SignalsSavepoint {
     changes: usize,
     exchanged: usize,
     ready: usize,
-    /// Places of the last entry of `ready`, if that names items.
+    /// Number of locations in the last entry of `ready`, if that has items.
     last_locations: usize,
     messages: usize,
     message_bytes: usize,
@@ -146,8 +145,7 @@ pub struct SignalsSavepoint {
 }
 
 impl Signals {
-    /// Notes how far they have come, to go back to it by [`Self::rollback`]. What is told may not be
-    /// taken meanwhile.
+    /// Creates a savepoint for [`Self::rollback`]. Until then, nothing may be taken.
     pub fn savepoint(&self) -> SignalsSavepoint {
         let ready = self.ready.borrow();
         SignalsSavepoint {
@@ -165,7 +163,7 @@ impl Signals {
         }
     }
 
-    /// Forgets what was told since the savepoint.
+    /// Discards what was reported since the savepoint.
     pub fn rollback(&self, savepoint: SignalsSavepoint) {
         self.changes.borrow_mut().truncate(savepoint.changes);
         self.exchanged.borrow_mut().truncate(savepoint.exchanged);
@@ -189,23 +187,23 @@ impl Signals {
         }
     }
 
-    /// What is told from now on comes from a command of this client.
+    /// Sets the client whose commands report from now on.
     pub fn set_origin(&self, origin: Origin) {
         self.origin.set(origin);
     }
 
-    /// On whose behalf the current command runs.
+    /// On whose behalf the current command is executed.
     pub fn origin(&self) -> Origin {
         self.origin.get()
     }
 
-    /// A key changed.
+    /// Reports that a key changed.
     pub fn touch(&self, key: ClientKey) {
         let client = self.origin.get().client;
         self.change(Change::Key { key, client });
     }
 
-    /// Something changed, or was read.
+    /// Reports a change or a read.
     pub fn change(&self, change: Change) {
         let mut changes = self.changes.borrow_mut();
         // A command often touches its key more than once, and a pipeline one key many times.
@@ -214,29 +212,29 @@ impl Signals {
         }
     }
 
-    /// A database shows other keys than before.
+    /// Reports that a database shows other keys.
     pub fn exchange(&self, exchanged: Exchanged) {
         self.exchanged.borrow_mut().push(exchanged);
     }
 
-    /// The databases that show other keys than before.
+    /// Takes the databases that show other keys.
     pub fn take_exchanged(&self) -> Vec<Exchanged> {
         std::mem::take(&mut *self.exchanged.borrow_mut())
     }
 
-    /// Whether any of these keys changed, even if it is now as it was.
+    /// Whether any of these keys changed, even if it now has its old value again.
     pub fn has_touched<'k>(&self, keys: impl IntoIterator<Item = &'k ClientKey>) -> bool {
         let changes = self.changes.borrow();
         if changes.is_empty() {
             return false;
         }
-        // Both may be many.
+        // Both lists may be long.
         let keys: HashSet<&ClientKey> = keys.into_iter().collect();
         let mut touched = changes.iter().filter_map(Change::watched_key);
         !keys.is_empty() && touched.any(|key| keys.contains(key))
     }
 
-    /// Something was put into a key, or a database was exchanged.
+    /// Reports that something was added to a key, or that a database was swapped.
     pub fn ready(&self, ready: Ready) {
         let mut all = self.ready.borrow_mut();
         if all.last() != Some(&ready) {
@@ -245,7 +243,7 @@ impl Signals {
         self.has_ready.set(true);
     }
 
-    /// An item became ready in a key. No other item has its `location`.
+    /// Reports that an item became ready in a key. `location` identifies the item.
     pub fn item_ready(
         &self,
         key: ClientKey,
@@ -275,7 +273,7 @@ impl Signals {
         self.has_ready.set(true);
     }
 
-    /// An item that was ready was taken or removed.
+    /// Reports that a ready item was taken or removed.
     pub fn item_left(&self, location: &[u8]) {
         if let Some(location) = self.ready_items.borrow_mut().take(location) {
             let removed = ItemChange::Removed(location);
@@ -288,13 +286,13 @@ impl Signals {
         self.ready_items.borrow().contains(location)
     }
 
-    /// Nothing will ask for the items that have become ready so far.
+    /// Drops the items that have become ready so far. Nothing will ask for them.
     pub fn forget_items(&self) {
         self.ready_items.borrow_mut().clear();
         self.item_changes.borrow_mut().clear();
     }
 
-    /// The lease of a task has ended without success.
+    /// Reports that the lease of a task has ended without success.
     pub fn task_end(&self, is_dead: bool) {
         let mut ends = self.task_ends.get();
         match is_dead {
@@ -309,14 +307,13 @@ impl Signals {
         self.task_ends.get()
     }
 
-    /// What is published from now on counts as published by another call.
+    /// Starts a new call. Bytes published from now on count towards it.
     pub fn begin_call(&self) {
         self.bytes_before_call.set(self.message_bytes.get());
     }
 
-    /// A message was published. Refuses it if the call has published too much. One message is never
-    /// too much, nor is what the server's own work tells: that does little at a time, and has nobody to
-    /// give an error to.
+    /// Adds a published message, or refuses it if the call has published too much. A single message is always accepted.
+    /// So are messages of the server's own work, which publishes little at a time and has nobody to return an error to.
     pub fn publish(&self, message: Message) {
         let bytes = message.channel.len() + message.payload.len() + size_of::<Message>();
         let before = self.message_bytes.get();
@@ -334,7 +331,8 @@ impl Signals {
         self.messages.borrow_mut().push(message);
     }
 
-    /// Whether a message was refused that was not undone since. The command that published it must be.
+    /// Whether a message was refused and its command has not been undone yet. The command that published it must be
+    /// undone.
     pub fn has_refused(&self) -> bool {
         self.has_refused.get()
     }
@@ -349,30 +347,30 @@ impl Signals {
         self.messages.borrow()
     }
 
-    /// Whether [`Self::take_ready`] has anything.
+    /// Whether [`Self::take_ready`] would return anything.
     pub fn has_ready(&self) -> bool {
         self.has_ready.get()
     }
 
-    /// What has become ready since this was asked last.
+    /// Takes what has become ready since the last call.
     pub fn take_ready(&self) -> Vec<Ready> {
         self.has_ready.set(false);
         std::mem::take(&mut *self.ready.borrow_mut())
     }
 
-    /// Nothing will ask for what has become ready so far.
+    /// Drops everything that has become ready so far. Nothing will ask for it.
     pub fn forget_ready(&self) {
         self.has_ready.set(false);
         self.ready.borrow_mut().clear();
         self.forget_items();
     }
 
-    /// What changed and was read, in order.
+    /// The changes and reads, in order.
     pub fn changes(&self) -> Ref<'_, Vec<Change>> {
         self.changes.borrow()
     }
 
-    /// The messages, in the order in which they were published.
+    /// Takes the messages, in the order in which they were published.
     pub fn take_messages(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.borrow_mut())
     }
@@ -380,16 +378,16 @@ impl Signals {
 
 /// Something that has become ready in a key.
 pub trait Offer: Any + Debug + Send + Sync {
-    /// Whether the other is for the same clients.
+    /// Whether the other offer is for the same clients.
     fn is_same(&self, other: &dyn Offer) -> bool;
 }
 
-/// What a client can use of what becomes ready in a key.
+/// What a client can use of the items that become ready in a key.
 pub trait Wants: Any + Debug + Send + Sync {
-    /// Whether it can use what has become ready.
+    /// Whether it can use this offer.
     fn accepts(&self, offer: &dyn Offer) -> bool;
 
-    /// Whether the other wants the same: where one finds nothing the other would not either.
+    /// Whether the other client wants the same, so that if one finds nothing, neither does the other.
     fn is_same(&self, other: &dyn Wants) -> bool;
 }
 
@@ -409,7 +407,7 @@ impl PartialEq for dyn Wants {
 mod tests {
     use super::*;
 
-    /// An offer that is the same as any other.
+    /// An offer that equals any other.
     #[derive(Debug)]
     struct Anything;
 
@@ -472,7 +470,7 @@ mod tests {
         assert_eq!(signals.messages().len(), 1);
         signals.rollback(savepoint);
         assert!(!signals.has_refused());
-        // A single message may be as large as an argument, and each call has its own.
+        // A single message may be as large as an argument, and each call has its own allowance.
         let whole = Bytes::from(vec![0; PUBLISHED_BYTES_MAX]);
         assert!(!publish(&whole));
         signals.begin_call();

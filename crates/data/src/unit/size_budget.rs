@@ -1,29 +1,28 @@
-//! What a transaction can hold, for commands that would make much before a store could refuse it.
+//! What a transaction can hold, for commands that could produce a lot before the store refuses it.
 
 use crate::error::CommandError;
 use quoin_base::limits::INLINE_NAME_BYTES_MAX;
 
 use crate::unit::context::ReadContext;
 
-/// Bytes that an element of a list takes in the store beside its own, at the least: its length, in a
-/// run. By this and the next, commands are refused that cannot fit into a transaction, before they
-/// make anything.
+/// Minimum bytes that a list element takes in addition to its own: its length, when packed with others into one row.
+/// These minimums allow refusing commands that cannot fit into a transaction, before they produce anything.
 const LIST_ELEMENT_BYTES_MIN: usize = 1;
-/// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
+/// Minimum bytes that a member of a sorted set takes in its two rows in addition to its own.
 const SET_MEMBER_BYTES_MIN: usize = 48;
-/// Bytes that a task takes in its two rows beside its id and payload, at the least.
+/// Minimum bytes that a task takes in its two rows in addition to its id and payload.
 const TASK_BYTES_MIN: usize = 64;
 
-/// What a transaction can still hold at the most. What is taken is the least that rows come to,
-/// so that nothing is refused which would have fit.
+/// An upper limit for what a transaction can still hold. Each `take` method subtracts the minimum size of the rows, so
+/// nothing is refused that would have fit.
 #[derive(Debug)]
 pub struct SizeBudget {
-    /// What is left.
+    /// The bytes left.
     pub left_bytes: usize,
 }
 
 impl ReadContext<'_> {
-    /// That of a transaction without writes.
+    /// The budget of a transaction without writes.
     pub fn size_budget(&self) -> SizeBudget {
         SizeBudget {
             left_bytes: self.environment.capabilities.transaction_bytes_max,
@@ -32,18 +31,16 @@ impl ReadContext<'_> {
 }
 
 impl SizeBudget {
-    /// For an element of a list.
+    /// Takes the bytes of a list element.
     ///
-    /// # Errors
-    /// `TooLarge` where so much does not fit.
+    /// # Errors `TooLarge` if they do not fit.
     pub fn take_element(&mut self, element_bytes: usize) -> Result<(), CommandError> {
         self.take_elements(element_bytes, 1)
     }
 
-    /// For `count` elements of a list that are equal.
+    /// Takes the bytes of `count` equal list elements.
     ///
-    /// # Errors
-    /// As [`Self::take_element`].
+    /// # Errors Like [`Self::take_element`].
     pub fn take_elements(
         &mut self,
         element_bytes: usize,
@@ -56,12 +53,11 @@ impl SizeBudget {
         )
     }
 
-    /// For a member of a sorted set: a row by its score, and one by its name.
+    /// Takes the bytes of a sorted set's member: one row by score, and one by name.
     ///
-    /// # Errors
-    /// As [`Self::take_element`].
+    /// # Errors Like [`Self::take_element`].
     pub fn take_member(&mut self, member_bytes: usize) -> Result<(), CommandError> {
-        // Both rows repeat it, but not the end of a long one.
+        // Both rows contain it, but only one the end of a long member.
         let repeated_bytes = member_bytes.min(INLINE_NAME_BYTES_MAX);
         self.take(
             member_bytes
@@ -70,25 +66,23 @@ impl SizeBudget {
         )
     }
 
-    /// For a field of a hash, or a member of a set, which has no value.
+    /// Takes the bytes of a hash field, or of a set member, which has no value.
     ///
-    /// # Errors
-    /// As [`Self::take_element`].
+    /// # Errors Like [`Self::take_element`].
     pub fn take_field(
         &mut self,
         name_bytes: usize,
         value_bytes: usize,
     ) -> Result<(), CommandError> {
-        // A small value has nothing but lengths beside these.
+        // A small value adds only lengths.
         self.take(name_bytes.saturating_add(value_bytes).saturating_add(1))
     }
 
-    /// For a task: its own row, and one by which it is found.
+    /// Takes the bytes of a task: its own row, and one to find it.
     ///
-    /// # Errors
-    /// As [`Self::take_element`].
+    /// # Errors Like [`Self::take_element`].
     pub fn take_task(&mut self, id_bytes: usize, payload_bytes: usize) -> Result<(), CommandError> {
-        // Both rows name it.
+        // Both rows contain the id.
         self.take(
             id_bytes
                 .saturating_mul(2)
@@ -97,10 +91,9 @@ impl SizeBudget {
         )
     }
 
-    /// For a string, of which zeros at the end or in between may take nothing.
+    /// Takes the bytes of a string. Zeros at its end or inside may take no space.
     ///
-    /// # Errors
-    /// As [`Self::take_element`].
+    /// # Errors Like [`Self::take_element`].
     pub fn take_string(&mut self, string: &[u8]) -> Result<(), CommandError> {
         self.take(string.iter().filter(|byte| **byte != 0).count())
     }
@@ -126,8 +119,8 @@ mod tests {
     use quoin_engine::testing::Bench;
     use quoin_layout::ValueType;
 
-    /// What the budget shrinks by, and the transaction grows by, for a value of elements or members
-    /// that each have so many bytes.
+    /// How much the budget shrinks and the transaction grows for a value whose elements or members have this many
+    /// bytes.
     fn taken_and_written(bench: &Bench, value_type: ValueType, bytes: usize) -> (usize, usize) {
         const COUNT: usize = 50;
         let transaction = bench.store.begin_write().unwrap();

@@ -1,4 +1,4 @@
-//! What a server does to a store before it serves from it.
+//! Prepares a store before a server serves from it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ use crate::unit::first_nodes::FirstNodes;
 use crate::unit::ids::IdAllocator;
 use crate::unit::latest_known::{Known, LatestKnown};
 
-/// Why a store cannot be served from.
+/// Why a server cannot use a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store was written by a newer Quoin.
@@ -32,13 +32,13 @@ pub enum StartError {
         /// The version found.
         found: i64,
     },
-    /// The first rows that a server reads are not Quoin's, or are damaged.
+    /// The first rows that a server reads are not Quoin's or are damaged.
     #[error(
         "{what} cannot be read ({source}): what lies under the setting root-prefix is another \
          program's, or is damaged; `quoin doctor` looks closer"
     )]
     OwnRow {
-        /// What the row says.
+        /// The content of the row.
         what: &'static str,
         /// Why it cannot be read.
         source: DecodeError,
@@ -48,12 +48,11 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// Checks the layout's version (or writes it into an empty store) and takes an instance number
-/// that no other server start has. The environment has nobody who listens, and default settings: a server
-/// puts its own in before it starts an executor.
+/// Checks the layout's version (or writes it into an empty store) and takes an instance number that no other server
+/// start has. The environment has no subscribers or other listeners, and default settings. A server adds its own before
+/// it starts an executor.
 ///
-/// # Errors
-/// `NewerLayout`, or the store's own.
+/// # Errors `NewerLayout`, `OwnRow`, or an error of the store.
 pub async fn prepare(
     store: &dyn Store,
     layout: Layout,
@@ -65,7 +64,7 @@ pub async fn prepare(
         attempts += 1;
         match take_instance(store, &layout, &*random).await {
             Ok(taken) => break taken,
-            // An attempt of unknown result may have used a number up; the next takes another.
+            // An attempt with an unknown result may have used up a number. The next attempt takes another one.
             Err(StartError::Store(error)) if may_try_again(attempts, &error) => {}
             Err(error) => return Err(error),
         }
@@ -100,7 +99,7 @@ pub async fn prepare(
     })
 }
 
-/// A setting that nothing changes.
+/// A setting that never changes.
 fn setting(value: u64) -> Arc<AtomicU64> {
     Arc::new(AtomicU64::new(value))
 }
@@ -126,7 +125,7 @@ async fn read_known(store: &dyn Store, layout: &Layout) -> Result<Known, StoreEr
     Ok(known)
 }
 
-/// Nothing where it is the row that cannot be read: the commands that need it will say so.
+/// `None` if the row is damaged. Commands that need it will report that.
 fn if_undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -135,11 +134,10 @@ fn if_undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError>
     }
 }
 
-/// Makes a store of an older layout one of this version, whose rules hold for all that older
-/// servers have written; they refuse it from then on. To be called before a server writes.
+/// Upgrades a store of an older layout to this version. The rules of this version hold for everything that older
+/// servers have written. Older servers refuse the store afterwards. Must be called before a server writes.
 ///
-/// # Errors
-/// The store's own.
+/// # Errors An error of the store, or `OwnRow`.
 pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), StartError> {
     let version_key = layout.version_key();
     let mut attempts = 0_u32;
@@ -162,7 +160,7 @@ pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), Sta
     }
 }
 
-/// Whether to try again. That does no harm where the first attempt was applied after all.
+/// Whether to try again, which is harmless even if the first attempt was applied.
 fn may_try_again(attempts: u32, error: &StoreError) -> bool {
     attempts < COMMIT_ATTEMPTS_MAX
         && (error.is_retryable() || matches!(error, StoreError::UnknownResult))
@@ -205,7 +203,7 @@ async fn take_instance(
     }
 }
 
-/// The id that the first server has written into the store.
+/// The id that the first server wrote into the store.
 async fn stored_id(
     transaction: &dyn Transaction,
     layout: &Layout,
@@ -257,7 +255,7 @@ mod tests {
             let row = transaction.get(&layout.version_key(), Isolation::Snapshot);
             decode_counter(row.await.unwrap().as_ref()).unwrap()
         };
-        // A store that is empty gets its version with the first start.
+        // An empty store gets its version at the first start.
         raise_version(&store, &layout).await.unwrap();
         assert_eq!(version().await, 0);
         let transaction = store.begin_write().unwrap();

@@ -16,7 +16,7 @@ pub(super) fn keys(_: &Environment, arguments: &[Bytes]) -> Result<Reply, Comman
     keys_of(rest(arguments, 2), |key, _| key)
 }
 
-/// `COMMAND GETKEYSANDFLAGS command [arg …]`: the keys with what is done to them.
+/// `COMMAND GETKEYSANDFLAGS command [arg …]`: the keys and how the command uses them.
 pub(super) fn keys_and_flags(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     keys_of(rest(arguments, 2), |key, flags| {
         Reply::Array(vec![key, command::flags(flags)])

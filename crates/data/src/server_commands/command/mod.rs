@@ -1,14 +1,9 @@
-//! COMMAND, which tells what is known of commands: all of it from their rows.
+//! COMMAND, which is derived from the commands' rows: INFO (the ten elements of a command), DOCS, and GETKEYS, whose
+//! arguments need not be valid.
 //!
-//! The keys that COMMAND GETKEYS finds in a command's arguments, which need not be valid.
-//!
-//! Redis looks first where the key specifications say. Where they do not tell, a function of the
-//! command looks again, less strictly and in an order of its own (`getKeysFromCommandWithSpecs` in
-//! `db.c`). What a command of Quoin uses is in [`Row::key_indexes`].
-//!
-//! COMMAND INFO: the ten elements of a command.
-//!
-//! COMMAND DOCS.
+//! For GETKEYS, Redis first uses the key specifications. If they are insufficient, a function of the command searches
+//! again, with weaker checks and in its own order (`getKeysFromCommandWithSpecs` in `db.c`). The keys that a command of
+//! Quoin uses are in [`Row::key_indexes`].
 
 use bytes::Bytes;
 use quoin_base::glob;
@@ -96,16 +91,16 @@ const HELP: &[&str] = &[
 struct Found {
     /// Its position.
     at: usize,
-    /// What the command does to it; nothing where Redis does not say.
+    /// How the command uses it; empty if Redis does not say.
     flags: KeyFlags,
 }
 
-/// The keys of a command; none where the arguments do not say which there are.
+/// The keys of a command; empty if the arguments do not determine them.
 fn keys(row: &Row, command: &[Bytes]) -> Vec<Found> {
     by_specifications(row, command).unwrap_or_else(|| by_function(row, command))
 }
 
-/// `None` where a specification does not fit.
+/// The keys according to the specifications. `None` if one of them does not match.
 fn by_specifications(row: &Row, command: &[Bytes]) -> Option<Vec<Found>> {
     let mut all = Vec::new();
     for spec in row.keys.iter().filter(|spec| spec.is_key()) {
@@ -125,20 +120,20 @@ fn by_specifications(row: &Row, command: &[Bytes]) -> Option<Vec<Found>> {
     Some(all)
 }
 
-/// Where a specification finds keys.
+/// The positions of keys according to a specification.
 enum Place {
-    /// The first, the last, and from one to the next.
+    /// First position, last position, and step.
     At(usize, usize, usize),
     /// There are none.
     Nowhere,
-    /// The specification does not tell, or does not fit.
+    /// The specification is insufficient or does not match.
     Unknown,
 }
 
 fn place_of(spec: &KeySpec, command: &[Bytes]) -> Place {
     let count = command.len();
     let word_from = |word: &str, from: usize| {
-        // The last argument is no such word: nothing follows it.
+        // The last argument cannot be the word, because nothing follows it.
         let mut candidates = from..count.saturating_sub(1);
         candidates.find(|at| is_word_at(command, *at, word))
     };
@@ -166,7 +161,7 @@ fn place_of(spec: &KeySpec, command: &[Bytes]) -> Place {
             None => Place::Nowhere,
         },
         KeyPlace::AllAfterWord { word, .. } => {
-            // Backwards from the last but one.
+            // Searched backwards, starting from the last but one.
             let last = count.saturating_sub(1);
             let mut candidates = (2..last).rev();
             match candidates.find(|at| is_word_at(command, *at, word)) {
@@ -184,7 +179,7 @@ fn place_of(spec: &KeySpec, command: &[Bytes]) -> Place {
     }
 }
 
-/// As the functions find keys that Redis has for its commands whose keys stand at no fixed place.
+/// Finds keys as Redis's functions do for commands whose keys have no fixed positions.
 fn by_function(row: &Row, command: &[Bytes]) -> Vec<Found> {
     let mut all = Vec::new();
     let mut put = |at: usize, flags: KeyFlags| all.push(Found { at, flags });
@@ -199,7 +194,7 @@ fn by_function(row: &Row, command: &[Bytes]) -> Vec<Found> {
                     return Vec::new();
                 }
                 (first..first + number).for_each(|at| put(at, &[]));
-                // The key that is written comes last.
+                // The destination key comes last.
                 let stored = row.keys.iter().find_map(|other| match other.place {
                     KeyPlace::Range { first, .. } => Some(first),
                     _ => None,
@@ -222,7 +217,7 @@ fn by_function(row: &Row, command: &[Bytes]) -> Vec<Found> {
             KeyPlace::AllAfterWord { word, from } => {
                 match migrated_keys(command, word, from) {
                     None => put(3, TAKE),
-                    // The key that stands alone must be empty then.
+                    // With KEYS, the argument for a single key must be empty.
                     Some(_) if command.get(3).is_some_and(|key| !key.is_empty()) => {}
                     Some(first) => (first..command.len()).for_each(|at| put(at, TAKE)),
                 }
@@ -246,8 +241,8 @@ fn is_word_at(command: &[Bytes], at: usize, word: &str) -> bool {
     command.get(at).is_some_and(|one| is_word(one, word))
 }
 
-/// What C's `atoi` makes of a text: the number that it begins with, or 0. More than an `int` holds is as
-/// much as no command has arguments.
+/// Parses a text like C's `atoi`: the number at its beginning, or 0. Numbers too large for an `int` may saturate,
+/// because no command has that many arguments.
 fn leading_int(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (is_negative, digits) = match text {
@@ -264,7 +259,7 @@ fn leading_int(text: &[u8]) -> i64 {
     if is_negative { -number } else { number }
 }
 
-/// `COMMAND`, `COMMAND INFO [name …]`: of these commands, or of all where none is named.
+/// `COMMAND`, `COMMAND INFO [name …]`: describes these commands, or all if no name is given.
 fn info(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(Reply::Array(match arguments {
         [_, _, names @ ..] if !names.is_empty() => names
@@ -329,9 +324,9 @@ fn specification(spec: &KeySpec) -> Reply {
             let from = i64::try_from(from).unwrap_or(i64::MAX);
             (after_word(word, from), range(0, 1))
         }
-        // From the end, and a key at least stands after it.
+        // Searched from the end. At least one key follows the word.
         KeyPlace::AllAfterWord { word, .. } => (after_word(word, -2), range(-1, 1)),
-        // Of what follows, the first of two parts.
+        // The keys are the first half of the arguments after the word.
         KeyPlace::Streams { from } => {
             let from = i64::try_from(from).unwrap_or(i64::MAX);
             (after_word("STREAMS", from), limited_range(-1, 1, 2))
@@ -358,13 +353,12 @@ fn after_word(word: &'static str, from: i64) -> Reply {
     ])
 }
 
-/// What is done to keys.
+/// How a command uses keys.
 fn flags(flags: KeyFlags) -> Reply {
     Reply::Set(flags.iter().copied().map(Reply::Simple).collect())
 }
 
-/// `COMMAND DOCS [name …]`: documents of these commands, or of all where none is named. Unknown
-/// ones are left out.
+/// `COMMAND DOCS [name …]`: documents these commands, or all if no name is given. Unknown names are skipped.
 fn docs(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(Reply::Map(match arguments {
         [_, _, names @ ..] if !names.is_empty() => names
@@ -380,7 +374,7 @@ fn named_document(row: &'static Row) -> (Reply, Reply) {
     (Reply::bulk(row.name), document(row))
 }
 
-/// A map under construction. Its fields have the order of Redis.
+/// A map under construction. The fields are in Redis's order.
 #[derive(Default)]
 struct Fields(Vec<(Reply, Reply)>);
 
