@@ -32,18 +32,17 @@ mod waking;
 
 pub(super) use series::bring_together;
 
-/// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
+/// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
 const BACKOFF_MAX_MS: u64 = 100;
 
-/// Clients that one batch may wake. Later batches wake the rest.
+/// How many clients one batch may wake. Later batches wake the rest.
 pub(super) const WAITERS_WOKEN_PER_BATCH_MAX: usize = 1024;
-/// Waiters of one key whose commands a batch runs and that find nothing. The next batch continues
-/// after them.
+/// How many waiters of one key a batch tries in vain. The next batch continues after them.
 pub(super) const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
 
-/// One of the transactions that may be in flight at once. Its number names the row by which a batch
-/// whose commit result is unknown recognises whether it was applied.
+/// One of the transactions that may be in flight at once. Its number names a row. A batch whose commit result is
+/// unknown reads that row to learn whether it was applied.
 pub(super) struct Slot {
     number: u64,
     /// Attempts made in this slot. The value that an attempt writes to the row.
@@ -60,13 +59,13 @@ impl Slot {
 pub(super) struct BatchResult {
     pub(super) slot: Slot,
     pub(super) locks: Vec<KeyLocks>,
-    /// Submissions of which no command was run, for the next batch.
+    /// Submissions of which no command ran. The next batch takes them.
     pub(super) not_run: Vec<Submission>,
-    /// How many clients were answered, including woken clients.
+    /// Number of clients answered, including woken clients.
     pub(super) answered: usize,
-    /// How many commands were answered, without those of woken clients.
+    /// Number of commands answered, excluding those of woken clients.
     pub(super) commands: usize,
-    /// Other servers were asked to pop for it.
+    /// Whether other servers were asked to pop for it.
     pub(super) is_delegated: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
@@ -91,58 +90,57 @@ pub(super) struct Batch<'s> {
     shared: &'s Arc<Shared>,
     slot: Slot,
     submissions: Rc<Vec<Submission>>,
-    /// Replies of the latest attempt: of each submission, those of its first commands.
+    /// Replies of the latest attempt. Each submission has those of its first commands.
     replies: Vec<Vec<Reply>>,
-    /// Commands that get this error instead of being run, because the store refused a transaction
-    /// on their account.
+    /// Commands that get this error instead of running, because the store refused a transaction with them.
     refused: HashMap<CommandId, CommandError>,
-    /// Number of commands that this batch may run. The rest waits for the next batch.
+    /// Number of commands that this batch may run. The rest wait for the next batch.
     commands_max: usize,
-    /// The command that was too slow for a transaction although nothing else was run in it.
+    /// The command that was too slow for a transaction although it ran alone.
     slow: Option<CommandId>,
-    /// What the latest attempt tells others after the commit.
+    /// What to report to others after the commit of the latest attempt.
     signals: Signals,
-    /// Small values that the latest attempt has changed, if it conflicted.
+    /// Small values that the latest attempt changed, if it conflicted.
     changed_bodies: ChangedBodies,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
-    /// Woken clients with their replies. They are in service until the commit.
+    /// Woken clients and their replies. They are in service until the commit.
     woken: Vec<(Arc<Waiter>, Reply)>,
-    /// Waiters whose commands the latest attempt was running when it ended.
+    /// Waiters whose commands were running when the latest attempt ended.
     in_service: Vec<Arc<Waiter>>,
-    /// Number of waiters that the batch may wake. It falls when the batch conflicts or does not fit
-    /// because of them. Later batches then wake the rest.
+    /// Number of waiters that the batch may wake. It falls if they make the batch conflict or grow too large. Later
+    /// batches wake the rest.
     woken_max: usize,
-    /// How often it has conflicted.
+    /// Number of conflicts so far.
     conflicts: u32,
-    /// The latest attempt has run a read after a write of its client.
+    /// Whether the latest attempt ran a read after a write of the same client.
     has_read_after_write: bool,
-    /// Each submission ends before a read that follows a write. Its rest is submitted again.
+    /// Whether each submission ends before a read that follows a write. The rest is submitted again.
     ends_before_reads: bool,
-    /// Keys with more waiters to wake than this batch could, and where a later batch continues.
+    /// Keys with more waiters than this batch could wake, and where a later batch continues.
     deferred: HashMap<ClientKey, Cursor>,
-    /// What became ready in the latest attempt, if other batches may be running concurrently. Read
-    /// after the commit, for clients that began to wait in those batches.
+    /// What became ready in the latest attempt, if other batches may run concurrently. It is read after the commit,
+    /// for clients that began to wait in those batches.
     made_ready: Vec<Ready>,
-    /// Keys that clients wait for, or do from time to time, and that the latest attempt has changed;
-    /// and whether it leaves them empty.
+    /// Keys that the latest attempt changed, if clients wait for them now or did recently. The value says whether the
+    /// key is empty after the attempt.
     changes: HashMap<ClientKey, bool>,
     /// The latest position of a waiter when the latest attempt began.
     last_position: u64,
-    /// How many alarms there had been then ([`Waiters::settle`](super::waiters::Waiters)).
+    /// The number of alarms when the latest attempt began ([`Waiters::settle`](super::waiters::Waiters)).
     alarms: u64,
-    /// Why the batch was last run again. Its clients get this error when it is given up.
+    /// Why the batch last ran again. If the batch is given up, its clients get this error.
     last_error: Option<StoreError>,
     delegation: BatchDelegation<'s>,
     /// How long the commit took, if there was anything to commit.
     commit_duration: Option<Duration>,
-    /// Keeps which keys change while the latest attempt reads, if clients track keys.
+    /// Records which keys change while the latest attempt reads, if clients track keys.
     read_window: Option<ReadWindow>,
-    /// Clients of other servers track keys.
+    /// Whether clients of other servers track keys.
     is_tracked: bool,
-    /// How long a script may take. One that takes longer is not run.
+    /// How long a script may take. A script that takes longer is not run.
     script_limit: Option<BusyLimit>,
-    /// The script that has taken longer in the latest attempt. No further scripts are run then.
+    /// The script that exceeded the limit in the latest attempt. The attempt then runs no further scripts.
     late: Option<Timed>,
 }
 
@@ -151,7 +149,7 @@ pub(super) struct Batch<'s> {
 enum CommandId {
     /// A command of one of its submissions.
     Submitted { submission: usize, call: usize },
-    /// The command of a waiter, by the waiter's position. `u64::MAX` is no particular waiter.
+    /// The command of the waiter at this position. `u64::MAX` means no particular waiter.
     Waiter(u64),
 }
 
@@ -168,12 +166,12 @@ impl From<(usize, usize)> for CommandId {
     }
 }
 
-/// The series that a batch is in.
+/// The progress of a batch in a series.
 #[derive(Default)]
 pub(super) struct InSeries {
-    /// Replies of the next commands, which have run already.
+    /// Replies of the next commands, which have already run.
     replies: VecDeque<Reply>,
-    /// How many of the next commands are to run one by one, as their series has failed.
+    /// How many of the next commands must run one by one because their series failed.
     alone: usize,
 }
 
@@ -181,10 +179,10 @@ pub(super) struct InSeries {
 enum AttemptEnd {
     /// Everything in `replies` is durable.
     Committed,
-    /// Nothing was applied. Run the batch again: at once if the batch was changed so that the cause
-    /// is gone, else after a pause.
+    /// Nothing was applied. Run the batch again: at once if a change to the batch has removed the cause, otherwise
+    /// after a pause.
     Again { after_pause: bool },
-    /// The store failed, for every command of the batch.
+    /// The store failed. Every command of the batch gets the error.
     Failed(StoreError),
 }
 

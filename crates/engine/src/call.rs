@@ -22,39 +22,39 @@ use quoin_data::unit::context::{ReadContext, WriteContext};
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
-/// Work of the server itself on a snapshot, see [`Executor::read`](super::Executor::read).
+/// Work of the server itself on a snapshot. See [`Executor::read`](super::Executor::read).
 pub type ReadJob = Box<dyn for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send>;
 
-/// Work of the server itself in a transaction, see [`Executor::transact`](super::Executor::transact).
+/// Work of the server itself in a transaction. See [`Executor::transact`](super::Executor::transact).
 pub type WriteJob = Box<dyn for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send>;
 
 /// Something to run.
 pub enum Work {
     /// A command.
     Command(Invocation),
-    /// EXEC: several commands in one store transaction, with no other client's command between them.
-    /// The reply is an array of their replies, or a null array if a watched key has changed.
+    /// EXEC: several commands in one store transaction, with no command of another client between them. The reply is
+    /// an array of their replies, or a null array if a watched key has changed.
     Transaction(Box<Bundle>),
     /// A wake-up: runs the commands of clients that wait for a key, from a cursor on.
     WakeUp(ClientKey, Cursor),
     /// Work of the server itself that reads.
     ReadJob {
-        /// The database that it works in.
+        /// The database that it uses.
         database: u32,
-        /// Its code, which may run more than once.
+        /// The code. It may run more than once.
         run: ReadJob,
     },
     /// Work of the server itself that writes.
     WriteJob {
-        /// The database that it works in.
+        /// The database that it uses.
         database: u32,
-        /// Its code, which may run more than once.
+        /// The code. It may run more than once.
         run: WriteJob,
     },
 }
 
 impl Work {
-    /// Whether keys that it reads are to be remembered.
+    /// Whether to remember the keys that it reads.
     pub(super) fn tracks(&self) -> bool {
         match self {
             Work::Command(invocation) => invocation.origin.tracks,
@@ -62,7 +62,7 @@ impl Work {
         }
     }
 
-    /// The script that it runs, if it is a command that runs one.
+    /// The script that it runs, if any.
     pub(super) fn script(&self) -> Option<Timed> {
         match self {
             Work::Command(invocation) if script::runs_script(invocation.row) => {
@@ -109,28 +109,28 @@ impl Bundle {
     }
 }
 
-/// A key as WATCH found it.
+/// A key and its state at the time of WATCH.
 #[derive(Debug, Clone)]
 pub struct WatchedKey {
     /// The key.
     pub key: ClientKey,
-    /// The result of [`ReadContext::fingerprint`] at that time.
+    /// The result of [`ReadContext::fingerprint`] at the time of WATCH.
     pub fingerprint: Option<Bytes>,
 }
 
-/// One piece of work, ready to be run.
+/// One piece of work, ready to run.
 pub struct Call {
     /// The work.
     pub work: Work,
-    /// What it will do to its keys, if the executor wants to know ([`Executor::plans`](super::Executor::plans)).
+    /// What it will do to its keys, if the executor uses that ([`Executor::plans`](super::Executor::plans)).
     pub access: Access,
-    /// The waiter to park if the command finds nothing. Only for a blocking command, which must be the
-    /// last of its submission.
+    /// The waiter to park if the command finds nothing. Only a blocking command has one, and it must be the last of
+    /// its submission.
     pub waiter: Option<Arc<Waiter>>,
 }
 
 impl Call {
-    /// A command. If the executor `plans`, it learns what the command will do to its keys.
+    /// A command. If the executor `plans`, computes what the command will do to its keys.
     pub fn command(invocation: Invocation, plans: bool) -> Self {
         let access = if plans {
             Access::of(invocation.row, invocation.database, &invocation.arguments)
@@ -144,7 +144,7 @@ impl Call {
         }
     }
 
-    /// EXEC. If the executor `plans`, it learns what the commands will do to their keys.
+    /// An EXEC. If the executor `plans`, computes what the commands will do to their keys.
     pub fn transaction(bundle: Bundle, plans: bool) -> Self {
         let access = if plans {
             Access::of_all(&bundle.invocations)
@@ -196,28 +196,28 @@ impl Call {
 
 /// The result of a submission.
 pub struct SubmissionResult {
-    /// Replies of the first commands, in order. At least one, unless the submission was empty or its
-    /// only answered command was parked.
+    /// Replies of the first commands, in order. There is at least one, unless the submission was empty or its only
+    /// answered command was parked.
     pub replies: Vec<Reply>,
-    /// The commands that those replies answer. If there are fewer, the replies are the store's error.
+    /// The commands that those replies answer. If there are more commands than replies, the replies are the store's
+    /// error.
     pub done: Vec<Call>,
     /// The store's error, if it failed. The replies say the same.
     pub failure: Option<StoreError>,
-    /// Commands that were not run yet, because the replies or the batch had grown too large or because
-    /// they belong in another transaction. The client's connection submits them again after it has
-    /// sent the replies.
+    /// Commands that have not run yet, because the replies or the batch had grown too large or because they belong in
+    /// another transaction. The connection submits them again after it has sent the replies.
     pub rest: Vec<Call>,
-    /// The last command of `done` waits and has no reply yet. The receiver from [`Waiter::new`] gets
-    /// its outcome.
+    /// Whether the last command of `done` waits and has no reply yet. The receiver from [`Waiter::new`] gets its
+    /// outcome.
     pub is_parked: bool,
     /// Counts the replies until the connection takes them over.
     pub carried: Carried,
 }
 
-/// A run of commands of one connection.
+/// Consecutive commands of one connection.
 pub(super) struct Submission {
     pub(super) calls: Vec<Call>,
-    /// Once the replies have so many bytes, the rest of the commands is not run.
+    /// Once the replies have this many bytes, the remaining commands are not run.
     pub(super) reply_bytes_max: usize,
     /// Receives the result. `None` for a wake-up, which the lane itself submits.
     pub(super) respond: Option<oneshot::Sender<SubmissionResult>>,

@@ -1,4 +1,4 @@
-//! When a batch has other servers pop for it, and what it pops for them
+//! Decides when a batch has other servers pop for it, and what it pops for them
 //! ([`quoin_data::cluster::delegation`]).
 
 use std::cmp::Reverse;
@@ -23,15 +23,14 @@ use quoin_store::{Store, StoreError};
 pub(super) mod contention;
 mod pops;
 
-/// Queues of one batch that are delegated. A batch with more runs as it is.
+/// How many queues of one batch may be delegated. A batch with more runs without delegation.
 const QUEUES_PER_BATCH_MAX: usize = 16;
-/// Queues of one batch that are all blamed for a conflict. A batch that pops from more runs again
-/// with half of its commands.
+/// How many queues may all be blamed for a batch's conflict. A batch that pops from more runs again with half of its
+/// commands.
 const QUEUES_BLAMED_MAX: usize = 4;
-/// Queues, those with the most pops, in which a batch looks for requests although this server has
-/// found none there lately.
+/// How many of the busiest queues a batch checks for requests although this server found none there recently.
 const BUSY_QUEUES_LOOKED_AT_MAX: usize = 4;
-/// Queues, chosen at random, in which it looks besides.
+/// How many further queues, chosen at random, it checks.
 const OTHER_QUEUES_LOOKED_AT_MAX: usize = 4;
 
 /// The delegated pops of one batch, and what it pops for other servers.
@@ -42,11 +41,11 @@ pub(super) struct BatchDelegation<'s> {
     shared: &'s Shared,
     /// The pops that can be delegated.
     pops: Vec<Pops>,
-    /// Requests that were made for them.
+    /// Requests made for them.
     requests: Vec<Request>,
-    /// Requests of other servers that the latest attempt has granted.
+    /// Number of other servers' requests that the latest attempt granted.
     granted: u64,
-    /// Whether it looks for any.
+    /// Whether the batch checks for requests of other servers.
     may_grant: bool,
 }
 
@@ -69,8 +68,7 @@ impl<'s> BatchDelegation<'s> {
         }
     }
 
-    /// Notes which pops can be delegated. To be called before the first attempt, and when the batch
-    /// has been made smaller.
+    /// Notes which pops can be delegated. Call it before the first attempt, and after the batch has become smaller.
     pub(super) fn plan(&mut self, submissions: &[Submission], commands_max: usize) {
         let contention = &self.shared.contention;
         let is_on = self.shared.delegates_pops.load(Ordering::Relaxed);
@@ -90,12 +88,12 @@ impl<'s> BatchDelegation<'s> {
         !self.requests.is_empty()
     }
 
-    /// Whether the batch pops from so many queues that not all of them are blamed for a conflict.
+    /// Whether the batch pops from too many queues to blame all of them for a conflict.
     pub(super) fn has_many_queues(&self) -> bool {
         self.pops.len() > QUEUES_BLAMED_MAX
     }
 
-    /// Delegates pops from queues of which other servers pop for this one anyway.
+    /// Delegates pops from queues for which other servers have recently granted this server's requests.
     pub(super) async fn delegate_granted_lately(&mut self) {
         let now = Instant::now();
         let contention = &self.shared.contention;
@@ -104,8 +102,8 @@ impl<'s> BatchDelegation<'s> {
         self.delegate(contended).await;
     }
 
-    /// The batch has conflicted: delegates the pops that have done so too often. Answers whether
-    /// there were any.
+    /// Delegates the pops that have conflicted too often, after a conflict of the batch. Returns whether there were
+    /// any.
     pub(super) async fn delegate_contended(&mut self) -> bool {
         if self.has_requests() {
             return false;
@@ -117,8 +115,7 @@ impl<'s> BatchDelegation<'s> {
         self.delegate(contended).await
     }
 
-    /// Makes requests, and waits until they are granted or patience ends. Answers whether any were
-    /// made.
+    /// Makes requests, and waits until they are granted or patience runs out. Returns whether any were made.
     async fn delegate(&mut self, pops: Vec<Pops>) -> bool {
         if pops.is_empty() || pops.len() > QUEUES_PER_BATCH_MAX {
             return false;
@@ -137,7 +134,7 @@ impl<'s> BatchDelegation<'s> {
         self.has_requests()
     }
 
-    /// One transaction that causes no conflicts.
+    /// Makes requests in one transaction that causes no conflicts.
     async fn make_requests(&self, pops: Vec<Pops>) -> Result<Vec<Request>, StoreError> {
         let transaction = self.store.begin_write()?;
         let made_at = Instant::now();
@@ -152,9 +149,9 @@ impl<'s> BatchDelegation<'s> {
         for pops in pops {
             let database = pops.key.database;
             let context = unit.write_context(database);
-            // Serializable: a queue that gets another name meanwhile must not have a request under it.
+            // Serializable: if the queue is renamed meanwhile, no request must remain under its old name.
             let Ok(Some(key)) = context.find(&pops.key.key, pops.demands.value_type).await else {
-                // The commands themselves will say what is wrong.
+                // The commands themselves will report what is wrong.
                 continue;
             };
             if key.meta.expire_at_ms.is_some() {
@@ -178,13 +175,13 @@ impl<'s> BatchDelegation<'s> {
             return Ok(requests);
         }
         match transaction.commit().await {
-            // The grant will tell.
+            // The grant will show whether it was applied.
             Ok(()) | Err(StoreError::UnknownResult) => Ok(requests),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns when the request is gone, or has waited long enough.
+    /// Returns when the request is gone or has waited long enough.
     async fn wait(&self, request: &Request) {
         let patience = self.shared.contention.patience(request.pops.lock);
         let gone = async {
@@ -193,16 +190,16 @@ impl<'s> BatchDelegation<'s> {
                 looked => looked.map(drop),
             };
             if told.is_err() {
-                // Nothing will tell: patience has to end.
+                // No notification will come, so wait until patience runs out.
                 std::future::pending::<()>().await;
             }
         };
-        // In any case the next attempt looks.
+        // The next attempt checks the request in any case.
         let _ = tokio::time::timeout(patience, gone).await;
     }
 
-    /// Fetches the grants of the batch's requests for its commands to pop from, and answers of each
-    /// request whether it was granted.
+    /// Fetches the grants of the batch's requests, so that its commands can pop from them. Returns for each request
+    /// whether it was granted.
     pub(super) async fn fetch(&self, unit: &Unit<'_>) -> Result<Vec<bool>, StoreError> {
         let fetches = self.requests.iter().map(|request| {
             let context = unit.write_context(request.made.database);
@@ -211,14 +208,14 @@ impl<'s> BatchDelegation<'s> {
         try_join_all(fetches).await
     }
 
-    /// Notes the answer of [`Self::fetch`].
+    /// Records the result of [`Self::fetch`].
     pub(super) fn note_fetched(&mut self, are_granted: &[bool]) {
         for (request, is_granted) in self.requests.iter_mut().zip(are_granted) {
             request.is_granted = *is_granted;
         }
     }
 
-    /// What comes from grants is not read from queues. What other servers may have requested is.
+    /// Plans the prefetch: elements that grants provide are not read from queues, but requests of other servers are.
     pub(super) fn plan_prefetch(&self, plan: &mut PrefetchPlan) {
         for request in &self.requests {
             plan.leave_out(&request.pops.key);
@@ -235,9 +232,8 @@ impl<'s> BatchDelegation<'s> {
         }
     }
 
-    /// In a batch with grants, whether a command must be left to the next batch: because its grant
-    /// does not have what it wants though the queue may, or, without a grant, because the
-    /// transaction has no room.
+    /// In a batch with grants, whether a command must wait for the next batch. That is so if its grant lacks what it
+    /// wants but the queue may have it. A command without a grant waits if the transaction has no room.
     pub(super) async fn must_wait(&self, call: &Call, unit: &Unit<'_>, has_room: bool) -> bool {
         let Some((key, demand)) = &call.access.pops else {
             return !has_room;
@@ -245,16 +241,15 @@ impl<'s> BatchDelegation<'s> {
         let context = unit.read_context(key.database).popping_grants();
         match context.find(&key.key, demand.value_type).await {
             Ok(Some(found)) => context.is_granted_too_little(&found, demand.count),
-            // What is wrong the command will say.
+            // The command itself will report what is wrong.
             Ok(None) | Err(_) => false,
         }
     }
 
-    /// To be called after the batch's own commands: puts back what they have not popped of their
-    /// grants.
+    /// Puts back what the batch's own commands did not pop from their grants. Call it after them.
     ///
     /// # Errors
-    /// This transaction must not be committed. The error is of no command in particular.
+    /// After an error, this transaction must not be committed. The error concerns no particular command.
     pub(super) async fn return_rest(&self, unit: &Unit<'_>) -> Result<(), StoreError> {
         match unit.write_context(0).return_rest().await {
             Ok(()) => Ok(()),
@@ -263,11 +258,11 @@ impl<'s> BatchDelegation<'s> {
         }
     }
 
-    /// To be called at last: pops for other servers.
+    /// Pops for other servers. Call it last.
     ///
     /// # Errors
-    /// `TooLarge` if what they want is too large to be popped together. The batch runs again without
-    /// that, and the others lose patience and pop alone.
+    /// `TooLarge` if their requests are too large to be granted together. The batch runs again without granting them,
+    /// and the other servers lose patience and pop by themselves.
     pub(super) async fn grant(
         &mut self,
         unit: &Unit<'_>,
@@ -315,7 +310,7 @@ impl<'s> BatchDelegation<'s> {
         requests.find(|request| request.pops.lock == pops.lock)
     }
 
-    /// Learns from how the batch went, which was committed.
+    /// Learns from the outcome of a committed batch.
     pub(super) fn note_outcome(&self) {
         let now = Instant::now();
         let contention = &self.shared.contention;
@@ -338,9 +333,8 @@ impl<'s> BatchDelegation<'s> {
     }
 }
 
-/// A look for requests is a read: of many queues, a batch looks at those where requests were found
-/// lately, at those with the most pops, since where many pop here others are likely to, and
-/// at some by chance, so that each has its turn.
+/// Checking for requests costs a read. A batch that pops from many queues checks those with recent requests, those
+/// with the most pops (other servers probably use them too), and a few random ones, so that each queue gets its turn.
 fn spare_looks(pops: &mut [Pops], random: &dyn Random) {
     let is_in_vain = |pops: &&mut Pops| pops.expected.is_some_and(|expected| !expected.lately);
     let mut in_vain: Vec<&mut Pops> = pops.iter_mut().filter(is_in_vain).collect();

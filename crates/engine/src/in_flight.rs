@@ -1,9 +1,9 @@
-//! Replies on their way from the executor to the connections.
+//! Replies in transit from the executor to the connections.
 //!
-//! Each client may have few of them, but there are many clients. Their sum is bounded here, where the
-//! replies are made: with too many on their way, the lanes wait. A connection takes its replies over
-//! as soon as its task runs; from then on they count as its client's (`maxmemory-clients`). So does one
-//! whose blocking command is answered while it waits for its client to take earlier output.
+//! Each client has few of them, but there are many clients. Their total is bounded here, where replies are produced:
+//! if too many are in transit, the lanes wait. A connection takes over its replies as soon as its task runs. From
+//! then on they count against its client (`maxmemory-clients`). So does the reply to a blocking command that comes
+//! while the connection waits for its client to take earlier output.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use quoin_base::limits::REPLIES_IN_FLIGHT_BYTES_MAX;
 
-/// The bytes of all such replies.
+/// Total bytes of replies in transit.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     bytes: AtomicUsize,
@@ -21,7 +21,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Counts replies of so many bytes until the result is dropped.
+    /// Counts replies of this many bytes until the result is dropped.
     pub(super) fn carry(self: &Arc<Self>, bytes: usize) -> Carried {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
         Carried {
@@ -30,16 +30,16 @@ impl InFlight {
         }
     }
 
-    /// Whether there are not too many.
+    /// Whether more replies may be produced.
     pub(super) fn has_room(&self) -> bool {
         self.bytes.load(Ordering::SeqCst) < REPLIES_IN_FLIGHT_BYTES_MAX
     }
 
-    /// Waits while there are too many. What takes them never waits for a lane.
+    /// Waits while too many replies are in transit. Connections never wait for a lane before they take their replies.
     pub(super) async fn wait_for_room(&self) {
         loop {
             let mut taken = pin!(self.taken.notified());
-            // Before the look, so that none is missed.
+            // Before the check, so that no notification is missed.
             taken.as_mut().enable();
             if self.has_room() {
                 return;
@@ -49,7 +49,7 @@ impl InFlight {
     }
 }
 
-/// Counts replies as on their way until it is dropped.
+/// Counts replies as in transit until it is dropped.
 #[derive(Debug, Default)]
 pub struct Carried {
     bytes: usize,
@@ -57,7 +57,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// The connection takes the replies over. Returns their bytes.
+    /// Hands the replies over to the connection. Returns their bytes.
     pub fn take_over(self) -> usize {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! Work of the server itself: closures with typed results, run like clients' commands.
+//! Work of the server itself: closures with typed results that run like clients' commands.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use quoin_data::error::CommandError;
 use quoin_data::unit::context::{ReadContext, WriteContext};
 use quoin_resp::reply::Reply;
 
-/// What a job's code returns: its result, once its reads are there.
+/// The future of a job, with its result.
 pub type JobFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, CommandError>> + 'c>>;
 
 /// Why a job has no result.
@@ -20,7 +20,7 @@ pub enum JobError {
     /// The executor has stopped.
     #[error("the server is shutting down")]
     Stopped,
-    /// It failed; the next run may not.
+    /// The job failed. The next attempt may succeed.
     #[error(transparent)]
     Failed(#[from] CommandError),
 }
@@ -34,7 +34,7 @@ impl From<JobError> for CommandError {
     }
 }
 
-/// Where a job leaves the result of its last run.
+/// Holds the result of a job's last run.
 struct ResultSlot<T>(Arc<Mutex<Option<Result<T, CommandError>>>>);
 
 impl<T> Clone for ResultSlot<T> {
@@ -48,7 +48,7 @@ impl<T> ResultSlot<T> {
         Self(Arc::default())
     }
 
-    /// What is a failure of the transaction stays an error.
+    /// Stores the result. A failure stays an error for the transaction.
     fn put(&self, result: Result<T, CommandError>) -> Result<Reply, CommandError> {
         let failure = result.as_ref().err().cloned();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -81,9 +81,8 @@ impl Executor {
         self.result_of(call, result).await
     }
 
-    /// Runs a closure in a transaction, all or nothing. It may run more than once; the result is that
-    /// of the run that was committed. `locks`: the keys that clients' commands should not use
-    /// meanwhile.
+    /// Runs a closure in a transaction, all or nothing. It may run more than once. The result is that of the
+    /// committed run. `locks`: the keys that clients' commands should not use meanwhile.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -115,7 +114,7 @@ impl Executor {
             return Err(CommandError::from(failure).into());
         }
         match (result.take(), ended.replies.first()) {
-            // It was refused after that run, which was not committed.
+            // The job was refused after that run, which was not committed.
             (Some(Ok(_)), Some(Reply::Error(line))) => {
                 Err(CommandError::Text(line.clone().into()).into())
             }

@@ -1,5 +1,5 @@
-//! The write lane: the thread that forms batches of commands and runs as many of them at once as the
-//! store can use.
+//! The write lane: the thread that forms batches of commands and runs as many of them concurrently as the store can
+//! use.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -33,26 +33,24 @@ pub(super) struct WriteLane {
     pending: VecDeque<Submission>,
     /// Keys that already have a wake-up submission in `pending`.
     to_wake: HashSet<ClientKey>,
-    /// Keys of batches that are in flight.
+    /// Keys of the batches in flight.
     locked: LockSet,
-    /// Keys of submissions that the batch being formed leaves out. Younger submissions on these keys
-    /// must not overtake them.
+    /// Keys of submissions that the new batch leaves out. Younger submissions on these keys must not overtake them.
     passed_over: LockSet,
     /// Keys of the batch being formed.
     chosen: LockSet,
-    /// What the last batch suggests about the next, see [`Gathering`].
+    /// What the last batch suggests about the next. See [`Gathering`].
     gathering: Option<Gathering>,
-    /// Locks of batches that ended a moment ago.
+    /// Locks of batches that have just ended.
     held: Vec<Held>,
-    /// Number of submissions that have arrived so far.
+    /// Number of submissions received so far.
     arrived: u64,
 }
 
-/// Locks on keys that are held for a moment after their batch, so that its returning clients form
-/// one batch again.
+/// Locks on keys that are held briefly after their batch, so that its clients return and form one batch again.
 ///
-/// This is [`Gathering`] for the clients of one key on a cluster. There each cohort costs a
-/// transaction, or three if servers pop for each other. Other keys are not held up.
+/// This is [`Gathering`] for the clients of one key on a cluster. There each cohort costs a transaction, or three if
+/// servers pop for each other. Other keys are not held up.
 struct Held {
     locks: Vec<KeyLocks>,
     until: Instant,
@@ -68,24 +66,24 @@ impl Held {
     }
 }
 
-/// How long the next batch waits for the clients of the last one to come back.
+/// How long the next batch waits for the clients of the last one to return.
 ///
-/// Clients that wait for each reply come in cohorts: while one cohort's batch is being synced to
-/// disk, the other cohort's commands arrive. A short pause after a commit lets both join in one
-/// batch and share one sync. The pause is a fraction of a commit's duration and ends as soon as all
-/// clients are back. It follows only a commit with several clients: an idle server commits at once. It
-/// also follows only a long commit. Where a sync is short, or shorter than the commands run, the two
-/// cohorts had better take turns: one is run and synced while the other's commands are read and answered.
+/// Clients that wait for each reply come in cohorts: while one cohort's batch is being synced to disk, the other
+/// cohort's commands arrive. A short pause after a commit lets both cohorts join in one batch and share one sync. The
+/// pause is a fraction of the commit's duration and ends as soon as all clients are back. Only commits with several
+/// clients are followed by a pause, so an idle server commits at once. Only long commits are, too: if a sync is
+/// short, or shorter than the run time of the commands, the cohorts should take turns. One runs and is synced while
+/// the other's commands are read and answered.
 struct Gathering {
     /// Clients that were in the last batch or waited for it to end.
     expected: usize,
-    /// When the pause ends at the latest.
+    /// The latest end of the pause.
     until: Instant,
 }
 
-/// Other keys of a key's waiters that a wake-up of the key locks too.
+/// How many other keys of a key's waiters a wake-up of the key also locks.
 const WAKE_UP_KEYS_MAX: usize = 64;
-/// The pause is this part of the last commit's duration, or on a cluster of the last batch's.
+/// The pause is this fraction of the last commit's duration, or of the last batch's on a cluster.
 const GATHER_DIVISOR: u32 = 4;
 
 impl WriteLane {
@@ -122,7 +120,7 @@ impl WriteLane {
         let mut under_way = FuturesUnordered::new();
         let mut is_open = true;
         while is_open || !self.pending.is_empty() || !under_way.is_empty() {
-            // Submissions that have arrived meanwhile belong to the next batch.
+            // Submissions that have arrived in the meantime belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
             self.take_scheduled();
@@ -181,8 +179,8 @@ impl WriteLane {
         }
     }
 
-    /// Ends a batch's locks on its keys. On a cluster, holds them for a moment if the next batch had
-    /// better wait for the clients of this one.
+    /// Releases a batch's locks on its keys. On a cluster, holds them briefly if the next batch should wait for the
+    /// clients of this one.
     fn release(&mut self, done: BatchResult, was_all_run: bool) -> Slot {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
         let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_delegated;
@@ -193,7 +191,7 @@ impl WriteLane {
             arrived: self.arrived() + answered,
         };
         let may_wait = self.environment.capabilities.parallel_batches > 1 && was_all_run;
-        // Clients with a key each, or with one that they push to and another waits for, do not gather.
+        // Clients do not gather if each has its own key, or a key that one client pushes to and another waits for.
         let woken = done.answered.saturating_sub(done.commands);
         let are_shared = done.commands.max(woken) > distinct_keys(&held.locks);
         if may_wait && is_small && are_shared && pause >= GATHER_CLUSTER_MIN {
@@ -204,7 +202,7 @@ impl WriteLane {
         done.slot
     }
 
-    /// Ends locks that were held for long enough.
+    /// Releases locks that were held long enough.
     fn release_held(&mut self) {
         let now = Instant::now();
         let arrived = self.arrived();
@@ -214,18 +212,18 @@ impl WriteLane {
         }
     }
 
-    /// Makes each scheduled wake-up a submission of its own. It stays in `pending`, or in its batch,
-    /// until the batch is durable or fails.
+    /// Makes each scheduled wake-up a separate submission. It stays in `pending` or in its batch until the batch is
+    /// durable or fails.
     fn take_scheduled(&mut self) {
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
-            // A client that waits for several keys must not be overtaken at one of them while a batch
-            // runs its command for another of them.
+            // A client that waits for several keys must not be overtaken at one of them while a batch runs its
+            // command for another.
             let waiters = &self.shared.waiters;
             let other_keys = waiters.other_keys_of_waiters(&key, WAKE_UP_KEYS_MAX);
             let locked = other_keys.iter().chain([&key]);
             let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
             let locks = KeyLocks::Keys(locks.collect());
-            // What it reads is planned when its batch begins.
+            // Its reads are planned when its batch begins.
             let call = Call::job(Work::WakeUp(key, cursor), locks);
             // In front: these clients have waited longer than those that have just come.
             self.put_in_front(Submission {
@@ -236,8 +234,8 @@ impl WriteLane {
         }
     }
 
-    /// Puts a submission in front of the others. A wake-up that has not begun replaces every other
-    /// wake-up of its key, because a busy key has them scheduled faster than they are run.
+    /// Puts a submission in front of the others. A wake-up that has not begun replaces any other wake-up of its key,
+    /// because a busy key has them scheduled faster than they run.
     fn put_in_front(&mut self, mut submission: Submission) {
         if let Some((key, cursor)) = wake_up_of(&mut submission)
             && !self.to_wake.insert(key.clone())
@@ -247,7 +245,7 @@ impl WriteLane {
                     && other_key == key
                 {
                     *cursor = cursor.joined(*other_cursor);
-                    // The new submission's locks are those of the clients that wait now.
+                    // The new submission has the locks of the clients that wait now.
                     *other = submission;
                     self.shared.waiters.end_wake_ups(1);
                     return;
@@ -257,7 +255,7 @@ impl WriteLane {
         self.pending.push_front(submission);
     }
 
-    /// Number of commands that have come so far, with those of clients that wait without a batch.
+    /// Number of commands that have arrived so far, including those of clients that wait without a batch.
     fn arrived(&self) -> u64 {
         self.arrived + self.shared.waiters.parked_quietly()
     }
@@ -267,7 +265,7 @@ impl WriteLane {
         if let Some(call) = submission.calls.last_mut()
             && let Some(waiter) = &call.waiter
         {
-            // It looks at these only where it finds something in another key.
+            // It reads these keys only if it finds something in another key.
             let quiet = self.shared.waiters.quiet_keys(waiter);
             call.access.leave_out(&quiet);
         }
@@ -300,8 +298,8 @@ impl WriteLane {
         })
     }
 
-    /// Pauses as planned. Blocks the lane's thread, which on a store with a single writer has nothing
-    /// else to do. The runtime's timers are too coarse for such a pause.
+    /// Pauses as planned. Blocks the lane's thread, which has nothing else to do on a store with a single writer. The
+    /// runtime's timers are too coarse for such a pause.
     fn gather(&mut self, receiver: &mut mpsc::Receiver<Submission>) {
         let Some(gathering) = self.gathering.take() else {
             return;
@@ -314,9 +312,9 @@ impl WriteLane {
         }
     }
 
-    /// Takes the oldest submissions that may run now, up to a batch's limit of commands. If several
-    /// batches can be in flight (`free_slots` > 1), the batch gets only its share of the keys in
-    /// `pending`, but all submissions for those keys.
+    /// Takes the oldest submissions that may run now, up to a batch's limit of commands. If several batches can be in
+    /// flight (`free_slots` > 1), the batch gets only its share of the keys in `pending`, but all submissions for
+    /// those keys.
     fn form_batch(&mut self, uses_locks: bool, free_slots: usize) -> Vec<Submission> {
         let share = self
             .pending
@@ -379,7 +377,7 @@ impl WriteLane {
     }
 }
 
-/// How many keys are locked.
+/// Number of distinct locked keys.
 fn distinct_keys(locks: &[KeyLocks]) -> usize {
     let keys: HashSet<&u64> = locks.iter().flat_map(KeyLocks::keys).collect();
     keys.len()
@@ -392,7 +390,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The key whose waiters a submission wakes, and its cursor, if it is a wake-up.
+/// If a submission is a wake-up: the key whose waiters it wakes, and its cursor.
 fn wake_up_of(submission: &mut Submission) -> Option<(&ClientKey, &mut Cursor)> {
     match &mut submission.calls.first_mut()?.work {
         Work::WakeUp(key, cursor) => Some((key, cursor)),

@@ -1,15 +1,14 @@
 //! The executor: commands from many connections share store transactions.
 //!
-//! A connection hands over a run of commands of its pipeline and waits for the replies, so each
-//! client has at most one submission here, and its commands stay in order. Runs that only read
-//! go to a read lane and share a snapshot, and so do on a cluster the reads of a run before its
-//! first write. All others go to the write lane, where what has arrived while the last batch was
-//! under way forms the next one: an idle server commits at once, a busy one makes larger batches. On a
-//! store with a single writer, most commands run on the connections' thread instead ([`rounds`]).
-//! Replies leave after the commit.
+//! A connection submits several consecutive commands of its pipeline and waits for the replies. So each client has at
+//! most one submission here, and its commands stay in order. Submissions that only read go to a read lane and share a
+//! snapshot. On a cluster, the reads before the first write of a submission do so too. All others go to the write
+//! lane. What arrives there during one batch forms the next, so an idle server commits at once and a busy one makes
+//! larger batches. On a store with a single writer, most commands run on the connections' thread instead
+//! ([`rounds`]). Replies leave after the commit.
 //!
-//! It knows the command table and the transaction trait. It knows neither connections nor which store
-//! there is. The feature `testing` has a bench on which tests run commands.
+//! This crate knows the command table and the transaction trait. It knows neither connections nor the kind of store.
+//! The feature `testing` has a bench on which tests run commands.
 
 #[cfg(feature = "testing")]
 #[allow(
@@ -71,13 +70,12 @@ pub use watchers::Watchers;
 /// Settings of the executor.
 #[derive(Debug, Clone)]
 pub struct ExecutorOptions {
-    /// Threads that serve runs of commands which only read.
+    /// Number of threads that serve submissions which only read.
     pub read_lanes: usize,
-    /// Keys that are watched at once for clients that wait, if other servers write too. Keys above
-    /// this limit are polled.
+    /// How many keys are watched at once for waiting clients, if other servers write too. Further keys are polled.
     pub wake_watches_max: usize,
-    /// Whether this server has others pop for it from contended queues, and pops for others. May
-    /// change at any time. Grants that exist are honoured and returned all the same.
+    /// Whether this server has others pop for it from contended queues, and pops for others. May change at any time.
+    /// Existing grants are honoured and returned in any case.
     pub delegates_pops: Arc<AtomicBool>,
 }
 
@@ -100,9 +98,9 @@ pub struct Executor {
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
-    /// Ends the wake watches when it is dropped.
+    /// Stops the wake-up watches when it is dropped.
     wake_watches: Option<oneshot::Sender<()>>,
-    /// Ends the relay when it is dropped.
+    /// Stops the relay when it is dropped.
     relay: Option<oneshot::Sender<()>>,
     threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
@@ -111,7 +109,7 @@ impl Executor {
     /// Starts the lanes' threads.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// If a thread cannot be started.
     pub fn start(
         store: Arc<dyn Store>,
         mut environment: Environment,
@@ -180,7 +178,7 @@ impl Executor {
         })
     }
 
-    /// Whether [`Call::access`] is used: not on a store with a single writer.
+    /// Whether [`Call::access`] is used. A store with a single writer does not need it.
     pub fn plans(&self) -> bool {
         self.environment.capabilities.parallel_batches > 1
     }
@@ -200,20 +198,19 @@ impl Executor {
         &self.shared.watchers
     }
 
-    /// To be called after a client has subscribed: returns when the client will hear messages that
-    /// other servers publish from now on.
+    /// Returns when a client that has subscribed will receive all messages that other servers publish from now on.
     pub async fn listen(&self) {
         if self.environment.capabilities.has_other_writers {
-            // Where the store does not answer, messages may be missed, as the log says.
+            // If the store does not answer, messages may be missed. The log reports that.
             self.shared.relay.listen().await;
         }
     }
 
-    /// To be called after a client has begun to track keys: returns when it will hear of all changes
-    /// that other servers commit from now on.
+    /// Returns when a client that has begun to track keys will learn of all changes that other servers commit from
+    /// now on.
     ///
     /// # Errors
-    /// Where the store does not answer.
+    /// If the store does not answer.
     pub async fn begin_tracking(&self) -> Result<(), JobError> {
         if !self.environment.capabilities.has_other_writers {
             return Ok(());
@@ -240,7 +237,7 @@ impl Executor {
         Ok(())
     }
 
-    /// How many rows of the store are watched for clients that wait.
+    /// Number of rows of the store that are watched for waiting clients.
     pub fn open_watches(&self) -> usize {
         self.shared.open_watches.load(Ordering::SeqCst)
     }
@@ -250,22 +247,22 @@ impl Executor {
         &self.statistics
     }
 
-    /// [`Self::submit_within`] the most reply bytes.
+    /// [`Self::submit_within`] the maximum of reply bytes.
     ///
     /// # Errors
-    /// `Unavailable` where the executor has stopped.
+    /// `Unavailable` if the executor has stopped.
     pub async fn submit(&self, calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
         self.submit_within(calls, SUBMISSION_REPLY_BYTES_MAX).await
     }
 
-    /// Runs commands in order and answers when all that were run are durable. Waits in line
-    /// where too many do already. Once the replies have `reply_bytes_max` bytes, the rest of the
-    /// commands is not run ([`SubmissionResult::rest`]).
+    /// Runs commands in order, and returns when all commands that ran are durable. Waits if the lane's queue is full.
+    /// Once the replies have `reply_bytes_max` bytes, the remaining commands are not run
+    /// ([`SubmissionResult::rest`]).
     ///
     /// Dropping the future does not undo what was submitted.
     ///
     /// # Errors
-    /// `Unavailable` where the executor has stopped.
+    /// `Unavailable` if the executor has stopped.
     pub async fn submit_within(
         &self,
         mut calls: Vec<Call>,
@@ -292,14 +289,14 @@ impl Executor {
                 Err(not_joined) => calls = not_joined,
             }
         }
-        // One that may wait is parked by a batch.
+        // A batch parks a read that may wait.
         let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
             let lane = self.pick_read_lane();
             return self.submit_to(lane, calls, reply_bytes_max).await;
         }
-        // Where others write meanwhile, a read in a batch has to conflict with them.
+        // If other servers can write meanwhile, a read in a batch has to conflict with their writes.
         if reads == 0 || !capabilities.has_other_writers {
             return self
                 .submit_to(&self.write_lane, calls, reply_bytes_max)
@@ -360,8 +357,8 @@ impl Executor {
     }
 }
 
-/// Starts a thread with a single-threaded runtime: store transactions stay on it, so neither
-/// they nor the commands' futures need locks. A panic in there ends the process.
+/// Starts a thread with a single-threaded runtime. Store transactions stay on it, so neither they nor the commands'
+/// futures need locks. A panic in the thread ends the process.
 fn spawn_lane<L, F>(name: &str, lane: L) -> std::io::Result<std::thread::JoinHandle<()>>
 where
     L: FnOnce() -> F + Send + 'static,
@@ -371,7 +368,7 @@ where
         .enable_time()
         .build()?;
     threads::spawn(name, move || {
-        // Clients wait for what it does.
+        // Clients wait for this thread.
         let _vital = Vital::enter("a thread of the executor");
         runtime.block_on(lane());
     })

@@ -5,8 +5,8 @@ use rustc_hash::FxHashSet;
 use quoin_base::sparse::Sparse;
 use quoin_data::command::access::KeyLocks;
 
-/// A set of locks, such as those of the batches in flight. A fast hash is safe for them: they are
-/// hashes already, with a secret that clients do not know.
+/// A set of locks, such as those of the batches in flight. A fast hash is safe here, because the locks are already
+/// hashes with a secret that clients do not know.
 #[derive(Debug, Default)]
 pub(crate) struct LockSet {
     keys: FxHashSet<u64>,

@@ -1,4 +1,4 @@
-//! A read lane: a thread that answers submissions that only read. Several of them share a snapshot.
+//! A read lane: a thread that answers submissions that only read. Several submissions share a snapshot.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,11 +27,11 @@ use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
 
-/// Commands of a submission whose keys' metadata is prefetched together. Those behind them follow once these
-/// have run: their replies may be so large that the submission ends before.
+/// How many commands of a submission have the metadata of their keys prefetched together. Later commands follow once
+/// these have run, because large replies may end the submission before.
 const PREFETCHED_COMMANDS: usize = 128;
-/// Keys whose metadata is prefetched together. With small values in it, it fits into the cache of a
-/// snapshot. A command with more keys reads them side by side itself.
+/// How many keys have their metadata prefetched together. With small values included, it fits into the cache of a
+/// snapshot. A command with more keys reads them concurrently itself.
 const PREFETCHED_KEYS_MAX: usize = 1_024;
 
 pub(super) struct ReadLane {
@@ -89,8 +89,8 @@ impl ReadLane {
         }
     }
 
-    /// Answers submissions if nothing has to be waited for. Returns those that are left, and the script
-    /// that reached `script_limit`, if one did.
+    /// Answers submissions as far as that is possible without waiting. Returns the remaining ones, and the script
+    /// that reached `script_limit`, if any.
     pub(super) fn serve_at_once(
         &self,
         mut submissions: Vec<Submission>,
@@ -98,7 +98,7 @@ impl ReadLane {
     ) -> (Vec<Submission>, Option<Timed>) {
         let limit = Some(script_limit);
         let served = self.serve_on_one_snapshot(&mut submissions, limit);
-        // What fails is tried again where it can be waited for.
+        // The caller retries failed submissions in a lane, which can wait.
         let late = served.now_or_never().and_then(|served| served.late);
         (submissions, late)
     }
@@ -122,8 +122,8 @@ impl ReadLane {
                 failures += 1;
                 let is_given_up = failures >= COMMIT_ATTEMPTS_MAX
                     || tried_since.elapsed() >= Duration::from_millis(COMMIT_RETRY_MAX_MS);
-                // A submission that needs longer than a snapshot lives must not hold up the others or
-                // fail them.
+                // A submission that takes longer than the lifetime of a snapshot must neither delay the others nor
+                // make them fail.
                 let failed = if !error.is_retryable() {
                     submissions.len()
                 } else if is_given_up {
@@ -148,7 +148,8 @@ impl ReadLane {
         }
     }
 
-    /// Prefetches for the first commands of some of the next submissions, at least one. Returns of how many.
+    /// Prefetches for the first commands of the next submissions, at least one. Returns the number of those
+    /// submissions.
     async fn prefetch_first(&self, submissions: &[Submission], unit: &ReadUnit<'_>) -> usize {
         fn first(submission: &Submission) -> impl Iterator<Item = &Call> {
             submission.calls.iter().take(PREFETCHED_COMMANDS)
@@ -166,8 +167,8 @@ impl ReadLane {
         count
     }
 
-    /// On a store whose reads are round trips, reads the metadata of the keys of the next commands at once.
-    /// Of values only what lies there: the commands may not come to run on this snapshot.
+    /// If reads of the store are round trips, reads the metadata of the next commands' keys at once. Reads only
+    /// values stored with the metadata, because the commands may not run on this snapshot.
     async fn prefetch<'c>(&self, calls: impl Iterator<Item = &'c Call>, unit: &ReadUnit<'_>) {
         let mut plan = PrefetchPlan::default();
         let mut keys = 0;
@@ -187,9 +188,9 @@ impl ReadLane {
         context.prefetch(&plan, &self.shared.locations).await;
     }
 
-    /// Answers submissions in order, until all are answered, their replies are large, or the snapshot
-    /// is too old: an open snapshot keeps freed pages from being reused. Those that are left stay in `submissions`, also
-    /// those that begin with a script which reaches `script_limit`.
+    /// Answers submissions in order, until all are answered, their replies are large, or the snapshot is too old. An
+    /// open snapshot keeps freed pages from being reused. Unanswered submissions stay in `submissions`, including
+    /// those that begin with a script that reaches `script_limit`.
     async fn serve_on_one_snapshot(
         &self,
         submissions: &mut Vec<Submission>,
@@ -197,7 +198,7 @@ impl ReadLane {
     ) -> Served {
         let mut served = Served::default();
         let mut calls = submissions.iter().flat_map(|one| &one.calls);
-        // Before the snapshot is opened, so that it keeps every change that this does not show.
+        // Opened before the snapshot, so that it records every change that the snapshot does not show.
         let window = match calls.any(|call| call.work.tracks()) {
             true => self.environment.open_read_window(),
             false => None,
@@ -236,7 +237,7 @@ impl ReadLane {
                     self.prefetch(next, &unit).await;
                 }
                 if served.late.is_some() && call.work.script().is_some() {
-                    // One was waited for. The others run in the lane or in another round.
+                    // One script has already taken too long. The others run in the lane or in another round.
                     break;
                 }
                 let result = match &call.work {
@@ -281,7 +282,7 @@ impl ReadLane {
         }
         let reads = unit.take_reads();
         drop(transaction);
-        // Before the replies: what changes after them is told.
+        // Before the replies: changes after them are reported.
         self.environment.note_changes(window.as_ref(), &reads);
         let not_reached = submissions.split_off(finished.len());
         for (submission, (replies, reply_bytes)) in
@@ -320,10 +321,10 @@ impl ReadLane {
     }
 }
 
-/// How serving submissions has ended.
+/// The outcome of serving submissions.
 #[derive(Default)]
 struct Served {
-    /// The store's error in the first submission that is left.
+    /// The store's error in the first remaining submission.
     failure: Option<StoreError>,
     /// The script that took too long.
     late: Option<Timed>,

@@ -1,7 +1,6 @@
-//! Background work: removes expired keys, clears trash, runs timers, sweeps the metadata of empty
-//! keys, and ends grants that have expired. It uses the executor as clients do, in small passes with
-//! pauses for the clients' commands. A job that waits, for keys that clients use or for the store,
-//! does not keep the others waiting.
+//! Background work: removes expired keys, clears trash, runs timers, sweeps the metadata of empty keys, and ends
+//! expired grants. It uses the executor as clients do, in small passes with pauses for the clients' commands. A job
+//! that waits for the store, or for keys that clients use, does not delay the others.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -92,9 +91,9 @@ const JOBS: &[Job] = &[
     },
 ];
 
-/// Tells whether data is to stay as it is, which background work changes otherwise (CLIENT PAUSE).
+/// Says whether data must stay unchanged by background work (CLIENT PAUSE).
 pub trait Standstill: std::fmt::Debug + Send + Sync {
-    /// Whether it is now.
+    /// Whether data must stay unchanged now.
     fn is_on(&self) -> bool;
 }
 
@@ -108,14 +107,14 @@ pub struct Reaper {
     ranks: Ranks,
 }
 
-/// Whether an error is that of an embedded store that has failed for good. It has logged that itself.
+/// Whether an embedded store has failed permanently with this error. The store has logged that itself.
 fn is_logged_by_store(error: &CommandError, executor: &Executor) -> bool {
     !executor.environment().capabilities.has_other_writers
         && matches!(error, CommandError::Store(StoreError::Fatal(_)))
 }
 
 impl Reaper {
-    /// Creates the state of background work that has not begun.
+    /// Creates the initial state.
     pub fn new(executor: &Executor) -> Self {
         Self {
             expires_actively: Arc::new(AtomicBool::new(true)),
@@ -135,7 +134,7 @@ impl Reaper {
         let (stop, stopped) = watch::channel(false);
         let is_cluster = executor.environment().capabilities.has_other_writers;
         let jobs = JOBS.iter().filter(|job| is_cluster || !job.is_for_cluster);
-        // Each has a state of its own, of which it uses its part.
+        // Each job has its own state and uses its part of it.
         let runs: Vec<_> = jobs
             .map(|job| {
                 let reaper = Self {
@@ -183,8 +182,8 @@ impl Reaper {
         }
     }
 
-    /// Looks for expired keys, trash and due timers, and makes one pass over each kind that it finds.
-    /// Returns whether there was any.
+    /// Checks for expired keys, trash and due timers, and makes one pass over each kind that it finds. Returns
+    /// whether there was any.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -196,7 +195,7 @@ impl Reaper {
             .await?;
         let stands_still = self.standstill.as_ref().is_some_and(|still| still.is_on());
         let expires = due.expired && !stands_still && self.expires_actively.load(Ordering::Relaxed);
-        // If one of them fails, the others are done all the same.
+        // If one of them fails, the others still run.
         let expired = match expires {
             true => remove_expired(executor).await,
             false => Ok(()),
@@ -219,8 +218,7 @@ impl Reaper {
         Ok(had_work)
     }
 
-    /// Makes one pass over what servers have popped for each other. Returns how many grants had
-    /// expired.
+    /// Makes one pass over grants between servers. Returns how many had expired.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -228,8 +226,8 @@ impl Reaper {
         self.expired_grants.pass(executor).await
     }
 
-    /// Makes one pass over the blocks of elements by which commands find ranks. Returns whether there
-    /// is more to do.
+    /// Makes one pass over the blocks of elements that commands use to find ranks. Returns whether there is more to
+    /// do.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -237,7 +235,7 @@ impl Reaper {
         self.ranks.pass(executor).await
     }
 
-    /// Removes scripts of EVAL that newer ones have replaced. Returns whether there were any.
+    /// Removes EVAL scripts that newer ones have replaced. Returns whether there were any.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -250,8 +248,8 @@ impl Reaper {
         Ok(removed > 0)
     }
 
-    /// Makes one pass of the sweep for metadata of empty keys: sweeps what was found long enough ago,
-    /// and looks for more. Returns how many were swept.
+    /// Makes one pass of the sweep for metadata of empty keys. Sweeps what was found long enough ago, and searches
+    /// for more. Returns how many were swept.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -269,13 +267,13 @@ pub struct ReaperHandle {
 }
 
 impl ReaperHandle {
-    /// Switches the removal of expired keys on or off (DEBUG SET-ACTIVE-EXPIRE). For clients, expired
-    /// keys do not exist either way.
+    /// Switches the removal of expired keys on or off (DEBUG SET-ACTIVE-EXPIRE). Clients never see expired keys
+    /// either way.
     pub fn set_active_expire(&self, is_active: bool) {
         self.expires_actively.store(is_active, Ordering::Relaxed);
     }
 
-    /// Ends the work after the current pass. Then it no longer holds the executor.
+    /// Stops the work after the current pass and releases the executor.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if self.task.await.is_err() {
@@ -303,8 +301,8 @@ async fn clear_trash(executor: &Executor) -> Result<(), JobError> {
         .await
 }
 
-/// Runs due timers of task queues. Returns how many were examined. On a cluster it locks those queues,
-/// so that commands of this server's clients wait and do not conflict with it.
+/// Runs due timers of task queues. Returns how many were examined. On a cluster it locks those queues, so that
+/// commands of this server's clients wait instead of conflicting with it.
 async fn run_timers(executor: &Executor) -> Result<i64, JobError> {
     let turn = executor.environment().random.below(1 << 32);
     let mut locks = KeyLocks::Nothing;

@@ -1,8 +1,8 @@
-//! Brings the messages that other servers of the store publish to this server's subscribers, and
-//! clears old ones (see [`quoin_data::cluster::relay`]).
+//! Delivers messages published on other servers to this server's subscribers, and clears old messages (see
+//! [`quoin_data::cluster::relay`]).
 //!
-//! A server without subscribers and without clients that track keys neither watches nor reads. One
-//! that has published clears the log up to where it was some seconds ago, whether or not it listens.
+//! A server without subscribers and without clients that track keys neither watches nor reads. A server that has
+//! published clears the log up to its end of some seconds ago, whether or not it listens.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,21 +27,21 @@ use quoin_store::{Store, StoreError};
 #[cfg(test)]
 mod tests;
 
-/// The task of one server.
+/// The relay task of one server.
 pub(super) struct Relay {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     shared: Arc<Shared>,
     clearing: Clearing,
-    /// Marks of other servers whose clients track keys, and since when they give no sign of life.
+    /// Marks of other servers whose clients track keys, and how long each has shown no sign of life.
     silent_marks: HashMap<u64, (TrackerMark, Instant)>,
-    /// The own mark was gone: changes of other servers were missed.
+    /// Whether this server's own mark was missing, so that changes by other servers were missed.
     has_lost_mark: bool,
 }
 
-/// When the log is cleared, and how far.
+/// When the log is cleared next, and how far.
 struct Clearing {
-    /// The last row when this was looked at last.
+    /// The last row of the log at the previous check.
     last_seen: Option<Bytes>,
     next: Instant,
 }
@@ -90,12 +90,12 @@ impl Relay {
         }
     }
 
-    /// Whether anybody would hear what is in the log.
+    /// Whether anyone would receive what is in the log.
     fn is_heard(&self, subscribers: &dyn Subscribers) -> bool {
         !subscribers.is_empty() || self.environment.has_trackers()
     }
 
-    /// Delivers until nobody hears it any more.
+    /// Delivers until nobody listens any more.
     async fn listen(&mut self, subscribers: &dyn Subscribers) {
         let mut reader = None;
         loop {
@@ -107,7 +107,7 @@ impl Relay {
                 }
             }
             self.tend_when_due().await;
-            // Under the lock: a client that subscribes looks at it afterwards.
+            // Under the lock, because a client that subscribes checks it afterwards.
             let has_ended = self.shared.relay.is_listening.send_if_modified(|listens| {
                 let ends = !self.is_heard(subscribers);
                 *listens &= !ends;
@@ -119,7 +119,7 @@ impl Relay {
         }
     }
 
-    /// Delivers all there is, and waits for the bell.
+    /// Delivers everything in the log, then waits for the bell.
     async fn deliver_or_wait(
         &self,
         reader: &mut Option<LogReader>,
@@ -135,7 +135,7 @@ impl Relay {
                 reader.insert(started)
             }
         };
-        // Armed before the log is read, so that nothing falls between.
+        // Armed before the log is read, so that no message is missed in between.
         let bell = self.store.watch(&layout.bell_key()).await?;
         loop {
             let news = {
@@ -161,7 +161,7 @@ impl Relay {
         }
     }
 
-    /// Clears what was in the log the last time, if that was long enough ago, and tends marks.
+    /// Clears what was in the log at the previous check, if that was long enough ago, and maintains marks.
     async fn tend_when_due(&mut self) {
         if Instant::now() < self.clearing.next {
             return;
@@ -180,7 +180,7 @@ impl Relay {
         if has_news && let Err(error) = self.clear_dead_marks().await {
             tracing::debug!(%error, "marks of servers that have died are not removed yet");
         }
-        // From when the last row was read, however long that took.
+        // Counted from when the last row was read, however long that took.
         self.clearing.next = Instant::now() + RELAY_CLEAR_INTERVAL;
     }
 
@@ -191,7 +191,7 @@ impl Relay {
             let transaction = self.store.begin_write()?;
             clear_messages(&*transaction, layout, &seen);
             transaction.commit().await?;
-            // All of it is gone now.
+            // The log is empty now.
             if last.as_ref() == Some(&seen) {
                 return Ok(());
             }
@@ -200,7 +200,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Gives a sign of life while clients track keys, and removes the mark when none does any more.
+    /// Shows a sign of life while clients track keys. Removes the mark when no client does.
     async fn tend_own_mark(&mut self) -> Result<(), StoreError> {
         let mut is_marked = self.shared.relay.is_marked.lock().await;
         if !*is_marked {
@@ -209,12 +209,13 @@ impl Relay {
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let transaction = self.store.begin_write()?;
         if !self.environment.has_trackers() {
-            // A client that begins now sets it again. If it stays, it costs other servers a little.
+            // A client that begins to track now sets the mark again. If the mark stays, it costs other servers a
+            // little.
             *is_marked = false;
             tracker_marks::clear_mark(&*transaction, layout, instance);
             return transaction.commit().await;
         }
-        // Until it is certain that the mark is there again.
+        // Kept until the mark is certain to exist again.
         self.has_lost_mark |= !tracker_marks::beat(&*transaction, layout, instance).await?;
         transaction.commit().await?;
         if std::mem::take(&mut self.has_lost_mark) {
@@ -224,7 +225,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Removes marks of servers that have given no sign of life for long.
+    /// Removes marks of servers that have shown no sign of life for a long time.
     async fn clear_dead_marks(&mut self) -> Result<(), StoreError> {
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let marks = {

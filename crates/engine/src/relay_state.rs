@@ -1,4 +1,4 @@
-//! What the relay shares with the clients that subscribe, publish and track keys.
+//! State shared between the relay and clients that subscribe, publish or track keys.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,11 +6,11 @@ use tokio::sync::{Notify, watch};
 
 use quoin_base::limits::RELAY_START_MAX;
 
-/// What the relay shares with those who subscribe, publish and track keys.
+/// State shared between the relay and clients that subscribe, publish or track keys.
 pub struct RelayState {
     pub(super) is_listening: watch::Sender<bool>,
     pub(super) is_wanted: Notify,
-    /// There may be something in the log to be cleared one day.
+    /// Whether the log may contain something to clear.
     pub(super) has_news: AtomicBool,
     /// Whether the store has this server's mark ([`quoin_data::cluster::tracker_marks`]).
     pub(super) is_marked: tokio::sync::Mutex<bool>,
@@ -21,7 +21,7 @@ impl Default for RelayState {
         Self {
             is_listening: watch::Sender::new(false),
             is_wanted: Notify::new(),
-            // A server that was killed may have left some.
+            // A server that was killed may have left messages.
             has_news: AtomicBool::new(true),
             is_marked: tokio::sync::Mutex::default(),
         }
@@ -29,8 +29,8 @@ impl Default for RelayState {
 }
 
 impl RelayState {
-    /// Returns when messages that other servers publish from now on will be heard; or, with false,
-    /// after a moment, where the store does not answer. To be called after a client has subscribed.
+    /// Returns true when all messages that other servers publish from now on will be received. Returns false after a
+    /// short timeout if the store does not answer. Call it after a client has subscribed.
     pub(super) async fn listen(&self) -> bool {
         let mut listening = self.is_listening.subscribe();
         if *listening.borrow() {
@@ -45,7 +45,7 @@ impl RelayState {
         is_heard
     }
 
-    /// Something was written into the log.
+    /// Records that something was written to the log.
     pub(super) fn note_news(&self) {
         self.has_news.store(true, Ordering::Relaxed);
     }

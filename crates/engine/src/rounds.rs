@@ -1,10 +1,9 @@
 //! Rounds: commands that run on the thread that serves the connections.
 //!
-//! To hand a command to a lane's thread and its reply back costs two wake-ups of a thread, as much as
-//! most commands. So on a store with a single writer, the thread that serves the connections does what
-//! Redis's does: it reads the requests that have arrived, runs them as one batch with one sync, and sends
-//! the replies. While it runs commands it serves nobody, so what takes long goes to the lanes. See
-//! docs/understand/decisions/034-rounds.md.
+//! Passing a command to a lane's thread and its reply back costs two thread wake-ups, as much as most commands. So on
+//! a store with a single writer, the thread that serves the connections works as in Redis: it reads the requests that
+//! have arrived, runs them as one batch with one sync, and sends the replies. It serves nobody while it runs
+//! commands, so slow commands go to the lanes. See docs/understand/decisions/034-rounds.md.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,12 +26,12 @@ use quoin_data::script::runs_script;
 use quoin_data::unit::context::Environment;
 use quoin_store::Store;
 
-/// Commands of a submission that run in a round. A longer pipeline goes to a lane, which runs it while
-/// the next requests are read.
+/// Maximum number of commands of a submission in a round. A longer pipeline goes to a lane, so that this thread reads
+/// the next requests while it runs.
 const COMMANDS_MAX: usize = 16;
 
-/// The commands that a call runs. `None` if they do not run in rounds: work of the server itself, what
-/// loads scripts, and scripts within EXEC, which cannot leave a round alone.
+/// The commands that a call runs. `None` if they cannot run in rounds: work of the server itself, commands that load
+/// scripts, and scripts within EXEC, which cannot leave a round alone.
 fn commands(call: &Call) -> Option<&[Invocation]> {
     let is_alone = matches!(call.work, Work::Command(_));
     let invocations = match &call.work {
@@ -48,7 +47,7 @@ fn commands(call: &Call) -> Option<&[Invocation]> {
 }
 
 impl Executor {
-    /// Adds commands to the next round. Gives them back if they belong in a lane.
+    /// Adds commands to the next round. Returns them if they belong in a lane.
     pub(super) fn join_round(
         &self,
         calls: Vec<Call>,
@@ -97,7 +96,7 @@ struct Round {
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
-    /// The lane of what this round does not finish.
+    /// The lane that takes what this round does not finish.
     lane: mpsc::Sender<Submission>,
 }
 
@@ -106,11 +105,11 @@ impl Round {
         let rounds = &self.shared.rounds;
         let gathered = rounds.gathered(kind);
         if gathered.is_shared() {
-            // After the requests that are on their way.
+            // Let requests in transit arrive first.
             tokio::task::yield_now().await;
         }
         let not_run = match kind {
-            // The lane waits until there is room for their replies.
+            // The lane waits until there is room for the replies.
             _ if !self.shared.in_flight.has_room() => gathered.take(),
             Kind::Reads => self.read(gathered.take()),
             Kind::Writes => {
@@ -119,7 +118,7 @@ impl Round {
             }
         };
         for submission in not_run {
-            // Fails if the executor has stopped, which its client is told.
+            // Fails if the executor has stopped. The client is then told.
             let _ = self.lane.send(submission).await;
         }
     }
@@ -140,8 +139,7 @@ impl Round {
     }
 
     fn write(&self, mut submissions: Vec<Submission>) -> Vec<Submission> {
-        // Clients that are to be woken have waited longer than those that have just come. The lane
-        // serves them first.
+        // Clients waiting to be woken have waited longer than those that have just come. The lane serves them first.
         if !self.store.is_ready() || self.shared.waiters.has_wake_ups() {
             return submissions;
         }
@@ -177,7 +175,7 @@ impl Round {
         }
     }
 
-    /// Notes how long commands ran; if a script was given up, it is why that was long.
+    /// Records how long commands ran. If a script was given up, it is blamed for a long run.
     fn note_run(
         &self,
         commands: &[Timed],

@@ -1,4 +1,4 @@
-//! What gathers for the next [rounds](super::rounds), and what is too slow for them.
+//! What the next [rounds](super::rounds) will run, and what is too slow for them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,18 +12,18 @@ mod slow;
 
 pub(super) use slow::SCRIPT_RUN_MAX;
 
-/// A client that has had this many rounds for itself is alone.
+/// A client that has had this many consecutive rounds to itself counts as alone.
 const ALONE_ROUNDS_MIN: u32 = 8;
 
-/// What the next rounds run, and whose turn it is to run a batch.
+/// What the next rounds run, and the lock for running a batch.
 #[derive(Default)]
 pub(super) struct Rounds {
-    /// Locked while a batch runs, here or in the write lane: there is one at a time.
+    /// Locked while a batch runs, here or in the write lane. Only one runs at a time.
     pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) reads: Gathered,
     pub(super) writes: Gathered,
     pub(super) slow: Slow,
-    /// Of batches that write.
+    /// The load of batches that write.
     pub(super) load: Load,
 }
 
@@ -31,8 +31,8 @@ pub(super) struct Rounds {
 #[derive(Default)]
 pub(super) struct Gathered {
     submissions: Mutex<Vec<Submission>>,
-    /// How many more rounds of a single client must pass before a round begins at once. Until then
-    /// a round begins when other clients have had a chance to join.
+    /// How many more rounds with a single client must pass before a round begins at once. Until then, each round
+    /// first gives other clients a chance to join.
     shared_lately: AtomicU32,
 }
 
@@ -42,19 +42,19 @@ impl Gathered {
         locked.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a submission. Returns whether it is the first, for which a round must begin.
+    /// Adds a submission. Returns whether it is the first, in which case the caller must start a round.
     pub(super) fn add(&self, submission: Submission) -> bool {
         let mut submissions = self.lock();
         submissions.push(submission);
         submissions.len() == 1
     }
 
-    /// Whether several clients have had rounds together lately.
+    /// Whether several clients have recently shared rounds.
     pub(super) fn is_shared(&self) -> bool {
         self.shared_lately.load(Ordering::Relaxed) > 0
     }
 
-    /// What the round that begins runs.
+    /// Takes the submissions for a round that begins.
     pub(super) fn take(&self) -> Vec<Submission> {
         let taken = std::mem::take(&mut *self.lock());
         let lately = match taken.len() {

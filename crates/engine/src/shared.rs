@@ -24,12 +24,12 @@ pub struct Shared {
     pub(super) delegates_pops: Arc<AtomicBool>,
     /// Queues that several servers pop from.
     pub(super) contention: Contention,
-    /// Where the data of keys lies.
+    /// Where the data of keys is stored.
     pub(super) locations: LocationCache,
     /// Commands that run on the connections' thread.
     pub(super) rounds: Rounds,
     /// Replies that connections have not taken over yet.
     pub(super) in_flight: Arc<InFlight>,
-    /// Watches that are open in the store.
+    /// Number of watches open in the store.
     pub(super) open_watches: AtomicUsize,
 }

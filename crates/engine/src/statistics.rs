@@ -6,51 +6,51 @@ use quoin_store::StoreError;
 /// What the executor has done since the start.
 #[derive(Debug, Default)]
 pub struct ExecutorStatistics {
-    /// Write batches that were finished.
+    /// Finished write batches.
     pub batches: Counter,
-    /// Time that those batches took, from their forming to their last commit, in microseconds.
-    /// Over a span of time it says how many were under way at once.
+    /// Total duration of those batches in microseconds, from their formation to their last commit. Divided by a
+    /// period of time, it gives the number of batches in flight.
     pub batches_duration_us: Counter,
     /// Commands in those batches.
     pub batched_commands: Counter,
-    /// Transactions that were committed with writes in them.
+    /// Committed transactions that contained writes.
     pub commits: Counter,
-    /// How long these commits took, the sync included.
+    /// How long these commits took, including the sync.
     pub commit_durations: Durations,
     /// Commits and reads that failed because of a conflict with another server.
     pub conflicts: Counter,
-    /// Commits whose result was not known at first. Each becomes one of the three below.
+    /// Commits whose result was unknown at first. Each is also counted in one of the next three.
     pub unknown_results: Counter,
-    /// Of these, commits that were found to have been applied.
+    /// Of these, commits that turned out to have been applied.
     pub unknown_results_applied: Counter,
-    /// Of these, commits that were found not to have been applied; their batches ran again.
+    /// Of these, commits that turned out not to have been applied. Their batches ran again.
     pub unknown_results_not_applied: Counter,
-    /// Of these, commits of which the store did not tell in time; clients got `UNKNOWN`.
+    /// Of these, commits whose result the store did not report in time. Clients got `UNKNOWN`.
     pub unknown_results_unresolved: Counter,
     /// Batches and reads that failed because their transaction had become too old.
     pub too_old: Counter,
-    /// Batches and runs of reads that were answered with an error of the store.
+    /// Write batches and groups of reads that were answered with an error of the store.
     pub store_errors: Counter,
-    /// Batches that were run again, for whatever reason.
+    /// Batches that ran again, for any reason.
     pub retries: Counter,
-    /// Requests that were made of other servers to pop for this one.
+    /// Requests to other servers to pop for this one.
     pub delegation_requests: Counter,
     /// Of these, requests that were granted.
     pub delegation_requests_granted: Counter,
-    /// Requests of other servers that this one has granted.
+    /// Requests of other servers that this one granted.
     pub delegation_grants: Counter,
-    /// Times that a command's writes were undone: it failed midway, or the transaction could not hold it.
+    /// How often a command's writes were undone because it failed midway or did not fit in the transaction.
     pub commands_rolled_back: Counter,
-    /// Keys that were removed because their time had come.
+    /// Keys removed because they expired.
     pub expired_keys: Counter,
-    /// Tasks whose lease ended or was given back, and that are to be tried again.
+    /// Tasks to be tried again because their lease ended or was given back.
     pub task_retries: Counter,
-    /// Tasks that died: their last try has failed.
+    /// Tasks that died because their last try failed.
     pub task_deaths: Counter,
 }
 
 impl ExecutorStatistics {
-    /// Counts a transaction that failed, where there is a counter for its kind.
+    /// Counts a failed transaction, if its kind of failure has a counter.
     pub(super) fn count_failure(&self, error: &StoreError) {
         match error {
             StoreError::Conflict => self.conflicts.add(1),
@@ -59,7 +59,7 @@ impl ExecutorStatistics {
         }
     }
 
-    /// Starts all counters again from 0 (CONFIG RESETSTAT).
+    /// Resets all counters to 0 (CONFIG RESETSTAT).
     pub fn reset(&self) {
         for counter in [
             &self.batches,

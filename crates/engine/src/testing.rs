@@ -1,4 +1,4 @@
-//! A bench for tests of commands: they run through the real executor and a real store.
+//! A bench for tests of commands. They run through the real executor and a real store.
 
 pub mod ranks;
 
@@ -22,16 +22,16 @@ use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use quoin_store::{Isolation, RangeQuery, Store, StoreError};
 use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 
-/// Time on the bench's clock when it starts.
+/// Time on the bench's clock at the start.
 pub const START_MS: i64 = 1_700_000_000_000;
 
 /// An engine on a store in a temporary folder.
 pub struct Bench {
-    /// Stands still.
+    /// The clock. It does not advance by itself.
     pub clock: Arc<ManualClock>,
     /// The engine.
     pub executor: Arc<Executor>,
-    /// The store below, for a look at what is really there.
+    /// The underlying store, for checking what it really contains.
     pub store: Arc<dyn Store>,
     runtime: tokio::runtime::Runtime,
     _folder: TempDir,
@@ -52,18 +52,17 @@ async fn start(
 }
 
 impl Bench {
-    /// On the embedded store.
+    /// A bench on the embedded store.
     pub fn embedded() -> Self {
         Self::with(|store| Arc::new(store))
     }
 
-    /// On a store that behaves as a cluster does: many writers, conflicts, keys that may stay
-    /// behind as retained metadata.
+    /// A bench on a store that behaves like a cluster: many writers, conflicts, and retained metadata of empty keys.
     pub fn cluster_like() -> Self {
         Self::with(|store| Arc::new(OptimisticStore::new(store)))
     }
 
-    /// That, with faults that a test asks for; at first there are none.
+    /// The same with faults that the test requests. Initially there are none.
     pub fn faulty(seed: u64) -> (Self, Arc<FaultyStore<OptimisticStore<EmbeddedStore>>>) {
         let mut faulty = None;
         let bench = Self::with(|store| {
@@ -75,7 +74,7 @@ impl Bench {
         (bench, faulty.unwrap())
     }
 
-    /// On the embedded store as `wrap` changes it.
+    /// A bench on the embedded store, wrapped by `wrap`.
     pub fn with(wrap: impl FnOnce(EmbeddedStore) -> Arc<dyn Store>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
@@ -100,7 +99,7 @@ impl Bench {
         self.block_on(start(&self.store, &self.clock, 8, |_| {}))
     }
 
-    /// The same store, served in an environment that `change` has changed.
+    /// The same store, served in an environment modified by `change`.
     pub fn served_with(self, change: impl FnOnce(&mut Environment)) -> Self {
         let executor = self.block_on(start(&self.store, &self.clock, 9, change));
         Self {
@@ -133,7 +132,7 @@ impl Bench {
         finished.replies.into_iter().next().unwrap()
     }
 
-    /// How many rows all keys' data have, copies of metadata apart.
+    /// Number of rows of all keys' data, excluding metadata copies.
     pub fn data_rows(&self) -> usize {
         let layout = &self.executor.environment().layout;
         let range = layout.rows_of(Space::Data);
@@ -149,7 +148,7 @@ impl Bench {
         rows.filter(|row| !layout.is_meta_copy(&row.key)).count()
     }
 
-    /// Runs commands, one a line, as a pipeline.
+    /// Runs commands as a pipeline, one a line.
     pub fn run_all(&self, lines: &[String]) -> Vec<Reply> {
         let mut calls: Vec<Call> = lines.iter().map(|line| call(0, &words_of(line))).collect();
         let mut replies = Vec::new();
@@ -161,13 +160,12 @@ impl Bench {
         replies
     }
 
-    /// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does;
-    /// `is_strict` as within EXEC.
+    /// Whether a transaction that runs `line` conflicts if `meanwhile` commits first. `is_strict`: as within EXEC.
     pub fn race(&self, line: &str, meanwhile: &str, is_strict: bool) -> bool {
         self.race_all(&[line], meanwhile, is_strict)
     }
 
-    /// [`Self::race`] of a transaction with several commands.
+    /// [`Self::race`] for a transaction with several commands.
     pub fn race_all(&self, lines: &[&str], meanwhile: &str, is_strict: bool) -> bool {
         self.race_against(lines, is_strict, || {
             let reply = self.run(meanwhile);
@@ -206,7 +204,7 @@ impl Bench {
         self.wait_with(invocation(0, &words_of(line)))
     }
 
-    /// [`Self::wait`] of a command with other code.
+    /// [`Self::wait`] for a command with other code.
     pub fn wait_with(&self, invocation: Invocation) -> Waiting {
         let spec = invocation.row.waits.unwrap()(&invocation.arguments, START_MS);
         let spec = spec.unwrap_or_else(|error| panic!("{}", error.to_line()));
@@ -220,7 +218,7 @@ impl Bench {
         Waiting { waiter, outcome }
     }
 
-    /// Runs commands, one a line, as EXEC does.
+    /// Runs commands as EXEC does, one a line.
     pub fn exec(&self, lines: &[&str]) -> Reply {
         let invocations = lines.iter().map(|line| invocation(0, &words_of(line)));
         self.exec_all(invocations.collect())
@@ -241,13 +239,13 @@ impl Bench {
 
 /// A client that waits in a blocking command.
 pub struct Waiting {
-    /// What the engine knows of it.
+    /// What the engine knows about it.
     pub waiter: Arc<Waiter>,
     outcome: oneshot::Receiver<Outcome>,
 }
 
 impl Waiting {
-    /// The reply; fails where there is none after a while.
+    /// The reply. Panics if none arrives in time.
     pub fn reply(self, bench: &Bench) -> Reply {
         let arrived = async { tokio::time::timeout(Duration::from_secs(10), self.outcome).await };
         match bench.block_on(arrived) {
@@ -262,7 +260,7 @@ impl Waiting {
     }
 }
 
-/// A command whose words are separated by spaces, without what the executor could plan by.
+/// A command whose words are separated by spaces, without a plan for the executor.
 pub fn unplanned(line: &str) -> Call {
     Call::command(invocation(0, &words_of(line)), false)
 }
@@ -272,12 +270,12 @@ pub fn planned(line: &str) -> Call {
     call(0, &words_of(line))
 }
 
-/// A command like the one that the words name, with other code.
+/// The command on this line, with another handler.
 pub fn with_handler(line: &str, handler: Handler) -> Invocation {
     with_row(line, |row| Row { handler, ..row })
 }
 
-/// A command like the one that the words name, with another row.
+/// The command on this line, with a modified row.
 pub fn with_row(line: &str, change: impl FnOnce(Row) -> Row) -> Invocation {
     let invocation = invocation(0, &words_of(line));
     let row = Box::leak(Box::new(change(*invocation.row)));
@@ -289,7 +287,7 @@ pub fn words_of(line: &str) -> Vec<&[u8]> {
     line.split_whitespace().map(str::as_bytes).collect()
 }
 
-/// A command of words.
+/// A command made of words.
 pub fn invocation(database: u32, words: &[&[u8]]) -> Invocation {
     let words = words.iter().map(|word| Bytes::copy_from_slice(word));
     match Invocation::resolve(database, words.collect()) {
@@ -298,7 +296,7 @@ pub fn invocation(database: u32, words: &[&[u8]]) -> Invocation {
     }
 }
 
-/// A command of words, as connections submit it.
+/// A command made of words, as connections submit it.
 pub fn call(database: u32, words: &[&[u8]]) -> Call {
     Call::command(invocation(database, words), true)
 }

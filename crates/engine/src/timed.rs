@@ -1,4 +1,4 @@
-//! What a server notes the time of.
+//! Identifies commands and scripts whose run time is measured.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,14 +8,14 @@ use quoin_data::command::call::Invocation;
 use quoin_data::command::row::Row;
 use quoin_data::script::runs_script;
 
-/// Bytes at the beginning and the end of a script's text, or of its name, by which it is told from others.
+/// Scripts are compared by this many bytes at the beginning and the end of their text or name.
 const SAMPLE_BYTES: usize = 128;
 
-/// A command; of commands that run scripts, those that run the same one.
+/// A command. A command that runs scripts is distinguished by its script.
 #[derive(Clone)]
 pub(super) struct Timed {
     pub(super) row: &'static Row,
-    /// The script's text or name, if one is run.
+    /// The text or name of the script, if the command runs one.
     script: Option<Bytes>,
 }
 
@@ -29,12 +29,12 @@ impl Timed {
         Self { row, script }
     }
 
-    /// Equal for what is timed together. Scripts that differ have different numbers, nearly always.
+    /// Equal for commands that are measured together. Different scripts almost always have different numbers.
     pub(super) fn id(&self) -> (usize, u64) {
         (self.row.id, self.script.as_ref().map_or(0, number_of))
     }
 
-    /// That of the command, whatever script it runs.
+    /// The id of the command for any script.
     pub(super) fn id_without_script(&self) -> (usize, u64) {
         (self.row.id, 0)
     }

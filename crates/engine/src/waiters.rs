@@ -1,13 +1,12 @@
 //! Clients that wait for data in a key.
 //!
-//! A blocking command whose first run found nothing is *parked* here by the batch that ran it. A
-//! batch that puts data into a key runs the commands of the key's waiters in its own transaction,
-//! right after the command that did it. So a push and the pop that it feeds are one commit. The
-//! oldest waiter comes first, and no later client can get in between. Only waiters that another
-//! batch holds are passed over (see below). Where other servers write too,
-//! [wake watches](super::wake_watches) *schedule a wake-up* of keys that may have become ready: the
-//! write lane then submits work that runs the commands of their waiters. Rounds leave their commands
-//! to the lane until such work has ended. A *slot* is the number of one of its in-flight transactions.
+//! A blocking command whose first run found nothing is *parked* here by the batch that ran it. A batch that puts data
+//! into a key runs the commands of the key's waiters in its own transaction, directly after the command that added
+//! the data. So a push and the pop that it feeds are one commit. The oldest waiter comes first, and no later client
+//! can get in between. Only waiters that another batch holds are passed over (see below). If other servers also
+//! write, [wake-up watches](super::wake_watches) *schedule a wake-up* of keys that may have become ready. The write
+//! lane then submits work that runs the commands of their waiters. Rounds leave their commands to the lane until such
+//! work has ended. A *slot* is the number of one of the lane's in-flight transactions.
 //!
 //! | Stage | Who may run its command | Next stage |
 //! | --- | --- | --- |
@@ -23,16 +22,16 @@
 //! | | | away by [`release`](Waiters::release), if its client has given up meanwhile |
 //! | | | away by [`unpark`](Waiters::unpark), if the batch also parked it and is run again |
 //!
-//! No other batch may run the command of a parked waiter, because the batch that parked it may be
-//! run again and its command may then find data at once.
+//! No other batch may run the command of a parked waiter. The batch that parked it may run again, and its command may
+//! then find data at once.
 //!
-//! A batch *passes over* a waiter that is parked or in service with another batch, and marks it. It
-//! does so before anybody knows whether there is data for it. When the other batch returns the
-//! waiter to the stage *waiting*, a wake-up of all its keys is scheduled.
+//! A batch *passes over* a waiter that is parked or in service with another batch, and marks it. At that time nobody
+//! knows whether there is data for it. When the other batch returns the waiter to the stage *waiting*, a wake-up of
+//! all its keys is scheduled.
 //!
-//! A waiter in service stays in service until its batch's commit. If the commit's result is unknown,
-//! the batch first finds out whether it was applied. If even that fails, waiters that had a reply get
-//! the error: to wait on would hide data that was perhaps popped for them.
+//! A waiter in service stays in service until its batch's commit. If the commit's result is unknown, the batch first
+//! finds out whether it was applied. If that also fails, waiters with a reply get the error. If they kept waiting,
+//! nobody would learn that data may have been popped for them.
 
 mod cursor;
 mod known;
@@ -67,10 +66,9 @@ pub struct Waiters {
     count: AtomicUsize,
     /// Notified when a wake-up is scheduled.
     scheduled: Notify,
-    /// Wake-ups that the lane has taken and that have not ended.
+    /// Number of wake-ups that the lane has taken and not finished.
     wake_ups: AtomicUsize,
-    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of
-    /// the queues.
+    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of the queues.
     has_wake_watches: bool,
     /// Notified when there are such keys.
     keys_unfollowed: Notify,
@@ -79,8 +77,8 @@ pub struct Waiters {
 }
 
 impl Waiters {
-    /// Creates an empty registry. `has_wake_watches`: whether wake watches follow which keys are
-    /// awaited, because other servers write too.
+    /// Creates an empty registry. `has_wake_watches`: whether wake-up watches follow the awaited keys, because other
+    /// servers write too.
     pub(super) fn new(has_wake_watches: bool) -> Self {
         Self {
             has_wake_watches,
@@ -97,12 +95,12 @@ impl Waiters {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// How many keys clients wait for.
+    /// Number of keys that clients wait for.
     pub fn key_count(&self) -> usize {
         self.queues().by_key.len()
     }
 
-    /// How many of those keys clients need to be there, to wait on
+    /// Number of those keys that must exist for a client to keep waiting
     /// ([`WaitSpec::needs_key`](quoin_data::command::waits::WaitSpec::needs_key)).
     pub fn needed_key_count(&self) -> usize {
         let queues = self.queues();
@@ -111,9 +109,9 @@ impl Waiters {
             .count()
     }
 
-    /// Puts a waiter into the queues of its keys: after all others, or back at its position. Until it
-    /// is [settled](Self::settle), only the batch in this slot may run its command. Does nothing if
-    /// the client has given up.
+    /// Puts a waiter into the queues of its keys: at the end, or back at its position. Until it is
+    /// [settled](Self::settle), only the batch in this slot may run its command. Does nothing if the client has given
+    /// up.
     pub(super) fn park(&self, waiter: &Arc<Waiter>, slot: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -144,7 +142,7 @@ impl Waiters {
         }
     }
 
-    /// Removes a waiter because the batch that parked it is being rerun.
+    /// Removes a waiter because the batch that parked it runs again.
     pub(super) fn unpark(&self, waiter: &Waiter) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -152,9 +150,8 @@ impl Waiters {
         state.stage = Stage::Away;
     }
 
-    /// The batch that parked a waiter is durable: now any batch may run its command. `alarms`: how
-    /// many there had been when that batch began. A key that had one since may have something that
-    /// the batch has not seen.
+    /// Lets any batch run a waiter's command, because the batch that parked it is durable. `alarms`: the number of
+    /// alarms when that batch began. A key with an alarm since then may have something that the batch has not seen.
     pub(super) fn settle(&self, waiter: &Waiter, alarms: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -175,7 +172,7 @@ impl Waiters {
         }
     }
 
-    /// Schedules a wake-up of all keys of a waiter that another batch has passed over.
+    /// Schedules a wake-up of all keys of a waiter if another batch has passed over it.
     fn wake_if_passed_over(&self, queues: &mut Queues, waiter: &Waiter, was_passed_over: bool) {
         if was_passed_over {
             for key in waiter.client_keys() {
@@ -192,9 +189,8 @@ impl Waiters {
         }
     }
 
-    /// Takes into service, for the batch in `slot`, the oldest waiter at or after the position `from`
-    /// that waits for this key and type and satisfies `may_wake`. Waiters that another batch holds
-    /// are passed over and marked.
+    /// Takes a waiter into service for the batch in `slot`: the oldest one at or after the position `from` that waits
+    /// for this key and type and satisfies `may_wake`. Waiters held by another batch are passed over and marked.
     pub(super) fn begin_service(
         &self,
         key: &ClientKey,
@@ -236,8 +232,8 @@ impl Waiters {
         None
     }
 
-    /// Ends the service of a waiter without a reply: back to its stage before, at the same position.
-    /// If its client has given up, ends the wait with [`Outcome::Cancelled`].
+    /// Ends the service of a waiter without a reply. The waiter returns to its previous stage and position. If its
+    /// client has given up, ends the wait with [`Outcome::Cancelled`].
     pub(super) fn release(&self, waiter: &Waiter) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -264,14 +260,14 @@ impl Waiters {
         self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
     }
 
-    /// Whether the client of a waiter in service has given up. A batch asks this just before its
-    /// commit ([`Batch::run`](super::batch::Batch::run)), and is run again without that waiter.
+    /// Whether the client of a waiter in service has given up. A batch checks this just before its commit
+    /// ([`Batch::run`](super::batch::Batch::run)), and runs again without that waiter.
     pub(super) fn is_cancelled(&self, waiter: &Waiter) -> bool {
         waiter.state().is_given_up
     }
 
-    /// Ends the wait of a waiter in service with a reply: its batch is durable, or the reply is the
-    /// error that the batch's result is unknown. `carried` counts it until the connection takes it over.
+    /// Ends the wait of a waiter in service with a reply. Either its batch is durable, or the reply is the error that
+    /// the batch's result is unknown. `carried` counts the reply until the connection takes it over.
     pub(super) fn answer(&self, waiter: &Waiter, reply: Reply, carried: Carried) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -282,10 +278,9 @@ impl Waiters {
 
     /// Ends a wait without a reply. True if the waiter was parked or waiting: no outcome is sent.
     ///
-    /// False if it is in service: its outcome arrives soon and must be received, because something
-    /// may have been popped for it. False also if it is away. Then its outcome was sent and must be
-    /// received, unless it was never parked, was just unparked or was cancelled before: then none is
-    /// sent.
+    /// False if it is in service: its outcome arrives soon and must be received, because something may have been
+    /// popped for it. Also false if it is away. Then its outcome was sent and must be received, unless the waiter was
+    /// never parked, was just unparked or was already cancelled. In those cases none is sent.
     pub fn cancel(&self, waiter: &Waiter) -> bool {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -299,7 +294,7 @@ impl Waiters {
         was_there
     }
 
-    /// Whether a wait has ended or never began, so that no outcome is to come.
+    /// Whether a wait has ended or never began, so that no outcome will follow.
     pub fn is_ended(&self, waiter: &Waiter) -> bool {
         waiter.state().stage == Stage::Away
     }
@@ -323,7 +318,7 @@ impl Waiters {
         self.queues().queue(key, value_type).is_some()
     }
 
-    /// The types that clients need a key to be of, to wait on ([`WaitSpec::needs_key`]).
+    /// The types that a key must have for its clients to keep waiting ([`WaitSpec::needs_key`]).
     pub(super) fn types_needed(&self, key: &ClientKey) -> Vec<ValueType> {
         let queues = self.queues();
         let of_key = queues.by_key.get(key).into_iter();
@@ -345,19 +340,19 @@ impl Waiters {
         last.is_some_and(|(last, _)| *last > position)
     }
 
-    /// Whether any client that waits for a key of this type is woken even if the others find nothing
+    /// Whether any client that waits for a key of this type is woken even if others find nothing
     /// ([`Wake::All`](quoin_data::command::waits::Wake::All)).
     pub(super) fn wakes_all(&self, key: &ClientKey, value_type: ValueType) -> bool {
         let queues = self.queues();
         queues.queue(key, value_type).is_some_and(Queue::wakes_all)
     }
 
-    /// The latest position that was given to a waiter.
+    /// The latest position given to a waiter.
     pub(super) fn last_position(&self) -> u64 {
         self.queues().last_position
     }
 
-    /// Has the write lane wake the waiters of a key. Does nothing if the key has none.
+    /// Schedules a wake-up of the waiters of a key in the write lane. Does nothing if the key has none.
     pub(super) fn schedule_wake_up(&self, key: ClientKey, cursor: Cursor) {
         let mut queues = self.queues();
         if queues.by_key.contains_key(&key) {
@@ -371,7 +366,7 @@ impl Waiters {
         self.scheduled.notified().await;
     }
 
-    /// Whether wake-ups are scheduled or have not ended.
+    /// Whether wake-ups are scheduled or unfinished.
     pub(super) fn has_wake_ups(&self) -> bool {
         if self.is_empty() {
             return false;
@@ -380,15 +375,15 @@ impl Waiters {
         !queues.scheduled.is_empty() || self.wake_ups.load(Ordering::SeqCst) > 0
     }
 
-    /// To be called when so many wake-ups that were taken have ended.
+    /// Records that this many taken wake-ups have ended.
     pub(super) fn end_wake_ups(&self, count: usize) {
         let ended = |wake_ups: usize| Some(wake_ups.saturating_sub(count));
         let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
-        // There is always a value.
+        // The closure always returns a value.
         let _ = self.wake_ups.fetch_update(success, failure, ended);
     }
 
-    /// Takes up to `keys_max` scheduled wake-ups: the keys, and where in their queues to begin.
+    /// Takes up to `keys_max` scheduled wake-ups: the keys, and where to begin in their queues.
     pub(super) fn take_scheduled(&self, keys_max: usize) -> Vec<(ClientKey, Cursor)> {
         if self.is_empty() {
             return Vec::new();
@@ -407,9 +402,8 @@ impl Waiters {
         taken
     }
 
-    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for and that may have
-    /// something. A wake-up locks them too: while it runs, no other batch may wake younger waiters of
-    /// these keys first.
+    /// Up to `keys_max` other keys that the oldest waiters of a key also wait for and that may have something. A
+    /// wake-up locks them too. So while it runs, no other batch may wake younger waiters of these keys first.
     pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
         let queues = self.queues();
         let of_key = queues.by_key.get(key);
@@ -421,7 +415,7 @@ impl Waiters {
             .collect()
     }
 
-    /// Waits for awaited keys that no wake watch follows yet, and returns them.
+    /// Waits for awaited keys that no wake-up watch follows yet, and returns them.
     pub(super) async fn wait_keys_unfollowed(&self) -> Vec<ClientKey> {
         loop {
             let keys = std::mem::take(&mut self.queues().unfollowed_keys);

@@ -1,21 +1,20 @@
-//! Wake watches: they notice data that other servers write to awaited keys.
+//! Wake-up watches: they notice data that other servers write to awaited keys.
 //!
-//! For each awaited key, whatever the number of its clients, the server watches one row of the
-//! store: the row that holds the key's length. Every push changes it by an atomic add, so pushes do
-//! not conflict. When the row changes, a wake-up of the key is scheduled.
+//! For each awaited key, whatever the number of its clients, the server watches one row of the store: the row that
+//! holds the key's length. Every push changes it by an atomic add, so pushes do not conflict. When the row changes, a
+//! wake-up of the key is scheduled.
 //!
-//! Data may arrive between a command's first run, which found nothing, and the arming of the watch.
-//! So arming a watch also returns the current value, and the batch that has a client wait schedules a
-//! wake-up of keys that turned out meanwhile not to be quiet ([`super::waiters`]). While an awaited
-//! key is quiet, clients come and go without a look at it. The store may lose a watch (for example
-//! during a cluster recovery), so each watch is renewed periodically. Above a limit on watches, keys
-//! are polled.
+//! Data may arrive between a command's first run, which found nothing, and the arming of the watch. So arming a watch
+//! also returns the current value. The batch that parks a client schedules a wake-up of keys that have meanwhile
+//! turned out not to be quiet ([`super::waiters`]). While an awaited key is quiet, clients come and go without
+//! reading it. The store may lose a watch (for example during a cluster recovery), so each watch is renewed
+//! periodically. Keys above a limit on watches are polled.
 //!
-//! A key's row lies in the current namespace of its database. FLUSHDB gives a database a new
-//! namespace, and SWAPDB exchanges those of two databases. So each database with awaited keys has
-//! a watch too, which is armed first: when its namespace changes, its keys' watches are armed again.
+//! A key's row is in the current namespace of its database. FLUSHDB gives a database a new namespace, and SWAPDB
+//! exchanges those of two databases. So each database with awaited keys has a watch too, which is armed first. When
+//! its namespace changes, its keys' watches are armed again.
 //!
-//! A store with a single writer needs no wake watches: its one server sees every push.
+//! A store with a single writer needs no wake-up watches, because its one server sees every push.
 
 mod arming;
 
@@ -47,38 +46,37 @@ use quoin_store::{Isolation, Store, StoreError, Watch};
 
 /// How often an unwatched key is polled.
 const POLL: Duration = Duration::from_millis(500);
-/// Limit on polls per second; the interval grows with the number of keys. It grows by whole
-/// seconds, so up to twice as many polls are possible.
+/// Limit on polls per second. The interval grows with the number of keys, by whole seconds, so up to twice as many
+/// polls are possible.
 const POLLS_PER_SECOND_MAX: u64 = 4_000;
-/// Maximum age of a watch. Then it is renewed, in case it was lost. The actual age is random and at
-/// least half of this.
+/// Maximum age of a watch. It is then renewed, in case it was lost. The actual age is random and at least half of
+/// this.
 const RENEWAL: Duration = Duration::from_secs(20);
-/// Approximate limit on renewals per second, so that idle waiting clients cost next to nothing.
-/// With many watches it raises the maximum age above [`RENEWAL`].
+/// Approximate limit on renewals per second, so that idle waiting clients cost next to nothing. With many watches it
+/// raises the maximum age above [`RENEWAL`].
 const RENEWALS_PER_SECOND_MAX: u64 = 25;
-/// After this many changes in a row that left the key empty, it is read before its waiters are
-/// woken, at most once per [`FRUITLESS_CHANGES_BACKOFF`].
+/// After this many consecutive changes that left the key empty, the key is read before its waiters are woken, at most
+/// once per [`FRUITLESS_CHANGES_BACKOFF`].
 const FRUITLESS_CHANGES_MAX: u32 = 3;
 /// See [`FRUITLESS_CHANGES_MAX`].
 const FRUITLESS_CHANGES_BACKOFF: Duration = Duration::from_millis(4);
-/// How long the next look at a key waits for a wake-up to take what is in the key.
+/// How long the watch waits, before it reads a key again, for a wake-up to take the key's contents.
 const WAKE_UP_MAX: Duration = Duration::from_millis(20);
-/// How long a key stays watched after its last client has left, because clients often
-/// come back.
+/// How long a key stays watched after its last client has left. Clients often come back.
 const LINGER: Duration = Duration::from_secs(5);
 /// Pause before retrying a watch after a retryable error.
 const RETRY_SOON: Duration = Duration::from_millis(10);
 /// Pause before retrying a watch after any other error.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The wake watches of one server.
+/// The wake-up watches of one server.
 pub(super) struct WakeWatches {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     shared: Arc<Shared>,
     /// Arms the watches.
     arming: Arming,
-    /// Keys watched at once. Keys above this limit are polled.
+    /// How many keys may be watched at once. Further keys are polled.
     watches_max: usize,
     /// Number of watched keys.
     watched: Cell<usize>,
@@ -105,7 +103,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A watch that is armed in the store. It counts among the server's open watches.
+/// A watch that is armed in the store. It counts as one of the server's open watches.
 struct ArmedWatch<'c> {
     /// The row's value when the watch was armed.
     value: Option<Bytes>,
@@ -120,14 +118,14 @@ impl Drop for ArmedWatch<'_> {
     }
 }
 
-/// A key's length row as it was read last.
+/// A key's length row at its latest read.
 struct Observation<'c> {
-    /// The namespace that its database had.
+    /// The namespace of the database at that time.
     namespace: Id,
     value: Option<Bytes>,
     /// A watch for the next change of this value. `None` if the key is polled.
     watch: Option<ArmedWatch<'c>>,
-    /// The key has nothing, and the watch notices whatever is put into it.
+    /// Whether the key is empty and the watch notices anything added to it.
     is_quiet: bool,
     /// Counts the key as watched or polled.
     _counted: Counted<'c>,
@@ -153,7 +151,7 @@ impl WakeWatches {
 
     /// Runs until `stop` resolves.
     pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        // One task per awaited key.
+        // One task runs for each awaited key.
         let mut followed: HashSet<ClientKey> = HashSet::new();
         let mut databases: HashMap<u32, Rc<CurrentNamespace>> = HashMap::new();
         let mut tasks: FuturesUnordered<LocalBoxFuture<'_, Ended>> = FuturesUnordered::new();
@@ -196,8 +194,8 @@ impl WakeWatches {
         }
     }
 
-    /// The task of one key. Requests a wake-up of the key whenever it may have data, until no client
-    /// has waited for it for [`LINGER`].
+    /// The task of one key. It requests a wake-up of the key whenever it may have data, and ends after no client has
+    /// waited for it for [`LINGER`].
     async fn watch_key(
         &self,
         key: ClientKey,
@@ -206,17 +204,16 @@ impl WakeWatches {
         let waiters = &self.shared.waiters;
         let changed_here = waiters.follow(&key);
         let mut last_awaited = Instant::now();
-        // The namespace and the row's value at the last observation. `None` makes the next one count as
-        // a change.
+        // The namespace and the row's value at the latest observation. `None` makes the next one count as a change.
         let mut last_seen: Option<(Id, Option<Bytes>)> = None;
-        // Another server may push and feed its own waiter at once, so the key is empty again by the
-        // time this server is notified. This can happen repeatedly.
+        // Another server may push and feed its own waiter at once, so the key is empty again when this server is
+        // notified. This can happen repeatedly.
         let mut fruitless_changes = 0_u32;
-        // The watch has fired since the last observation, for another server's change.
+        // Whether the watch has fired for another server's change since the latest observation.
         let mut has_fired = false;
         loop {
             if fruitless_changes >= FRUITLESS_CHANGES_MAX {
-                // A busy key may change with every commit: limit how often it is read.
+                // A busy key may change with every commit, so limit how often it is read.
                 tokio::time::sleep(FRUITLESS_CHANGES_BACKOFF).await;
             }
             waiters.begin_look(&key);
@@ -233,16 +230,14 @@ impl WakeWatches {
                     continue;
                 }
             };
-            // A length row that cannot be decoded does not count as empty, so that the wake-up reports
-            // it: its batch logs a row that it cannot read, the length or the metadata, and wakes no
-            // client.
+            // A length row that cannot be decoded does not count as empty. The wake-up's batch then logs the
+            // unreadable row (length or metadata) and wakes no client.
             let is_empty = matches!(decode_length(observation.value.as_ref()), Ok(0));
             let is_gone = observation.value.is_none();
-            // Beside the length the row holds a counter of changes, so a change gives another value,
-            // even where the length is the same again. See
-            // docs/understand/decisions/009-length-counts-changes.md. A key that is gone loses its
-            // counter: it may have been there since the last observation, and clients that began to
-            // wait meanwhile have not heard that it is gone again.
+            // The row also holds a counter of changes, so a change gives another value even if the length is the same
+            // again. See docs/understand/decisions/009-length-counts-changes.md. A key that is removed loses its
+            // counter. It may have existed since the latest observation, and clients that began to wait meanwhile do
+            // not know that it is gone again.
             let seen = Some((observation.namespace, observation.value));
             let has_changed = last_seen != seen || is_gone;
             let looks_again = waiters.end_look(&key, !is_empty, observation.is_quiet);
@@ -251,7 +246,7 @@ impl WakeWatches {
                 false => 0,
             };
             has_fired = false;
-            // Of an empty key, or of one that is gone, only those hear that need it.
+            // If a key is empty or gone, only clients that need it are woken.
             let is_needed = || !self.shared.waiters.types_needed(&key).is_empty();
             if has_changed && (!is_empty || is_needed()) {
                 self.request_wake_up(&key);
@@ -277,14 +272,14 @@ impl WakeWatches {
                     fired = watch_fired(watch.as_mut()) => {
                         let is_own = waiters.watch_fired(&key);
                         has_fired = fired.is_ok() && !is_own;
-                        // The key may be gone and back, with the same counter.
+                        // The key may have been removed and created again, with the same counter.
                         last_seen = None;
                         match fired {
-                            // Those who wait here were served by the batch that changed it, or are
-                            // woken after the look.
+                            // The batch that changed the key served its waiters, or they are woken after the next
+                            // read.
                             Ok(()) if is_own => {}
-                            // It was empty and has changed, so it very likely has data now: wake
-                            // without reading. The next look comes when the wake-up has taken it.
+                            // It was empty and has changed, so it very likely has data now. Wake without reading. The
+                            // next read comes when the wake-up has taken the data.
                             Ok(()) if is_empty && fruitless_changes < FRUITLESS_CHANGES_MAX => {
                                 self.wake_up(&key, &changed_here).await;
                             }
@@ -297,8 +292,8 @@ impl WakeWatches {
                         if until < renewed_at && !self.is_forgotten(&key, &mut last_awaited) {
                             continue;
                         }
-                        // A renewal wakes the waiters even if the value is unchanged, in case an
-                        // earlier wake-up saw the data and passed the waiters over.
+                        // A renewal wakes the waiters even if the value is unchanged, in case an earlier wake-up saw
+                        // the data and passed the waiters over.
                         if is_watched {
                             last_seen = None;
                         }
@@ -317,7 +312,7 @@ impl WakeWatches {
         }
     }
 
-    /// Whether no client has waited for a key for [`LINGER`]. Then it is followed no more.
+    /// Whether no client has waited for a key for [`LINGER`]. The key is then no longer followed.
     fn is_forgotten(&self, key: &ClientKey, last_awaited: &mut Instant) -> bool {
         let waiters = &self.shared.waiters;
         if waiters.was_awaited(key) {
@@ -327,25 +322,25 @@ impl WakeWatches {
         last_awaited.elapsed() >= LINGER && waiters.forget_if_unawaited(key)
     }
 
-    /// Has the write lane wake the waiters of a key, if it still has any.
+    /// Asks the write lane to wake the waiters of a key, if it still has any.
     fn request_wake_up(&self, key: &ClientKey) {
         let waiters = &self.shared.waiters;
         waiters.schedule_wake_up(key.clone(), Cursor::START);
     }
 
-    /// Has the write lane wake the waiters of a key, if it still has any, and waits until a batch has
-    /// committed a change of the key, but not for long.
+    /// Asks the write lane to wake the waiters of a key, if it still has any. Waits briefly until a batch has
+    /// committed a change of the key.
     async fn wake_up(&self, key: &ClientKey, changed_here: &Notify) {
         if self.shared.waiters.is_awaited(key) {
-            // Forgets changes from before.
+            // Discards earlier notifications.
             let _ = changed_here.notified().now_or_never();
             self.request_wake_up(key);
             let _ = tokio::time::timeout(WAKE_UP_MAX, changed_here.notified()).await;
         }
     }
 
-    /// Reads a key's length row. Also arms a watch of it, or of the metadata where there is neither,
-    /// unless there are too many watches.
+    /// Reads a key's length row. Also arms a watch, unless there are too many: on the length row, or on the metadata
+    /// if neither row exists.
     async fn observe(
         &self,
         key: &ClientKey,
@@ -378,8 +373,7 @@ impl WakeWatches {
         let value = watch.value.take();
         let mut is_quiet = value.is_some() && matches!(decode_length(value.as_ref()), Ok(0));
         if value.is_none() {
-            // There is no key, or one whose value lies in its metadata. Whatever creates a key writes
-            // its metadata.
+            // There is no key, or its value is stored in its metadata. Creating a key always writes its metadata.
             let of_metadata = self.arm(&meta_key).await?;
             if of_metadata.value.is_none() {
                 watch = of_metadata;
@@ -407,7 +401,7 @@ impl WakeWatches {
         })
     }
 
-    /// How long until a watch is renewed. Randomised, so that renewals are spread out.
+    /// Time until a watch is renewed. It is randomised to spread out renewals.
     fn renewal_delay(&self) -> Duration {
         let cycle_s = self.watched.get() as u64 / RENEWALS_PER_SECOND_MAX;
         let longest = RENEWAL.max(Duration::from_secs(cycle_s));
@@ -462,7 +456,7 @@ impl WakeWatches {
     }
 }
 
-/// Waits until the watched row changes. Without a watch it never returns.
+/// Waits until the watched row changes. Never returns if there is no watch.
 async fn watch_fired(watch: Option<&mut ArmedWatch<'_>>) -> Result<(), StoreError> {
     match watch {
         Some(watch) => (&mut watch.fired).await,
@@ -481,8 +475,8 @@ async fn pause_after(error: &StoreError) {
 
 /// A task that has ended.
 enum Ended {
-    /// The task of a key: no client waits for the key any more.
+    /// The task of a key. No client waits for the key any more.
     Key(ClientKey),
-    /// The task of a database: no task watched any key of the database when it ended.
+    /// The task of a database. No task watched any key of the database when it ended.
     Database(u32, Rc<CurrentNamespace>),
 }

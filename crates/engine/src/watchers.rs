@@ -2,8 +2,8 @@
 //!
 //! At EXEC the store decides, by comparing fingerprints
 //! ([`fingerprint`](quoin_data::unit::context::ReadContext::fingerprint)), because that covers the changes of all
-//! servers. A fingerprint does not show a key that was created and removed between WATCH and EXEC,
-//! which Redis counts as a change. For changes made by this server, this registry does.
+//! servers. A fingerprint does not show a key that was created and removed between WATCH and EXEC, which Redis counts
+//! as a change. This registry shows it for changes by this server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use quoin_base::sparse::Sparse;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::signals::{Exchanged, WatchedKeys};
 
-/// Set when a key that a client watches was changed.
+/// Set when a key that the client watches has changed.
 pub type Touched = Arc<AtomicBool>;
 
 /// All watched keys of this server's clients.
@@ -60,7 +60,7 @@ impl Watchers {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Marks the clients that watch these keys: the keys were changed.
+    /// Marks the clients that watch these changed keys.
     pub(super) fn touch<'k>(&self, keys: impl Iterator<Item = &'k ClientKey>) {
         let by_key = self.by_key();
         for flag in keys.filter_map(|key| by_key.get(key)).flatten() {
@@ -70,9 +70,9 @@ impl Watchers {
         }
     }
 
-    /// Marks clients after a database got another namespace (FLUSHDB, SWAPDB). The command itself has
-    /// compared the keys that were watched when it ran. Keys that are watched since then all count as
-    /// changed, because it is not known what they were before.
+    /// Marks clients after a database got another namespace (FLUSHDB, SWAPDB). The command itself has compared the
+    /// keys that were watched when it ran. Keys watched since then all count as changed, because their previous state
+    /// is unknown.
     pub(super) fn touch_later(&self, exchanged: &Exchanged) {
         let by_key = self.by_key();
         let is_later = |key: &ClientKey| {

@@ -13,11 +13,11 @@ use quoin_store::{
     Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
 };
 
-/// Write transactions worth having under way at once.
+/// How many concurrent write transactions are worthwhile.
 const PARALLEL_BATCHES: usize = 8;
 
 impl FdbStore {
-    /// A transaction below [`ReadYourWrites`].
+    /// Begins a transaction for [`ReadYourWrites`] to wrap.
     fn begin_base(&self) -> Result<Box<FdbTransaction<'_>>, StoreError> {
         let transaction = self.begin()?;
         // `ReadYourWrites` does that at a lower cost.
@@ -63,12 +63,12 @@ impl Store for FdbStore {
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
         let watched = self.watch_each(&[key]);
         StoreFuture::Pending(Box::pin(async move {
-            // One for each key.
+            // There is one for each key.
             watched.await?.pop().ok_or(StoreError::Conflict)
         }))
     }
 
-    /// In one transaction.
+    /// Arms all watches in one transaction.
     fn watch_each<'t>(&'t self, keys: &[&[u8]]) -> StoreFuture<'t, Vec<Watched>> {
         // In a separate transaction, because a watch reads its key in a way that can conflict.
         let transaction = match self.begin() {
@@ -82,7 +82,7 @@ impl Store for FdbStore {
                 .reachability
                 .note(try_join_all(values).await)
                 .map_err(read_error)?;
-            // Without the commit the watches would end with their transaction.
+            // Without the commit, the watches would end with their transaction.
             transaction
                 .commit()
                 .await

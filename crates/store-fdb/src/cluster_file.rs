@@ -1,10 +1,10 @@
-//! What a cluster file says.
+//! Reads cluster files.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-/// The end of addresses in a cluster file that use TLS.
+/// The suffix of addresses in a cluster file that use TLS.
 pub(super) const TLS_SUFFIX: &str = ":tls";
 
 /// Whether addresses in a cluster file use TLS.
@@ -20,7 +20,7 @@ pub(super) fn uses_tls(cluster_file: &Path) -> bool {
 const TRIED_MAX: usize = 5;
 const TRIED_FOR: Duration = Duration::from_millis(500);
 
-/// An address of a cluster file that accepts connections, of the cluster or of something else.
+/// An address in a cluster file that accepts connections. The cluster or something else may listen there.
 pub(super) fn listening_address(cluster_file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(cluster_file).ok()?;
     addresses(&text).take(TRIED_MAX).find(|address| {

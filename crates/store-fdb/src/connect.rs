@@ -1,4 +1,4 @@
-//! Opening a cluster.
+//! Opens a cluster.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use quoin_base::random::SystemRandom;
 const KEY_TO_TRY: &[u8] = b"quoin";
 
 impl FdbStore {
-    /// Opens a cluster and waits until it answers, at most [`limits::FDB_CONNECT_TIMEOUT_MS`].
+    /// Opens a cluster and waits at most [`limits::FDB_CONNECT_TIMEOUT_MS`] until it answers.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -65,8 +65,7 @@ fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
     Ok(database)
 }
 
-/// Checks that the cluster has a database, by asking for a read version, and that it trusts this
-/// client, by a read.
+/// Checks that the cluster has a database, by asking for a read version, and that it trusts this client, by reading.
 async fn answers(database: &Database) -> Result<(), FdbError> {
     let transaction = database.create_trx()?;
     transaction.set_option(TransactionOption::Timeout(limits::FDB_CONNECT_TIMEOUT_MS))?;
@@ -113,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_cluster_file_with_another_id_is_named_as_a_cause() {
-        // Accepts connections, and says nothing to clients of another cluster.
+        // Accepts connections, but does not answer clients of another cluster.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Errors of the FoundationDB store: why it does not open, and the meaning of FoundationDB's codes
+//! Errors of the FoundationDB store: why it cannot be opened, and the meaning of FoundationDB's codes
 //! (<https://apple.github.io/foundationdb/api-error-codes.html>).
 
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub enum OpenError {
          foundationdb-clients 7.3 (libfdb_c.so)"
     )]
     Library {
-        /// What the library said.
+        /// The library's error.
         source: FdbError,
     },
     /// There is no cluster file.
@@ -57,7 +57,7 @@ pub enum OpenError {
     ClusterFile {
         /// The cluster file.
         file: PathBuf,
-        /// What FoundationDB said.
+        /// FoundationDB's error.
         source: FdbError,
     },
     /// The cluster has a version that the client library cannot talk to.
@@ -80,7 +80,7 @@ pub enum OpenError {
         setting: &'static str,
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: Arc<std::io::Error>,
     },
     /// The client library cannot use the files for TLS.
@@ -102,12 +102,12 @@ pub enum OpenError {
     NotTrusted {
         /// The cluster file.
         file: PathBuf,
-        /// What FoundationDB said.
+        /// FoundationDB's error.
         source: FdbError,
-        /// What to check if the file's addresses use TLS, else nothing.
+        /// What to check if the file's addresses use TLS, otherwise empty.
         tls_hint: &'static str,
     },
-    /// Something is at an address of the cluster, and does not answer as the cluster.
+    /// Something accepts connections at an address of the cluster, but does not answer as the cluster.
     #[error(
         "the FoundationDB cluster at {} did not answer within {} ms ({source}), although {address} accepts \
          connections: {CHECKS_HINT}{tls_hint}",
@@ -119,9 +119,9 @@ pub enum OpenError {
         file: PathBuf,
         /// The address.
         address: String,
-        /// What FoundationDB said.
+        /// FoundationDB's error.
         source: FdbError,
-        /// What else to check if the file's addresses use TLS, else nothing.
+        /// What else to check if the file's addresses use TLS, otherwise empty.
         tls_hint: &'static str,
     },
     /// The cluster does not answer.
@@ -135,25 +135,25 @@ pub enum OpenError {
     Unreachable {
         /// The cluster file.
         file: PathBuf,
-        /// What FoundationDB said.
+        /// FoundationDB's error.
         source: FdbError,
-        /// What else to check if the file's addresses use TLS, else nothing.
+        /// What else to check if the file's addresses use TLS, otherwise empty.
         tls_hint: &'static str,
     },
 }
 
-/// What to check where a cluster is at its addresses and does not answer.
+/// What to check if something accepts connections at a cluster's address but does not answer.
 const CHECKS_HINT: &str = "check that the description and the id in that file, before the @, are those of the \
     cluster's own file (on its machines, /etc/foundationdb/fdb.cluster), that the cluster's version is the \
     client's (7.3), and that the database has been created (fdbcli --exec 'configure new single ssd')";
 
-/// The end of a message where the cluster uses TLS.
+/// The end of a message if the cluster uses TLS.
 const TLS_HINT: &str = "; its addresses end with :tls, so also check that the certificates match, and the key its certificate: \
     the settings fdb-tls-certificate-file, fdb-tls-key-file, fdb-tls-ca-file and \
     fdb-tls-verify-peers, or FoundationDB's variables FDB_TLS_CERTIFICATE_FILE and so on";
 
 impl OpenError {
-    /// Why a cluster does not answer. (FoundationDB reads the cluster file at the first use.)
+    /// Why a cluster does not answer. (FoundationDB reads the cluster file on first use.)
     pub(super) fn no_answer(file: PathBuf, source: FdbError) -> Self {
         let tls_hint = if uses_tls(&file) { TLS_HINT } else { "" };
         match source.code() {
@@ -180,7 +180,7 @@ impl OpenError {
     }
 }
 
-/// The error of a failed read, or of anything else that cannot have written.
+/// The error of a failed read, or of any other operation that cannot have written.
 pub(super) fn read_error(error: FdbError) -> StoreError {
     match error.code() {
         // 1009 and 1037: the storage server lags. The next read version may succeed.
@@ -218,8 +218,8 @@ pub(super) fn is_unknown_result(error: FdbError) -> bool {
     ) || error.is_maybe_committed()
 }
 
-/// Whether a commit that failed with this error may still be applied later. (Before 1021
-/// FoundationDB itself makes sure that it will not.)
+/// Whether a commit that failed with this error may still be applied later. (FoundationDB itself rules that out
+/// before it returns 1021.)
 pub(super) fn may_be_in_flight(error: FdbError) -> bool {
     is_unknown_result(error) && error.code() != COMMIT_UNKNOWN_RESULT
 }

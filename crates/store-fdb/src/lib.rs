@@ -3,7 +3,7 @@
 //! FoundationDB's own environment variables (`FDB_NETWORK_OPTION_*`) set the client's trace files
 //! and other options.
 //!
-//! It knows no layout: keys and values are bytes.
+//! This crate knows no layout. Keys and values are bytes.
 
 mod as_store;
 mod cluster_file;

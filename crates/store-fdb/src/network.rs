@@ -1,4 +1,4 @@
-//! FoundationDB's network thread. It starts once in a process, and stops when the process exits.
+//! FoundationDB's network thread. It starts once per process and stops when the process exits.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -10,21 +10,19 @@ use foundationdb::api::{FdbApiBuilder, NetworkAutoStop, NetworkBuilder};
 use foundationdb::options::NetworkOption;
 use quoin_base::threads;
 
-/// Bytes of a range that FoundationDB's client asks for at a time (its knob `reply_byte_limit`,
-/// 80 kB by default).
+/// How many bytes of a range FoundationDB's client requests at a time (its knob `reply_byte_limit`, 80 kB by
+/// default).
 const REPLY_BYTES_MAX: usize = 1_500_000;
 
-/// The client library cannot start again after it was stopped, so it keeps running when the last
-/// store is dropped.
+/// The client library cannot start again after it was stopped, so it keeps running when the last store is dropped.
 static STARTED: OnceLock<Result<(), FdbError>> = OnceLock::new();
 static KEEPER: Mutex<Option<Keeper>> = Mutex::new(None);
-/// The API version, too, is selected once in a process. `BUILDER` holds the result until the start.
+/// The API version can also be selected only once per process. `BUILDER` holds the result until the start.
 static SELECTED: OnceLock<Result<(), FdbError>> = OnceLock::new();
 static BUILDER: Mutex<Option<NetworkBuilder>> = Mutex::new(None);
 
-/// The thread that holds the network's guard. The thread that exits the process must not drop
-/// the guard: its thread-local variables, also those of the library, are gone when exit handlers
-/// run.
+/// The thread that holds the network's guard. The thread that exits the process must not drop the guard, because its
+/// thread-local variables, including the library's, are gone when exit handlers run.
 struct Keeper {
     stop: Sender<()>,
     thread: JoinHandle<()>,
@@ -39,7 +37,7 @@ pub(super) fn select_version() -> Result<(), FdbError> {
     })
 }
 
-/// Starts the network thread if it does not run yet. Otherwise the options have no effect.
+/// Starts the network thread if it is not running yet. If it is, the options have no effect.
 pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
     *STARTED.get_or_init(|| {
         select_version()?;
@@ -48,7 +46,7 @@ pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let Some(mut network) = builder else {
-            // Not reached: this is the only place that takes it, and it runs once.
+            // Unreachable: only this code takes the builder, and it runs once.
             return Ok(());
         };
         for option in options {
@@ -58,8 +56,8 @@ pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
         // operator's value of the knob.
         let reply_bytes = format!("reply_byte_limit={REPLY_BYTES_MAX}");
         network = network.set_option(NetworkOption::Knob(reply_bytes))?;
-        // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` does
-        // that on every orderly exit. A process that aborts need not.
+        // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` does that on every orderly
+        // exit. A process that aborts need not do it.
         #[allow(unsafe_code)]
         let network = unsafe { network.boot() }?;
         keep(network);
@@ -69,8 +67,8 @@ pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
 
 /// Makes the exit of the process stop the network before the library's own exit handlers run.
 ///
-/// Handlers run in reverse order, and the library registers more of them while it works. So this
-/// is called again after each use.
+/// Handlers run in reverse order, and the library registers more of them while it works. So this is called again
+/// after each use.
 pub(super) fn stop_before_exit() {
     // SAFETY: the function is `extern "C"`, takes no arguments, does not unwind and lives as long
     // as the program.
@@ -92,8 +90,7 @@ fn keep(network: NetworkAutoStop) {
         Ok(thread) => {
             *KEEPER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Keeper { stop, thread });
         }
-        // The guard was dropped with the closure, so the network has stopped. Every use of it
-        // will fail.
+        // The guard was dropped with the closure, so the network has stopped. Every use of it will fail.
         Err(error) => tracing::error!(%error, "cannot start the thread that keeps the network"),
     }
 }
@@ -102,7 +99,7 @@ extern "C" fn stop_at_exit() {
     stop();
 }
 
-/// Stops the network for good.
+/// Stops the network permanently.
 pub(super) fn stop() {
     let keeper = KEEPER.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Keeper { stop, thread }) = keeper {

@@ -8,12 +8,12 @@ use quoin_base::limits;
 /// How to open a FoundationDB cluster.
 #[derive(Debug, Clone)]
 pub struct FdbOptions {
-    /// The cluster file. By default the one that `FDB_CLUSTER_FILE` names, else `fdb.cluster` in
-    /// the working folder, else the system's.
+    /// The cluster file. The default is the file named by `FDB_CLUSTER_FILE`, then `fdb.cluster` in the working
+    /// folder, then the system's.
     pub cluster_file: Option<PathBuf>,
     /// Options for TLS. Those of the first store apply to the whole process.
     pub tls: TlsOptions,
-    /// Time that a transaction may take in total, with its commit.
+    /// Maximum duration of a transaction, including its commit.
     pub transaction_timeout_ms: i32,
 }
 

@@ -15,17 +15,17 @@ use quoin_store::StoreError;
 /// The environment variable that names the cluster file, as for FoundationDB's own tools.
 const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
 
-/// The cluster file in the working folder. It is preferred to the system's.
+/// The cluster file in the working folder. It takes precedence over the system's.
 const CLUSTER_FILE_HERE: &str = "fdb.cluster";
 
-/// What decided where the cluster file is.
+/// What determined the location of the cluster file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClusterFileOrigin {
     /// The options.
     Options,
     /// The environment variable `FDB_CLUSTER_FILE`.
     Variable,
-    /// It is in the working folder.
+    /// The file is in the working folder.
     WorkingFolder,
     /// FoundationDB's own default.
     System,
@@ -56,7 +56,7 @@ pub struct ClientLibrary {
     pub protocol: String,
     /// The API version that Quoin uses.
     pub api_version: i32,
-    /// The latest API version that the library has.
+    /// The latest API version that the library supports.
     pub api_version_max: i32,
 }
 
@@ -65,9 +65,9 @@ pub struct ClientLibrary {
 /// # Errors
 /// `Library` if it does not start.
 pub fn client_library() -> Result<ClientLibrary, OpenError> {
-    // Without the network, which would have to be stopped before the exit.
+    // Without starting the network, which would have to be stopped before the exit.
     network::select_version().map_err(|source| OpenError::Library { source })?;
-    // SAFETY: takes nothing, and returns a string that lives as long as the library, or null.
+    // SAFETY: takes no arguments, and returns null or a string that lives as long as the library.
     #[allow(unsafe_code)]
     let text = unsafe {
         let text = foundationdb_sys::fdb_get_client_version();
@@ -88,7 +88,7 @@ pub fn client_library() -> Result<ClientLibrary, OpenError> {
     })
 }
 
-/// The address of a process that the client has reached and whose protocol is another.
+/// The address of a process that the client has reached and that uses a different protocol.
 pub(super) async fn incompatible_process(database: &Database) -> Option<String> {
     let status = database.get_client_status().await.ok()?;
     incompatible_in(&String::from_utf8_lossy(&status))
@@ -109,11 +109,7 @@ fn incompatible_in(status: &str) -> Option<String> {
 }
 
 impl FdbStore {
-    /// Asks the cluster for a read version `count` times, one after the other. Returns how long
-    /// each took.
-    ///
-    /// # Errors
-    /// When the cluster fails.
+    /// Asks the cluster for a read version `count` times in sequence. Returns how long each request took.
     pub async fn time_read_versions(&self, count: usize) -> Result<Vec<Duration>, StoreError> {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
@@ -125,10 +121,7 @@ impl FdbStore {
         Ok(times)
     }
 
-    /// What the client knows about its connections, as a JSON text.
-    ///
-    /// # Errors
-    /// When the client library fails.
+    /// What the client knows about its connections, as JSON text.
     pub async fn client_status(&self) -> Result<String, StoreError> {
         let status = self.database.get_client_status().await;
         let status = status.map_err(read_error)?;

@@ -1,4 +1,4 @@
-//! Whether the cluster answers.
+//! Tracks whether the cluster answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,25 +6,25 @@ use foundationdb::FdbError;
 
 use super::error::is_timeout;
 
-/// Time that a transaction may take while the cluster is away.
+/// Maximum duration of a transaction while the cluster is away.
 const AWAY_TIMEOUT_MS: i32 = 2_000;
 
-/// The cluster is away when a transaction times out, until the next answer.
+/// Tracks whether the cluster is away. It is away from the timeout of a transaction until its next answer.
 ///
-/// A transaction waits long for a cluster that recovers. After one has timed out, others wait
-/// less, so that long waits of clients do not add up.
+/// A transaction waits long for a cluster that is recovering. After one has timed out, others wait less, so that long
+/// waits of clients do not add up.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     is_away: AtomicBool,
 }
 
 impl Reachability {
-    /// Whether nothing was answered since a transaction timed out.
+    /// Whether nothing has been answered since a transaction timed out.
     pub(super) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }
 
-    /// The timeout for a transaction now. `timeout_ms` is the usual one.
+    /// The current timeout for transactions. `timeout_ms` is the usual one.
     pub(super) fn timeout_ms(&self, timeout_ms: i32) -> i32 {
         match self.is_away() {
             true => timeout_ms.min(AWAY_TIMEOUT_MS),
@@ -32,7 +32,7 @@ impl Reachability {
         }
     }
 
-    /// Notes the result of a read or commit.
+    /// Records the result of a read or commit.
     pub(super) fn note<T>(&self, answer: Result<T, FdbError>) -> Result<T, FdbError> {
         match &answer {
             Ok(_) if self.is_away() => {

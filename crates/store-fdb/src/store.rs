@@ -1,4 +1,4 @@
-//! What an open cluster is.
+//! An open cluster.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

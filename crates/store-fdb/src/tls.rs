@@ -11,8 +11,8 @@ use super::cluster_file::{TLS_SUFFIX, uses_tls};
 use super::error::OpenError;
 use super::tls_trial;
 
-/// Options for TLS (<https://apple.github.io/foundationdb/tls.html>). FoundationDB takes missing
-/// ones from its environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or its defaults.
+/// Options for TLS (<https://apple.github.io/foundationdb/tls.html>). FoundationDB takes missing ones from its
+/// environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or uses its defaults.
 ///
 /// The options of the first store apply to the whole process.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct TlsOptions {
     pub certificate_file: Option<PathBuf>,
     /// The certificate's private key.
     pub key_file: Option<PathBuf>,
-    /// Certificates of the authorities that the cluster's certificates are checked with.
+    /// Certificates of the authorities that must have signed the cluster's certificates.
     pub ca_file: Option<PathBuf>,
     /// Conditions on the cluster's certificates, in FoundationDB's notation.
     pub verify_peers: Option<String>,
@@ -30,7 +30,7 @@ pub struct TlsOptions {
 }
 
 impl fmt::Debug for TlsOptions {
-    /// Without the password.
+    /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TlsOptions")
             .field("certificate_file", &self.certificate_file)
@@ -42,7 +42,7 @@ impl fmt::Debug for TlsOptions {
 }
 
 impl TlsOptions {
-    /// Files with the settings that name them.
+    /// The files, with the settings that name them.
     fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         [
             ("fdb-tls-certificate-file", &self.certificate_file),
@@ -53,7 +53,7 @@ impl TlsOptions {
         .filter_map(|(setting, file)| Some((setting, file.as_deref()?)))
     }
 
-    /// Checks the files, because FoundationDB itself does not report what is wrong with them.
+    /// Checks the files, because FoundationDB itself does not report problems with them.
     pub(super) fn check(&self, cluster_file: &Path) -> Result<(), OpenError> {
         self.check_files()?;
         if uses_tls(cluster_file) {

@@ -1,8 +1,8 @@
-//! A trial of the files for TLS, in a separate process.
+//! A trial of the TLS files in a separate process.
 //!
-//! FoundationDB's client (7.3) does not report that it cannot use a certificate, key or password.
-//! It goes on without, and when it connects, the process may crash. Only its trace says why. So a
-//! child process loads the files, connects to nothing, and writes a trace.
+//! FoundationDB's client (7.3) does not report that it cannot use a certificate, key or password. It continues
+//! without them, and the process may crash when it connects. Only its trace says why. So a child process loads the
+//! files, connects to nothing, and writes a trace.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -18,13 +18,12 @@ use quoin_base::random::{Random, SystemRandom};
 
 /// Timeout of the request to a cluster that does not exist.
 const TIMEOUT_MS: i32 = 100;
-/// Time after which a trial is ended.
+/// Maximum duration of a trial.
 const TRIAL_MAX_S: u32 = 5;
 
 /// A cluster without TLS that does not exist (the discard port).
 const NO_CLUSTER: &str = "trial:trial@127.0.0.1:9\n";
-/// Events of the trace that say why files cannot be used: type, field with the reason, and text
-/// before it in the message.
+/// Trace events that say why files cannot be used: type, field with the reason, and text to put before the reason.
 const COMPLAINTS: [(&str, &str, &str); 3] = [
     ("TLSContextConfigureError", "What", ""),
     (
@@ -35,10 +34,9 @@ const COMPLAINTS: [(&str, &str, &str); 3] = [
     ("Net2TLSInitError", "Error", ""),
 ];
 
-/// Checks whether the client library can use the files. Other errors appear when the store is
-/// opened.
+/// Checks whether the client library can use the files. Other errors appear when the store is opened.
 ///
-/// Does nothing if this process has more than one thread: a child would not have the others.
+/// Does nothing if this process has more than one thread, because a child would not have the others.
 pub(super) fn check(options: Vec<NetworkOption>) -> Result<(), OpenError> {
     if !is_single_threaded() {
         tracing::debug!("files for TLS are not tried: this process has several threads");
@@ -53,7 +51,7 @@ pub(super) fn check(options: Vec<NetworkOption>) -> Result<(), OpenError> {
     };
     let crash = run_child(options, &folder);
     let complaint = complaint(&folder);
-    // A folder that is left does no harm.
+    // A leftover folder does no harm.
     let _ = fs::remove_dir_all(&folder);
     match complaint.or(crash) {
         Some(reason) => Err(OpenError::TlsUnusable { reason }),
@@ -65,7 +63,7 @@ fn is_single_threaded() -> bool {
     fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// A folder for a cluster file and a trace, which only this user can open.
+/// Makes a folder for a cluster file and a trace that only this user can open.
 fn make_folder() -> std::io::Result<PathBuf> {
     let number = SystemRandom.next_u64();
     let folder = std::env::temp_dir().join(format!("quoin-tls-{number:016x}"));
@@ -78,10 +76,10 @@ fn cluster_file(folder: &Path) -> PathBuf {
     folder.join("fdb.cluster")
 }
 
-/// Loads the files in a child. Returns a reason if the child has crashed.
+/// Loads the files in a child. Returns a reason if the child crashed.
 fn run_child(options: Vec<NetworkOption>, folder: &Path) -> Option<String> {
-    // SAFETY: there is no other thread whose locks would stay taken in the child, and the child
-    // ends with `_exit`, so that nothing of this process is closed or written twice.
+    // SAFETY: there is no other thread whose locks would stay taken in the child. The child ends with `_exit`, so
+    // nothing of this process is closed or written twice.
     #[allow(unsafe_code)]
     let child = unsafe { libc::fork() };
     match child {
@@ -106,7 +104,7 @@ fn run_child(options: Vec<NetworkOption>, folder: &Path) -> Option<String> {
     }
 }
 
-/// In the child: no core file, and a limit of time.
+/// In the child: disables core files and limits the time.
 fn limit() {
     let none = libc::rlimit {
         rlim_cur: 0,
@@ -120,7 +118,7 @@ fn limit() {
     }
 }
 
-/// In the child: the client loads the files when it opens its first database. The trace is
+/// In the child: makes the client load the files, which it does when it opens its first database. The trace is
 /// complete when the network has stopped.
 fn load(mut options: Vec<NetworkOption>, folder: &Path) {
     options.push(NetworkOption::TraceEnable(folder.display().to_string()));
@@ -130,7 +128,7 @@ fn load(mut options: Vec<NetworkOption>, folder: &Path) {
         let database = Database::new(cluster_file(folder).to_str())?;
         let transaction = database.create_trx()?;
         transaction.set_option(TransactionOption::Timeout(TIMEOUT_MS))?;
-        // There is no answer. After the timeout the database is open.
+        // There is no answer, but the database is open after the timeout.
         transaction.get_read_version().await
     };
     let _ = wait(asked);
@@ -155,7 +153,7 @@ fn signal_that_ended(child: libc::pid_t) -> Option<libc::c_int> {
     }
 }
 
-/// The reason in the trace. The most specific event comes first.
+/// The reason found in the trace. The most specific event comes first.
 fn complaint(folder: &Path) -> Option<String> {
     let files = fs::read_dir(folder).ok()?.filter_map(Result::ok);
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -166,7 +164,7 @@ fn complaint(folder: &Path) -> Option<String> {
     })
 }
 
-/// A field of the first event of a type: `"Type": "event", … "field": "value"` in one line.
+/// A field of the first event of a type: `"Type": "event", … "field": "value"` on one line.
 fn field_of(trace: &str, event: &str, field: &str) -> Option<String> {
     let kind = format!("\"Type\": \"{event}\"");
     let line = trace.lines().find(|line| line.contains(&kind))?;

@@ -16,18 +16,18 @@ use quoin_store::read_your_writes::{BaseTransaction, clear_bytes, conflict_bytes
 use quoin_store::rules::{STAMP_BYTES, stamped_key};
 use quoin_store::{KeyValue, RangeQuery, StoreError, StoreFuture};
 
-/// Attempts to make sure that a commit which timed out is not still under way.
+/// How many times to try to make sure that a commit that timed out is no longer in flight.
 const FENCE_ATTEMPTS_MAX: u32 = 16;
-/// Timeout of one such attempt, while the cluster is not away.
+/// Timeout of one such attempt, unless the cluster is away.
 const FENCE_TIMEOUT_MS: i32 = 10_000;
-/// Most rows that a range read fetches in one page. With a higher limit, FoundationDB chooses the
-/// size of pages.
+/// Maximum number of rows that a range read fetches in one page. With a higher limit, FoundationDB chooses the page
+/// size.
 const EXACT_ROWS_MAX: usize = 8_192;
 
-/// Reads conflict with nothing: `ReadYourWrites` adds the conflicts at the commit.
+/// Reads cause no conflicts. `ReadYourWrites` adds the conflicts at the commit.
 const IS_SNAPSHOT: bool = true;
 
-/// The prefix of a fence's key. The key is only in conflict ranges, and never written.
+/// The prefix of a fence's key. The key is used only in conflict ranges and never written.
 const FENCE_PREFIX: &[u8] = b"quoin fence/";
 
 fn get<'t>(
@@ -47,7 +47,7 @@ fn get_range<'t>(
     transaction: &'t RawTransaction,
     query: RangeQuery<'_>,
 ) -> StoreFuture<'t, Vec<KeyValue>> {
-    // For FoundationDB a limit of 0 means no limit.
+    // FoundationDB treats a limit of 0 as no limit.
     if query.limit == 0 || query.begin >= query.end {
         return StoreFuture::ready(Ok(Vec::new()));
     }
@@ -62,7 +62,7 @@ fn get_range<'t>(
         reverse: query.reverse,
         ..RangeOption::from((query.begin.to_vec(), query.end.to_vec()))
     };
-    // Sent at once, so that several reads can be under way together.
+    // Sent at once, so that several reads can be in flight together.
     let first = transaction.get_range(&range, 1, IS_SNAPSHOT);
     StoreFuture::Pending(Box::pin(async move {
         let pages = pages(transaction, range, first).await;
@@ -128,8 +128,8 @@ impl<'s> FdbTransaction<'s> {
             return Err(StoreError::TooLarge);
         }
         if self.store.reachability.is_away() {
-            // Otherwise a transaction that has not read yet would ask for its read version while it
-            // commits, and could not know that nothing has been sent.
+            // Otherwise a transaction that has not read yet would ask for its read version during the commit, and we
+            // could not know that nothing has been sent.
             let version = self.transaction.get_read_version().await;
             self.store.reachability.note(version).map_err(read_error)?;
         }
@@ -148,12 +148,12 @@ impl<'s> FdbTransaction<'s> {
     }
 }
 
-/// A key that makes sure that a commit is no longer under way.
+/// A key that makes sure that a commit is no longer in flight.
 ///
-/// After a timeout FoundationDB does not say whether the commit is still under way. The
-/// transaction has a conflict range on its fence. Once another transaction has committed a write
-/// conflict on it, the first one has either been applied or never will be. Then the caller can
-/// check, and run it again. (FoundationDB does the same before `commit_unknown_result`.)
+/// After a timeout, FoundationDB does not say whether the commit is still in flight. The transaction has a conflict
+/// range on its fence. Once another transaction has committed a write conflict on the fence, the first one has either
+/// been applied or never will be. Then the caller can check, and run it again. (FoundationDB does the same before it
+/// returns `commit_unknown_result`.)
 struct Fence {
     begin: Vec<u8>,
     end: Vec<u8>,
@@ -177,8 +177,8 @@ impl Fence {
         add(ConflictRangeType::Write)
     }
 
-    /// Returns when the transaction with the fence is no longer under way, or after a timeout. In
-    /// the second case a slow cluster may still apply the transaction, until it is too old.
+    /// Returns when the transaction with the fence is no longer in flight, or after a timeout. After a timeout, a
+    /// slow cluster may still apply the transaction until it is too old.
     async fn close(&self, store: &FdbStore) {
         for _ in 0..FENCE_ATTEMPTS_MAX {
             match self.try_close(store).await {
@@ -221,7 +221,7 @@ impl BaseTransaction for FdbTransaction<'_> {
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
         self.count_bytes(2 * conflict_bytes(begin, end));
-        // FoundationDB aborts the process over an inverted range.
+        // FoundationDB aborts the process if a range is inverted.
         if begin < end {
             self.transaction.clear_range(begin, end);
         }
@@ -240,7 +240,7 @@ impl BaseTransaction for FdbTransaction<'_> {
         for (number, value) in (0_u16..).zip(values) {
             let mut key = stamped_key(prefix, &[0; STAMP_BYTES], number);
             self.count_bytes(set_bytes(&key, value.len()));
-            // The place of the stamp for FoundationDB. Not part of the key.
+            // The offset of the stamp for FoundationDB. It is not part of the key.
             key.extend_from_slice(&stamp_at.to_le_bytes());
             self.transaction
                 .atomic_op(&key, value, MutationType::SetVersionstampedKey);

@@ -1,4 +1,4 @@
-//! Waiting without a runtime.
+//! Waits without a runtime.
 
 use std::future::Future;
 use std::pin::pin;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Waits on this thread. For the opening, which comes before any runtime.
+/// Blocks this thread until the future is ready. Used to open a store, which happens before there is a runtime.
 pub(super) fn wait<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
 

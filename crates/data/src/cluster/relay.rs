@@ -1,12 +1,12 @@
-//! Messages between servers of one store. A server that publishes also writes its messages into a
-//! log, in the order of commits, and changes one row, the bell, that all servers with subscribers
-//! watch. They read what follows their place in the log and deliver what others have published.
+//! Messages between servers of one store. A server that publishes also writes its messages to a log, in commit order,
+//! and changes one row, the bell. All servers with subscribers watch the bell. They read the log from their position
+//! on and deliver what others have published.
 //!
-//! Nobody waits for a reader, and the log is cleared after some seconds: a message is delivered
-//! at most once, as in Redis.
+//! Nobody waits for readers, and the log is cleared after some seconds. So a message is delivered at most once, as in
+//! Redis.
 //!
-//! The log also says which keys were changed, while clients track keys ([`crate::unit::host`]). A
-//! reader learns whether the log was cleared before it has read all: then every key counts as changed.
+//! While clients track keys, the log also contains the names of changed keys ([`crate::unit::host`]). A reader learns
+//! if the log was cleared before it has read everything. Every key then counts as changed.
 
 use std::collections::HashSet;
 
@@ -29,8 +29,8 @@ const SHARD: u8 = 1;
 const CHANGED: u8 = 2;
 const ALL_CHANGED: u8 = 3;
 
-/// Writes messages, and which keys were changed, for the other servers, in the transaction of the
-/// commands that publish and change them. Conflicts with nobody. Returns whether there was anything.
+/// Writes messages and the names of changed keys for the other servers, in the transaction of the commands that
+/// publish and change them. Causes no conflicts. Returns whether there was anything to write.
 pub fn write_messages(
     transaction: &dyn Transaction,
     environment: &Environment,
@@ -57,7 +57,7 @@ pub fn write_messages(
     true
 }
 
-/// The message that says which keys were changed: its kind and payload.
+/// The message with the names of changed keys: its kind and payload.
 fn changed_keys(changes: &[Change]) -> Option<(u8, Bytes)> {
     let mut seen = HashSet::new();
     let keys = changes.iter().filter_map(Change::tracked_key);
@@ -69,7 +69,7 @@ fn changed_keys(changes: &[Change]) -> Option<(u8, Bytes)> {
     (!names.is_empty()).then(|| (CHANGED, encode_names(names.into_iter())))
 }
 
-/// The key of the last row of the log; where the log is empty, one before every row.
+/// The key of the last row of the log. `None`, which sorts before every row, if the log is empty.
 pub async fn last_message_key(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -86,7 +86,7 @@ pub async fn last_message_key(
     Ok(rows.into_iter().next().map(|row| row.key))
 }
 
-/// Clears the log up to a row, that row included.
+/// Clears the log up to and including a row.
 pub fn clear_messages(transaction: &dyn Transaction, layout: &Layout, last: &[u8]) {
     let begin = layout.messages().begin;
     transaction.clear_range(&begin, &successor(last));
@@ -102,18 +102,18 @@ async fn last_cleared_key(
     transaction.get(&key, Isolation::Snapshot).await
 }
 
-/// What a reader has found in the log.
+/// What a reader found in the log.
 #[derive(Debug, Default)]
 pub struct News {
-    /// Messages that other servers have published.
+    /// Messages published by other servers.
     pub messages: Vec<Message>,
-    /// Keys that other servers have changed.
+    /// Keys changed by other servers.
     pub changes: Vec<Change>,
-    /// There may be more.
+    /// Whether there may be more.
     pub has_more: bool,
 }
 
-/// One server's place in the log.
+/// One server's position in the log.
 pub struct LogReader {
     own_instance: u64,
     next: Vec<u8>,
@@ -121,7 +121,7 @@ pub struct LogReader {
     partial: Option<Partial>,
 }
 
-/// Rows of one transaction of which more follow.
+/// Rows of a transaction that has more rows.
 struct Partial {
     stamp: [u8; 10],
     rows: u16,
@@ -129,7 +129,7 @@ struct Partial {
 }
 
 impl LogReader {
-    /// A reader of what is written from now on: after all that was ever in the log.
+    /// A reader of everything written from now on. It starts after all rows that were ever in the log.
     pub async fn start(
         transaction: &dyn ReadTransaction,
         environment: &Environment,
@@ -150,7 +150,7 @@ impl LogReader {
     /// Reads up to `rows_max` rows.
     ///
     /// # Errors
-    /// When the store fails; nothing is skipped then.
+    /// After an error, nothing is skipped.
     pub async fn read(
         &mut self,
         transaction: &dyn ReadTransaction,
@@ -176,7 +176,7 @@ impl LogReader {
         }
         for row in &rows {
             self.next = successor(&row.key);
-            // A newer server may write what this one cannot read: it is skipped.
+            // A newer server may write rows that this one cannot read. They are skipped.
             if let Err(error) = self.take(layout, row, &mut news) {
                 tracing::warn!(%error, "a message of another server is lost");
                 news.changes.push(Change::AllKeys);
@@ -190,7 +190,7 @@ impl LogReader {
         let (count, piece) = read_message_row(&row.value)?;
         let mut partial = match self.partial.take() {
             Some(partial) if partial.stamp == stamp && partial.rows == number => partial,
-            // Rows whose beginning has been cleared are of no use.
+            // Rows whose beginning was cleared are useless.
             _ if number != 0 => return Ok(()),
             _ => Partial {
                 stamp,

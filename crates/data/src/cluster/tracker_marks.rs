@@ -1,10 +1,9 @@
-//! Marks of the servers whose clients track keys. A batch that changes keys reads them serializably
-//! and, if there is one of another server, also writes the names of the keys into the log of messages
-//! ([`crate::cluster::relay`]). So no batch that commits after a mark was set misses it.
+//! Marks of servers whose clients track keys. A batch that changes keys reads the marks serializably. If another
+//! server has one, the batch also writes the names of the keys to the message log ([`crate::cluster::relay`]). So no
+//! batch that commits after a mark was set misses it.
 //!
-//! A server changes a counter beside its mark as a sign of life. Marks of servers that have died are
-//! removed by others. A server that finds its own mark gone sets it again, and has its clients forget
-//! everything.
+//! A server increments a counter next to its mark as a sign of life. Other servers remove the marks of dead servers.
+//! A server that finds its own mark missing sets it again, and tells its clients to forget everything.
 
 use quoin_base::limits::TRACKER_MARKS_PER_LOOK;
 use quoin_layout::Layout;
@@ -13,25 +12,25 @@ use quoin_store::{Isolation, RangeQuery, ReadTransaction, StoreError, Transactio
 /// A mark of another server, with its sign of life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackerMark {
-    /// The server start.
+    /// The start of the server.
     pub instance: u64,
-    /// What stands in its counter.
+    /// The value of its counter.
     pub beat: Option<bytes::Bytes>,
 }
 
-/// Marks this server start as one whose clients track keys.
+/// Marks this start of the server as one whose clients track keys.
 pub fn set_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64) {
     transaction.set(&layout.tracker_key(instance), b"");
     transaction.atomic_add(&layout.tracker_beat_key(instance), 1);
 }
 
-/// Removes the mark of a server start.
+/// Removes the mark of a start of a server.
 pub fn clear_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64) {
     transaction.clear(&layout.tracker_key(instance));
     transaction.clear(&layout.tracker_beat_key(instance));
 }
 
-/// Gives a sign of life. Returns whether the mark was still there; if not, sets it again.
+/// Shows a sign of life. Returns whether the mark still existed. If not, sets it again.
 pub async fn beat(
     transaction: &dyn Transaction,
     layout: &Layout,
@@ -46,7 +45,7 @@ pub async fn beat(
     Ok(mark.is_some())
 }
 
-/// Whether clients of other servers track keys. Conflicts with a server that begins to.
+/// Whether clients of other servers track keys. Conflicts with a server whose clients begin to.
 pub async fn has_other_trackers(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -56,7 +55,7 @@ pub async fn has_other_trackers(
     let query = RangeQuery {
         begin: &range.begin,
         end: &range.end,
-        // One of them may be this server's.
+        // One of them may be this server's own.
         limit: 2,
         reverse: false,
         isolation: Isolation::Serializable,
@@ -95,7 +94,7 @@ pub async fn other_marks(
     Ok(marks)
 }
 
-/// Removes a mark if its server has given no sign of life since it was looked at.
+/// Removes a mark if its server has shown no sign of life since the mark was read.
 pub async fn clear_if_silent(
     transaction: &dyn Transaction,
     layout: &Layout,

@@ -1,5 +1,5 @@
-//! Users in the store of a cluster: their rules, by name, and a version that changes with them. What
-//! rules mean is not known here.
+//! Users in the store of a cluster: their rules by name, and a version that changes with them. This module does not
+//! interpret the rules.
 
 use bytes::Bytes;
 
@@ -10,17 +10,17 @@ use quoin_base::limits::{USER_NAME_BYTES_MAX, USER_RULES_BYTES_MAX};
 use quoin_layout::{DecodeError, decode_user, encode_user};
 use quoin_store::{Isolation, StoreError};
 
-/// The users as one moment has them.
+/// A snapshot of the users.
 #[derive(Debug, Default)]
 pub struct StoredUsers {
-    /// The version; 0 before there was a change.
+    /// The version, or 0 before the first change.
     pub version: u64,
     /// Names and rules.
     pub users: Vec<(Bytes, Bytes)>,
 }
 
 impl ReadContext<'_> {
-    /// The version of the users; 0 before there was a change.
+    /// The version of the users, or 0 before the first change.
     pub async fn users_version(&self) -> Result<u64, StoreError> {
         let key = self.layout().users_version_key();
         let row = self.transaction.get(&key, Isolation::Snapshot).await?;
@@ -57,10 +57,10 @@ impl WriteContext<'_> {
         Ok(rules.transpose()?)
     }
 
-    /// Stores the rules of a user in place of those that it has.
+    /// Stores the rules of a user, replacing existing ones.
     ///
     /// # Errors
-    /// Where the name or the rules are too long.
+    /// If the name or the rules are too long.
     pub fn store_user(&self, name: &[u8], rules: &[u8]) -> Result<(), CommandError> {
         if name.len() > USER_NAME_BYTES_MAX || rules.len() > USER_RULES_BYTES_MAX {
             let line = format!(
@@ -89,7 +89,7 @@ impl WriteContext<'_> {
         self.change_users();
     }
 
-    /// A number that no other change has.
+    /// Sets a version that no other change has.
     fn change_users(&self) {
         let version = self.environment.random.next_u64() | 1;
         let key = self.layout().users_version_key();

@@ -1,5 +1,4 @@
-//! Rows in the order of hashes: members of sorted sets and sets, fields of hashes. Scanning and
-//! drawing them.
+//! Rows ordered by hash: members of sorted sets and sets, and fields of hashes. Scans them and draws random ones.
 
 use std::collections::HashSet;
 
@@ -12,29 +11,29 @@ use quoin_store::{KeyValue, StoreError};
 use crate::rows::pages::Pages;
 use crate::unit::context::ReadContext;
 
-/// Neighbours of which a draw takes one or a few. Redis's `GETFAIR_NUM_ENTRIES` has one fewer.
+/// Neighbouring rows from which a draw takes one or a few. Redis's `GETFAIR_NUM_ENTRIES` is one fewer.
 const DRAW_ROWS: usize = 16;
-/// The same neighbours give one row for each so many distinct ones that are wanted.
+/// One draw may take one row for every this many distinct rows wanted.
 const TOGETHER_RATIO: usize = 8;
-/// But no more than this.
+/// Maximum number of rows that one draw takes for distinct rows.
 const TOGETHER_MAX: usize = DRAW_ROWS / 2;
-/// Where more than one row in so many is wanted, all of them are read once.
+/// If more than one row in this many is wanted, all rows are read once.
 const SCAN_RATIO: i64 = 16;
-/// So are so few rows: a page of them is one read, as a draw is, and its rows have the same chance.
+/// If there are at most this many rows, they are all read: a page costs one read, as a draw does, and gives every row
+/// the same chance.
 const SCAN_ROWS_MAX: i64 = quoin_base::limits::RANGE_PAGE_ROWS as i64;
-/// The same on a store with a single writer, whose reads are cheap.
+/// The same on a store whose reads are cheap.
 const LOCAL_SCAN_ROWS_MAX: i64 = 192;
-/// Draws for each of the distinct rows wanted. At most a third of a section is drawn this way, so
-/// fewer than two are needed.
+/// How often to draw for each of the distinct rows wanted. At most a third of a section is drawn this way, so fewer
+/// than two draws are needed.
 const DISTINCT_DRAWS_MAX: usize = 64;
 /// Redis's threshold for distinct members (`ZRANDMEMBER_SUB_STRATEGY_MUL`).
 const SCAN_RATIO_DISTINCT: i64 = 3;
 
 impl ReadContext<'_> {
-    /// At least `count` rows from a cursor onwards, as far as there are any, and the next cursor; 0
-    /// at the end. The cursor is a hash, so no server remembers anything: what is there from the
-    /// first call to the last is answered, whatever comes and goes meanwhile. Rows of one hash are
-    /// never apart.
+    /// At least `count` rows from a cursor onwards, if there are as many, and the next cursor, which is 0 at the end.
+    /// The cursor is a hash, so no server keeps state. Rows that exist from the first call to the last are returned,
+    /// whatever is added or removed meanwhile. Rows with the same hash are always returned together.
     pub(crate) async fn hashed_scan(
         &self,
         data: Id,
@@ -65,8 +64,8 @@ impl ReadContext<'_> {
         Ok((0, found))
     }
 
-    /// `count` random rows of a section that has `length` of them, each drawn from all. Every row of
-    /// a small section has the same chance, and nearly the same of a large one.
+    /// `count` random rows of a section with `length` rows, each drawn from all. The chances are equal in a small
+    /// section and nearly equal in a large one.
     pub(crate) async fn hashed_random(
         &self,
         data: Id,
@@ -97,7 +96,7 @@ impl ReadContext<'_> {
         Ok(drawn.into_iter().map(|(_, row)| row).collect())
     }
 
-    /// `count` distinct random rows of a section that has `length` of them, more than that.
+    /// `count` distinct random rows of a section with `length` rows. `count` is less than `length`.
     pub(crate) async fn hashed_random_distinct(
         &self,
         data: Id,
@@ -125,10 +124,9 @@ impl ReadContext<'_> {
         self.hashed_at_ranks(data, section, ranks.into_iter()).await
     }
 
-    /// `count` distinct random numbers below `length`, ascending; all of them where there are no
-    /// more.
+    /// `count` distinct random numbers below `length`, in ascending order. All of them if there are no more.
     pub(crate) fn distinct_ranks(&self, length: u64, count: usize) -> Vec<u64> {
-        // Each is taken with the probability of what is wanted among what is left.
+        // Take each with the probability (still wanted) / (still left).
         let mut wanted = count as u64;
         let ranks = (0..length).filter(|rank| {
             let is_taken = self.environment.random.below(length - rank) < wanted;
@@ -171,13 +169,12 @@ impl ReadContext<'_> {
         }
     }
 
-    /// `count` distinct random rows of a section that has not few, at most [`DRAW_ROWS`]: of the
-    /// [`DRAW_ROWS`] that follow a random hash. Hashes are spread evenly, but the gaps between them are
-    /// not equal. So a row's chance is that of the others within about a quarter, as in Redis
-    /// (`dictGetFairRandomKey`).
+    /// `count` (at most [`DRAW_ROWS`]) distinct random rows of a section that is not small. They are chosen from the
+    /// [`DRAW_ROWS`] rows after a random hash. Hashes are spread evenly, but the gaps between them are not equal. So
+    /// the chances of rows differ by about a quarter, as in Redis (`dictGetFairRandomKey`).
     ///
     /// # Errors
-    /// `Corrupt` where there are fewer.
+    /// `Corrupt` if there are fewer rows.
     async fn hashed_draw(
         &self,
         data: Id,
@@ -192,7 +189,7 @@ impl ReadContext<'_> {
             .slice(0, DRAW_ROWS)
             .await?;
         if rows.len() < DRAW_ROWS {
-            // The rows of the lowest hashes follow those of the highest.
+            // Wrap around from the highest hashes to the lowest.
             let all = self.layout().hashed_from(data, section, 0);
             let others = KeyRange {
                 begin: all.begin,

@@ -1,4 +1,4 @@
-//! How values of all types lie in rows, and how rows are read.
+//! How values of all types are stored in rows, and how rows are read.
 
 pub(crate) mod hashed;
 pub mod pages;

@@ -1,4 +1,4 @@
-//! Long range reads, a page at a time.
+//! Long range reads, one page at a time.
 
 use crate::keyspace::kind::TypeKind;
 use quoin_base::limits::{RANGE_PAGE_BYTES, RANGE_PAGE_ROWS};
@@ -8,11 +8,10 @@ use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::{ReadContext, WriteContext};
 
-/// Rows of a first page where the store does not end it by its bytes. Such a store has rows of at most
-/// 100 kB.
+/// Rows of a first page on a store that does not limit pages by bytes. Such a store has rows of at most 100 kB.
 const FIRST_PAGE_ROWS_CLUSTER_MAX: usize = 128;
 
-/// Reads a range page by page, forwards or backwards. A page has about [`RANGE_PAGE_BYTES`], or one row.
+/// Reads a range page by page, forwards or backwards. A page has about [`RANGE_PAGE_BYTES`] or a single row.
 pub struct Pages<'c, 't> {
     context: &'c ReadContext<'t>,
     range: KeyRange,
@@ -20,14 +19,14 @@ pub struct Pages<'c, 't> {
     isolation: Isolation,
     page_rows: usize,
     page_rows_max: usize,
-    /// Rows that have about the bytes of a page, by those of the last one.
+    /// How many rows fill a page, estimated from the last one.
     rows_expected: usize,
     is_done: bool,
 }
 
 impl<'c, 't> Pages<'c, 't> {
-    /// Pages of `range`, in the context's isolation. `expected_rows` (0: not known) keeps the
-    /// first page from being larger than needed.
+    /// Pages of `range`, in the context's isolation. `expected_rows` (0 if unknown) keeps the first page from being
+    /// larger than needed.
     pub fn new(
         context: &'c ReadContext<'t>,
         range: KeyRange,
@@ -54,8 +53,7 @@ impl<'c, 't> Pages<'c, 't> {
         }
     }
 
-    /// The same pages without taking part in conflict detection; the caller adds the conflicts
-    /// that it needs.
+    /// The same pages without conflict detection. The caller adds the conflicts that it needs.
     pub fn with_snapshot_reads(self) -> Self {
         self.in_isolation(Isolation::Snapshot)
     }
@@ -66,20 +64,20 @@ impl<'c, 't> Pages<'c, 't> {
         self
     }
 
-    /// The same in pages of at most so many rows, where rows are large.
+    /// The same in pages of at most this many rows, for large rows.
     pub fn of_rows(mut self, page_rows_max: usize) -> Self {
         self.page_rows_max = page_rows_max;
         self.page_rows = self.page_rows.min(page_rows_max);
         self
     }
 
-    /// The next rows, at most so many; `None` after the last.
+    /// The next rows, at most this many. `None` after the last.
     pub async fn next_of(&mut self, rows: usize) -> Result<Option<Vec<KeyValue>>, StoreError> {
         self.page_rows = rows.clamp(1, self.page_rows_max);
         self.next().await
     }
 
-    /// The next rows; `None` after the last. A page is never empty.
+    /// The next rows. `None` after the last. A page is never empty.
     pub async fn next(&mut self) -> Result<Option<Vec<KeyValue>>, StoreError> {
         if self.is_done {
             return Ok(None);
@@ -108,12 +106,12 @@ impl<'c, 't> Pages<'c, 't> {
         Ok(Some(rows))
     }
 
-    /// Whether there are certainly no rows after those of the last page.
+    /// Whether there are certainly no rows after the last page.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Up to `count` rows behind the first `offset`.
+    /// Up to `count` rows after the first `offset`.
     pub async fn slice(
         mut self,
         mut offset: usize,
@@ -151,8 +149,7 @@ impl ReadContext<'_> {
         Ok(self.transaction.get_range(query).await?.pop())
     }
 
-    /// Rows of a key with `length` of them from `offset` on in one direction, read from the nearer
-    /// end.
+    /// `count` rows from `offset` on in one direction, of a key with `length` rows. Reads from the nearer end.
     pub(crate) async fn rows_by_rank(
         &self,
         range: KeyRange,
@@ -175,9 +172,9 @@ impl ReadContext<'_> {
         Ok(rows)
     }
 
-    /// Counts the elements of those of a key's rows that are inside a range, and in turns of those outside
-    /// of it; the first that comes to its end gives the answer, since the length is known. `all`: the
-    /// range of the rows of all elements, without the first `left_out`.
+    /// Counts the elements in those rows of a key that are inside a range. Also counts those outside, alternately.
+    /// Whichever count finishes first gives the answer, because the length is known. `all`: the range of the rows of
+    /// all elements except the first `left_out`.
     pub(crate) async fn count_elements(
         &self,
         key: &OpenKey,
@@ -229,7 +226,7 @@ impl ReadContext<'_> {
 }
 
 impl ReadContext<'_> {
-    /// How many elements rows of a key hold.
+    /// Number of elements in rows of a key.
     pub(crate) fn elements_in(&self, key: &OpenKey, rows: &[KeyValue]) -> usize {
         let kind = key.meta.value_type.kind();
         let Some(section) = kind.ranked_section() else {
@@ -240,9 +237,9 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// The rows to pop: up to `count` from one end of a range. Snapshot reads, and a conflict on
-    /// just these rows and the way to them: a read beyond the last would conflict with every push.
-    /// Within EXEC it does, because that there is nothing more may be what the rest depends on.
+    /// The rows to pop: up to `count` from one end of a range. Uses snapshot reads, and conflicts only on these rows
+    /// and those between them and the end, because a read past the last row would conflict with every push. Within
+    /// EXEC it does read past it, because other commands may depend on there being nothing more.
     pub(crate) async fn rows_to_pop(
         &self,
         range: &KeyRange,
@@ -290,12 +287,12 @@ pub(crate) mod testing {
             }
         }
 
-        /// Those of all reads of ranges.
+        /// Bytes of all range reads.
         pub(crate) fn bytes(&self) -> usize {
             self.bytes.get()
         }
 
-        /// Those of the largest.
+        /// Bytes of the largest range read.
         pub(crate) fn largest_bytes(&self) -> usize {
             self.largest.get()
         }
@@ -349,7 +346,7 @@ mod tests {
     use quoin_engine::testing::Bench;
     use quoin_layout::{Section, ValueType};
 
-    /// Reads all rows of a list of large elements; returns how many, and the bytes of the largest page.
+    /// Reads all rows of a list of large elements. Returns their number and the bytes of the largest page.
     fn read_all(bench: &Bench, reverse: bool, count: usize) -> (usize, usize) {
         let environment = &environment(bench);
         let transaction = bench.store.begin_read().unwrap();
@@ -374,7 +371,7 @@ mod tests {
         let push = format!("RPUSH large{}", format!(" {value}").repeat(50));
         for (bench, largest) in [
             (Bench::embedded(), RANGE_PAGE_BYTES + value.len()),
-            // The first page ends by its rows.
+            // The first page is limited by its number of rows.
             (
                 Bench::cluster_like(),
                 (FIRST_PAGE_ROWS_CLUSTER_MAX + 1) * value.len(),

@@ -1,16 +1,10 @@
-//! Rows of elements that come in an order: each holds one element, or a run of those that one unit of
-//! work has pushed one after the other. Lists and priority queues consist of them
-//! (docs/understand/decisions/029-runs.md).
+//! Rows of ordered elements. Each row holds one element, or a run of elements that one unit of work pushed one after
+//! the other. Lists and priority queues consist of such rows (docs/understand/decisions/029-runs.md).
 //!
-//! A run is written by the unit that pushes its elements, and afterwards only gets shorter.
+//! A run is written by the unit that pushes its elements. Afterwards it only gets shorter.
 //!
-//! The way to an element by its rank: from the nearer end, or from the end of a block that is counted.
-//!
-//! Pushes: elements that one unit of work pushes at one end lie in runs.
-//!
-//! The rows.
-//!
-//! Taking elements off an end, and room for those that return.
+//! This module finds an element by its rank, from the nearer end or from the end of a counted block. It pushes
+//! elements in runs, takes elements off an end, and makes room for elements that return.
 
 use bytes::Bytes;
 use quoin_base::limits::RANGE_PAGE_ROWS;
@@ -29,7 +23,7 @@ use crate::unit::context::{ReadContext, WriteContext};
 /// Reads a row for the descriptor of a type.
 ///
 /// # Errors
-/// Where the bytes are of no such row.
+/// If the bytes are not such a row.
 pub(crate) fn element_row(row: &Bytes) -> Result<ElementRow, DecodeError> {
     match ElementsValue::decode(row)? {
         ElementsValue::One(_) => plain_element(row),
@@ -41,18 +35,18 @@ pub(crate) fn element_row(row: &Bytes) -> Result<ElementRow, DecodeError> {
     }
 }
 
-/// From where to read so that some elements come next.
+/// A position from which some elements can be read next.
 pub(crate) struct ElementsPlace<'c, 't> {
     pub(crate) rows: ElementsRows<'c, 't>,
-    /// From the last to the first.
+    /// Whether to read from the last row to the first.
     pub(crate) reverse: bool,
-    /// Elements of the rows that come before those.
+    /// Number of elements to skip in the rows read before these elements.
     pub(crate) skip: usize,
 }
 
 impl ElementsPlace<'_, '_> {
-    /// The row in which the elements begin, and others after it, if possible with so many elements;
-    /// `None` where the value has ended before. `skip` is of that row then.
+    /// The row in which the elements begin, and rows after it, if possible with `wanted` elements. `None` if the
+    /// value ends before. Afterwards `skip` is relative to that row.
     pub(crate) async fn arrive(
         &mut self,
         context: &ReadContext<'_>,
@@ -82,7 +76,7 @@ impl ElementsPlace<'_, '_> {
 }
 
 impl<'t> ReadContext<'t> {
-    /// Where `count` elements from `offset` on are in a value that has `length`. `range`: all its rows.
+    /// The position of `count` elements from `offset` on in a value with `length` elements. `range`: all its rows.
     pub(crate) async fn elements_place<'c>(
         &'c self,
         key: &OpenKey,
@@ -109,7 +103,7 @@ impl<'t> ReadContext<'t> {
     }
 }
 
-/// The last number of the place of a run that grows to the left. Its rightmost element is at 0.
+/// The last number in the place of a run that grows to the left. Its rightmost element is at 0.
 const LEFT_RUN_START: i64 = 1 - RUN_ELEMENTS_MAX as i64;
 
 /// The rows of one push.
@@ -118,7 +112,7 @@ pub(crate) struct Pushing<'c, 't, K> {
     key: &'c OpenKey,
     to_start: bool,
     next_index: i64,
-    /// The key of a row, from its index and the last number of its place.
+    /// Makes the key of a row from its index and the last number of its place.
     row_key: K,
     run: PushedRun,
 }
@@ -126,13 +120,13 @@ pub(crate) struct Pushing<'c, 't, K> {
 /// The run to which elements are being added.
 #[derive(Default)]
 struct PushedRun {
-    /// In the order in which they are pushed: from the last to the first where they go to the start.
+    /// In push order. If they are pushed at the start, that is from the last to the first.
     elements: Vec<Bytes>,
-    /// What they take in the row.
+    /// The bytes that they take in the row.
     bytes: usize,
-    /// Places of the run beyond the first of them. They stay free.
+    /// Number of the run's places beyond its first pushed element. They stay free.
     unused: usize,
-    /// The key of the run's row, if there is one already, and how many of the elements it holds.
+    /// The key of the run's row, if it already exists, and how many of the elements it holds.
     row: Option<(Bytes, usize)>,
 }
 
@@ -149,8 +143,8 @@ impl PushedRun {
 }
 
 impl<'c, 't, K: Fn(i64, i64) -> Vec<u8>> Pushing<'c, 't, K> {
-    /// A push at the start or at the end of a value. The first row gets `next_index`, and each that
-    /// comes after it the one beyond.
+    /// A push at the start or at the end of a value. The first row gets `next_index`. Each further row gets the next
+    /// index outwards.
     pub(crate) fn new(
         context: &'c WriteContext<'t>,
         key: &'c OpenKey,
@@ -168,11 +162,10 @@ impl<'c, 't, K: Fn(i64, i64) -> Vec<u8>> Pushing<'c, 't, K> {
         }
     }
 
-    /// Goes on with the outermost row, which this unit of work has pushed, so that the commands of a
-    /// batch share rows.
+    /// Continues the outermost row, which this unit of work has pushed, so that the commands of a batch share rows.
     ///
     /// # Errors
-    /// Where the row cannot be read.
+    /// If the row cannot be read.
     pub(crate) fn resume(&mut self, outermost: KeyValue) -> Result<(), StoreError> {
         let (skipped, mut elements) = match ElementsValue::decode(&outermost.value)? {
             ElementsValue::Run(run) => (run.skipped(), run.elements().collect()),
@@ -212,7 +205,7 @@ impl<'c, 't, K: Fn(i64, i64) -> Vec<u8>> Pushing<'c, 't, K> {
         self.run.push(element.clone());
     }
 
-    /// Writes what is not written yet. Returns the index that the next row gets.
+    /// Writes what has not been written yet. Returns the index for the next row.
     pub(crate) fn end(mut self) -> i64 {
         self.write_run();
         self.next_index
@@ -250,7 +243,7 @@ impl<'c, 't, K: Fn(i64, i64) -> Vec<u8>> Pushing<'c, 't, K> {
         }
     }
 
-    /// Writes a row of so many elements beyond the outermost one.
+    /// Writes a row of `count` elements beyond the outermost one.
     fn write_row(&mut self, start: i64, value: &[u8], count: usize) {
         let row = (self.row_key)(self.next_index, start);
         self.context.transaction.set(&row, value);
@@ -260,14 +253,14 @@ impl<'c, 't, K: Fn(i64, i64) -> Vec<u8>> Pushing<'c, 't, K> {
     }
 }
 
-/// Rows that are read first, while it is not known how many elements a row holds, where another read
-/// costs little.
+/// How many rows are read first, while the number of elements in a row is unknown and another read is cheap.
 const FIRST_ROWS_MAX: usize = 4;
-/// The same where it costs a round trip.
+/// The same if another read costs a round trip.
 const FIRST_ROWS_CLUSTER_MAX: usize = 16;
-/// Rows that are read at a time on the way to an element. Runs of them take a megabyte.
+/// How many rows are read at a time on the way to an element. If they are runs, they take a megabyte.
 const SKIPPED_ROWS_MAX: usize = 512;
-/// How many times as many rows as before are read on the way at most: the others may hold more elements.
+/// On the way to an element, each read has at most this many times the rows read before, because other rows may hold
+/// more elements.
 const SKIPPED_ROWS_GROWTH: usize = 16;
 
 /// A row of elements.
@@ -289,7 +282,7 @@ impl ElementsRow {
         self.value.count()
     }
 
-    /// An element, the first of the row being number 0.
+    /// The element with this number. The first of the row is number 0.
     pub(crate) fn element(&self, number: usize) -> Option<StoredValue> {
         match &self.value {
             ElementsValue::One(value) => (number == 0).then(|| value.clone()),
@@ -310,7 +303,7 @@ impl ElementsRow {
     }
 }
 
-/// How many rows are to be read to get some elements.
+/// Estimates how many rows to read for a number of elements.
 pub(crate) struct RowsExpected {
     first_rows_max: usize,
     rows_seen: usize,
@@ -329,19 +322,19 @@ impl RowsExpected {
         }
     }
 
-    /// Notes rows that were read.
+    /// Records rows that were read.
     pub(crate) fn note(&mut self, rows: &[ElementsRow]) {
         self.rows_seen += rows.len();
         self.elements_seen += rows.iter().map(ElementsRow::count).sum::<usize>();
     }
 
-    /// About how many rows hold so many elements, but few while none were read.
+    /// About how many rows hold this many elements. Few while none have been read.
     pub(crate) fn rows_of(&self, elements: usize) -> usize {
-        // No more elements at a time than of any other type.
+        // At most as many elements at a time as for any other type.
         self.rows_after(0, elements.clamp(1, RANGE_PAGE_ROWS))
     }
 
-    /// The same where `skipped` elements before them are only counted.
+    /// The same if `skipped` elements before them are only counted.
     fn rows_after(&self, skipped: usize, wanted: usize) -> usize {
         if self.elements_seen == 0 {
             return skipped.saturating_add(wanted).min(self.first_rows_max);
@@ -355,7 +348,7 @@ impl RowsExpected {
     }
 }
 
-/// Reads rows from one end on, about as many at a time as hold the elements that are wanted.
+/// Reads rows from one end on, about as many at a time as hold the wanted elements.
 pub(crate) struct ElementsRows<'c, 't> {
     pages: Pages<'c, 't>,
     expected: RowsExpected,
@@ -369,13 +362,13 @@ impl<'c, 't> ElementsRows<'c, 't> {
         }
     }
 
-    /// The same with reads that take part in conflict detection or not.
+    /// The same with another isolation of the reads.
     pub(crate) fn in_isolation(mut self, isolation: Isolation) -> Self {
         self.pages = self.pages.in_isolation(isolation);
         self
     }
 
-    /// The next rows, if possible with so many elements; `None` after the last.
+    /// The next rows, if possible with `wanted` elements. `None` after the last.
     pub(crate) async fn next(
         &mut self,
         wanted: usize,
@@ -383,7 +376,7 @@ impl<'c, 't> ElementsRows<'c, 't> {
         self.next_after(0, wanted).await
     }
 
-    /// The same where the first `skipped` elements of those that follow are only counted.
+    /// The same if the first `skipped` of the next elements are only counted.
     pub(crate) async fn next_after(
         &mut self,
         skipped: usize,
@@ -403,7 +396,7 @@ impl<'c, 't> ElementsRows<'c, 't> {
 }
 
 impl WriteContext<'_> {
-    /// Writes a run in place of a row that held `before` elements, or clears that if the run has none.
+    /// Replaces a row that held `before` elements with a run, or clears it if the run is empty.
     pub(crate) fn write_run(&self, key: &OpenKey, row: &[u8], before: usize, run: &Run) {
         match run.count() {
             0 => self.transaction.clear(row),
@@ -412,7 +405,7 @@ impl WriteContext<'_> {
         self.note_elements(key, row, before, run.count());
     }
 
-    /// Clears a row, and the chunks of its element.
+    /// Clears a row and the chunks of its element.
     pub(crate) fn clear_elements_row(&self, key: &OpenKey, row: &ElementsRow) {
         if let ElementsValue::One(value) = &row.value {
             self.discard_stored(key.data(), value);
@@ -421,7 +414,7 @@ impl WriteContext<'_> {
         self.note_elements(key, &row.key, row.count(), 0);
     }
 
-    /// Notes how many elements a row held, and holds now.
+    /// Records how many elements a row held before and holds now.
     pub(crate) fn note_elements(&self, key: &OpenKey, row: &[u8], before: usize, now: usize) {
         if before != now {
             let signed = |count| i64::try_from(count).unwrap_or(i64::MAX);
@@ -435,14 +428,14 @@ impl WriteContext<'_> {
 pub(crate) struct Taken {
     /// Whole rows, the outermost first.
     pub(crate) rows: Vec<ElementsRow>,
-    /// A run after these, and how many of its elements.
+    /// A run after these, and how many of its elements are taken.
     pub(crate) part: Option<(ElementsRow, usize)>,
-    /// There were not as many as were wanted.
+    /// Whether there were fewer elements than wanted.
     pub(crate) is_all: bool,
 }
 
 impl Taken {
-    /// Takes a row, or as much of it as is `missing`. Returns how much is missing then.
+    /// Takes a row, or `missing` of its elements. Returns how many are still missing.
     pub(crate) fn add(&mut self, row: ElementsRow, missing: usize) -> usize {
         let count = row.count();
         if count > missing {
@@ -455,7 +448,7 @@ impl Taken {
 }
 
 impl WriteContext<'_> {
-    /// What to pop: up to `count` elements from one end of a range. Snapshot reads: the caller adds the
+    /// What to pop: up to `count` elements from one end of a range. Uses snapshot reads. The caller adds the
     /// conflicts.
     pub(crate) async fn elements_to_take(
         &self,
@@ -482,9 +475,10 @@ impl WriteContext<'_> {
         Ok(taken)
     }
 
-    /// Conflicts on just what is popped and the way to it: to read on would conflict with every push.
-    /// Within EXEC it does, because that there is nothing more may be what the rest depends on.
-    /// Returns whether it conflicts on whole rows and all that is between them.
+    /// Conflicts only on the popped elements and what is between them and the end, because reading further would
+    /// conflict with every push. Within EXEC, a pop that found too few elements conflicts on the whole section,
+    /// because other commands may depend on there being nothing more. Returns whether the conflict covers whole rows
+    /// and everything between them.
     pub(crate) fn conflict_on_taken(
         &self,
         section: &KeyRange,
@@ -496,7 +490,7 @@ impl WriteContext<'_> {
             self.transaction.add_read_conflict_range(begin, section_end);
             return true;
         }
-        // Whether the part of a run is of this transaction's own pushes is told by the way to it.
+        // The range up to the part of a run shows whether this transaction pushed that run.
         let part = taken.part.as_ref().map(|(row, _)| &row.key);
         let innermost = match (part, taken.rows.last(), from_end) {
             (Some(part), _, false) => part.to_vec(),
@@ -523,11 +517,11 @@ impl WriteContext<'_> {
         conflicts
     }
 
-    /// Takes elements off a value: clears their rows (where the transaction conflicts on all between
-    /// them, `is_covered`, as one range), and answers them, the outermost first. Of a run, its last
-    /// elements `from_end`. An element of its own row is named by the rest of its key after
-    /// `prefix_length` bytes. For a run `names` answers, from the row's key, what names an element by its
-    /// place in the run. The caller ends with [`WriteContext::remove_if_empty`].
+    /// Takes elements off a value: clears their rows and returns the elements, the outermost first. If the
+    /// transaction conflicts on everything between the rows (`is_covered`), clears them as one range. `from_end`
+    /// takes the last elements of a run. An element with its own row is named by the rest of its key after
+    /// `prefix_length` bytes. For a run, `names` takes the row's key and returns a function that names an element by
+    /// its place in the run. The caller must finish with [`WriteContext::remove_if_empty`].
     pub(crate) async fn take_off<N: Fn(usize) -> Bytes>(
         &self,
         key: &OpenKey,
@@ -553,7 +547,7 @@ impl WriteContext<'_> {
                         false => run.take_first(count),
                         true => run.take_last(count),
                     };
-                    // The places of those that were taken are next to those that are left.
+                    // The places of the taken elements are next to those of the remaining ones.
                     let (beyond, length) = (run.skipped(), taken.len());
                     let place = |number: usize| match from_end {
                         false => beyond - length + number,
@@ -573,7 +567,7 @@ impl WriteContext<'_> {
         Ok(popped)
     }
 
-    /// Clears the rows whose elements were taken, and writes what is left of the last.
+    /// Clears the rows whose elements were taken, and writes what remains of the last.
     fn clear_taken(&self, key: &OpenKey, taken: &Taken, is_covered: bool) {
         for row in &taken.rows {
             if let ElementsValue::One(value) = &row.value {
@@ -581,7 +575,7 @@ impl WriteContext<'_> {
             }
         }
         match taken.rows.as_slice() {
-            // All at once where that cannot take anything else along.
+            // All at once if that cannot clear anything else.
             [first, .., last] if is_covered => {
                 let (first, last) = ((&first.key).min(&last.key), (&first.key).max(&last.key));
                 self.transaction.clear_range(first, &successor(last));
@@ -595,8 +589,8 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Moves the row of a run from its first place to that of its first element, which is at the key
-    /// `moved`. So there is room before it for rows of elements that were popped from the run.
+    /// Moves the row of a run from its first place to that of its first element, at the key `moved`. This makes room
+    /// before it for rows of elements that were popped from the run.
     pub(crate) fn free_places(&self, key: &OpenKey, row: &ElementsRow, moved: &[u8]) {
         let ElementsValue::Run(run) = &row.value else {
             return;

@@ -1,6 +1,4 @@
-//! Values that are longer than one row of the store can hold.
-//!
-//! Several reads of one command.
+//! Values that are too long for one row of the store, and concurrent reads within one command.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::try_join_all;
@@ -12,18 +10,18 @@ use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
 
 impl ReadContext<'_> {
-    /// The bytes of a stored value of `data`, put together where it is split.
+    /// The bytes of a stored value of `data`, joined if it is split.
     ///
     /// # Errors
-    /// When the store fails, or where chunks are missing.
+    /// `Corrupt` if chunks are missing.
     pub async fn load_value(&self, data: Id, row: &Bytes) -> Result<Bytes, StoreError> {
         self.load_stored(data, StoredValue::decode(row)?).await
     }
 
-    /// The bytes of a value of `data`, put together where it is split.
+    /// The bytes of a value of `data`, joined if it is split.
     ///
     /// # Errors
-    /// When the store fails, or where chunks are missing.
+    /// `Corrupt` if chunks are missing.
     pub(crate) async fn load_stored(
         &self,
         data: Id,
@@ -34,7 +32,7 @@ impl ReadContext<'_> {
             StoredValue::Split { chunks, length } => (chunks, length),
         };
         let range = KeyRange::children(&self.layout().chunks_prefix(data, chunks));
-        // The row that names the chunks is what conflicts.
+        // Conflicts arise on the row that names the chunks.
         let mut pages = Pages::new(self, range, false, 0).with_snapshot_reads();
         let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
         while let Some(rows) = pages.next().await? {
@@ -51,7 +49,7 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// The row's value for `bytes`, whose chunks are written where they need any.
+    /// The row's value for `bytes`. Writes chunks if the value needs them.
     pub fn store_value(&self, data: Id, bytes: &[u8]) -> Vec<u8> {
         if !StoredValue::needs_split(bytes.len()) {
             return StoredValue::encode_plain(bytes);
@@ -64,17 +62,17 @@ impl WriteContext<'_> {
         StoredValue::encode_split(chunks, bytes.len())
     }
 
-    /// Clears the chunks of a row's value that is about to go. For a whole data id there is no
-    /// need: its chunks lie below it.
+    /// Clears the chunks of a row's value that is about to be removed. This is unnecessary if a whole data id is
+    /// removed, because its chunks are stored under it.
     ///
     /// # Errors
-    /// Where the row is not of this layout.
+    /// If the row does not have this layout.
     pub fn discard_value(&self, data: Id, row: &Bytes) -> Result<(), StoreError> {
         self.discard_stored(data, &StoredValue::decode(row)?);
         Ok(())
     }
 
-    /// Clears the chunks of a value that is about to go.
+    /// Clears the chunks of a value that is about to be removed.
     pub(crate) fn discard_stored(&self, data: Id, value: &StoredValue) {
         if let StoredValue::Split { chunks, .. } = value {
             let range = KeyRange::children(&self.layout().chunks_prefix(data, *chunks));
@@ -84,12 +82,11 @@ impl WriteContext<'_> {
 }
 
 impl ReadContext<'_> {
-    /// Reads something for each item. Where a read is a round trip, up to `at_once` are under way side
-    /// by side. Elsewhere they follow each other, because a future for each costs as much as what it
-    /// reads.
+    /// Reads something for each item. If a read is a round trip, up to `at_once` reads run concurrently. Otherwise
+    /// they run sequentially, because a future for each would cost as much as the read.
     ///
     /// # Errors
-    /// The first of `read`.
+    /// The first error of `read`.
     pub(crate) async fn each<'i, I, T, E: From<StoreError>>(
         &self,
         items: &'i [I],
@@ -103,7 +100,7 @@ impl ReadContext<'_> {
             }
             return Ok(all);
         }
-        // Once, rather than by each of the reads.
+        // Once, instead of in each of the reads.
         self.namespace().await?;
         for some in items.chunks(at_once.max(1)) {
             all.extend(try_join_all(some.iter().map(|item| read(item))).await?);
@@ -111,7 +108,7 @@ impl ReadContext<'_> {
         Ok(all)
     }
 
-    /// How many values of any size are read side by side: one, where no read is a round trip.
+    /// How many values of any size are read concurrently. One if reads are not round trips.
     pub(crate) fn large_reads_at_once(&self) -> usize {
         match self.environment.capabilities.reads_wait {
             false => 1,

@@ -25,19 +25,19 @@ use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 use quoin_store::{StoreError, Transaction};
 
-/// After this many conflicts a batch wakes no clients any more, and leaves that to a later batch.
+/// After this many conflicts a batch wakes no more clients. A later batch does that.
 const WOKEN_CONFLICTS_MAX: u32 = 2;
-/// After this many conflicts a batch with EXECs is made smaller with each further one. EXECs of a
-/// pipeline may have nothing in common, and of their keys only one may be contended.
+/// After this many conflicts, each further conflict halves a batch with EXECs. The EXECs of a pipeline may be
+/// unrelated, and only one of their keys may be contended.
 const WHOLE_CONFLICTS_MAX: u32 = 6;
-/// Time after which a commit of unknown result has been applied or never will be: FoundationDB applies
-/// none five seconds after its transaction began.
+/// After this time, a commit of unknown result has either been applied or never will be. FoundationDB applies no
+/// transaction later than five seconds after it began.
 const COMMIT_LANDS_MAX: Duration = Duration::from_secs(10);
-/// When wake-ups are scheduled again after the store failed.
+/// How long after a failure of the store wake-ups are scheduled again.
 const WAKE_UP_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 impl Batch<'_> {
-    /// Runs the batch until it is durable or given up, and answers its clients.
+    /// Runs the batch until it is durable or given up, then answers its clients.
     pub(crate) async fn run(mut self) -> BatchResult {
         let started = Instant::now();
         let mut pauses = 0_u32;
@@ -79,9 +79,8 @@ impl Batch<'_> {
         self.finish(failure, started.elapsed())
     }
 
-    /// Runs the batch, if one attempt is enough and has to wait for nothing, and answers its clients.
-    /// Else returns its submissions: nothing was done. Scripts that reach `script_limit` are
-    /// not run.
+    /// Runs the batch and answers its clients if one attempt suffices without waiting. Otherwise does nothing and
+    /// returns the submissions. Scripts that reach `script_limit` are not run.
     pub(crate) fn run_at_once(
         mut self,
         script_limit: BusyLimit,
@@ -98,9 +97,8 @@ impl Batch<'_> {
         }
     }
 
-    /// What a batch pops for the clients that it wakes may conflict with pops of other servers. The
-    /// batch's own commands need not run again for that, so after some conflicts it wakes no clients
-    /// any more. Their wake-up is deferred to a transaction of its own.
+    /// Pops for woken clients may conflict with pops of other servers. The batch's own commands need not run again
+    /// for that, so after some conflicts the batch wakes no more clients. A separate transaction wakes them later.
     fn leave_waiters_out_after_conflicts(&mut self) {
         if !matches!(self.last_error, Some(StoreError::Conflict)) {
             return;
@@ -111,8 +109,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Leaves half of the commands to a later batch, if the batch has EXECs and conflicts again and
-    /// again.
+    /// Leaves half of the commands to a later batch if the batch has EXECs and keeps conflicting.
     fn leave_transactions_out_after_conflicts(&mut self) {
         let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
         if !is_conflict || self.conflicts < WHOLE_CONFLICTS_MAX || self.delegation.has_requests() {
@@ -120,15 +117,14 @@ impl Batch<'_> {
         }
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
         if calls.any(|call| matches!(call.work, Work::Transaction(_))) && self.halve() {
-            // The rest returns what was popped for it.
+            // Otherwise elements would be popped for the omitted commands and have to return.
             self.delegation.plan(&self.submissions, self.commands_max);
         }
     }
 
-    /// A read that follows a write of its client conflicts with changes of what it has read. The other
-    /// commands of the batch need not run again for that: from now on each submission ends before
-    /// such a read. The client's next submission begins with the read, which then conflicts with
-    /// nothing. Returns whether there was such a read.
+    /// A read after a write of the same client conflicts with changes to what it read. The batch's other commands
+    /// need not run again for that, so each submission now ends before such a read. The client's next submission
+    /// begins with the read, which then conflicts with nothing. Returns whether there was such a read.
     fn leave_reads_out_after_conflict(&mut self) -> bool {
         let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
         if !is_conflict || !self.has_read_after_write {
@@ -140,29 +136,28 @@ impl Batch<'_> {
 
     /// Delegates pops that have conflicted too often. Returns whether there were any.
     ///
-    /// Which of its queues a batch has conflicted on is not known. One with many is made smaller
-    /// first, which finds out, and lets commands go on that had nothing to do with it.
+    /// We do not know on which of its queues a batch conflicted. A batch with many queues is halved first. That finds
+    /// the queue, and lets unrelated commands proceed.
     async fn delegate_contended(&mut self) -> bool {
         let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
         if !is_conflict || self.delegation.has_requests() {
             return false;
         }
         let is_halved = self.delegation.has_many_queues() && self.halve();
-        // The batch may have become smaller. What is popped for commands that it does not run returns to
-        // the queue, to come after elements that other servers' clients already have.
+        // The batch may have become smaller. Elements popped for omitted commands would return to the queue after
+        // clients of other servers had already got the elements that follow them.
         self.delegation.plan(&self.submissions, self.commands_max);
         !is_halved && self.delegation.delegate_contended().await
     }
 
-    /// Fails only the command that is too slow for a transaction, rather than the whole batch. It may
-    /// be a waiter's command. Returns false if no such command is known.
+    /// Fails only the command that is too slow for a transaction, not the whole batch. It may be a waiter's command.
+    /// Returns false if no such command is known.
     fn give_first_up(&mut self) -> bool {
         let Some(slow) = self.slow.take() else {
             return false;
         };
         if matches!(slow, CommandId::Waiter(_)) {
-            // The waiter gets its error in this batch. Waiters after it may be as slow, so a later
-            // batch wakes them.
+            // The waiter gets its error in this batch. Waiters after it may be as slow, so a later batch wakes them.
             self.woken_max = 1;
         }
         let error = CommandError::Store(StoreError::TooOld);
@@ -171,7 +166,7 @@ impl Batch<'_> {
 
     async fn attempt(&mut self) -> AttemptEnd {
         self.start_over();
-        // Before the transaction begins, so that it keeps every change that its reads do not show.
+        // Opened before the transaction begins, so that it records every change that the transaction's reads miss.
         self.read_window = self.environment.open_read_window();
         let transaction = match self.store.begin_write() {
             Ok(transaction) => transaction,
@@ -222,7 +217,7 @@ impl Batch<'_> {
             }
             Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
-            // One of the commands adds to a damaged row. The others are done without it.
+            // One of the commands adds to a damaged row. The others run without it.
             Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
             Err(error) => self.after_error(error),
         }
@@ -234,8 +229,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Runs the commands. Their pops begin with what other servers have popped for them. Then pops for
-    /// other servers.
+    /// Runs the commands. Their pops start with elements that other servers popped for them. Then pops for other
+    /// servers.
     async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
         let fetch = self.delegation.fetch(&attempt.unit);
         let look = self.look_for_trackers(attempt);
@@ -263,14 +258,14 @@ impl Batch<'_> {
         }
         let counted = attempt.unit.write_context(0).count_rank_changes().await;
         counted.map_err(|error| match error.is_about_rows() {
-            // One of the commands is about a key whose counts are damaged. The others are done without.
+            // One of the commands uses a key with damaged counts. The others run without it.
             true => self.make_smaller(error.into()),
             false => self.after_error(error),
         })
     }
 
-    /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be
-    /// read is not.
+    /// Finds out which changed keys are now empty, if waiting clients are concerned. An unreadable key counts as not
+    /// empty.
     async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
         let keys = {
             let changes = attempt.unit.signals.changes();
@@ -284,8 +279,7 @@ impl Batch<'_> {
         self.changes = join_all(looks).await.into_iter().collect();
     }
 
-    /// Whether clients of other servers track keys. If that begins before the batch commits, the batch
-    /// conflicts.
+    /// Whether clients of other servers track keys. If tracking begins before the batch commits, the batch conflicts.
     async fn look_for_trackers(&self, attempt: &Attempt<'_>) -> Result<bool, StoreError> {
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
         let only_reads = calls.all(|call| call.work.only_reads());
@@ -296,8 +290,7 @@ impl Batch<'_> {
         has_other_trackers(attempt.unit.transaction, layout, ids.instance()).await
     }
 
-    /// Writes published messages, and which keys were changed, for the other servers into the
-    /// transaction.
+    /// Writes published messages and the names of changed keys into the transaction, for the other servers.
     fn write_messages(&self, transaction: &dyn Transaction) {
         if !self.environment.capabilities.has_other_writers {
             return;
@@ -311,7 +304,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Forgets the effects of the previous attempt, which was not committed.
+    /// Discards the effects of the previous attempt, which was not committed.
     fn start_over(&mut self) {
         self.replies.clear();
         self.has_read_after_write = false;
@@ -324,7 +317,7 @@ impl Batch<'_> {
         self.alarms = self.shared.waiters.alarms();
     }
 
-    /// Removes the waiters that the attempt parked, and ends the service of all others.
+    /// Removes the waiters that the attempt parked, and releases all others from service.
     fn release_waiters(&mut self) {
         for (_, waiter) in self.parked.drain() {
             self.shared.waiters.unpark(&waiter);
@@ -335,8 +328,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether something was popped for a client that has given up meanwhile. Then the batch is run
-    /// again without that client, so that nothing is lost.
+    /// Whether something was popped for a client that has since given up. The batch then runs again without that
+    /// client, so that nothing is lost.
     fn has_woken_cancelled_waiter(&self) -> bool {
         let mut woken = self.woken.iter();
         woken.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
@@ -357,7 +350,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Tells watching, subscribed and waiting clients what was committed.
+    /// Reports what was committed to watching, subscribed and waiting clients.
     fn publish_effects(&mut self) {
         let task_ends = self.signals.task_ends();
         self.statistics.task_retries.add(task_ends.retries);
@@ -374,7 +367,7 @@ impl Batch<'_> {
         if let Some(subscribers) = &self.environment.subscribers {
             for message in self.signals.take_messages() {
                 subscribers.deliver(&message);
-                // Once more: the relay may have read the log before this message was in it.
+                // Again: the relay may have read the log before it contained this message.
                 self.shared.relay.note_news();
             }
         }
@@ -383,13 +376,13 @@ impl Batch<'_> {
                 counter.tell(&call);
             }
         }
-        // Before the replies: a client may wait next for what this batch has left in a key.
+        // Before the replies, because a client may next wait for what this batch left in a key.
         waiters.note_committed(&self.changes);
         for (waiter, reply) in self.woken.drain(..) {
             let carried = self.shared.in_flight.carry(reply.size_hint());
             waiters.answer(&waiter, reply, carried);
         }
-        // After these replies: a client hears of its own changes after the reply to its command.
+        // After these replies, because a client must learn of its own changes after the reply to its command.
         self.note_changes();
         for waiter in self.parked.values() {
             waiters.settle(waiter, self.alarms);
@@ -397,8 +390,8 @@ impl Batch<'_> {
         for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);
         }
-        // A client that began to wait in another batch may have run its command on a snapshot from
-        // before this commit.
+        // A client that began to wait in another batch may have run its command on a snapshot from before this
+        // commit.
         let has_nothing = |key: &ClientKey, value_type: ValueType| {
             let is_empty = self.changes.get(key) == Some(&true);
             is_empty && !waiters.types_needed(key).contains(&value_type)
@@ -428,18 +421,18 @@ impl Batch<'_> {
         }
     }
 
-    /// Tells the clients of this server that track keys what was read and changed.
+    /// Reports to this server's tracking clients what was read and changed.
     fn note_changes(&self) {
         let changes = self.signals.changes();
         let window = self.read_window.as_ref();
         self.environment.note_changes(window, &changes);
         if self.is_tracked && !changes.is_empty() {
-            // Once more: the relay may have read the log before this batch was in it.
+            // Again: the relay may have read the log before it contained this batch.
             self.shared.relay.note_news();
         }
     }
 
-    /// [`Self::note_changes`] of a batch that may have been committed, or may be soon.
+    /// [`Self::note_changes`] for a batch that may have been committed or may still be.
     fn note_possible_changes(&self) {
         self.note_changes();
         if self.environment.has_trackers() {
@@ -453,9 +446,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Ends the service of all waiters. If the batch may have been committed, woken clients get the
-    /// error, as the batch's other clients do: to wait on would hide that something may have been
-    /// popped for them.
+    /// Ends the service of all waiters. If the batch may have been committed, woken clients get the error like the
+    /// batch's other clients. If they kept waiting, nobody would learn that something may have been popped for them.
     fn release_after_failure(&mut self, error: &StoreError) {
         if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
             self.note_possible_changes();
@@ -474,7 +466,7 @@ impl Batch<'_> {
             None => self.woken.len(),
             Some(_) => 0,
         };
-        // Before the replies: a client that has its reply may rely on others being told.
+        // Before the replies, because a client with a reply may rely on others having been notified.
         match &failure {
             None => {
                 self.delegation.note_outcome();
@@ -509,10 +501,9 @@ impl Batch<'_> {
                 Some(error) => {
                     let line = CommandError::Store(error.clone()).to_line();
                     let told = match error {
-                        // Commands that were not in the transaction were certainly not applied. They
-                        // are run later.
+                        // Commands outside the transaction were certainly not applied. They run later.
                         StoreError::UnknownResult => run.len(),
-                        // Nor is known that they would conflict.
+                        // Commands that did not run might not conflict.
                         StoreError::Conflict if has_run_some => run.len(),
                         _ => submission.calls.len(),
                     };
@@ -538,10 +529,10 @@ impl Batch<'_> {
             if is_parked {
                 replies.pop();
             }
-            // A client that waits now does not submit again soon.
+            // A waiting client does not submit again soon.
             answered += usize::from(!is_parked);
             let reply_bytes = replies.iter().map(Reply::size_hint).sum();
-            // Fails if the client is gone. Its commands were run all the same.
+            // Fails if the client is gone. Its commands ran anyway.
             let _ = respond.send(SubmissionResult {
                 replies,
                 done,
@@ -566,12 +557,12 @@ impl Batch<'_> {
     }
 }
 
-/// The submissions of a batch that no attempt works on.
+/// Takes the submissions out of a batch that no attempt is using.
 fn take_submissions(submissions: Rc<Vec<Submission>>) -> Vec<Submission> {
     Rc::try_unwrap(submissions).unwrap_or_default()
 }
 
-/// Schedules wake-ups again whose batch failed, when the store may have recovered.
+/// Schedules the wake-ups of a failed batch again, after a pause in which the store may recover.
 fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>) {
     let waiters = Arc::clone(&shared.waiters);
     tokio::spawn(async move {

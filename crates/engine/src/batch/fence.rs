@@ -1,4 +1,4 @@
-//! Learning what became of a commit whose result is not known.
+//! Finds out whether a commit of unknown result was applied.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use quoin_base::limits::COMMIT_RETRY_MAX_MS;
 use quoin_store::{Isolation, StoreError, Transaction};
 
 impl Batch<'_> {
-    /// Writes which batch this is, and makes it conflict with the fence that
+    /// Writes the batch's number to the slot's row, and makes the batch conflict with the fence that
     /// [`Self::resolve_unknown_result`] may set later.
     pub(super) fn mark_operation(&self, transaction: &dyn Transaction) {
         let key = self.operation_key();
@@ -21,9 +21,9 @@ impl Batch<'_> {
             .operation_key(self.environment.ids.instance(), self.slot.number)
     }
 
-    /// Learns whether the commit was applied before anything is done again: reads the slot's row
-    /// and overwrites it in one transaction. When that has committed, the batch either was
-    /// applied before it and has been seen, or conflicts with it for ever.
+    /// Finds out whether the commit was applied, before anything runs again. One transaction reads the slot's row and
+    /// overwrites it. Once that has committed, the batch was either applied before it, and was seen, or it can never
+    /// be applied because it conflicts.
     pub(super) async fn resolve_unknown_result(&mut self) -> AttemptEnd {
         self.statistics.unknown_results.add(1);
         let key = self.operation_key();
@@ -43,7 +43,7 @@ impl Batch<'_> {
                     return AttemptEnd::Again { after_pause: true };
                 }
                 Err((seen, error)) => {
-                    // A fence of unknown result may have overwritten the row that it saw.
+                    // A fence of unknown result may have overwritten the row that it read.
                     was_seen |= seen;
                     let elapsed_ms = started.elapsed().as_millis() as u64;
                     if elapsed_ms >= COMMIT_RETRY_MAX_MS {
@@ -59,8 +59,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether the slot's row names this batch, once that cannot change any more. An error
-    /// carries whether it did when it was read.
+    /// Whether the slot's row names this batch, once that can no longer change. An error carries what was read before
+    /// the failure.
     async fn fence(&self, key: &[u8], expected: &[u8]) -> Result<bool, (bool, StoreError)> {
         let transaction = self.store.begin_write().map_err(|error| (false, error))?;
         let row = transaction

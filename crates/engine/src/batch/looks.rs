@@ -1,5 +1,5 @@
-//! At which of its keys a command looks that may wait: when it runs for the first time, and when its
-//! client is woken ([decision 008](../../../docs/understand/decisions/008-served-in-the-batch.md#quiet-keys)).
+//! Which of its keys a blocking command reads, on its first run and when its client is woken ([decision
+//! 008](../../../docs/understand/decisions/008-served-in-the-batch.md#quiet-keys)).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,20 +16,19 @@ use quoin_data::unit::Unit;
 use quoin_data::unit::host::Change;
 use quoin_data::unit::known::KnownKeys;
 
-/// At which of its keys a waiter's command that takes from the first with something looks.
+/// Which keys a waiter's command checks, if the command takes from the first key that has something.
 #[derive(Clone, Copy)]
 pub(super) enum Look<'k> {
-    /// At all of them.
+    /// All of them.
     All,
-    /// At those that have become ready by one command or EXEC of the batch, and at others of which
-    /// this server does not know that they are empty, or that other servers may have filled. Redis's
-    /// client has been served from any other key before.
+    /// Keys that one command or EXEC of the batch made ready, keys that this server does not know to be empty, and
+    /// keys that other servers may have filled. In Redis, any other key would already have served the client.
     Ready(&'k HashSet<ClientKey>),
-    /// At this key and those before it, and at others that are not quiet.
+    /// This key, the keys before it, and other keys that are not quiet.
     Key(&'k ClientKey),
 }
 
-/// What is known of a waiter's keys.
+/// What is known about a waiter's keys.
 pub(super) enum KeysByLook {
     All,
     Only(HashSet<Bytes>),
@@ -46,15 +45,15 @@ impl KeysByLook {
     }
 }
 
-/// A command that looks at its quiet keys only if it finds something in another.
+/// A command that reads its quiet keys only if it finds something in another key.
 pub(super) struct PostponedLook {
     waiter: Arc<Waiter>,
     quiet: HashSet<Bytes>,
 }
 
 impl PostponedLook {
-    /// Adds its other keys: those that are not quiet now, when the batch begins. Some may have been quiet
-    /// when the client came.
+    /// Plans reads of the keys that are not quiet now, as the batch begins. Some may have been quiet when the client
+    /// came.
     pub(super) fn plan(&self, plan: &mut PrefetchPlan) {
         let command = &self.waiter.invocation;
         let mut access = Access::of(command.row, command.database, &command.arguments);
@@ -62,7 +61,7 @@ impl PostponedLook {
         plan.add_all(&access.prefetch);
     }
 
-    /// Reads the lengths of the quiet keys before one that has something.
+    /// Reads the lengths of the quiet keys that precede a key with something in it.
     pub(super) async fn prefetch(&self, unit: &Unit<'_>) {
         if self.quiet.is_empty() {
             return;
@@ -76,7 +75,7 @@ impl PostponedLook {
 }
 
 impl Batch<'_> {
-    /// What is known of the keys of a command that may wait, when it runs for the first time.
+    /// What is known about the keys of a blocking command on its first run.
     pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
         KeysByLook::WereEmpty(self.still_quiet(waiter, unit))
     }
@@ -93,8 +92,7 @@ impl Batch<'_> {
         quiet
     }
 
-    /// What the command of a client reads that comes to wait, if some of its keys are quiet, or that is
-    /// woken.
+    /// What to read for a woken client, or for a blocking command with quiet keys on its first run.
     pub(super) fn postponed_look(&self, call: &Call) -> Option<PostponedLook> {
         let waiters = &self.shared.waiters;
         if let Work::WakeUp(key, _) = &call.work {
@@ -108,7 +106,7 @@ impl Batch<'_> {
         (!quiet.is_empty()).then_some(PostponedLook { waiter, quiet })
     }
 
-    /// What is known of a waiter's keys when it is woken.
+    /// What is known about a waiter's keys when it is woken.
     pub(super) fn keys_by_look(
         &self,
         waiter: &Waiter,

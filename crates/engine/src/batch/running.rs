@@ -32,24 +32,24 @@ use quoin_store::{Growth, StoreError, Transaction};
 pub(super) struct Attempt<'p> {
     pub(super) unit: Unit<'p>,
     started: Instant,
-    /// When its last command began.
+    /// When the latest command began.
     command_began: Instant,
-    /// Number of commands that were begun.
+    /// Number of commands begun.
     pub(super) commands_run: usize,
-    /// Bytes of the replies of its clients and of woken ones.
+    /// Bytes of all replies, including those to woken clients.
     reply_bytes: Cell<usize>,
-    /// It has no room or time for a further command. Another attempt may have.
+    /// Whether it has no room or time for another command. A further attempt may have.
     has_ended: bool,
-    /// The call that runs is a wake-up.
+    /// Whether the running call is a wake-up.
     pub(super) only_wakes: bool,
 }
 
 /// The result of a command.
 enum Ran {
     Reply(Reply),
-    /// It does not fit in this transaction, and has left nothing in it.
+    /// The command does not fit in this transaction, and left nothing in it.
     NoRoom,
-    /// It is a script that has taken too long for this batch, and has left nothing in it.
+    /// The command is a script that took too long for this batch. It left nothing in the transaction.
     OutOfTime,
 }
 
@@ -67,8 +67,8 @@ impl<'p> Attempt<'p> {
         }
     }
 
-    /// Whether the transaction has reached the size or the age at which it should be committed, or
-    /// what is to be told after the commit is large, now that the next command begins.
+    /// Whether the batch should be committed before the next command: the transaction has reached its size or age
+    /// limit, or the replies and messages to send after the commit are large.
     pub(super) fn is_full(&self) -> bool {
         if self.reply_bytes.get() >= BATCH_REPLY_BYTES_MAX
             || self.unit.signals.message_bytes() >= BATCH_MESSAGE_BYTES_SOFT_MAX
@@ -86,7 +86,7 @@ impl<'p> Attempt<'p> {
         bytes
     }
 
-    /// When the command began that runs, or the series.
+    /// When the running command or series began.
     pub(super) fn command_began(&self) -> Instant {
         self.command_began
     }
@@ -98,7 +98,7 @@ impl<'p> Attempt<'p> {
 }
 
 impl Batch<'_> {
-    /// On a store whose reads are round trips, makes the expected reads of all commands at once.
+    /// Issues the expected reads of all commands at once, if reads of the store are round trips.
     pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) {
         if !self.environment.capabilities.reads_wait {
             return;
@@ -117,7 +117,7 @@ impl Batch<'_> {
         self.delegation.plan_prefetch(&mut plan);
         let context = attempt.unit.read_context(0);
         context.prefetch(&plan, &self.shared.locations).await;
-        // Of all clients at once: one after the other, each would wait for a round trip.
+        // For all clients at once. Sequential reads would each wait for a round trip.
         let looks = looks.iter().map(|look| look.prefetch(&attempt.unit));
         join_all(looks).await;
     }
@@ -163,8 +163,8 @@ impl Batch<'_> {
                     let has_room = attempt.commands_run == 0 || !attempt.is_full();
                     let delegation = &self.delegation;
                     if delegation.must_wait(call, &attempt.unit, has_room).await {
-                        // Only this client's commands wait. What a grant holds for others must be
-                        // popped now: later pops of other servers have already come after it.
+                        // Only this client's commands wait. What a grant holds for others must be popped now, because
+                        // later pops of other servers already come after it.
                         break;
                     }
                 }
@@ -175,7 +175,7 @@ impl Batch<'_> {
                     self.has_read_after_write = true;
                 }
                 if self.late.is_some() && call.work.script().is_some() {
-                    // One was waited for. The others run in the lane or in another round.
+                    // One script has already taken too long. The others run in the lane or in another round.
                     break;
                 }
                 attempt.commands_run += 1;
@@ -199,10 +199,10 @@ impl Batch<'_> {
                         Reply::Error(CommandError::TooLarge.to_line())
                     }
                     Ran::NoRoom => {
-                        // The next batch begins with it.
+                        // The next batch begins with this command.
                         attempt.commands_run -= 1;
                         if attempt.unit.is_too_large() {
-                            // What it has read stays in the transaction: again without it.
+                            // What the command read stays in the transaction, so run again without it.
                             self.commands_max = attempt.commands_run;
                             return Err(AttemptEnd::Again { after_pause: false });
                         }
@@ -230,8 +230,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Fixes the arguments of a command that is about to wait, where later they would mean something
-    /// else.
+    /// Pins the arguments of a command that is about to wait, if their meaning would change later.
     async fn pin(
         &mut self,
         id: CommandId,
@@ -245,7 +244,7 @@ impl Batch<'_> {
         let context = attempt.unit.read_context(invocation.database);
         match call::check(pins(&context, &invocation.arguments).await) {
             Ok(Ok(Some(arguments))) => waiter.pin(arguments),
-            // Its run has just read the same rows.
+            // The command itself has just read the same rows.
             Ok(Ok(None) | Err(_))
             | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {}
             Err(CallError::Store(error)) => {
@@ -256,15 +255,14 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a command is a read whose result must still hold at the commit, because others may
-    /// write between the transaction's snapshot and its commit. It follows a write of its client, or
-    /// it may wait. [`Executor::submit`](crate::Executor::submit) sends all other reads to
-    /// a read lane.
+    /// Whether a command is a read whose result must still hold at the commit, because others may write between the
+    /// transaction's snapshot and its commit. Such a read follows a write of its client, or may wait.
+    /// [`Executor::submit`](crate::Executor::submit) sends all other reads to a read lane.
     fn reads_strictly(&self, call: &Call) -> bool {
         call.work.only_reads() && self.environment.capabilities.has_other_writers
     }
 
-    /// Runs one call, whole or not at all: a command, the commands of an EXEC, a job or a wake-up.
+    /// Runs one call completely or not at all: a command, the commands of an EXEC, a job or a wake-up.
     async fn run_call(
         &mut self,
         id: CommandId,
@@ -325,7 +323,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The store failed in a command that began at `started`: the attempt is over.
+    /// Ends the attempt after the store failed in a command that began at `started`.
     pub(super) fn store_failed(
         &mut self,
         id: CommandId,
@@ -336,11 +334,11 @@ impl Batch<'_> {
         let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
         if is_slow && matches!(error, StoreError::TooOld) {
             if matches!(id, CommandId::Waiter(_)) && !attempt.only_wakes {
-                // A waiter's command is too slow. The batch's own commands go on without waking
-                // clients: a later batch does that.
+                // A waiter's command is too slow. The batch's own commands run again without waking clients. A later
+                // batch wakes them.
                 self.woken_max = 0;
             } else {
-                // The commands before it go on without it. The next batch begins with it.
+                // The commands before it run again without it. The next batch begins with it.
                 self.commands_max = (attempt.commands_run - 1).max(1);
                 self.slow = attempt.is_alone().then_some(id);
             }
@@ -348,8 +346,7 @@ impl Batch<'_> {
         self.after_error(error)
     }
 
-    /// Leaves the last of the commands that were run to the next batch. If it is the only one, refuses
-    /// it.
+    /// Leaves the last command that ran to the next batch. Refuses it if it is the only one.
     pub(super) fn leave_out(&mut self, attempt: &Attempt<'_>, error: CommandError) -> AttemptEnd {
         if attempt.commands_run > 1 {
             self.commands_max = attempt.commands_run - 1;
@@ -365,7 +362,7 @@ impl Batch<'_> {
         first.is_some_and(|call| matches!(call.work, Work::WakeUp(..)))
     }
 
-    /// Has the next attempt run half as many commands. Returns false if this one ran only one.
+    /// Halves the number of commands for the next attempt. Returns false if this attempt ran only one.
     pub(super) fn halve(&mut self) -> bool {
         let commands_run: usize = self.replies.iter().map(Vec::len).sum();
         if commands_run > 1 {
@@ -374,15 +371,15 @@ impl Batch<'_> {
         commands_run > 1
     }
 
-    /// The commit refused a write of the batch, and it is not known of which command. Halves the
-    /// number of commands with each attempt, until the command is alone and gets this error.
+    /// Handles a commit that refused a write of an unknown command. Halves the number of commands with each attempt,
+    /// until the command is alone and gets this error.
     pub(super) fn make_smaller(&mut self, error: CommandError) -> AttemptEnd {
         if self.halve() {
             return AttemptEnd::Again { after_pause: false };
         }
         if let Some((waiter, _)) = self.woken.first() {
-            // A single command, so halve the woken clients instead. A client that is woken alone is
-            // left to a batch of its own. If this is already such a batch, it gets the error.
+            // There is a single command, so halve the woken clients instead. If a single woken client remains, a
+            // separate batch wakes it. If this is already that batch, the client gets the error.
             let is_alone = self.woken.len() == 1 && self.only_wakes();
             if is_alone {
                 let id = CommandId::Waiter(waiter.position());
@@ -397,8 +394,7 @@ impl Batch<'_> {
     }
 }
 
-/// Runs the commands of an EXEC: all of them, unless a watched key has changed. A command that fails
-/// is undone alone, as in Redis.
+/// Runs all commands of an EXEC, unless a watched key has changed. A command that fails is undone alone, as in Redis.
 async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     if !watch_holds(unit, bundle).await? {
         return Ok(Reply::NullArray);
@@ -421,7 +417,7 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     Ok(call::to_reply(result))
 }
 
-/// The error of an EXEC whose commands add data, where the store does not take more.
+/// The error of an EXEC whose commands add data when the store takes no more.
 async fn refusal_of_exec(
     unit: &Unit<'_>,
     invocations: &[Invocation],
@@ -433,7 +429,7 @@ async fn refusal_of_exec(
     for invocation in invocations {
         let is_refused = match growth {
             _ if invocation.row.flags.contains(Flags::DENYOOM) => true,
-            // On a full disk, what they add is counted.
+            // On a full disk, the growth that commands cause is counted.
             Growth::AtBound => {
                 let context = unit.read_context(invocation.database);
                 let flags = declared_flags(&context, invocation.row, &invocation.arguments).await;
@@ -472,7 +468,7 @@ async fn exec_all(
     Ok(Ok(Reply::Array(replies)))
 }
 
-/// Whether none of the client's watched keys has changed.
+/// Whether all of the client's watched keys are unchanged.
 async fn watch_holds(unit: &Unit<'_>, bundle: &Bundle) -> Result<bool, CallError> {
     let watched = bundle.watched.iter().map(|watched| &watched.key);
     if bundle.is_touched() || unit.signals.has_touched(watched) {
@@ -483,7 +479,7 @@ async fn watch_holds(unit: &Unit<'_>, bundle: &Bundle) -> Result<bool, CallError
         let fingerprint = context.fingerprint(&watched.key.key).await;
         match call::check(fingerprint.map_err(CommandError::from))? {
             Ok(fingerprint) if fingerprint == watched.fingerprint => {}
-            // Rows that cannot be read count as changed.
+            // Unreadable rows count as changed.
             Ok(_) | Err(_) => return Ok(false),
         }
     }

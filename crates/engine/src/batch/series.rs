@@ -1,9 +1,9 @@
-//! Series: commands of one kind on one key that follow each other in a batch, whatever clients sent
-//! them. They run as one operation, which finds the key and its ends once.
+//! Series: consecutive commands of one kind on one key in a batch, whichever clients sent them. They run as one
+//! operation, which finds the key and its ends once.
 //!
-//! Only where nothing can come between two of them: no client waits to be woken by the first, nobody
-//! is told of each, and no other server pops for them. A series that fails is undone, and its commands
-//! run one by one.
+//! Commands run as a series only if nothing can come between two of them: the first wakes no client, nobody is
+//! notified of each command, and no other server pops for them. A failed series is undone, and its commands run one
+//! by one.
 
 use bytes::Bytes;
 
@@ -22,14 +22,14 @@ mod order;
 
 pub(crate) use order::bring_together;
 
-/// Commands of a series.
+/// Maximum number of commands in a series.
 const SERIES_COMMANDS_MAX: usize = 256;
-/// Bytes of arguments after which a series takes no more commands.
+/// A series takes no more commands after this many bytes of arguments.
 const SERIES_BYTES_MAX: usize = 64 * 1024;
 
 impl Batch<'_> {
-    /// Runs the series that begins with the call at `first`, or as much of it as may be. Returns the
-    /// call's reply. The others' are in `state`. `None` if there is no series.
+    /// Runs the series that begins with the call at `first`, or as much of it as is allowed. Returns the reply to
+    /// that call and keeps the other replies in `state`. `None` if there is no series.
     pub(super) async fn run_series(
         &mut self,
         state: &mut InSeries,
@@ -41,11 +41,11 @@ impl Batch<'_> {
             state.alone -= 1;
             return Ok(None);
         }
-        // What the store does not take is refused command by command.
+        // When the store limits growth, commands are refused one by one.
         if !self.takes_series() || attempt.unit.transaction.growth() != Growth::Free {
             return Ok(None);
         }
-        // The first one counts already.
+        // The first command is already counted.
         let room = self.commands_max.saturating_sub(attempt.commands_run) + 1;
         let Some(found) = find_series(submissions, first, room) else {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether commands of this attempt may run in series.
+    /// Whether this attempt may run commands as series.
     fn takes_series(&self) -> bool {
         self.wakes_nobody()
             && self.refused.is_empty()
@@ -85,14 +85,14 @@ impl Batch<'_> {
 struct Found<'s> {
     series: Series,
     database: u32,
-    /// On whose behalf they run. Changes of several clients are those of none, so that each hears of the
-    /// others'.
+    /// The client on whose behalf they run. Changes by several clients are attributed to none, so that each client
+    /// learns of the others' changes.
     origin: Origin,
-    /// Those of each call.
+    /// The arguments of each call.
     arguments: Vec<&'s [Bytes]>,
 }
 
-/// The calls that form a series from `first` on, at most `room` of them.
+/// Finds the calls that form a series starting at `first`, at most `room` of them.
 fn find_series(
     submissions: &[Submission],
     first: (usize, usize),

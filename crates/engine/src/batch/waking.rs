@@ -1,20 +1,19 @@
-//! Waking the clients for which a batch's commands have produced data.
+//! Wakes clients for which a batch's commands have produced data.
 //!
-//! To wake a client is to run its waiting command. A command that finds nothing keeps waiting.
+//! Waking a client means running its waiting command. A command that finds nothing keeps waiting.
 //!
-//! - [`wake_ready_keys`](Batch::wake_ready_keys) runs after each command of the batch, and wakes the
-//!   waiters of all keys that have become ready.
-//! - [`wake_key_of_type`](Batch::wake_key_of_type) wakes the waiters of a key that a command has just
-//!   written, provided that it still has the type that was written.
-//! - [`wake_key`](Batch::wake_key) wakes the waiters of a key, of the type that it has now. Wake-ups
-//!   that were scheduled come here ([`Work::WakeUp`](crate::Work::WakeUp)).
-//! - [`wake_waiters`](Batch::wake_waiters), common to both, goes through the waiters of a key.
+//! - [`wake_ready_keys`](Batch::wake_ready_keys) runs after each command of the batch. It wakes the waiters of all
+//!   keys that have become ready.
+//! - [`wake_key_of_type`](Batch::wake_key_of_type) wakes the waiters of a key that a command has just written, if the
+//!   key still has the type that was written.
+//! - [`wake_key`](Batch::wake_key) wakes the waiters of a key that wait for its current type. Scheduled wake-ups use
+//!   it ([`Work::WakeUp`](crate::Work::WakeUp)).
+//! - [`wake_waiters`](Batch::wake_waiters), which both use, goes through the waiters of a key.
 //! - [`run_waiter`](Batch::run_waiter) runs the command of one waiter.
 //!
-//! Woken clients are still in service until the commit. Then they get their replies
-//! ([`Batch::run`]). If the batch is run again they are released, and woken again or not. A scheduled
-//! wake-up is part of its batch, so it survives conflicts like any command of the batch. If the
-//! batch fails, the wake-up is scheduled again a little later.
+//! Woken clients stay in service until the commit. Then they get their replies ([`Batch::run`]). If the batch runs
+//! again, they are released first, and may be woken again. A scheduled wake-up is part of its batch, so it survives
+//! conflicts like any other command. If the batch fails, the wake-up is scheduled again a little later.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -48,9 +47,9 @@ struct ReadyItems {
 /// Why waiters of a key are woken.
 #[derive(Clone, Copy)]
 enum WokenBy<'i> {
-    /// There may be something for them: these items, if it is known what.
+    /// There may be something for them. The items, if known.
     Data(Option<&'i ReadyItems>),
-    /// The key is gone or of another type: only those are woken that need it.
+    /// The key is gone or has another type. Only waiters that need the key are woken.
     Loss,
 }
 
@@ -64,7 +63,7 @@ enum Woken {
     NoRoom,
 }
 
-/// Adds the keys of what has become ready.
+/// Adds the keys that have become ready.
 fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
     keys.extend(ready.iter().filter_map(|one| match one {
         Ready::Key(key, _) | Ready::Gone(key, _) | Ready::Items { key, .. } => Some(key.clone()),
@@ -73,15 +72,14 @@ fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
 }
 
 impl Batch<'_> {
-    /// Whether what becomes ready concerns nobody: no client waits, and none can begin to in another
-    /// batch that runs now.
+    /// Whether ready keys can be ignored: no client waits, and none can begin to wait in a concurrent batch.
     pub(super) fn wakes_nobody(&self) -> bool {
         !self.environment.capabilities.has_other_writers && self.shared.waiters.is_empty()
     }
 
-    /// Wakes the waiters of keys that have become ready, as Redis does after each command: keys in the
-    /// order in which they became ready, and for each key the oldest waiter first. A waiter's command
-    /// may make further keys ready (BLMOVE).
+    /// Wakes the waiters of keys that have become ready, as Redis does after each command. Keys come in the order in
+    /// which they became ready, and the oldest waiter of a key comes first. A waiter's command may make further keys
+    /// ready (BLMOVE).
     pub(super) async fn wake_ready_keys(
         &mut self,
         attempt: &Attempt<'_>,
@@ -129,10 +127,9 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Takes what has become ready since the last call. If other batches may be running concurrently,
-    /// also records it in `made_ready`, which is read after the commit: clients that began to wait in
-    /// those batches have not seen it, so wake-ups are scheduled for them
-    /// ([`Batch::publish_effects`]).
+    /// Takes what has become ready since the last call. If other batches may run concurrently, also records it in
+    /// `made_ready`, which is read after the commit. Clients that began to wait in those batches have not seen it, so
+    /// wake-ups are scheduled for them ([`Batch::publish_effects`]).
     fn note_ready(&mut self, attempt: &Attempt<'_>) -> VecDeque<Ready> {
         let ready = attempt.unit.signals.take_ready();
         if self.environment.capabilities.has_other_writers {
@@ -152,7 +149,7 @@ impl Batch<'_> {
         ready.into()
     }
 
-    /// Wakes the waiters of a key into which a command has put data of a type.
+    /// Wakes the waiters of a key to which a command has added data of a type.
     async fn wake_key_of_type(
         &mut self,
         key: &ClientKey,
@@ -161,8 +158,8 @@ impl Batch<'_> {
         look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        // The key may have been replaced by another type later in the same EXEC. That must not
-        // produce WRONGTYPE for these clients.
+        // The same EXEC may later have replaced the key with another type. These clients must not get WRONGTYPE for
+        // that.
         if self.shared.waiters.is_awaited_as(key, value_type)
             && self.type_of(key, attempt).await? == Some(value_type)
         {
@@ -173,8 +170,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on, and those
-    /// that need a key of another type than that.
+    /// Wakes the waiters of a key from a cursor on: those that wait for its current type, and those that need the key
+    /// to have another type.
     pub(super) async fn wake_key(
         &mut self,
         key: &ClientKey,
@@ -199,8 +196,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The type of a key. `None` if there is no key, or if its metadata (or its length, where that
-    /// decides whether the key exists) cannot be read: such a key wakes no client.
+    /// The type of a key. `None` if there is no key. Also `None` if the rows that decide whether it exists (its
+    /// metadata, and for some types its length) cannot be read. Such a key wakes no client.
     async fn type_of(
         &mut self,
         key: &ClientKey,
@@ -221,15 +218,15 @@ impl Batch<'_> {
         }
     }
 
-    /// Runs the commands of the waiters of a key, from a cursor on. With `items`, runs only those
-    /// that can use the items, and stops when the items are taken.
+    /// Runs the commands of the waiters of a key, from a cursor on. With `items`, runs only those that can use the
+    /// items, and stops when the items are taken.
     ///
-    /// A waiter with [`Wake::One`] takes what it finds. If it finds nothing although it could use
-    /// what there is, nothing is left for other such waiters. A waiter with [`Wake::All`] leaves what it
-    /// finds to the others, so all of these are run.
+    /// A waiter with [`Wake::One`] takes what it finds. If it finds nothing although it could use what there is,
+    /// nothing is left for other such waiters. A waiter with [`Wake::All`] leaves what it finds to the others, so all
+    /// of these run.
     ///
-    /// [`Wants`] says what a waiter can use, if that is not everything. Of the waiters whose wants are
-    /// the same only one is tried in vain.
+    /// [`Wants`] says what a waiter can use, if that is not everything. Among waiters with equal wants, only one is
+    /// tried in vain.
     async fn wake_waiters(
         &mut self,
         key: &ClientKey,
@@ -249,8 +246,8 @@ impl Batch<'_> {
         let mut found_nothing = 0;
         let mut nothing_left = false;
         loop {
-            // A woken client may take an earlier item than the one announced, so items already taken
-            // are skipped. Looking for a missing item would add needless read conflicts.
+            // A woken client may take an earlier item than the announced one, so items that are already taken are
+            // skipped. Reading a missing item would add needless read conflicts.
             while let Some([location, rest @ ..]) = locations
                 && !attempt.unit.signals.is_item_there(location)
             {
@@ -296,32 +293,32 @@ impl Batch<'_> {
             }
             from = waiter.position().saturating_add(1);
         }
-        // More data has arrived since this wake-up began, and waiters before the cursor have not seen
-        // it: another batch begins again at the oldest.
+        // More data has arrived since this wake-up began, and waiters before the cursor have not seen it. Another
+        // batch begins again with the oldest waiter.
         if cursor.restarts {
             self.defer(key, Cursor::START);
         }
         Ok(())
     }
 
-    /// Leaves the waiters of a key to a later batch, from a cursor on. After the commit a wake-up is
-    /// scheduled for them ([`Batch::publish_effects`]).
+    /// Leaves the waiters of a key to a later batch, from a cursor on. Their wake-up is scheduled after the commit
+    /// ([`Batch::publish_effects`]).
     fn defer(&mut self, key: &ClientKey, cursor: Cursor) {
         let deferred = self.deferred.entry(key.clone()).or_insert(cursor);
-        // A wake-up continues to the end, so one that begins at the earlier position covers both.
+        // A wake-up continues to the end, so one from the earlier position covers both.
         deferred.from = deferred.from.min(cursor.from);
         deferred.restarts |= cursor.restarts;
     }
 
-    /// Whether the batch should stop waking clients. A batch that only wakes clients wakes at least
-    /// one, however full it is.
+    /// Whether the batch should stop waking clients. A batch that only wakes clients wakes at least one, even if it
+    /// is full.
     fn should_stop(&self, attempt: &Attempt<'_>) -> bool {
         self.woken.len() >= self.woken_max
             || (attempt.is_full() && !(attempt.only_wakes && self.woken.is_empty()))
     }
 
-    /// Runs the command of a waiter in service. With a reply, the waiter stays in service as part of
-    /// `woken`. Otherwise it is released.
+    /// Runs the command of a waiter in service. If it has a reply, the waiter moves to `woken` and stays in service.
+    /// Otherwise it is released.
     async fn run_waiter(
         &mut self,
         waiter: &Arc<Waiter>,
@@ -333,13 +330,13 @@ impl Batch<'_> {
         let pinned = waiter.pinned();
         let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
         let refused = self.refused.get(&id).map(CommandError::to_line);
-        // Its client may not run it any more.
+        // The client may no longer have the right to run it.
         let refused = refused.or_else(|| self.refusal_of(invocation));
         let ran = match refused {
             Some(line) => Ok(Reply::Error(line)),
             None => {
                 let started = Instant::now();
-                // What it publishes is not its waker's.
+                // Messages that the waiter publishes must not be attributed to the client that woke it.
                 attempt.unit.signals.begin_call();
                 let keys = self.keys_by_look(waiter, look, &attempt.unit);
                 let mode = Mode {
@@ -368,8 +365,8 @@ impl Batch<'_> {
             Ok(reply) => reply,
             Err(error) if is_only_one => Reply::Error(error.to_line()),
             Err(_) => {
-                // It gets a transaction of its own: this batch wakes no more clients than it has so
-                // far, neither in this attempt nor when it is run again.
+                // The waiter gets a transaction of its own. This batch wakes no more clients than it already has, in
+                // this attempt and when it runs again.
                 self.shared.waiters.release(waiter);
                 if attempt.only_wakes && !attempt.is_alone() {
                     // The next batch begins with this wake-up.
@@ -378,7 +375,7 @@ impl Batch<'_> {
                 }
                 self.woken_max = self.woken.len();
                 if attempt.unit.is_too_large() {
-                    // What it has read stays in the transaction: again without it.
+                    // What the command read stays in the transaction, so run again without it.
                     return Err(AttemptEnd::Again { after_pause: false });
                 }
                 return Ok(Woken::NoRoom);
@@ -393,8 +390,7 @@ impl Batch<'_> {
         Ok(Woken::Replied)
     }
 
-    /// The error line where a client may not run a command that has waited, as the rights of its user
-    /// have changed.
+    /// The error line if a client may no longer run its waiting command because its user's rights have changed.
     fn refusal_of(&self, invocation: &Invocation) -> Option<String> {
         let rights = self.environment.rights.as_ref()?;
         let rights = rights.of(invocation.origin.client)?;

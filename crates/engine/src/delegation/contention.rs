@@ -1,7 +1,6 @@
-//! Which queues are contended: several servers pop from them at once, so that pops conflict.
+//! Tracks which queues are contended: several servers pop from them at once, so their pops conflict.
 //!
-//! What is known here decides only how pops are done, never what they do, so it may be wrong and
-//! may be forgotten.
+//! This knowledge only decides how pops are done, never what they do. So it may be wrong, and may be forgotten.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,30 +8,30 @@ use std::time::{Duration, Instant};
 
 use quoin_data::cluster::delegation::Granted;
 
-/// Conflicts in a row after which pops from a queue are delegated.
+/// Pops from a queue are delegated after this many consecutive conflicts.
 const CONFLICTS_MAX: u32 = 2;
-/// How long a server does not delegate pops from a queue after it has waited for a grant in vain.
+/// How long a server does not delegate pops from a queue after waiting in vain for a grant.
 const NOT_AGAIN: Duration = Duration::from_millis(500);
-/// How long a queue stays contended: pops are delegated at once, and requests are looked for.
+/// How long a queue stays contended. Meanwhile pops are delegated at once, and batches check for requests.
 const CONTENDED: Duration = Duration::from_millis(200);
-/// Queues of which a server remembers whether they are contended.
+/// How many queues a server remembers.
 const QUEUES_MAX: usize = 4_096;
 /// Shortest and longest time that a batch waits for its grant before it pops by itself.
 const PATIENCE_MIN: Duration = Duration::from_millis(20);
 const PATIENCE_MAX: Duration = Duration::from_millis(500);
-/// A batch waits so many times as long as grants have taken lately.
+/// A batch waits this many times the recent average duration of grants.
 const PATIENCE_FACTOR: u32 = 3;
 
-/// What is known of one queue.
+/// What is known about one queue.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// Conflicts since this server's pops last went through.
+    /// Conflicts since this server's last successful pop.
     conflicts: u32,
     /// When this server last popped by itself.
     popped_at: Option<Instant>,
     /// When another server last popped for this one.
     granted_at: Option<Instant>,
-    /// How long that takes on average.
+    /// How long such a grant takes on average.
     latency: Duration,
     /// When this server last waited for a grant in vain.
     waited_in_vain_at: Option<Instant>,
@@ -43,9 +42,9 @@ struct Known {
 /// What other servers may have requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Expected {
-    /// They have requested something a moment ago.
+    /// Whether they have requested something recently.
     pub(super) lately: bool,
-    /// About how many elements.
+    /// The approximate number of elements.
     pub(super) elements: usize,
 }
 
@@ -73,7 +72,7 @@ impl Contention {
         change(known.entry(key).or_default());
     }
 
-    /// Pops have conflicted. Answers whether they are delegated from now on.
+    /// Records that pops conflicted. Returns whether to delegate them from now on.
     pub(super) fn note_conflict(&self, key: u64, now: Instant) -> bool {
         let mut is_contended = false;
         self.change(key, now, |queue| {
@@ -85,10 +84,10 @@ impl Contention {
         is_contended
     }
 
-    /// This server has popped by itself, and for others.
+    /// Records that this server popped by itself, and for others.
     pub(super) fn note_popped(&self, key: u64, now: Instant, granted: Granted) {
         self.change(key, now, |queue| {
-            // Batches come faster than requests: that there was none now does not count.
+            // Batches come faster than requests, so a single batch without requests does not count.
             if granted.requests > 0 {
                 queue.found = Some((now, granted.elements));
             }
@@ -98,12 +97,12 @@ impl Contention {
         });
     }
 
-    /// No other server has popped for this one: none pops from the queue all the time.
+    /// Records that no other server popped for this one, so none pops from the queue constantly.
     pub(super) fn note_waited_in_vain(&self, key: u64, now: Instant) {
         self.change(key, now, |queue| queue.waited_in_vain_at = Some(now));
     }
 
-    /// Another server has popped for this one, which took so long.
+    /// Records that another server popped for this one, and how long that took.
     pub(super) fn note_granted(&self, key: u64, now: Instant, latency: Duration) {
         self.change(key, now, |queue| {
             queue.granted_at = Some(now);
@@ -114,7 +113,7 @@ impl Contention {
         });
     }
 
-    /// Whether another server pops for this one at present.
+    /// Whether another server currently pops for this one.
     pub(super) fn is_granted_lately(&self, key: u64, now: Instant) -> bool {
         let known = self.known();
         known
@@ -122,7 +121,8 @@ impl Contention {
             .is_some_and(|queue| is_recent(queue.granted_at, now))
     }
 
-    /// What other servers may have requested, if this server pops there so often that they may have.
+    /// What other servers may have requested. `None` if this server pops from the queue too rarely for them to
+    /// request anything.
     pub(super) fn expected(&self, key: u64, now: Instant) -> Option<Expected> {
         let known = self.known();
         let queue = known.get(&key)?;
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(contention.expected(1, now), expected(70));
         contention.note_popped(1, now, popped_for_others(2, 30));
         assert_eq!(contention.expected(1, now), expected(30));
-        // They have expected, though there was nothing.
+        // The others made requests, but the queue was empty.
         contention.note_popped(1, now, popped_for_others(1, 0));
         assert_eq!(contention.expected(1, now), expected(0));
     }

@@ -1,4 +1,4 @@
-//! Which pops of a batch other servers can do for it.
+//! Determines which pops of a batch other servers can do for it.
 
 use std::time::Instant;
 
@@ -18,23 +18,23 @@ pub(super) struct Pops {
     pub(super) demands: Demands,
     /// The lock on the queue.
     pub(super) lock: u64,
-    /// What other servers may have requested, if the batch looks for that.
+    /// What other servers may have requested, if the batch checks for that.
     pub(super) expected: Option<Expected>,
-    /// What the latest attempt has popped for others.
+    /// What the latest attempt popped for others.
     pub(super) granted: Granted,
 }
 
-/// A request that was made for pops.
+/// A request made for pops.
 pub(super) struct Request {
     pub(super) pops: Pops,
     pub(super) made: MadeRequest,
     pub(super) made_at: Instant,
-    /// The latest attempt has found the grant.
+    /// Whether the latest attempt found the grant.
     pub(super) is_granted: bool,
 }
 
 impl Pops {
-    /// These and then those; `None` where they are not from the same end.
+    /// Both, in this order. `None` if they do not pop from the same end.
     fn and_then(self, others: &Pops) -> Option<Pops> {
         if self.key != others.key {
             return None;
@@ -46,7 +46,7 @@ impl Pops {
 
 type OfEachKey<T> = FxHashMap<u64, T>;
 
-/// What commands of one client do with a key.
+/// What the commands of one client do with a key.
 enum Uses {
     /// They pop from one end of it.
     Pops(Pops),
@@ -56,11 +56,11 @@ enum Uses {
     Mixed,
 }
 
-/// The pops that can be delegated among the first `commands_max` commands of a batch.
+/// The pops among the first `commands_max` commands of a batch that can be delegated.
 ///
-/// What is delegated takes effect before the rest of the batch. That is as good as any order among
-/// clients, whose commands came at the same time, but not among the commands of one: pops from a
-/// queue are not delegated if a client does anything else with it too.
+/// Delegated pops take effect before the rest of the batch. Clients cannot tell, because their commands came at the
+/// same time. But the order of one client's commands matters, so pops from a queue are not delegated if the same
+/// client does anything else with it.
 pub(super) fn delegable(submissions: &[Submission], commands_max: usize) -> Vec<Pops> {
     let mut calls = submissions.iter().flat_map(|one| &one.calls);
     if calls.all(|call| call.access.pops.is_none()) {
@@ -92,9 +92,9 @@ pub(super) fn delegable(submissions: &[Submission], commands_max: usize) -> Vec<
         .collect()
 }
 
-/// What commands of one client do with each of their keys; `None` where they may use any. Pops after
-/// the first `length` commands are not demanded. But if other clients' commands break off early,
-/// those may be run too, and what is requested must not be what they have pushed before.
+/// What the commands of one client do with each of their keys. `None` if they may use any key. Pops after the first
+/// `length` commands are not demanded. They are still considered, because they may run if the commands of other clients
+/// end early, and a request must not receive what their client pushed before.
 fn uses_of(calls: &[Call], length: usize) -> Option<OfEachKey<Uses>> {
     let mut uses: OfEachKey<Uses> = OfEachKey::default();
     for (at, call) in calls.iter().enumerate() {
@@ -128,7 +128,7 @@ fn uses_of(calls: &[Call], length: usize) -> Option<OfEachKey<Uses>> {
     Some(uses)
 }
 
-/// What a command pops, where it does nothing else to that queue.
+/// What a command pops, if it does nothing else to that queue.
 fn popped_by(call: &Call) -> Option<Pops> {
     let (key, demand) = call.access.pops.clone()?;
     let lock = KeyLocks::hash_key(key.database, &key.key);

@@ -1,4 +1,4 @@
-//! The sweep for metadata of empty, unused keys. On a cluster, metadata stays after the last pop.
+//! The sweep for metadata of empty, unused keys. On a cluster, metadata remains after the last pop.
 
 use std::collections::VecDeque;
 
@@ -17,12 +17,11 @@ use quoin_layout::name::HASH_BITS;
 pub(super) struct EmptyKeys {
     /// Where the next pass continues.
     next: Position,
-    /// Empty keys that passes have found, the oldest pass first. They are swept if they stay unused
-    /// for a while.
+    /// Empty keys that passes have found, the oldest pass first. They are swept if they stay unused for a while.
     found: VecDeque<Found>,
 }
 
-/// The empty keys that one pass has found.
+/// The empty keys that one pass found.
 #[derive(Debug)]
 struct Found {
     at_ms: i64,
@@ -38,8 +37,8 @@ struct Position {
 }
 
 impl EmptyKeys {
-    /// Creates a sweep that begins at a random position, so that the servers of one store do not all
-    /// work on the same keys.
+    /// Creates a sweep that begins at a random position, so that the servers of one store do not all work on the same
+    /// keys.
     pub(super) fn new(random: &dyn Random, databases: u32) -> Self {
         Self {
             next: Position {
@@ -50,7 +49,7 @@ impl EmptyKeys {
         }
     }
 
-    /// Sweeps what was found long enough ago, and looks for more. Returns how many were swept.
+    /// Sweeps what was found long enough ago, and searches for more. Returns how many were swept.
     pub(super) async fn pass(&mut self, executor: &Executor) -> Result<u64, JobError> {
         let now_ms = executor.environment().clock.now_ms();
         let has_rested = |found: &Found| now_ms.saturating_sub(found.at_ms) >= RETAINED_REST_MS;

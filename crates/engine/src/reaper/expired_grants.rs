@@ -1,4 +1,4 @@
-//! The return of elements that were popped for a server which has not fetched them.
+//! Returns elements that were popped for a server that has not fetched them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
 use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 
-/// What is known of the grants that are there.
+/// What is known about existing grants.
 #[derive(Debug, Default)]
 pub(super) struct ExpiredGrants {
-    /// When each was seen first.
+    /// When each grant was first seen.
     seen: HashMap<Bytes, Instant>,
 }
 
@@ -34,7 +34,7 @@ impl ExpiredGrants {
         self.note(found.all, now);
         let (mut expired, mut elements) = (0, 0);
         for row in found.expired {
-            // Each in a transaction of its own: one that cannot return must not stop the others.
+            // Each in a separate transaction, so that a grant that cannot be returned does not stop the others.
             let ended = executor
                 .transact(0, KeyLocks::Nothing, move |context| {
                     let row = row.clone();
@@ -54,7 +54,7 @@ impl ExpiredGrants {
                 Err(error) => return Err(error),
             }
         }
-        // One whose elements were fetched by then has returned nothing.
+        // A grant that was fetched in the meantime has returned nothing.
         if elements > 0 {
             tracing::warn!(
                 elements,
@@ -69,8 +69,8 @@ impl ExpiredGrants {
         Ok(expired)
     }
 
-    /// The grants that this server has seen for as long as grants last, whatever the clock says of
-    /// the server that made them.
+    /// Grants that this server has seen for the full lifetime of a grant. The clock of the server that made them does
+    /// not matter.
     pub(super) fn overdue(&self, now: Instant) -> HashSet<Bytes> {
         let expiry = Duration::from_millis(GRANT_EXPIRY_MS.unsigned_abs());
         let overdue = self
@@ -80,7 +80,7 @@ impl ExpiredGrants {
         overdue.map(|(row, _)| row.clone()).collect()
     }
 
-    /// Notes which grants are there.
+    /// Records which grants exist.
     pub(super) fn note(&mut self, rows: Vec<Bytes>, now: Instant) {
         let before = std::mem::take(&mut self.seen);
         let first = |row: &Bytes| before.get(row).copied().unwrap_or(now);
@@ -91,7 +91,7 @@ impl ExpiredGrants {
     }
 }
 
-/// Whether an error is about one grant, and not about the store as a whole.
+/// Whether an error concerns one grant, not the store as a whole.
 fn is_of_this_grant(error: &CommandError) -> bool {
     !matches!(error, CommandError::Store(error) if !error.is_about_rows())
 }

@@ -1,4 +1,4 @@
-//! The blocks of elements by which commands find ranks.
+//! The blocks of elements that commands use to find ranks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::rows::ranks::{RankShape, RankTending};
 
-/// Transactions of one pass. Clients' commands run between them.
+/// Transactions per pass. Clients' commands run between them.
 const TRANSACTIONS_PER_PASS: usize = 8;
-/// How long a key is left alone with which the work has failed: other servers may change it too often.
+/// How long a key rests after its work has failed. Other servers may change it too often.
 const REST_MS: u64 = 60_000;
-/// Keys that are left alone. With more, all are tried again.
+/// Maximum number of resting keys. Beyond it, all are tried again.
 const RESTING_MAX: usize = 1_000;
 
 /// The keys whose blocks are being worked on.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
-    /// Each with how far the work has come.
+    /// Keys in progress, and where to continue.
     begun: VecDeque<(ClientKey, RankTending)>,
-    /// Those that are left alone, and until when.
+    /// Resting keys, and until when they rest.
     resting: HashMap<ClientKey, Instant>,
 }
 
 impl Ranks {
-    /// Makes a pass: does some of what commands have wanted. Returns whether there is more to do.
+    /// Makes a pass over the work that commands have asked for. Returns whether there is more to do.
     pub(super) async fn pass(&mut self, executor: &Executor) -> Result<bool, JobError> {
         let now = Instant::now();
         self.resting.retain(|_, until| *until > now);
@@ -60,7 +60,7 @@ impl Ranks {
     }
 }
 
-/// On a cluster the key is locked, so that commands of this server's clients wait and do not conflict.
+/// On a cluster, locks the key so that commands of this server's clients wait instead of conflicting.
 async fn tend(
     executor: &Executor,
     key: &ClientKey,

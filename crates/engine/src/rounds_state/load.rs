@@ -1,27 +1,27 @@
-//! How long the commands of batches run, by which long pipelines go to the write lane.
+//! Estimates the run time of commands. Long pipelines go to the write lane.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A submission that is expected to run longer goes to the write lane: the connections' thread reads and
-/// answers other requests meanwhile. Two threads have to be woken for that, which takes about half of this.
+/// A submission with a longer expected run time goes to the write lane, so that the connections' thread can serve
+/// other requests meanwhile. That requires waking two threads, which takes about half of this time.
 const RUN_MAX_NS: u64 = 20_000;
-/// A command that takes longer counts as this: one slow command says little about the next.
+/// A command that takes longer counts as this. One slow command says little about the next.
 const COMMAND_MAX_NS: u64 = 100_000;
-/// The latest batch counts for one part of so many.
+/// The latest batch has a weight of one in this many.
 const SHARES: u64 = 8;
 
-/// An estimate, from the batches of rounds and of the write lane.
+/// An estimate from the batches of rounds and of the write lane.
 #[derive(Default)]
 pub(crate) struct Load {
     /// How long a command runs, in nanoseconds.
     command_ns: AtomicU64,
-    /// The latest batch was of several clients.
+    /// Whether the latest batch had several clients.
     is_shared: AtomicBool,
 }
 
 impl Load {
-    /// Notes a batch: its clients, its commands, and how long they ran without the commit.
+    /// Records a batch: its clients, its commands, and how long they ran without the commit.
     pub(crate) fn note(&self, clients: usize, commands: usize, run: Duration) {
         let Some(sample) = run.as_nanos().checked_div(commands as u128) else {
             return;
@@ -34,8 +34,8 @@ impl Load {
         self.is_shared.store(clients > 1, Ordering::Relaxed);
     }
 
-    /// Whether a submission of so many commands is long enough to be handed to the write lane. A client
-    /// that is alone waits for its replies, and nothing is gained.
+    /// Whether a submission of this many commands is long enough for the write lane. If a client is alone, nothing is
+    /// gained, because it waits for its replies anyway.
     pub(crate) fn is_long(&self, commands: usize) -> bool {
         let run_ns = self.command_ns.load(Ordering::Relaxed);
         let run_ns = run_ns.saturating_mul(commands as u64);
@@ -47,7 +47,7 @@ impl Load {
 mod tests {
     use super::*;
 
-    /// After many batches of commands that run so long each.
+    /// The state after many batches of commands with this run time.
     fn after(clients: usize, command: Duration) -> Load {
         let load = Load::default();
         for _ in 0..100 {

@@ -10,29 +10,29 @@ use quoin_base::stopwatch::Stopwatch;
 use quoin_data::command::call::Invocation;
 use quoin_data::command::flags::Flags;
 
-/// The commands of a round may keep the thread busy for this long.
+/// The commands of a round may occupy the thread for this long.
 const RUN_MAX: Duration = Duration::from_millis(2);
-/// Each command adds this much: a round need not be short if many clients have come.
+/// Each command adds this much, because a round with many clients may be longer.
 const RUN_PER_COMMAND: Duration = Duration::from_micros(10);
-/// A script may do so for this long. The thread serves nobody meanwhile.
+/// A script may occupy the thread for this long. The thread serves nobody meanwhile.
 pub(crate) const SCRIPT_RUN_MAX: Duration = Duration::from_millis(2);
-/// One that took longer goes to the lanes for this long. It was run in vain.
+/// A script that took longer goes to the lanes for this long. Its run was wasted.
 const SCRIPT_AWAY: Duration = Duration::from_secs(1);
 /// A commit with its sync may take this long.
 const COMMIT_MAX: Duration = Duration::from_millis(2);
-/// Commits in a row that took longer show that the disk is slow, and not just busy for a moment.
+/// This many slow commits in a row show that the disk is slow, not just busy for a moment.
 const SLOW_COMMITS: u32 = 4;
-/// What was too slow goes to the lanes for so many times its duration. So it takes about a fiftieth of
-/// the thread's time.
+/// A slow command is sent to the lanes for this many times its run time. So it uses about a fiftieth of the thread's
+/// time.
 const AWAY_FACTOR: u32 = 50;
-/// But not longer than this.
+/// Maximum time for which a command is sent to the lanes.
 const AWAY_MAX: Duration = Duration::from_secs(10);
 
-/// Scripts that are told apart. If more are slow at once, all scripts of a command go to the lanes.
+/// How many scripts are distinguished. If more are slow at once, all scripts of a command go to the lanes.
 const SCRIPTS_MAX: usize = 64;
 
-/// What goes to the lanes for a while: commands whose cost depends on the data and that took long, or
-/// all commands if syncs take long.
+/// What goes to the lanes for a while: commands that took long and whose cost depends on the data, or all commands if
+/// syncs take long.
 #[derive(Default)]
 pub(crate) struct Slow {
     /// Whether `until` has entries.
@@ -42,11 +42,11 @@ pub(crate) struct Slow {
 
 #[derive(Default)]
 struct State {
-    /// Until when, by [`Timed::id`]; `None` is all commands.
+    /// When each command returns to rounds, by [`Timed::id`]. `None` stands for all commands.
     until: HashMap<Option<(usize, u64)>, Instant>,
-    /// The latest of these.
+    /// The latest time in `until`.
     latest: Option<Instant>,
-    /// The number of slow commits in a row, and their sum.
+    /// The number of consecutive slow commits, and their total duration.
     commits: (u32, Duration),
 }
 
@@ -73,7 +73,7 @@ impl Slow {
         ids.iter().any(is_away)
     }
 
-    /// Notes how long the commands of a round took, without its commit, by the round's stopwatch.
+    /// Records how long the commands of a round took by the round's stopwatch, without the commit.
     pub(crate) fn note_run(&self, commands: &[Timed], elapsed: Duration, stopwatch: &Stopwatch) {
         let count = u32::try_from(commands.len()).unwrap_or(u32::MAX);
         let max = RUN_MAX + RUN_PER_COMMAND * count;
@@ -85,15 +85,15 @@ impl Slow {
         }
     }
 
-    /// Notes a script that was given up, in a round that took so long. That may be much longer than
-    /// [`SCRIPT_RUN_MAX`], as a command that it calls is not ended.
+    /// Records a script that was given up, and how long its round took. That may be much longer than
+    /// [`SCRIPT_RUN_MAX`], because a command that the script calls is not interrupted.
     pub(crate) fn note_late(&self, script: &Timed, elapsed: Duration) {
         let now = Instant::now();
         let end = end_of(elapsed, now).max(now + SCRIPT_AWAY);
         self.send_away([script], end, now);
     }
 
-    /// Those that Redis calls fast are rarely why, so only if there are no others are they noted.
+    /// Commands that Redis flags as fast are rarely to blame. They are noted only if there are no others.
     fn note_run_at(&self, commands: &[Timed], duration: Duration, now: Instant) {
         let may_be_slow = |command: &&Timed| !command.row.flags.contains(Flags::FAST);
         let slow: Vec<&Timed> = commands.iter().filter(may_be_slow).collect();
@@ -104,7 +104,7 @@ impl Slow {
         }
     }
 
-    /// Notes how long a commit took.
+    /// Records how long a commit took.
     pub(crate) fn note_commit(&self, duration: Duration) {
         self.note_commit_at(duration, Instant::now());
     }
@@ -150,7 +150,7 @@ impl Slow {
     }
 }
 
-/// When what took so long runs in rounds again.
+/// When a command that took this long runs in rounds again.
 fn end_of(duration: Duration, now: Instant) -> Instant {
     now + duration.saturating_mul(AWAY_FACTOR).min(AWAY_MAX)
 }
@@ -166,7 +166,7 @@ mod tests {
         Timed::of(&invocation(0, &words_of(line)))
     }
 
-    /// After a round with these commands.
+    /// The state after a round with these commands.
     fn after_run(lines: &[&str], now: Instant) -> Slow {
         let slow = Slow::default();
         let commands: Vec<_> = lines.iter().map(|line| command(line)).collect();

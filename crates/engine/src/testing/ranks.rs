@@ -1,4 +1,4 @@
-//! Blocks for tests, and the check of their counts.
+//! Blocks for tests, and a check of their counts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use quoin_data::rows::ranks::{RankShape, RankTending};
 use quoin_layout::{Id, KeyRange, Layout, Meta, decode_counter};
 use quoin_store::{Isolation, KeyValue, RangeQuery};
 
-/// So that a few elements have several levels of blocks.
+/// A shape that gives a few elements several levels of blocks.
 pub const TINY: RankShape = RankShape {
     block_elements: 3,
     block_elements_max: 6,
@@ -22,7 +22,7 @@ pub const TINY: RankShape = RankShape {
     parts_per_pass: 16,
 };
 
-/// So that a few thousand elements have them.
+/// A shape that gives a few thousand elements several levels of blocks.
 pub const SMALL: RankShape = RankShape {
     block_elements: 24,
     block_elements_max: 48,
@@ -32,7 +32,7 @@ pub const SMALL: RankShape = RankShape {
     parts_per_pass: 512,
 };
 
-/// One pass over a key's blocks; returns where the next one begins, if there is one.
+/// Makes one pass over a key's blocks. Returns where the next pass begins, if there is one.
 pub async fn tend_piece(
     executor: &Executor,
     name: &str,
@@ -48,7 +48,7 @@ pub async fn tend_piece(
     tended.await.unwrap()
 }
 
-/// As many passes as it takes.
+/// Makes as many passes as needed.
 pub async fn tend_all(executor: &Executor, name: &str, shape: &RankShape) {
     let mut from = Some(RankTending::default());
     while let Some(place) = from {
@@ -61,7 +61,7 @@ pub fn tend(bench: &Bench, name: &str, shape: &RankShape) {
     bench.block_on(tend_all(&bench.executor, name, shape));
 }
 
-/// Has background work make the blocks that commands have wanted.
+/// Lets background work create the blocks that commands have asked for.
 pub fn tend_wanted(bench: &Bench) {
     let mut reaper = Reaper::new(&bench.executor);
     while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
@@ -95,7 +95,7 @@ pub fn meta(bench: &Bench, name: &str) -> Option<Meta> {
         .map(|row| Meta::decode(&row).unwrap())
 }
 
-/// Checks all counts of a key against its elements, and answers how many blocks each level has.
+/// Checks all counts of a key against its elements. Returns the number of blocks of each level.
 pub fn check_blocks(bench: &Bench, name: &str) -> Vec<usize> {
     let Some(meta) = meta(bench, name) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! What is known of awaited keys without a look: for clients that come, for batches that wake them, and
-//! for the wake watches that learn it ([`super::quiet`]).
+//! What is known about awaited keys without reading them. Arriving clients and batches that wake clients use it, and
+//! the wake-up watches learn it ([`super::quiet`]).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::host::Change;
 
 impl Waiters {
-    /// Has a client wait without a look at its keys, if all of them are quiet.
+    /// Makes a client wait without reading its keys, if all of them are quiet.
     pub(crate) fn park_quietly(&self, waiter: &Arc<Waiter>) -> bool {
         if !self.has_wake_watches || !waiter.spec.takes_first {
             return false;
@@ -37,12 +37,12 @@ impl Waiters {
         true
     }
 
-    /// How many clients have begun to wait without a batch so far.
+    /// Number of clients that have begun to wait without a batch.
     pub(crate) fn parked_quietly(&self) -> u64 {
         self.parked_quietly.load(Ordering::SeqCst)
     }
 
-    /// The keys of a waiter that need no look to know that they have nothing.
+    /// The keys of a waiter that are known to be empty without reading them.
     pub(crate) fn quiet_keys(&self, waiter: &Waiter) -> HashSet<Bytes> {
         if !self.has_wake_watches || !waiter.spec.takes_first {
             return HashSet::new();
@@ -59,24 +59,24 @@ impl Waiters {
         quiet
     }
 
-    /// How often a key has turned out not to be quiet so far.
+    /// Number of alarms so far. A key that turns out not to be quiet raises one.
     pub(crate) fn alarms(&self) -> u64 {
         self.queues().quiet.alarms()
     }
 
-    /// A wake watch begins to follow a key. Returns what is notified when a batch of this server has
-    /// committed a change of the key.
+    /// Records that a wake-up watch begins to follow a key. Returns an object that is notified when a batch of this
+    /// server commits a change of the key.
     pub(crate) fn follow(&self, key: &ClientKey) -> Arc<Notify> {
         self.queues().quiet.follow(key)
     }
 
-    /// Whether a client waits for a key, or has begun to since this was asked last.
+    /// Whether a client waits for a key, or has begun to wait since the previous call.
     pub(crate) fn was_awaited(&self, key: &ClientKey) -> bool {
         let mut queues = self.queues();
         queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
     }
 
-    /// A batch has committed changes of these keys, and which of them it leaves empty.
+    /// Records that a batch has committed changes of these keys, and which of them are now empty.
     pub(crate) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
         if changes.is_empty() {
             return;
@@ -87,28 +87,29 @@ impl Waiters {
         }
     }
 
-    /// A batch of this server has made a database show other keys than before.
+    /// Records that a batch of this server has given a database a different set of keys.
     pub(crate) fn note_new_namespace(&self, database: u32) {
         self.queues().quiet.note_new_namespace(database);
     }
 
-    /// A wake watch is about to look at a key.
+    /// Records that a wake-up watch is about to read a key.
     pub(crate) fn begin_look(&self, key: &ClientKey) {
         self.queues().quiet.begin_look(key);
     }
 
-    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched. Returns whether
-    /// it has to look again, because it may have looked before this server put something into the key.
+    /// Records that a wake-up watch has read a key. `is_quiet`: it has no elements and is watched. Returns whether
+    /// the watch must read it again, because it may have done so before this server added something to the key.
     pub(crate) fn end_look(&self, key: &ClientKey, has_elements: bool, is_quiet: bool) -> bool {
         self.queues().quiet.end_look(key, has_elements, is_quiet)
     }
 
-    /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
+    /// Records that the watch of a key has fired. Returns whether this server's own change of the key may be the
+    /// cause.
     pub(crate) fn watch_fired(&self, key: &ClientKey) -> bool {
         self.queues().quiet.fired(key)
     }
 
-    /// Ends the look-out for a key, unless a client waits for it.
+    /// Stops following a key, unless a client waits for it.
     pub(crate) fn forget_if_unawaited(&self, key: &ClientKey) -> bool {
         let mut queues = self.queues();
         let is_unawaited = !queues.by_key.contains_key(key);
@@ -118,7 +119,7 @@ impl Waiters {
         is_unawaited
     }
 
-    /// Those of some changed keys that clients wait for, or wait for from time to time.
+    /// The changed keys that clients wait for now or did recently.
     pub(crate) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
         if changes.is_empty() || (self.is_empty() && !self.has_wake_watches) {
             return HashSet::new();
@@ -130,7 +131,7 @@ impl Waiters {
         touched.filter(is_concerned).cloned().collect()
     }
 
-    /// A batch is about to commit changes of these keys, and which of them it leaves empty.
+    /// Records that a batch is about to commit changes of these keys, and which of them it leaves empty.
     pub(crate) fn note_changes(&self, changes: &HashMap<ClientKey, bool>) {
         if changes.is_empty() {
             return;
@@ -149,8 +150,8 @@ impl Waiters {
         of_key.find_map(|queue| queue.waiters.values().next().cloned())
     }
 
-    /// The keys of a waiter that may have something, now that these have become ready: also those that
-    /// other servers may have filled, as far as this one has heard.
+    /// The keys of a waiter that may have something once the keys in `ready` are ready. Includes keys that other
+    /// servers may have filled, as far as this server knows.
     pub(crate) fn keys_to_try(
         &self,
         waiter: &Waiter,

@@ -1,4 +1,4 @@
-//! Which clients wait for which key.
+//! Records which clients wait for which key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use quoin_layout::ValueType;
 /// Clients that wait for a key of one type.
 pub(super) struct Queue {
     value_type: ValueType,
-    /// By position, the oldest first.
+    /// The waiters by position, the oldest first.
     pub(super) waiters: BTreeMap<u64, Arc<Waiter>>,
     /// How many of them are woken together ([`Wake::All`]).
     woken_together: usize,
@@ -28,7 +28,7 @@ impl Queue {
         self.woken_together > 0
     }
 
-    /// Whether any of them gets an error when the key goes.
+    /// Whether any of them gets an error when the key is removed.
     pub(super) fn needs_key(&self) -> bool {
         self.needing_key > 0
     }
@@ -41,14 +41,14 @@ impl Queue {
 
 #[derive(Default)]
 pub(super) struct Queues {
-    /// The latest position that was given to a waiter.
+    /// The latest position given to a waiter.
     pub(super) last_position: u64,
     pub(super) by_key: HashMap<ClientKey, OfKey>,
-    /// Keys whose waiters the write lane is to wake, and where to begin.
+    /// Keys whose waiters the write lane must wake, and where to begin.
     pub(super) scheduled: HashMap<ClientKey, Cursor>,
-    /// Awaited keys that no wake watch follows, since the wake watches took them.
+    /// Awaited keys that no wake-up watch follows, added since the wake-up watches last took them.
     pub(super) unfollowed_keys: HashSet<ClientKey>,
-    /// The keys that wake watches follow.
+    /// The keys that wake-up watches follow.
     pub(super) quiet: QuietKeys,
 }
 
@@ -57,9 +57,8 @@ pub(super) struct Queues {
 pub(super) struct OfKey {
     /// By type.
     pub(super) queues: Vec<Queue>,
-    /// Since the first of them came, a batch of this server has changed the key and may have left
-    /// something in it. Else the key is as empty as these clients have found it, as far as this
-    /// server knows.
+    /// Whether a batch of this server has changed the key since the first of these clients came and may have left
+    /// something in it. Otherwise, as far as this server knows, the key is as empty as they found it.
     is_suspect: bool,
 }
 
@@ -110,19 +109,19 @@ impl Queues {
         queues.find(|queue| queue.value_type == value_type)
     }
 
-    /// A batch is about to commit a change of a key.
+    /// Records that a batch is about to commit a change of a key.
     pub(super) fn note_change(&mut self, key: &ClientKey, is_empty: bool) {
         if let Some(of_key) = self.by_key.get_mut(key) {
             of_key.is_suspect = !is_empty;
         }
     }
 
-    /// Whether a key may have something that none of its clients was given.
+    /// Whether a key may have something that was given to none of its clients.
     pub(super) fn is_suspect(&self, key: &ClientKey) -> bool {
         self.by_key.get(key).is_some_and(|of_key| of_key.is_suspect)
     }
 
-    /// Schedules a wake-up of a key. One wake-up replaces those that are scheduled already.
+    /// Schedules a wake-up of a key. It replaces those already scheduled.
     pub(super) fn schedule(&mut self, key: ClientKey, cursor: Cursor) {
         let scheduled = self.scheduled.entry(key);
         scheduled

@@ -1,12 +1,12 @@
-//! Keys of which the server knows, without a look, that they have nothing.
+//! Keys that the server knows to be empty without reading them.
 //!
-//! On a cluster each awaited key has a wake watch. While its watch is armed and has not fired, the
-//! key is what it was when it was looked at. If it was empty then, it is *quiet*: a client that comes
-//! to wait for it need not look at it. This is a belief, not a fact: another server's push is known a
-//! moment later. That is no danger, because the watch then wakes the clients that wait. So a belief
-//! may decide that a client waits, and never that it gets nothing or which key it gets something from.
+//! On a cluster each awaited key has a wake-up watch. While its watch is armed and has not fired, the key is
+//! unchanged since it was read. If it was empty then, it is *quiet*: a client that comes to wait for it need not read
+//! it. This is a belief, not a fact, because a push by another server becomes known a moment later. That is safe,
+//! because the watch then wakes the waiting clients. So a belief may decide that a client waits. It must never decide
+//! that a client gets nothing, or which key serves it.
 //!
-//! Where this server is the only writer there are no wake watches, and no key is quiet.
+//! If this server is the only writer, there are no wake-up watches, and no key is quiet.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use tokio::sync::Notify;
 use quoin_base::sparse::Sparse;
 use quoin_data::keyspace::key::ClientKey;
 
-/// The keys that wake watches follow.
+/// The keys that wake-up watches follow.
 #[derive(Default)]
 pub(super) struct QuietKeys {
     keys: HashMap<ClientKey, Followed>,
-    /// Number of moments so far at which a key turned out not to be quiet.
+    /// How often a key has turned out not to be quiet.
     alarms: u64,
 }
 
-/// A key that a wake watch follows.
+/// A key that a wake-up watch follows.
 #[derive(Default)]
 struct Followed {
     is_quiet: bool,
-    /// A batch of this server has changed it since the watch began to look at it.
+    /// Whether a batch of this server has changed it since the watch began its latest read.
     is_changed_here: bool,
-    /// A client has begun to wait for it since this was asked last.
+    /// Whether a client has begun to wait for it since this was last checked.
     is_new_awaited: bool,
     /// Its last alarm.
     alarm: u64,
-    /// Its last alarm before the watch began to look at it.
+    /// Its last alarm before the watch began its latest read.
     alarm_before_look: u64,
     /// Notified when a batch of this server has committed a change of it.
     changed: Arc<Notify>,
@@ -58,7 +58,7 @@ impl QuietKeys {
         self.keys.contains_key(key)
     }
 
-    /// A client begins to wait for a key. Returns whether a wake watch follows the key.
+    /// Records that a client begins to wait for a key. Returns whether a wake-up watch follows the key.
     pub(super) fn note_awaited(&mut self, key: &ClientKey) -> bool {
         let followed = self.keys.get_mut(key);
         followed.is_some_and(|followed| {
@@ -67,7 +67,7 @@ impl QuietKeys {
         })
     }
 
-    /// Whether a client has begun to wait for a key since this was asked last.
+    /// Whether a client has begun to wait for a key since the previous call.
     pub(super) fn take_new_awaited(&mut self, key: &ClientKey) -> bool {
         let followed = self.keys.get_mut(key);
         followed.is_some_and(|followed| std::mem::take(&mut followed.is_new_awaited))
@@ -77,19 +77,19 @@ impl QuietKeys {
         self.keys.get(key).is_some_and(|key| key.is_quiet)
     }
 
-    /// Whether a key had an alarm after the first `alarms`.
+    /// Whether a key has had an alarm after the first `alarms`.
     pub(super) fn has_alarm_since(&self, key: &ClientKey, alarms: u64) -> bool {
         self.keys.get(key).is_some_and(|key| key.alarm > alarms)
     }
 
-    /// A wake watch begins to follow a key. Returns what is notified when a batch of this server has
-    /// committed a change of the key.
+    /// Records that a wake-up watch begins to follow a key. Returns an object that is notified when a batch of this
+    /// server commits a change of the key.
     pub(super) fn follow(&mut self, key: &ClientKey) -> Arc<Notify> {
         let followed = self.keys.entry(key.clone()).or_default();
         Arc::clone(&followed.changed)
     }
 
-    /// A wake watch is about to look at a key.
+    /// Records that a wake-up watch is about to read a key.
     pub(super) fn begin_look(&mut self, key: &ClientKey) {
         if let Some(followed) = self.keys.get_mut(key) {
             followed.is_changed_here = false;
@@ -97,8 +97,8 @@ impl QuietKeys {
         }
     }
 
-    /// A wake watch has looked at a key, and watches it. Returns whether it has to look again, because
-    /// it may have looked before this server put something into the key.
+    /// Records that a wake-up watch has read a key and watches it. Returns whether the watch must read it again,
+    /// because it may have done so before this server added something to the key.
     pub(super) fn end_look(&mut self, key: &ClientKey, has_elements: bool, is_quiet: bool) -> bool {
         let Some(followed) = self.keys.get_mut(key) else {
             return false;
@@ -111,7 +111,8 @@ impl QuietKeys {
         is_quiet && has_alarm
     }
 
-    /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
+    /// Records that the watch of a key has fired. Returns whether this server's own change of the key may be the
+    /// cause.
     pub(super) fn fired(&mut self, key: &ClientKey) -> bool {
         let Some(followed) = self.keys.get_mut(key) else {
             return false;
@@ -122,7 +123,7 @@ impl QuietKeys {
         followed.is_changed_here
     }
 
-    /// A batch of this server is about to commit a change of a key.
+    /// Records that a batch of this server is about to commit a change of a key.
     pub(super) fn changed_here(&mut self, key: &ClientKey, is_empty: bool) {
         if let Some(followed) = self.keys.get_mut(key) {
             followed.is_changed_here = true;
@@ -132,8 +133,8 @@ impl QuietKeys {
         }
     }
 
-    /// A batch of this server has committed a change of a key. A look during the commit may have found
-    /// the key as it was before. A client that comes after the reply must not find it quiet.
+    /// Records that a batch of this server has committed a change of a key. A read during the commit may have found
+    /// the key in its previous state. A client that comes after the reply must not find it quiet.
     pub(super) fn note_committed(&mut self, key: &ClientKey, is_empty: bool) {
         if let Some(followed) = self.keys.get_mut(key) {
             if !is_empty {
@@ -143,8 +144,8 @@ impl QuietKeys {
         }
     }
 
-    /// A batch of this server has made a database show other keys. The watches hear of it a moment
-    /// later, and look again.
+    /// Records that a batch of this server has given a database a different set of keys. The watches learn of it a
+    /// moment later, and read again.
     pub(super) fn note_new_namespace(&mut self, database: u32) {
         let keys = self.keys.iter_mut();
         for (_, followed) in keys.filter(|(key, _)| key.database == database) {
@@ -152,7 +153,7 @@ impl QuietKeys {
         }
     }
 
-    /// No wake watch follows a key any more.
+    /// Records that no wake-up watch follows a key any more.
     pub(super) fn forget(&mut self, key: &ClientKey) {
         self.keys.remove(key);
         self.keys.shrink_if_sparse();

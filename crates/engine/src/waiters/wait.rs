@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::{Outcome, Waiter, Waiters};
 
-/// A client's wait. It ends when this is dropped, in whatever way the connection ends: nothing is
-/// popped for a client that is known to be gone.
+/// A client's wait. Dropping it ends the wait, however the connection ended. Nothing is popped for a client that is
+/// known to be gone.
 pub struct Wait {
     waiters: Arc<Waiters>,
     waiter: Arc<Waiter>,
@@ -32,24 +32,23 @@ impl Wait {
         Arc::clone(&self.waiter)
     }
 
-    /// For how many keys it waits.
+    /// Number of keys that it waits for.
     pub fn key_count(&self) -> usize {
         self.waiter.spec.keys.len()
     }
 
-    /// How the wait ends. The future may be dropped, and this called again, until it has resolved.
+    /// Returns how the wait ended. Until it has, the future may be dropped and this method called again.
     pub async fn outcome(&mut self) -> Outcome {
-        // The executor has stopped and did nothing for the client.
+        // The executor has stopped without doing anything for the client.
         (&mut self.outcome).await.unwrap_or(Outcome::Cancelled)
     }
 
-    /// Gives up, and returns how the wait ended. A batch may just have popped something for the client
-    /// or be about to commit that. Then it belongs to this client and no other, even though the
-    /// client has given up.
+    /// Gives up, and returns how the wait ended. A batch may just have popped something for the client or be about to
+    /// commit that. It then belongs to this client although the client has given up.
     pub async fn give_up(mut self) -> Outcome {
         self.waiters.cancel(&self.waiter);
         if self.waiters.is_ended(&self.waiter) {
-            // An outcome is sent before the wait ends, so it is there by now if there is one.
+            // An outcome is sent before the wait ends. If there is one, it has arrived.
             return self.outcome.try_recv().unwrap_or(Outcome::Cancelled);
         }
         self.outcome().await

@@ -18,10 +18,10 @@ use quoin_resp::reply::Reply;
 /// How a wait ended.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
-    /// The command found something, or failed: its reply.
+    /// The command found something or failed. This is its reply.
     Replied(Reply),
-    /// The client gave up while the command was in service; the command had no effect.
-    /// [`Wait`](super::Wait) returns this also if no outcome was sent.
+    /// The client gave up while the command was in service, and the command had no effect. [`Wait`](super::Wait) also
+    /// returns this if no outcome was sent.
     Cancelled,
 }
 
@@ -31,7 +31,7 @@ pub struct Waiter {
     pub invocation: Invocation,
     /// What it waits for.
     pub(crate) spec: WaitSpec,
-    /// It waits although not all of its keys were looked at.
+    /// Whether it waits without having read all of its keys.
     is_unseen: AtomicBool,
     /// Notified when it has a reply.
     answered: Notify,
@@ -39,18 +39,17 @@ pub struct Waiter {
 }
 
 pub(super) struct State {
-    /// Its position among all waiters, in the order in which they were parked first. `None` before
-    /// that.
+    /// Its position among all waiters, in the order in which they were first parked. `None` before that.
     pub(super) position: Option<u64>,
     pub(super) stage: Stage,
-    /// The command as it runs from now on, if its arguments were fixed when it began to wait.
+    /// The command to run from now on, if its arguments were pinned when it began to wait.
     pinned: Option<Arc<Invocation>>,
     /// How long the command has run since it began to wait.
     run: Duration,
-    /// The client is gone or has given up: no batch may start to park it or run it.
+    /// Whether the client is gone or has given up. Then no batch may start to park it or run it.
     pub(super) is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
-    /// Counts the reply of the outcome until the connection takes it over.
+    /// Counts the reply in the outcome until the connection takes it over.
     carried: Option<Carried>,
 }
 
@@ -61,20 +60,20 @@ pub(super) enum Stage {
     Parked {
         /// The batch that parked it, by the number of its in-flight transaction.
         slot: u64,
-        /// Another batch has passed over it meanwhile. There may be data for it.
+        /// Whether another batch has passed over it meanwhile. There may be data for it.
         was_passed_over: bool,
     },
     Waiting,
     InService {
         /// The slot of the batch that parked it, if the same batch runs it.
         parked_by: Option<u64>,
-        /// Another batch has passed over it meanwhile. There may be data for it.
+        /// Whether another batch has passed over it meanwhile. There may be data for it.
         was_passed_over: bool,
     },
 }
 
 impl Waiter {
-    /// A command that may wait, and the receiver of its outcome.
+    /// Creates a waiter for a blocking command, and the receiver of its outcome.
     pub fn new(
         invocation: Invocation,
         mut spec: WaitSpec,
@@ -100,7 +99,7 @@ impl Waiter {
         (waiter, receiver)
     }
 
-    /// Fixes the command's arguments: the command is about to be parked.
+    /// Pins the arguments of the command, which is about to be parked.
     pub(crate) fn pin(&self, arguments: Vec<Bytes>) {
         self.state().pinned = Some(Arc::new(Invocation {
             arguments,
@@ -108,7 +107,7 @@ impl Waiter {
         }));
     }
 
-    /// The command as it runs when the client is woken, where that is not as it came.
+    /// The command to run when the client is woken, if it differs from the original.
     pub(crate) fn pinned(&self) -> Option<Arc<Invocation>> {
         self.state().pinned.clone()
     }
@@ -117,8 +116,8 @@ impl Waiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it waits although not all of its keys were looked at, because they are quiet. Before
-    /// its client is told that there is nothing, they must be.
+    /// Whether it waits without having read all of its keys, because they are quiet. They must be read before the
+    /// client is told that there is nothing.
     pub fn is_unseen(&self) -> bool {
         self.is_unseen.load(Ordering::SeqCst)
     }
@@ -127,17 +126,17 @@ impl Waiter {
         self.is_unseen.store(true, Ordering::SeqCst);
     }
 
-    /// Adds a run of the command, whether it found something or not.
+    /// Adds the duration of a run of the command, whether or not it found something.
     pub(crate) fn note_run(&self, duration: Duration) {
         self.state().run += duration;
     }
 
-    /// How long the command has run since it began to wait. The waiting is not part of it.
+    /// How long the command has run since it began to wait, excluding the waiting.
     pub fn run_duration(&self) -> Duration {
         self.state().run
     }
 
-    /// Notes that its outcome is a reply, which `carried` counts.
+    /// Records that its outcome is a reply, which `carried` counts.
     pub(super) fn note_answer(&self, state: &mut State, carried: Carried) {
         state.carried = Some(carried);
         self.answered.notify_waiters();
@@ -147,7 +146,7 @@ impl Waiter {
     pub async fn answered(&self) {
         loop {
             let mut answered = pin!(self.answered.notified());
-            // Before the look, so that none is missed.
+            // Before the check, so that no notification is missed.
             answered.as_mut().enable();
             if self.state().carried.is_some() {
                 return;
@@ -156,8 +155,8 @@ impl Waiter {
         }
     }
 
-    /// The connection takes over the reply of its outcome, which need not have been received. Returns
-    /// the bytes that were not taken over before.
+    /// Hands the reply over to the connection, which need not have received the outcome. Returns the bytes that were
+    /// not taken over before.
     pub fn take_over(&self) -> usize {
         let carried = self.state().carried.take();
         carried.map_or(0, Carried::take_over)
@@ -180,7 +179,7 @@ impl State {
     pub(super) fn end(&mut self, outcome: Outcome) {
         self.stage = Stage::Away;
         if let Some(sender) = self.outcome.take() {
-            // Fails if the client is gone, which needs no outcome.
+            // Fails if the client is gone. It needs no outcome.
             let _ = sender.send(outcome);
         }
     }

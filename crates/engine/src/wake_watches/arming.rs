@@ -1,6 +1,5 @@
-//! Arming watches together. Each push to an awaited key fires its watch, and on a cluster a transaction
-//! for each would be more than those of the pushes. Rows that are asked for while a transaction is under
-//! way share the next one.
+//! Arms watches together. Each push to an awaited key fires its watch. On a cluster, one transaction for each of
+//! these would exceed the number of transactions that push. Rows requested during a transaction share the next one.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -9,16 +8,16 @@ use tokio::sync::{Notify, oneshot};
 
 use quoin_store::{Store, StoreError, Watched};
 
-/// Watches that one transaction arms.
+/// How many watches one transaction arms.
 const ARMED_TOGETHER_MAX: usize = 256;
 
-/// A row that is to be read and watched.
+/// A row to read and watch.
 struct Asked {
     row: Vec<u8>,
     respond: oneshot::Sender<Result<Watched, StoreError>>,
 }
 
-/// Rows that are to be watched.
+/// Rows to watch.
 #[derive(Default)]
 pub(super) struct Arming {
     asked: RefCell<Vec<Asked>>,
@@ -35,15 +34,15 @@ impl Arming {
             respond,
         });
         self.is_asked.notify_one();
-        // Without an answer the server ends.
+        // Without an answer, the server is stopping.
         armed.await.unwrap_or(Err(StoreError::Conflict))
     }
 
-    /// Arms what is asked for.
+    /// Arms the requested watches.
     pub(super) async fn serve(&self, store: &dyn Store) -> Infallible {
         loop {
             self.is_asked.notified().await;
-            // Other watches that have fired at the same time join.
+            // Let other watches that fired at the same time join.
             tokio::task::yield_now().await;
             let asked = {
                 let mut asked = self.asked.borrow_mut();
@@ -64,12 +63,12 @@ async fn arm_together(store: &dyn Store, asked: Vec<Asked>) {
     match store.watch_each(&rows).await {
         Ok(watched) => {
             for (one, watched) in asked.into_iter().zip(watched) {
-                // Nobody may want it any more.
+                // The requester may be gone.
                 let _ = one.respond.send(Ok(watched));
             }
         }
         Err(error) if error.is_about_rows() && asked.len() > 1 => {
-            // The others are not to suffer from one row.
+            // One row must not make the others fail.
             for one in asked {
                 let _ = one.respond.send(store.watch(&one.row).await);
             }
@@ -90,7 +89,7 @@ mod tests {
     use crate::testing::Bench;
     use quoin_store::faults::{Fault, FaultPoint};
 
-    /// Arms rows side by side, and returns their values.
+    /// Arms watches of rows concurrently, and returns the rows' values.
     fn arm(bench: &Bench, rows: &[&[u8]]) -> Vec<Result<Option<Vec<u8>>, StoreError>> {
         let arming = Arming::default();
         let armed = bench.block_on(async {

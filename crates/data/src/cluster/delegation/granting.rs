@@ -1,10 +1,8 @@
-//! Requests: made by a server whose pops conflict, granted by one whose pops do not.
+//! Requests and grants. A server whose pops conflict makes a request, and a server whose pops do not conflict grants
+//! it. The requesting server fetches the grant.
 //!
-//! Elements off a queue of any type, and back to where they were.
-//!
-//! Grants that no server has fetched, because theirs has died, and requests that no server waits for.
-//!
-//! The server that has made a request fetches the grant.
+//! This module also takes elements from queues of any type and puts them back. It cleans up grants that no server has
+//! fetched because the requester died, and requests that no server waits for.
 
 use std::collections::HashSet;
 
@@ -23,24 +21,24 @@ use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::TypeKind;
 use crate::unit::context::{ReadContext, WriteContext};
 
-/// Requests that one batch grants.
+/// How many requests one batch grants.
 const REQUESTS_PER_BATCH_MAX: usize = 64;
-/// Elements that are popped for a request at a time.
+/// How many elements are popped for a request at a time.
 const ELEMENTS_PER_READ: usize = 128;
-/// What putting the elements of a grant back counts for in a commit, beyond which no further command
-/// of the request is granted.
+/// Once putting a grant's elements back would cost this many bytes in a commit, no further command of the request is
+/// granted.
 const GRANT_BYTES_SOFT_MAX: usize = 2_000_000;
-/// The same of a whole grant: a transaction has to take it, with what fills a batch.
+/// The limit for a whole grant. One transaction has to hold it together with the contents of a batch.
 const GRANT_BYTES_MAX: usize = 6_000_000;
-/// Of a row and its conflict, besides their keys and values.
+/// Bytes for a row and its conflict, in addition to their keys and values.
 const PUT_BACK_OVERHEAD_BYTES: usize = 100;
 
 /// What was popped for other servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// Their requests that were granted.
+    /// Number of their requests that were granted.
     pub requests: u64,
-    /// The elements that were popped for them.
+    /// Number of elements popped for them.
     pub elements: usize,
 }
 
@@ -60,7 +58,7 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Asks other servers to pop for this one, and answers the request's row. Causes no conflicts.
+    /// Asks other servers to pop for this one, and returns the key of the request's row. Causes no conflicts.
     pub fn make_request(&self, key: &OpenKey, id: Id, demands: &Demands) -> Vec<u8> {
         let request = PopRequest {
             id,
@@ -73,29 +71,28 @@ impl WriteContext<'_> {
         row
     }
 
-    /// Pops for the servers that have requested elements of this end of a queue, oldest request
-    /// first, as long as `has_room`. To be called after this server's own pops from that end.
+    /// Pops for servers that have requested elements from this end of a queue, oldest request first, while `has_room`
+    /// holds. Call it after this server's own pops from that end.
     ///
-    /// Conflicts with other servers that grant the same request, and with its own server if that
-    /// clears it.
+    /// Conflicts with other servers that grant the same request, and with the requesting server if it clears the
+    /// request.
     ///
     /// # Errors
-    /// `TooLarge` where one command wants more than one transaction can return to the queue, if its
-    /// server dies.
+    /// `TooLarge` if one command wants more than one transaction could return to the queue should its server die.
     pub async fn grant_requests(
         &self,
         key: &OpenKey,
         from_end: bool,
         has_room: impl Fn() -> bool,
     ) -> Result<Granted, StoreError> {
-        // An expiring queue goes with its last element, which grants would have to outlive.
+        // An expiring queue is removed with its last element, but grants would have to outlive it.
         if !self.may_be_retained(&key.meta) {
             return Ok(Granted::default());
         }
         let rows = self.read_requests(key.data()).await?;
         let mut granted = Granted::default();
         for row in rows {
-            // One that cannot be read must not stop others that pop here. `quoin doctor` reports it.
+            // An unreadable request must not stop other servers that pop here. `quoin doctor` reports it.
             let Ok((_, request)) = self.layout().read_pop_request(&row.key, &row.value) else {
                 continue;
             };
@@ -121,8 +118,8 @@ impl WriteContext<'_> {
         Ok(granted)
     }
 
-    /// Pops for the first of a request's commands, as many as there is room for: for each all that
-    /// it wants, since what others pop before the rest would come between. Answers how many elements.
+    /// Pops for the first commands of a request, as many as there is room for. Each gets all elements that it wants,
+    /// because pops of others would otherwise come between. Returns the number of elements.
     async fn grant(
         &self,
         key: &OpenKey,
@@ -134,7 +131,7 @@ impl WriteContext<'_> {
         let prefix_bytes = self.layout().data_prefix(key.data()).len();
         let mut bytes = 0_usize;
         'runs: for run in &request.runs {
-            // Several commands at a time: nothing is known of how large the elements are.
+            // Pop for several commands at a time, because the size of the elements is unknown.
             let at_once = (ELEMENTS_PER_READ / run.count.max(1)).max(1);
             let mut left = run.commands;
             while left > 0 {
@@ -182,8 +179,8 @@ impl WriteContext<'_> {
     }
 }
 
-/// About what putting an element back counts for in a commit, on the safe side: two rows (those of a
-/// member of a sorted set), and a conflict on each.
+/// A conservative estimate of what putting an element back costs in a commit: two rows (as for a member of a sorted
+/// set), and a conflict on each.
 fn put_back_bytes(prefix_bytes: usize, element: &PoppedElement) -> usize {
     let key_bytes = prefix_bytes + element.name.len();
     let value_bytes = element.value.len() + element.value.len() / 4;
@@ -204,8 +201,8 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Puts elements back that were popped in this order, in front of those that are there. An
-    /// element that was put into a set again meanwhile stays as it is.
+    /// Puts back elements that were popped in this order, in front of the existing ones. An element that has since
+    /// been added to a set again is left unchanged.
     pub async fn put_back(
         &self,
         key: &OpenKey,
@@ -220,40 +217,40 @@ impl WriteContext<'_> {
     }
 }
 
-/// The key of an element's row in its section, where it was popped from a list or priority queue.
+/// The key of an element's row in its section, if it was popped from a list or priority queue.
 pub(crate) fn row_key(section_prefix: &[u8], element: &PoppedElement) -> Vec<u8> {
     [section_prefix, &element.name[..]].concat()
 }
 
-/// Time after which an element that was popped for a server returns to its queue, in milliseconds.
-/// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`](quoin_base::limits::COMMIT_RETRY_MAX_MS)).
+/// How long until an element popped for a server returns to its queue, in milliseconds. Longer than a batch may be
+/// retried ([`COMMIT_RETRY_MAX_MS`](quoin_base::limits::COMMIT_RETRY_MAX_MS)).
 pub const GRANT_EXPIRY_MS: i64 = 10_000;
-/// Requests older than this are not granted, because no server waits for them any more. A multiple of
-/// how long servers wait, and of what their clocks differ by.
+/// Requests older than this are not granted, because no server waits for them any more. It is a multiple of the time
+/// that servers wait and of the difference between their clocks.
 pub const REQUEST_AGE_MAX_MS: i64 = 5_000;
-/// Expired grants that one pass of background work returns.
+/// How many expired grants one pass of background work returns.
 const EXPIRED_PER_PASS: usize = 32;
-/// Requests and grants that one pass of background work reads.
+/// How many requests and grants one pass of background work reads.
 const ROWS_PER_PASS: usize = 1_000;
 
-/// The grants that one pass has found, by their rows' keys.
+/// The grants that one pass found, by the keys of their rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundGrants {
-    /// All of them.
+    /// All grants.
     pub all: Vec<Bytes>,
-    /// Those that have expired, in the order in which they are to return to their queues.
+    /// Expired grants, in the order in which they must return to their queues.
     pub expired: Vec<Bytes>,
 }
 
 impl ReadContext<'_> {
-    /// The grants that are there. One has expired when its time has come by this server's clock, or
-    /// if it is `overdue`: servers' clocks differ.
+    /// The existing grants. A grant has expired if its time has come by this server's clock or if it is `overdue`,
+    /// because servers' clocks differ.
     pub async fn find_grants(&self, overdue: &HashSet<Bytes>) -> Result<FoundGrants, StoreError> {
         let mut found = FoundGrants::default();
         let mut expired = Vec::new();
         let grants = self.layout().all_grants();
         for row in self.first_rows(&grants, ROWS_PER_PASS).await? {
-            // One that cannot be read must not stop the others. `quoin doctor` reports it.
+            // An unreadable grant must not stop the others. `quoin doctor` reports it.
             let Ok(grant) = Grant::decode(&row.value) else {
                 continue;
             };
@@ -286,14 +283,14 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Returns the elements of a grant that has expired to their queue, and answers how many there
-    /// were; `None` if the grant was not there any more.
+    /// Returns the elements of an expired grant to their queue. Returns their number, or `None` if the grant no
+    /// longer existed.
     ///
     /// # Errors
-    /// `Corrupt` where the grant, its elements or its queue cannot be read, or when the store fails.
+    /// `Corrupt` if the grant, its elements or its queue cannot be read.
     pub async fn end_grant(&self, row: &[u8]) -> Result<Option<usize>, CommandError> {
         let (data, id) = self.layout().read_grant_key(row)?;
-        // Its server may be slow rather than dead: one of the two conflicts.
+        // Its server may be slow rather than dead. Then one of the two conflicts.
         let Some(value) = self.transaction.get(row, Isolation::Serializable).await? else {
             return Ok(None);
         };
@@ -322,7 +319,7 @@ impl WriteContext<'_> {
     pub async fn remove_old_requests(&self) -> Result<(), StoreError> {
         let requests = self.layout().all_pop_requests();
         for row in self.first_rows(&requests, ROWS_PER_PASS).await? {
-            // One that cannot be read must not stop the others. `quoin doctor` reports it.
+            // An unreadable request must not stop the others. `quoin doctor` reports it.
             let Ok((_, request)) = self.layout().read_pop_request(&row.key, &row.value) else {
                 continue;
             };
@@ -341,22 +338,22 @@ pub fn remove_request(transaction: &dyn Transaction, row: &[u8]) {
     transaction.clear(row);
 }
 
-/// A request that a server has made for its clients' commands.
+/// A request that a server made for its clients' commands.
 #[derive(Debug, Clone)]
 pub struct MadeRequest {
     /// The client's database.
     pub database: u32,
-    /// The queue as it was when the request was made.
+    /// The queue at the time of the request.
     pub key: OpenKey,
-    /// Names the request, and the grant.
+    /// Identifies the request and the grant.
     pub id: Id,
     /// The request's row.
     pub row: Vec<u8>,
 }
 
 impl WriteContext<'_> {
-    /// Fetches what was popped for a request into `held`, and answers whether there was a grant.
-    /// If there was none the request is cleared, so that there will be none.
+    /// Fetches what was popped for a request into `held`. Returns whether there was a grant. If not, clears the
+    /// request, so that it cannot be granted later.
     pub async fn fetch_grant(
         &self,
         request: &MadeRequest,
@@ -364,8 +361,8 @@ impl WriteContext<'_> {
     ) -> Result<bool, StoreError> {
         let data = request.key.data();
         let row = self.layout().grant_key(data, request.id);
-        // A server that grants the request at this time writes this row and clears the request.
-        // One of the two conflicts.
+        // A server that concurrently grants the request writes this row and clears the request, so one of the two
+        // conflicts.
         let (grant, elements) = futures_util::try_join!(
             self.transaction.get(&row, Isolation::Serializable),
             read_granted_elements(self.layout(), self.transaction, data, request.id)
@@ -387,7 +384,7 @@ impl WriteContext<'_> {
         Ok(true)
     }
 
-    /// Clears a grant that was read serializably, and answers its elements.
+    /// Clears a grant that was read serializably, and returns its elements.
     pub(super) async fn take_grant(
         &self,
         data: Id,
@@ -405,10 +402,10 @@ impl WriteContext<'_> {
     }
 }
 
-/// The elements of a grant. Causes no conflicts: the grant's own row does.
+/// The elements of a grant. Causes no conflicts, because the grant's own row does.
 ///
 /// # Errors
-/// `Corrupt` where they cannot be read, or when the store fails.
+/// `Corrupt` if they cannot be read.
 pub async fn read_granted_elements(
     layout: &Layout,
     transaction: &dyn ReadTransaction,

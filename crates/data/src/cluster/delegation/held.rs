@@ -6,27 +6,27 @@ use super::PoppedElement;
 use crate::keyspace::key::OpenKey;
 use quoin_layout::Id;
 
-/// The grants of one unit of work. Its commands that pop see these queues as they were when the
-/// elements were popped.
+/// The grants of one unit of work. Its popping commands see these queues in the state in which the elements were
+/// popped.
 #[derive(Debug, Default)]
 pub struct HeldGrants {
     grants: RefCell<Vec<HeldGrant>>,
-    /// The queue that the latest command with `CommandError::GrantsOutstanding` has met.
+    /// The queue that made the latest command fail with `CommandError::GrantsOutstanding`.
     met: RefCell<Option<OpenKey>>,
 }
 
-/// A queue with the elements that were popped for this unit's commands before.
+/// A queue, and the elements that were popped from it earlier for this unit's commands.
 #[derive(Debug)]
 pub(super) struct HeldGrant {
     pub(super) key: OpenKey,
     pub(super) from_end: bool,
-    /// All of them, the first to be popped in front.
+    /// All elements of the grant, in the order in which they are popped.
     pub(super) elements: Vec<PoppedElement>,
-    /// How many of them are used up: commands have popped them, or they have returned to the queue.
+    /// How many of them are used up, because commands popped them or they returned to the queue.
     pub(super) taken: usize,
-    /// There were no more.
+    /// Whether the queue had no more elements.
     pub(super) is_exhausted: bool,
-    /// The rest has returned. Commands pop from the queue itself.
+    /// Whether the rest has returned. Commands then pop from the queue itself.
     pub(super) has_returned: bool,
 }
 
@@ -47,19 +47,19 @@ impl HeldGrant {
 pub struct GrantsSavepoint(Vec<(usize, bool)>);
 
 impl HeldGrants {
-    /// Whether there are none.
+    /// Whether there are no grants.
     pub fn is_empty(&self) -> bool {
         self.grants.borrow().is_empty()
     }
 
-    /// Notes what was used up, to go back to it by [`Self::rollback`].
+    /// Records what was used up, for [`Self::rollback`].
     pub fn savepoint(&self) -> GrantsSavepoint {
         let grants = self.grants.borrow();
         let used = grants.iter().map(|held| (held.taken, held.has_returned));
         GrantsSavepoint(used.collect())
     }
 
-    /// Forgets what was used up since the savepoint.
+    /// Discards what was used up since the savepoint.
     pub fn rollback(&self, savepoint: &GrantsSavepoint) {
         let mut grants = self.grants.borrow_mut();
         for (held, (taken, has_returned)) in grants.iter_mut().zip(&savepoint.0) {
@@ -72,7 +72,7 @@ impl HeldGrants {
         self.grants.borrow_mut().push(held);
     }
 
-    /// What `ask` says of a grant from which commands can pop.
+    /// The result of `ask` for a grant from which commands can pop.
     pub(super) fn ask<T>(
         &self,
         is_it: impl Fn(&HeldGrant) -> bool,
@@ -83,7 +83,7 @@ impl HeldGrants {
         usable.find(|held| is_it(held)).map(ask)
     }
 
-    /// The elements of a queue that no command has popped. They are to return to the queue.
+    /// Takes the elements of a queue that no command has popped. They must return to the queue.
     pub(super) fn take_rest(&self, data: Id) -> Option<(Vec<PoppedElement>, bool)> {
         self.ask(
             |held| held.key.data() == data,
@@ -94,7 +94,7 @@ impl HeldGrants {
         )
     }
 
-    /// The queues of which no command has popped all elements.
+    /// The queues with granted elements that no command has popped.
     pub(super) fn with_rest(&self) -> Vec<OpenKey> {
         let grants = self.grants.borrow();
         let with_rest = grants.iter().filter(|held| !held.rest().is_empty());
@@ -113,7 +113,7 @@ impl HeldGrants {
         *self.met.borrow_mut() = Some(key);
     }
 
-    /// The queue whose grants have to return before the command runs again that has met it.
+    /// The queue that the latest command ran into. Its grants must return before the command runs again.
     pub fn take_met(&self) -> Option<OpenKey> {
         self.met.borrow_mut().take()
     }

@@ -1,18 +1,19 @@
 //! Delegated pops: servers that want to pop from one contended queue pop for each other.
 //!
-//! Pops of several servers from one queue conflict, and only one of them is done at a time. A
-//! server whose pops have conflicted makes a *request* instead: a row that conflicts with nothing.
-//! The next server that pops from that queue takes the requested elements together with its own, and
-//! stores them as *grants*. Each server fetches its grant in a transaction without conflicts, and
-//! runs its clients' commands on what was in it. (The technique is that of FoundationDB's recipes for
-//! high contention. docs/understand/decisions/012-delegated-pops.md says what is different here, and
-//! why nothing is lost or popped twice.)
+//! Pops of several servers from one queue conflict, and only one of them succeeds at a time. A server whose pops have
+//! conflicted instead makes a *request*: a row that conflicts with nothing. The next server that pops from that queue
+//! takes the requested elements together with its own, and stores them as *grants*. Each server fetches its grant in
+//! a transaction without conflicts, and runs its clients' commands on the grant's elements. (The technique is from
+//! FoundationDB's recipes for high contention. docs/understand/decisions/012-delegated-pops.md says what is different
+//! here, and why nothing is lost or popped twice.)
 //!
-//! Delegation wraps what each type of queue does by itself, [`QueueKind`]. Other code knows it by
-//! these hooks: [`Unit`] holds the grants of its commands ([`HeldGrants`]); the look-up of a key asks
-//! [`ReadContext::find_granted`] and [`ReadContext::has_granted`]; the types pop by
-//! [`WriteContext::pop_elements`]; RENAME, MOVE and EXPIRE call [`WriteContext::return_grants`] first,
-//! and what replaces an empty key calls [`WriteContext::before_replacing`].
+//! Delegation wraps what each type of queue does by itself, [`QueueKind`]. Other code uses it through these hooks:
+//!
+//! - [`Unit`] holds the grants of its commands ([`HeldGrants`]).
+//! - The lookup of a key asks [`ReadContext::find_granted`] and [`ReadContext::has_granted`].
+//! - The types pop with [`WriteContext::pop_elements`].
+//! - RENAME, MOVE and EXPIRE first call [`WriteContext::return_grants`].
+//! - Code that replaces an empty key calls [`WriteContext::before_replacing`].
 //!
 //! [`QueueKind`]: crate::keyspace::kind::QueueKind
 //! [`Unit`]: crate::unit::Unit
@@ -40,25 +41,25 @@ pub use granting::Granted;
 pub use held::{GrantsSavepoint, HeldGrants};
 pub use returning::has_grants;
 
-/// What a command would take off a queue.
+/// What a command would pop from a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
     /// The queue's type.
     pub value_type: ValueType,
-    /// From the end of the queue with the last or highest elements.
+    /// Whether it pops from the end with the last or highest elements.
     pub from_end: bool,
-    /// Most elements.
+    /// Maximum number of elements.
     pub count: usize,
 }
 
-/// What commands would take off one end of a queue, one after the other.
+/// What consecutive commands would pop from one end of a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demands {
     /// The queue's type.
     pub value_type: ValueType,
-    /// From the end of the queue with the last or highest elements.
+    /// Whether they pop from the end with the last or highest elements.
     pub from_end: bool,
-    /// How many elements.
+    /// How many elements they pop.
     pub runs: Vec<PopRun>,
 }
 
@@ -76,12 +77,12 @@ impl From<Demand> for Demands {
 }
 
 impl Demands {
-    /// How many commands.
+    /// Number of commands.
     pub fn commands(&self) -> usize {
         self.runs.iter().map(|run| run.commands).sum()
     }
 
-    /// These and then those; `None` where they are not from the same end.
+    /// Both, in this order. `None` if they do not pop from the same end.
     pub fn and_then(mut self, others: &Demands) -> Option<Self> {
         if (self.value_type, self.from_end) != (others.value_type, others.from_end) {
             return None;

@@ -1,6 +1,5 @@
-//! Granted elements return to their queue.
-//!
-//! What commands, keyspace and types ask of delegation.
+//! Returns granted elements to their queue, and answers the questions that commands, keyspace and types have for
+//! delegation.
 
 use bytes::Bytes;
 use quoin_layout::{Id, Layout, Meta, ValueType};
@@ -15,8 +14,8 @@ use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
 
 impl WriteContext<'_> {
-    /// Ends all requests for a queue, and all grants, whose elements return: before it gets another
-    /// name or an expiry, after which they would not find it. The commands that wanted them pop from
+    /// Ends all requests for a queue and all grants, whose elements return. Call it before the queue gets another
+    /// name or an expiry, because they could not find it afterwards. The commands that wanted the elements pop from
     /// the queue itself.
     pub async fn return_grants(&self, key: &OpenKey) -> Result<(), CommandError> {
         if !self.environment.capabilities.has_other_writers {
@@ -48,8 +47,7 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Puts back what no command has popped of the unit's grants: what was popped for commands that
-    /// did not run.
+    /// Puts back the elements of the unit's grants that no command has popped, because the commands did not run.
     pub async fn return_rest(&self) -> Result<(), CommandError> {
         let Some(held) = self.grants else {
             return Ok(());
@@ -62,8 +60,8 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Puts elements of a grant back to the end that they came from, if the queue is still there. A
-    /// queue that was deleted since then took them along.
+    /// Puts elements of a grant back to the end from which they were popped, if the queue still exists. If the queue
+    /// was deleted meanwhile, the elements are deleted with it.
     pub(super) async fn give_back(
         &self,
         key: &OpenKey,
@@ -103,8 +101,8 @@ pub(super) struct GrantPlace<'g> {
     pub(super) first: Option<&'g Bytes>,
 }
 
-/// Sorts grants so that of each queue what is further inside returns first, and is not put in front of
-/// the rest.
+/// Sorts grants so that, for each queue, the innermost elements return first. The others are then put in front of
+/// them.
 pub(super) fn innermost_first<T>(grants: &mut [T], place: impl Fn(&T) -> GrantPlace<'_>) {
     grants.sort_by_key(|grant| {
         let place = place(grant);
@@ -121,7 +119,7 @@ pub(super) fn innermost_first<T>(grants: &mut [T], place: impl Fn(&T) -> GrantPl
                     true => one.first.cmp(&other.first),
                     false => other.first.cmp(&one.first),
                 }),
-                // At both ends the oldest of a rank came first.
+                // At both ends, the oldest element of a rank was popped first.
                 Some(length) if is_at_end => {
                     let ranks = rank(length, one.first).cmp(&rank(length, other.first));
                     ranks.then_with(|| other.first.cmp(&one.first))
@@ -132,14 +130,13 @@ pub(super) fn innermost_first<T>(grants: &mut [T], place: impl Fn(&T) -> GrantPl
     }
 }
 
-/// The part of an element's name that all of its rank share.
+/// The part of an element's name that all elements of its rank share.
 fn rank(length: RankLengthFn, name: Option<&Bytes>) -> Option<&[u8]> {
     let name = name?;
     name.get(..length(name).ok()?)
 }
 
-/// Whether elements of a queue's data are granted and not fetched. Conflicts with servers that grant
-/// some.
+/// Whether elements of a queue are granted and not yet fetched. Conflicts with servers that grant some.
 pub async fn has_grants(
     layout: &Layout,
     transaction: &dyn ReadTransaction,
@@ -159,12 +156,12 @@ pub async fn has_grants(
 }
 
 impl<'t> ReadContext<'t> {
-    /// The grants that the command pops from, if it is one that does.
+    /// The grants that the command pops from, if it is a popping command.
     fn popped_grants(&self) -> Option<&'t HeldGrants> {
         self.grants.filter(|_| self.pops_grants)
     }
 
-    /// A queue of which there is a grant, as it was when the elements were popped.
+    /// A queue with a grant, in the state in which the elements were popped.
     pub(crate) fn find_granted(&self, meta_key: &[u8]) -> Option<OpenKey> {
         let is_it = |held: &HeldGrant| held.key.meta_key == meta_key;
         let mut key = self.popped_grants()?.ask(is_it, |held| held.key.clone())?;
@@ -172,15 +169,15 @@ impl<'t> ReadContext<'t> {
         Some(key)
     }
 
-    /// Whether a grant has elements left; `None` where there is no grant.
+    /// Whether a grant has elements left. `None` if there is no grant.
     pub(crate) fn has_granted(&self, key: &OpenKey) -> Option<bool> {
         let is_it = |held: &HeldGrant| held.key.data() == key.data();
         self.popped_grants()?
             .ask(is_it, |held| !held.rest().is_empty())
     }
 
-    /// Whether a grant does not hold what a command wants though the queue may: the command must
-    /// wait for a grant of its own.
+    /// Whether a grant lacks elements that a command wants but the queue may have. The command must then wait for its
+    /// own grant.
     pub fn is_granted_too_little(&self, key: &OpenKey, count: usize) -> bool {
         let is_it = |held: &HeldGrant| held.key.data() == key.data();
         let grants = self.popped_grants();
@@ -192,8 +189,8 @@ impl<'t> ReadContext<'t> {
 }
 
 impl WriteContext<'_> {
-    /// Pops up to `count` elements from an end of a queue of any type: from the unit's grant, if
-    /// there is one, else from the queue itself.
+    /// Pops up to `count` elements from an end of a queue of any type: from the unit's grant if there is one,
+    /// otherwise from the queue itself.
     pub async fn pop_elements(
         &self,
         key: &OpenKey,
@@ -213,8 +210,7 @@ impl WriteContext<'_> {
         }
     }
 
-    /// A queue of which there is a grant, with its metadata of now rather than of when the elements were
-    /// popped.
+    /// A queue with a grant, with its current metadata instead of that from when the elements were popped.
     async fn as_it_is_now(&self, key: &OpenKey) -> Result<OpenKey, StoreError> {
         let row = self.transaction.get(&key.meta_key, self.isolation).await?;
         let meta = row.map(|row| Meta::decode(&row)).transpose()?;
@@ -226,12 +222,12 @@ impl WriteContext<'_> {
         })
     }
 
-    /// To be called before another key replaces one that has no elements. Elements of a queue that
-    /// is empty may be on their way to a server that has requested them. If it does not fetch them
-    /// they belong to the queue, and the key does exist.
+    /// Checks whether a key without elements may be replaced by another key. Elements of an empty queue may be
+    /// granted to a server that has requested them. If that server does not fetch them, they belong to the queue, and
+    /// the key does exist.
     ///
     /// # Errors
-    /// `GrantsOutstanding` where there are any: they return, and the command runs again.
+    /// `GrantsOutstanding` if there are such elements. They return, and the command runs again.
     pub(crate) async fn before_replacing(
         &self,
         database: u32,
@@ -254,8 +250,8 @@ impl WriteContext<'_> {
         Err(CommandError::GrantsOutstanding)
     }
 
-    /// Whether elements of a queue are granted and no command has popped them yet. Conflicts with
-    /// servers that grant some.
+    /// Whether granted elements of a queue have not been popped by a command yet. Conflicts with servers that grant
+    /// some.
     pub(crate) async fn has_grants(&self, key: &OpenKey) -> Result<bool, StoreError> {
         let held = self
             .grants

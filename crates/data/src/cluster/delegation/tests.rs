@@ -1,4 +1,4 @@
-//! Requests and grants, by two servers on one store.
+//! Requests and grants between two servers on one store.
 
 use std::collections::HashSet;
 
@@ -21,13 +21,13 @@ use quoin_layout::{Layout, PopRun, Section, ValueType};
 use quoin_resp::reply::Reply;
 use quoin_store::{Isolation, RangeQuery, StoreError, Transaction};
 
-/// The server that asks; the bench's own executor is the one that is asked.
+/// The requesting server. The bench's own executor is the granting one.
 struct Asker<'b> {
     bench: &'b Bench,
     environment: Environment,
 }
 
-/// Runs `$body` with a context of `$server` (an environment) and answers what the commit said.
+/// Runs `$body` with a context of `$server` (an environment) and returns the result of the commit.
 macro_rules! transact {
     ($bench:expr, $environment:expr, $context:ident, $body:expr) => {{
         let transaction = $bench.store.begin_write().unwrap();
@@ -79,7 +79,7 @@ impl<'b> Asker<'b> {
         Self { bench, environment }
     }
 
-    /// Makes a request for what is at `q`.
+    /// Makes a request for elements of `q`.
     fn ask(&self, demand: Demand) -> MadeRequest {
         self.ask_all(&demand.into())
     }
@@ -163,7 +163,7 @@ impl<'b> Asker<'b> {
     }
 }
 
-/// Has the bench's server pop for others, without a commit.
+/// Makes the bench's server pop for others, without a commit.
 fn grant(bench: &Bench, demand: Demand) -> (u64, Box<dyn Transaction + '_>) {
     let mut granted = Granted::default();
     let environment = bench.executor.environment();
@@ -203,7 +203,7 @@ fn pass_with(bench: &Bench, overdue: &HashSet<Bytes>) -> i64 {
     expired
 }
 
-/// Requests, grants and their elements that are there.
+/// Number of rows of requests, grants and their elements.
 fn rows_left(bench: &Bench) -> usize {
     let layout = Layout::new("test");
     let begin = layout.all_pop_requests().begin;

@@ -1,9 +1,7 @@
-//! Elements that came and went in a unit of work, and are not in the counts of their blocks yet.
+//! Elements that a unit of work added or removed and that are not yet in the counts of their blocks. They are counted
+//! together at the end of the unit: once for each block, and on a cluster with overlapping round trips.
 //!
-//! They are counted together at the end of the unit: once for each block, and on a cluster with round
-//! trips that overlap.
-//!
-//! Keys in which commands have read many elements to find a rank.
+//! Also records the keys in which commands have read many elements to find a rank.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,7 +11,7 @@ use quoin_layout::Id;
 
 use crate::keyspace::key::ClientKey;
 
-/// Elements of a row that came (positive) or went (negative).
+/// Elements of a row that were added (positive) or removed (negative).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RankChange {
     pub(super) data: Id,
@@ -30,7 +28,7 @@ pub struct RankChanges {
     counted: Cell<usize>,
 }
 
-/// A state to which the changes can go back.
+/// A state to which the changes can be rolled back.
 #[derive(Debug, Clone, Copy)]
 pub struct RankChangesSavepoint {
     changes: usize,
@@ -38,7 +36,7 @@ pub struct RankChangesSavepoint {
 }
 
 impl RankChanges {
-    /// Notes the state.
+    /// Records the current state.
     pub fn savepoint(&self) -> RankChangesSavepoint {
         RankChangesSavepoint {
             changes: self.all.borrow().len(),
@@ -46,13 +44,13 @@ impl RankChanges {
         }
     }
 
-    /// Forgets what came after the savepoint.
+    /// Discards changes made after the savepoint.
     pub fn rollback(&self, savepoint: RankChangesSavepoint) {
         self.all.borrow_mut().truncate(savepoint.changes);
         self.counted.set(savepoint.counted);
     }
 
-    /// How many are not in the counts.
+    /// Number of changes that are not in the counts.
     pub fn uncounted(&self) -> usize {
         self.all.borrow().len() - self.counted.get()
     }
@@ -61,7 +59,8 @@ impl RankChanges {
         self.all.borrow_mut().push(change);
     }
 
-    /// Those that are not in the counts, by data and place. They count as being there from now on.
+    /// Takes the changes that are not in the counts, sorted by data and place. They are treated as counted from now
+    /// on.
     pub(super) fn take_uncounted(&self) -> Vec<RankChange> {
         let all = self.all.borrow();
         let mut taken = all.get(self.counted.get()..).unwrap_or_default().to_vec();
@@ -70,7 +69,7 @@ impl RankChanges {
         taken
     }
 
-    /// Those of one value that are not in the counts, by place.
+    /// The changes of one value that are not in the counts, sorted by place.
     pub(super) fn uncounted_of(&self, data: Id) -> Vec<(Vec<u8>, i64)> {
         let all = self.all.borrow();
         let uncounted = all.get(self.counted.get()..).unwrap_or_default();
@@ -83,15 +82,15 @@ impl RankChanges {
     }
 }
 
-/// Keys that are noted. Commands note others again when these are done.
+/// How many keys are recorded. Commands record further keys again later.
 const WANTS_MAX: usize = 64;
 
-/// The keys whose blocks background work should look after.
+/// The keys whose blocks background work should maintain.
 #[derive(Debug, Default)]
 pub struct RankWants(Mutex<BTreeSet<ClientKey>>);
 
 impl RankWants {
-    /// Notes a key.
+    /// Records a key.
     pub fn add(&self, key: ClientKey) {
         let mut wants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if wants.len() < WANTS_MAX {
@@ -99,12 +98,12 @@ impl RankWants {
         }
     }
 
-    /// Whether a key is noted.
+    /// Whether any key is recorded.
     pub fn is_wanted(&self) -> bool {
         !{ self.0.lock().unwrap_or_else(PoisonError::into_inner) }.is_empty()
     }
 
-    /// All that were noted since the last time.
+    /// Takes all keys recorded since the previous call.
     pub fn take(&self) -> BTreeSet<ClientKey> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! What `quoin doctor` looks up of blocks.
+//! Checks of blocks for `quoin doctor`.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -7,15 +7,15 @@ use crate::keyspace::kind::{Entries, EntryCheck, EntryFault};
 use quoin_layout::{KeyRange, decode_counter, successor};
 use quoin_store::{KeyValue, RangeQuery, StoreError};
 
-/// Counts of blocks that are not those of their elements.
+/// Finds blocks whose count differs from their elements.
 pub const COUNTS: EntryCheck = EntryCheck::new(&FAULT, |entries| {
     let looks = entries.rows.iter().map(move |row| is_sound(entries, row));
     Box::pin(try_join_all(looks))
 })
-// Each entry is a block, whose elements are counted.
+// Each entry is a block whose elements are all counted.
 .at_once(2);
 
-/// Marks without a count.
+/// Finds marks without a count.
 pub const MARKS: EntryCheck = EntryCheck::new(&STRAY_MARK, |entries| {
     let looks = entries.rows.iter().map(move |row| has_count(entries, row));
     Box::pin(try_join_all(looks))
@@ -51,7 +51,7 @@ async fn has_count(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreEr
     Ok(count.is_some())
 }
 
-/// Rows that are read together. Long elements may make each of them large.
+/// How many rows are read together. Long elements may make each of them large.
 const ROWS_PER_READ: usize = 128;
 
 async fn is_sound(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
@@ -91,7 +91,7 @@ async fn is_sound(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreErr
     Ok(found == count && mark.is_some())
 }
 
-/// Where the block before this one ends; nothing if it is the first of its level.
+/// Where the block before this one ends. Empty if this is the first of its level.
 async fn previous_end(
     entries: Entries<'_>,
     level: u8,
@@ -114,7 +114,7 @@ async fn previous_end(
     }
 }
 
-/// What all rows of a range stand for together.
+/// The sum of `of` over all rows of a range.
 async fn sum(
     entries: Entries<'_>,
     mut range: KeyRange,

@@ -1,7 +1,7 @@
-//! Making blocks and keeping them in shape: background work, a bounded piece in each transaction.
+//! Creates and maintains blocks: background work that does a bounded part in each transaction.
 //!
-//! A piece reads elements or counts at snapshot. It conflicts with transactions that change the part of
-//! them that it makes blocks of.
+//! A transaction reads elements or counts at snapshot. It conflicts with transactions that change the elements or
+//! counts of the blocks that it makes.
 
 use std::ops::ControlFlow;
 
@@ -18,24 +18,24 @@ use quoin_base::limits::ELEMENT_KEY_BYTES_MAX;
 use quoin_layout::{Id, KeyRange, Section, encode_counter, place_between, successor};
 use quoin_store::{Growth, Isolation, StoreError};
 
-/// Blocks whose counts one transaction looks at.
+/// How many blocks one transaction checks.
 const BLOCKS_PER_PASS: usize = 256;
 
-/// Rows that are read first, while it is not known how many elements a row holds.
+/// How many rows are read first, while the number of elements in a row is unknown.
 const FIRST_ROWS: usize = 32;
-/// Rows that are read together. Long elements may make each of them large.
+/// How many rows are read together. Long elements may make each of them large.
 const ROWS_PER_READ_MAX: usize = 256;
-/// Bytes of elements after which a piece ends.
+/// A transaction stops after this many bytes of elements.
 const BYTES_PER_PIECE: usize = 4 * 1024 * 1024;
 
-/// How far the work on a value has come.
+/// How far the work on a value has progressed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankTending {
-    /// The value's data. Another value may have its name meanwhile.
+    /// The value's data id. Another value may meanwhile have its name.
     data: Option<Id>,
-    /// These levels are in shape.
+    /// Number of finished levels.
     levels_done: u8,
-    /// So is the next one, up to here.
+    /// The next level is finished up to this place.
     place: Vec<u8>,
 }
 
@@ -55,13 +55,13 @@ struct Parts {
     /// The range in which they were read.
     range: KeyRange,
     parts: Vec<Block>,
-    /// There are no more.
+    /// Whether there are no more.
     is_all: bool,
 }
 
 impl WriteContext<'_> {
-    /// Does a piece of the work on a value's blocks, and answers how far it has come; `None` where all
-    /// is done, or there is no such value.
+    /// Does a part of the work on a value's blocks, and returns the progress. `None` if all is done or there is no
+    /// such value.
     pub async fn tend_ranks(
         &self,
         name: &Bytes,
@@ -69,10 +69,10 @@ impl WriteContext<'_> {
         shape: &RankShape,
     ) -> Result<Option<RankTending>, StoreError> {
         if self.transaction.growth() == Growth::DiskFull {
-            // Commands find ranks without blocks too. The next that looks for them asks again.
+            // Commands also find ranks without blocks. The next one that needs blocks asks again.
             return Ok(None);
         }
-        // Without its length, which every push and pop changes.
+        // Without the length, which every push and pop changes.
         let Some(mut key) = self.look_up(name).await? else {
             return Ok(None);
         };
@@ -80,7 +80,7 @@ impl WriteContext<'_> {
         let Some(section) = kind.ranked_section() else {
             return Ok(None);
         };
-        // Those of other commands of this batch were noted by the blocks that there are.
+        // Other commands of this batch recorded their changes for the existing blocks.
         self.count_rank_changes().await?;
         let data = Some(key.data());
         let from = match self.goes_on(&key, from).await? {
@@ -115,8 +115,8 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Whether the work can go on where it has stopped: the value is the same, and a block ends there. Both
-    /// may have changed between two pieces. Conflicts with transactions that remove that end.
+    /// Whether the work can continue where it stopped: the value is the same, and a block ends there. Both may have
+    /// changed in between. Conflicts with transactions that remove that end.
     async fn goes_on(&self, key: &OpenKey, from: &RankTending) -> Result<bool, StoreError> {
         if from.data != Some(key.data()) || from.levels_done > key.meta.rank_levels {
             return Ok(false);
@@ -145,7 +145,7 @@ impl WriteContext<'_> {
         Ok(blocks.len() > shape.top_blocks_max)
     }
 
-    /// Brings the blocks of a level into shape from a place on. Breaks where it stops before the last.
+    /// Maintains the blocks of a level from a place on. Breaks if it stops before the last.
     async fn tend_rank_level(
         &self,
         level: Level,
@@ -188,8 +188,8 @@ impl WriteContext<'_> {
         self.make_blocks(level, &begin, None, shape).await
     }
 
-    /// Removes the end of a block, whose elements are those of the next block from now on. Answers
-    /// whether it could: a block of a higher level may end there too.
+    /// Removes the end of a block, whose elements then belong to the next block. Returns whether that was possible: a
+    /// block of a higher level may end there too.
     async fn remove_block(
         &self,
         data: Id,
@@ -229,8 +229,8 @@ impl WriteContext<'_> {
         self.transaction.add_read_conflict_range(&first, &behind);
     }
 
-    /// Makes blocks of the parts from `begin` on: of those of `block`, or of those that are in none.
-    /// Breaks with the place where it stops, if that is before the last.
+    /// Makes blocks of the parts from `begin` on: those of `block`, or those that are in no block. Breaks with the
+    /// place where it stops, if that is before the last.
     async fn make_blocks(
         &self,
         level: Level,
@@ -265,7 +265,7 @@ impl WriteContext<'_> {
             let taken_away: i64 = made.iter().map(|made| made.count).sum();
             self.transaction.atomic_add(&count_key, -taken_away);
         }
-        // Of blocks it is their counts, up to that of the last.
+        // At higher levels, the range covers the counts of the blocks below, up to that of the last.
         let behind = match number {
             1 => layout.rows_from(data, level.section, &last.end),
             _ => successor(&layout.rank_count_key(data, number - 1, &last.end)),
@@ -279,7 +279,7 @@ impl WriteContext<'_> {
         })
     }
 
-    /// The first parts of a block, or of what is in none.
+    /// The first parts of a block, or of the elements that are in no block.
     async fn parts(
         &self,
         level: Level,
@@ -330,8 +330,8 @@ impl WriteContext<'_> {
         })
     }
 
-    /// The first rows of a range, with about so many elements, each by its place, and whether these are
-    /// all.
+    /// The first rows of a range, with about `limit` elements, each identified by its place. Also returns whether
+    /// these are all.
     async fn places(
         &self,
         level: Level,
@@ -356,7 +356,7 @@ impl WriteContext<'_> {
             if elements >= limit || bytes >= BYTES_PER_PIECE {
                 return Ok((places, false));
             }
-            // If the others are like these.
+            // Assumes that the other rows resemble these.
             let of_elements = (limit - elements).saturating_mul(places.len()) / elements.max(1);
             let of_bytes = (BYTES_PER_PIECE - bytes).saturating_mul(places.len()) / bytes.max(1);
             missing_rows = of_elements.min(of_bytes);
@@ -365,8 +365,7 @@ impl WriteContext<'_> {
     }
 }
 
-/// The blocks that parts are divided into, without what is left at the end. `may_end`: whether a block
-/// may end at a place.
+/// Divides parts into blocks, leaving out a remainder at the end. `may_end`: whether a block may end at a place.
 fn divided(
     parts: &[Block],
     is_all: bool,
@@ -374,18 +373,18 @@ fn divided(
     shape: &RankShape,
     may_end: impl Fn(&[u8]) -> bool,
 ) -> Vec<Block> {
-    // A block of level 1 has so many elements, another so many parts.
+    // The size of a block is in elements at level 1, and in parts at higher levels.
     let (size_wanted, size_of): (_, fn(&Block) -> i64) = match level {
         1 => (shape.block_elements, |row| row.count),
         _ => (shape.fan, |_| 1),
     };
     let all: i64 = parts.iter().map(size_of).sum();
-    // Rows may be so large that not even one block was read.
+    // Rows may be so large that less than a block was read.
     let size_wanted = match is_all || all >= size_wanted {
         true => size_wanted,
         false => (all / 2).max(1),
     };
-    // What is left after the last is to be about a block too, unless more follows.
+    // What remains after the last block must be about a block too, unless more follows.
     let left_wanted = if is_all { size_wanted } else { 0 };
     let (mut elements, mut size, mut left) = (0, 0, all);
     let mut blocks = Vec::new();

@@ -1,9 +1,4 @@
-//! Finding ranks.
-//!
-//! Ranks of elements that have a row each, and counts of any: by blocks, and by reading what lies on the shorter
-//! side of what is in none.
-//!
-//! A block, or a part of one, by where it ends.
+//! Finds ranks and counts elements. Uses blocks, and reads the shorter side of the elements that are in no block.
 
 use bytes::Bytes;
 use quoin_layout::{DecodeError, Id, KeyRange, Layout, decode_counter, successor};
@@ -15,30 +10,30 @@ use crate::rows::pages::Pages;
 use crate::rows::ranks::{NEAR_ELEMENTS_MAX, SCANNED_ELEMENTS_MAX};
 use crate::unit::context::ReadContext;
 
-/// Blocks that are read first: ranks are often asked for near the beginning.
+/// How many blocks are read first. Ranks are often near the beginning.
 const FIRST_LOOK_BLOCKS: usize = 64;
 
 /// The end of a block, or the beginning of the value.
 #[derive(Debug)]
 pub(crate) struct RankStart {
-    /// The rows after that.
+    /// The rows after it.
     pub(crate) rows: KeyRange,
-    /// Elements before that.
+    /// Number of elements before it.
     pub(crate) elements: i64,
 }
 
-/// Rows up to which a value needs no blocks: many elements may lie in few rows, which cost little.
+/// Passing at most this many rows needs no blocks. Few rows are cheap, even if they have many elements.
 const PASSED_ROWS_MAX: usize = 512;
 
 impl ReadContext<'_> {
-    /// To be called where so many rows of a key were passed to find a rank, which hold so many elements.
+    /// Records how many rows of a key, and how many elements in them, were passed to find a rank.
     pub(crate) fn note_rows_passed_for_rank(&self, key: &OpenKey, rows: usize, elements: usize) {
         if rows > PASSED_ROWS_MAX {
             self.note_passed_for_rank(key, elements);
         }
     }
 
-    /// To be called where so many elements of a key, or blocks, were passed to find a rank.
+    /// Records how many elements or blocks of a key were passed to find a rank.
     pub(crate) fn note_passed_for_rank(&self, key: &OpenKey, passed: usize) {
         if passed > SCANNED_ELEMENTS_MAX
             && key.meta.value_type.kind().ranked_section().is_some()
@@ -48,8 +43,7 @@ impl ReadContext<'_> {
         }
     }
 
-    /// The end of the last block that ends at the key of a row or before it. `all`: the range of all
-    /// rows.
+    /// The end of the last block that ends at or before the key of a row. `all`: the range of all rows.
     pub(crate) async fn rank_start_by_key(
         &self,
         key: &OpenKey,
@@ -60,8 +54,7 @@ impl ReadContext<'_> {
         self.rank_start(key, all, |end, _| end <= place).await
     }
 
-    /// The end of the last block before which there are at most `rank` elements. `all`: the range of
-    /// all rows.
+    /// The end of the last block with at most `rank` elements before its end. `all`: the range of all rows.
     pub(crate) async fn rank_start_by_rank(
         &self,
         key: &OpenKey,
@@ -72,7 +65,7 @@ impl ReadContext<'_> {
             .await
     }
 
-    /// Goes over blocks as long as `passes` where they end, with that many elements before it.
+    /// Goes over blocks while `passes` holds for their end and the number of elements before it.
     async fn rank_start(
         &self,
         key: &OpenKey,
@@ -83,7 +76,7 @@ impl ReadContext<'_> {
         let layout = self.layout();
         let (mut place, mut elements) = (Vec::new(), 0);
         let mut blocks = 0;
-        // Those that are not in the counts, in the order of places.
+        // Changes that are not in the counts, sorted by place.
         let changes = self.namespaces.rank_changes.uncounted_of(data);
         for level in (1..=key.meta.rank_levels).rev() {
             let (_, mut uncounted) = split_at_place(&changes, &place);
@@ -125,7 +118,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// Changes that are not in the counts, in the order of their places.
+/// Changes that are not in the counts, sorted by place.
 type Uncounted<'c> = &'c [(Vec<u8>, i64)];
 
 /// The changes before a place, and the others.
@@ -133,11 +126,11 @@ fn split_at_place<'c>(changes: Uncounted<'c>, place: &[u8]) -> (Uncounted<'c>, U
     changes.split_at(changes.partition_point(|(at, _)| at.as_slice() < place))
 }
 
-/// Elements up to which a range is counted one by one though there are blocks.
+/// A range of at most this many elements is counted one by one even if there are blocks.
 const FIRST_LOOK_ROWS: usize = 128;
 
 impl ReadContext<'_> {
-    /// How many elements come before a key of a row. `all`: the range of all rows.
+    /// Number of elements before the key of a row. `all`: the range of all rows.
     pub(crate) async fn rank_of(
         &self,
         key: &OpenKey,
@@ -152,8 +145,8 @@ impl ReadContext<'_> {
         Ok(elements + rest)
     }
 
-    /// The rows from a rank on in one direction. There are `offset` before them and `count` of them
-    /// in a value that has `length`. `all`: the range of all rows.
+    /// `count` rows from a rank on in one direction, after the first `offset`, of a value with `length` rows. `all`:
+    /// the range of all rows.
     pub(crate) async fn rows_from_rank(
         &self,
         key: &OpenKey,
@@ -186,7 +179,7 @@ impl ReadContext<'_> {
             .await
     }
 
-    /// How many elements have keys in a range. `all`: the range of all rows.
+    /// Number of elements with keys in a range. `all`: the range of all rows.
     pub(crate) async fn count_between(
         &self,
         key: &OpenKey,
@@ -210,19 +203,19 @@ fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A block. A part that blocks are made of is one too: a row, or a block of the level below.
+/// A block. Also a part of a block: a row, or a block of the level below.
 pub(super) struct Block {
     /// The place where it ends.
     pub(super) end: Bytes,
-    /// Its elements.
+    /// Number of its elements.
     pub(super) count: i64,
 }
 
 impl Block {
-    /// What the row of a count says.
+    /// Reads a block from the row of its count.
     ///
     /// # Errors
-    /// Where the row is none of a count.
+    /// If the row is not a count.
     pub(super) fn read(layout: &Layout, data: Id, row: &KeyValue) -> Result<Self, DecodeError> {
         Ok(Self {
             end: layout.read_rank_count_key(data, &row.key)?.1,

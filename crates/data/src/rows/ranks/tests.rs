@@ -1,4 +1,4 @@
-//! Blocks against a model, and who conflicts with whom on their account.
+//! Tests blocks against a model, and which transactions conflict because of them.
 
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ fn text(reply: &Reply) -> String {
     format!("{reply:?}")
 }
 
-/// What two keys with the same elements answer is the same, and only one of them has blocks.
+/// Compares two keys with the same elements, of which only one has blocks. Their replies must be equal.
 fn check_same(bench: &Bench, name: &str, lines: &[String]) {
     if bench.run(&format!("COPY {name} plain REPLACE")) == Reply::Integer(0) {
         return;
@@ -48,7 +48,7 @@ fn check_answers(bench: &Bench, random: &SeededRandom) {
 
 const MEMBERS: u64 = 60;
 
-/// Some changes: pipelines, which are one batch, and transactions that read between writes.
+/// Makes some changes: pipelines, which are one batch, and transactions that read between writes.
 fn change(bench: &Bench, random: &SeededRandom) {
     let mut lines = Vec::new();
     for _ in 0..=random.below(12) {
@@ -163,7 +163,7 @@ fn blocks_are_joined_when_members_go() {
     tend(&bench, "z", &TINY);
     let before = check_blocks(&bench, "z");
     bench.run("ZREMRANGEBYRANK z 0 79");
-    // A block stays while one of a higher level ends where it does.
+    // A block stays as long as a block of a higher level ends at the same place.
     for _ in &before {
         tend(&bench, "z", &TINY);
     }
@@ -212,7 +212,7 @@ fn upkeep_begins_again_where_the_block_is_gone_at_which_it_stopped() {
     }
     let first = tend_piece(&bench.executor, "z", RankTending::default(), &shape);
     let mut from = bench.block_on(first);
-    // It has stopped before `m12`. Another server goes on, and joins the block that ends there.
+    // The work stopped before `m12`. Another server continues, and joins the block that ends there.
     tend(&bench, "z", &shape);
     bench.run("ZREM z m10 m11");
     tend(&bench, "z", &shape);
@@ -281,7 +281,7 @@ fn a_command_that_reads_many_members_for_a_rank_gets_blocks() {
     assert!(bench.executor.environment().rank_wants.take().is_empty());
 }
 
-/// On a store with several writers, a set of 40 members with blocks.
+/// A set of 40 members with blocks, on a store with several writers.
 fn blocks_of_cluster() -> Bench {
     let bench = Bench::cluster_like();
     for member in 0..40 {
@@ -329,7 +329,7 @@ fn a_command_conflicts_with_upkeep_of_its_own_block_only() {
 
 #[test]
 fn upkeep_conflicts_with_changes_of_the_elements_that_it_makes_blocks_of_only() {
-    // The first piece of upkeep looks at the front.
+    // The first transaction of upkeep works on the front.
     let conflicts = |fill: &str, meanwhile: &str| {
         let bench = Bench::cluster_like();
         for number in 0..100 {

@@ -1,4 +1,4 @@
-//! Counting elements that come and go.
+//! Counts elements that are added and removed.
 
 use futures_util::future::try_join_all;
 
@@ -9,16 +9,16 @@ use crate::unit::context::WriteContext;
 use quoin_layout::{Id, KeyRange, Section, encode_counter, successor};
 use quoin_store::StoreError;
 
-/// Blocks that are looked for side by side.
+/// Maximum number of concurrent searches for blocks.
 const LOOKS_AT_ONCE_MAX: usize = 64;
-/// The same at first.
+/// Number of concurrent searches for blocks at first.
 const LOOKS_AT_ONCE_FIRST: usize = 16;
-/// Values that are counted side by side.
+/// How many values are counted concurrently.
 const VALUES_AT_ONCE_MAX: usize = 32;
-/// Blocks that are read together where many in a row have changes.
+/// How many blocks are read together if many consecutive ones have changes.
 const BLOCKS_PER_LOOK_MAX: usize = 256;
 
-/// Changes of one block, or after the last.
+/// Changes of one block, or after the last block.
 struct BlockChanges {
     block: Option<Block>,
     /// The first of their places.
@@ -27,7 +27,7 @@ struct BlockChanges {
 }
 
 impl WriteContext<'_> {
-    /// Notes that elements of the row with this key came (`delta` is positive) or went.
+    /// Records that elements of the row with this key were added (`delta` is positive) or removed.
     pub(crate) fn note_rank_change(&self, key: &OpenKey, row_key: &[u8], delta: i64) {
         let levels = key.meta.rank_levels;
         if levels == 0 {
@@ -41,8 +41,8 @@ impl WriteContext<'_> {
         });
     }
 
-    /// Drops all blocks of a value, where more elements go than can be counted. Commands that pass many
-    /// elements get new ones.
+    /// Drops all blocks of a value, because more elements are removed than can be counted. Commands that pass many
+    /// elements ask for new blocks.
     pub(crate) fn drop_blocks(&self, key: &OpenKey) {
         if key.meta.rank_levels > 0 {
             for section in [Section::RankCounts, Section::RankMarks] {
@@ -52,7 +52,7 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Counts what was noted. To be called at the end of the unit of work.
+    /// Counts the recorded changes. Call it at the end of the unit of work.
     pub async fn count_rank_changes(&self) -> Result<(), StoreError> {
         if self.namespaces.rank_changes.uncounted() == 0 {
             return Ok(());
@@ -80,7 +80,7 @@ impl WriteContext<'_> {
                 for block in &blocks {
                     self.count_in_block(first.data, level, block);
                 }
-                // What is in no block is in none of a higher level.
+                // Changes outside blocks are outside those of higher levels too.
                 let mut counted = blocks.iter().filter_map(|changes| changes.block.as_ref());
                 let last = counted.next_back();
                 rest.retain(|change| last.is_some_and(|block| change.place < block.end));
@@ -89,7 +89,7 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// The blocks that changes are in, which are in the order of their places.
+    /// The blocks that contain changes. The changes are sorted by place.
     async fn blocks_of(
         &self,
         data: Id,
@@ -97,7 +97,7 @@ impl WriteContext<'_> {
         mut changes: &[&RankChange],
     ) -> Result<Vec<BlockChanges>, StoreError> {
         let mut blocks: Vec<BlockChanges> = Vec::new();
-        // Changes are mostly of one block, at an end of the value, or of many.
+        // Most changes are in one block, at an end of the value, or in many blocks.
         let mut looks = match self.environment.capabilities.reads_wait {
             false => 1,
             true => LOOKS_AT_ONCE_FIRST,
@@ -128,7 +128,7 @@ impl WriteContext<'_> {
                 }
             }
             if !self.environment.capabilities.reads_wait {
-                // Blocks that follow each other are cheaper to read than to look for.
+                // Consecutive blocks are cheaper to read than to search for.
                 let used = blocks.len() - blocks_before;
                 let is_dense = used * 2 >= blocks_per_look;
                 blocks_per_look = if is_dense { blocks_per_look * 2 } else { 1 };
@@ -140,8 +140,8 @@ impl WriteContext<'_> {
         Ok(blocks)
     }
 
-    /// The ends of the block that a place is in and of those that follow it, at most `limit`; `None`
-    /// after the last. Causes no conflicts.
+    /// The block that contains a place and the blocks after it, at most `limit`. `None` after the last. Causes no
+    /// conflicts.
     async fn block_ends(
         &self,
         data: Id,
@@ -170,7 +170,7 @@ impl WriteContext<'_> {
         let block = changes.block.as_ref();
         let count_key = block.map(|block| layout.rank_count_key(data, level, &block.end));
         if !self.environment.capabilities.has_other_writers {
-            // Nobody else adds to it, and an addition would look for it once more.
+            // Nobody else adds to it, and an addition would search for the row again.
             if let (Some(block), Some(count_key)) = (block, &count_key) {
                 let count = encode_counter(block.count + changes.delta);
                 self.transaction.set(count_key, &count);

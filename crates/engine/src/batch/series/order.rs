@@ -7,15 +7,15 @@ use bytes::Bytes;
 use super::invocation_of;
 use crate::call::Submission;
 
-/// With fewer submissions, nothing can stand between two of them.
+/// With fewer submissions, there is nothing to reorder.
 const SUBMISSIONS_MIN: usize = 3;
 
-/// What the commands of a submission have in common: their row's number, database and first key.
+/// What the commands of a submission have in common: the number of their row, database and first key.
 type Kind<'s> = (usize, u32, &'s Bytes);
 
-/// Moves each submission behind the first one with commands of the same kind on the same key, so
-/// that they form a series. The clients of a batch wait for their replies at the same time, so their
-/// commands have no order yet. Each client has one submission, whose commands stay as they are.
+/// Moves each submission next to the first one with commands of the same kind on the same key, so that they form a
+/// series. The clients of a batch wait for their replies concurrently, so their commands have no defined order yet.
+/// Each client has one submission, whose commands keep their order.
 pub(crate) fn bring_together(submissions: &mut [Submission]) {
     if submissions.len() < SUBMISSIONS_MIN {
         return;
@@ -23,12 +23,12 @@ pub(crate) fn bring_together(submissions: &mut [Submission]) {
     let Some(places) = places(submissions) else {
         return;
     };
-    // A stable sort, by the place of the first of each kind.
+    // A stable sort by the position of the first submission of each kind.
     let mut places = places.into_iter();
     submissions.sort_by_cached_key(|_| places.next());
 }
 
-/// For each submission the place where it belongs; `None` if they are in order.
+/// The new position of each submission. `None` if they are already in order.
 fn places(submissions: &[Submission]) -> Option<Vec<usize>> {
     let mut first_of_kind: HashMap<Kind<'_>, usize> = HashMap::new();
     let mut places = Vec::with_capacity(submissions.len());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::testing::unplanned;
 
-    /// What is made of submissions whose commands are separated by semicolons.
+    /// The order of submissions after [`bring_together`]. Semicolons separate their commands.
     fn brought_together(lines: &[&str]) -> Vec<String> {
         let submissions = lines.iter().map(|line| Submission {
             calls: line.split(';').map(unplanned).collect(),

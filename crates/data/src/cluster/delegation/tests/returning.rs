@@ -1,4 +1,4 @@
-//! What returns to its queue: of grants that no server fetches, or not whole.
+//! Elements that return to their queue, because no server fetches their grant or not all of it is used.
 
 use super::*;
 
@@ -134,8 +134,8 @@ fn no_other_key_takes_the_place_of_a_queue_whose_last_elements_are_granted() {
     }
 }
 
-/// Runs `lines`, the first of them a pop from the grant, in the unit of work that fetches the grant
-/// for `LEFT`, and answers their replies.
+/// Runs `lines` in the unit of work that fetches the grant for `LEFT`, and returns their replies. The first line is a
+/// pop from the grant.
 fn run_with_grant(
     bench: &Bench,
     asker: &Asker<'_>,
@@ -167,7 +167,7 @@ fn run_with_grant(
 #[test]
 fn the_rest_of_a_grant_stays_with_its_queue_whatever_the_same_transaction_does_to_it() {
     let wrong_type = Reply::Error(CommandError::WrongType.to_line());
-    // The queue has no elements that are not in the grant.
+    // The queue has no elements outside the grant.
     for (line, reply, name) in [
         ("RPUSH q c", Reply::Integer(1), "q"),
         ("RPUSH other c", Reply::Integer(2), "q"),

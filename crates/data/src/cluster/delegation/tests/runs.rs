@@ -1,5 +1,5 @@
-//! Elements of runs that are popped for other servers: none is lost or doubled, and what returns
-//! stands in front of the rest.
+//! Elements of runs that are popped for other servers. None may be lost or duplicated, and elements that return come
+//! before the rest.
 
 use super::*;
 use quoin_base::random::{Random, SeededRandom};
@@ -12,7 +12,7 @@ fn below(random: &SeededRandom, end: usize) -> usize {
     (random.next_u64() % end as u64) as usize
 }
 
-/// A number that tells when an element was pushed, at all lengths that are stored differently.
+/// A number that shows when an element was pushed, in each length that is stored differently.
 fn element(number: usize, random: &SeededRandom) -> String {
     let length = [8, 30, 300, 885, 2_000][below(random, 5)];
     format!("{number:0length$}")
@@ -28,7 +28,7 @@ fn elements(reply: Reply) -> Vec<usize> {
     let elements = match reply {
         Reply::Array(elements) => elements,
         Reply::Pairs(pairs) => pairs.into_iter().map(|(element, _)| element).collect(),
-        // LPOP with a count finds nothing.
+        // LPOP with a count found nothing.
         _ => Vec::new(),
     };
     let elements = elements.into_iter().map(|element| match element {
@@ -38,15 +38,14 @@ fn elements(reply: Reply) -> Vec<usize> {
     numbers(elements.collect())
 }
 
-/// How a queue is pushed at one end and popped at the other.
+/// A queue that is pushed at one end and popped at the other.
 #[derive(Clone, Copy)]
 struct Queue {
     value_type: ValueType,
     from_end: bool,
     push: &'static [&'static str],
     pop: &'static str,
-    /// All elements, the next to be popped first or, where the queue is popped `from_end` and its
-    /// type a list, last.
+    /// All elements, with the next to be popped first. It is last if a list is popped `from_end`.
     range: &'static str,
     length: &'static str,
 }
@@ -83,7 +82,7 @@ const HIGHEST: Queue = Queue {
     ..LOWEST
 };
 
-/// A queue of which its clients and other servers pop. Where it has blocks, their counts stay right.
+/// Pops a queue through its clients and other servers. If the queue has blocks, their counts must stay right.
 fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
     let bench = Bench::cluster_like();
     let random = SeededRandom::new(seed);
@@ -124,7 +123,7 @@ fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
             }
             8 if !outstanding.is_empty() => {
                 let (request, demand) = outstanding.swap_remove(below(&random, outstanding.len()));
-                // Of an emptied queue the key must be found by its grant.
+                // The key of an emptied queue must be found by its grant.
                 for number in numbers(asker.fetched(&request, demand, demand.count)) {
                     assert!(popped.insert(number), "{number} twice");
                 }
