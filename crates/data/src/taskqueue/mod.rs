@@ -4,7 +4,7 @@
 //! the order of its [class](resources). The [search](search) finds the first ready task that fits by an
 //! [index](index) of minima above that order. A leased or delayed task has a row by the time when that ends. The next
 //! take puts it back after that time, or background work does, which a [timer](timers) starts
-//! ([`due`]). docs/understand/decisions/010-task-index.md says why.
+//! ([`lease_ends`]). docs/understand/decisions/010-task-index.md says why.
 
 mod add;
 pub mod commands;
