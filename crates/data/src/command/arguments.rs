@@ -290,6 +290,26 @@ pub(crate) fn chunk_payload(arguments: &[Bytes]) -> Result<Payload, CommandError
     Ok(quoin_rdb::open(argument(arguments, 2)?)?)
 }
 
+/// Turns an index range of Redis into offset and count, for a value with `length` elements. `None` if
+/// the range is empty.
+pub(crate) fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)> {
+    let from_end = |index: i64| {
+        if index < 0 {
+            index.saturating_add(length)
+        } else {
+            index
+        }
+    };
+    let start = from_end(start).max(0);
+    let stop = from_end(stop).min(length - 1);
+    if start > stop || start >= length {
+        return None;
+    }
+    let offset = usize::try_from(start).ok()?;
+    let count = usize::try_from(stop - start + 1).ok()?;
+    Some((offset, count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -51,7 +51,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"HSET",
         adds_reversed: false,
         is_own: false,
-        payload: payload,
+        payload,
     }),
 };
 

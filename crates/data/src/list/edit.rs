@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{End, ListMut, clamp_range};
+use super::{End, ListMut};
+use crate::command::arguments::clamp_range;
 use crate::error::CommandError;
 use crate::rows::pages::Pages;
 use crate::rows::runs::{ElementsRow, ElementsRows};

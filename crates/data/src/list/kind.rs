@@ -80,7 +80,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"RPUSH",
         adds_reversed: false,
         is_own: false,
-        payload: payload,
+        payload,
     }),
 };
 

@@ -16,7 +16,7 @@ mod tests;
 
 pub(crate) use edit::Side;
 pub use kind::KIND;
-pub(crate) use read::{PositionQuery, clamp_range};
+pub(crate) use read::PositionQuery;
 
 use quoin_layout::{ElementsValue, KeyRange, Position};
 use quoin_store::StoreError;

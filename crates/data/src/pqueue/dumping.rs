@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
+use crate::command::arguments::clamp_range;
 use crate::command::arguments::{argument, cursor};
 use crate::command::arguments::{chunk_arguments, chunk_payload, chunk_reply};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
 use crate::keyspace::kind::Restorable;
-use crate::list::clamp_range;
 use crate::rows::runs::ElementsRows;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;

@@ -4,7 +4,7 @@
 //! neither direction of reading gives that order. A page is read backwards. Priorities that are whole on the page are
 //! reversed in memory. The priority that is cut off at the end of the page is read again from its oldest element.
 
-use crate::list::clamp_range;
+use crate::command::arguments::clamp_range;
 use crate::rows::runs::{ElementsRow, ElementsRows, RowsExpected};
 use quoin_layout::KeyRange;
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};

@@ -53,7 +53,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"SADD",
         adds_reversed: false,
         is_own: false,
-        payload: payload,
+        payload,
     }),
 };
 

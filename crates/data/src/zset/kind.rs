@@ -87,7 +87,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"ZADD",
         adds_reversed: true,
         is_own: false,
-        payload: payload,
+        payload,
     }),
 };
 

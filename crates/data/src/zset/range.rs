@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::list::clamp_range;
+use crate::command::arguments::clamp_range;
 use crate::rows::pages::Pages;
 use quoin_layout::{KeyRange, Member};
 use quoin_store::{KeyValue, StoreError};

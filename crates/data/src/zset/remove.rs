@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
+use crate::command::arguments::clamp_range;
 use crate::error::CommandError;
-use crate::list::clamp_range;
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{
     DecodeError, KeyRange, Member, MemberEntry, PoppedElement, Section, StoredValue,
