@@ -94,7 +94,7 @@ impl Store for EmbeddedStore {
     }
 
     fn bound_data(&self, bytes_max: Arc<AtomicU64>) {
-        // A second bound is dropped: there is one server.
+        // A second bound is ignored: there is only one server.
         let _ = self.shared.data_bytes_max.set(bytes_max);
     }
 

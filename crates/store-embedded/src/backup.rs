@@ -1,4 +1,4 @@
-//! Reads for a backup: every row of one moment, while the store is in use.
+//! Reads every row of one moment for a backup, while the store is in use.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::table::Rows;
 use super::{ArchiveError, ArchiveStatus, EmbeddedStore, StoreId};
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
-/// The end of the keys that transactions may use. The store's own rows are after it.
+/// The end of the keys that transactions may use. The store's own rows come after it.
 const KEYS_END: &[u8] = b"\xff";
 
 /// A snapshot of the store. Until it is dropped, the data file does not reuse the pages that it
@@ -25,10 +25,7 @@ pub struct Moment {
 }
 
 impl EmbeddedStore {
-    /// A snapshot of the present moment, with the number of the last commit.
-    ///
-    /// # Errors
-    /// `Unavailable` or `Fatal`.
+    /// A snapshot of the store as it is now, with the number of the last commit.
     pub fn moment(&self) -> Result<Moment, StoreError> {
         self.shared.check()?;
         let overlay = &self.shared.overlay;
@@ -56,11 +53,9 @@ impl EmbeddedStore {
         self.keeper.as_ref().map(|keeper| keeper.status())
     }
 
-    /// Removes old files of the archive, if there is one: those whose commits were all made before
-    /// `until_ms`, and are in a backup whose last commit is `in_backup`. Returns how many.
-    ///
-    /// # Errors
-    /// If a file cannot be read or removed.
+    /// Removes old files of the archive, if there is one. A file is old if all its commits were
+    /// made before `until_ms` and are in a backup whose last commit is `in_backup`. Returns the
+    /// number of removed files.
     pub fn prune_archive(&self, in_backup: u64, until_ms: u64) -> Result<usize, ArchiveError> {
         match &self.keeper {
             Some(keeper) => keeper.prune(in_backup, until_ms),
@@ -74,9 +69,6 @@ impl EmbeddedStore {
     }
 
     /// Syncs what was committed before the call.
-    ///
-    /// # Errors
-    /// `Fatal`.
     pub fn sync_commits(&self) -> Result<(), StoreError> {
         let failed = |error| self.shared.failed(StoreError::Fatal(Arc::new(error)));
         self.journal.sync().map_err(failed)
@@ -84,21 +76,21 @@ impl EmbeddedStore {
 }
 
 impl Moment {
-    /// The number of the last commit in it.
+    /// The number of the last commit in the snapshot.
     pub fn commit(&self) -> u64 {
         self.commit
     }
 
-    /// An estimate of the number of rows. It is not too low: rows that were overwritten or cleared
-    /// lately count too.
+    /// An estimate of the number of rows. It is never too low: recently overwritten or cleared rows
+    /// count too.
     pub fn rows_about(&self) -> u64 {
         self.rows_about
     }
 
-    /// Calls `visit` with key and value of each row, in the order of keys.
+    /// Calls `visit` with the key and value of each row, in key order.
     ///
     /// # Errors
-    /// Those of reading and of `visit`.
+    /// If `visit` fails.
     pub fn visit<E: From<StoreError>>(
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,

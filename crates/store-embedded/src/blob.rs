@@ -1,4 +1,4 @@
-//! The bytes of layers.
+//! Keys and values of layers.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// Bytes that layers share.
 pub(super) type Blob = Arc<[u8]>;
 
-/// Bytes of a key that lie within its entry of a layer: enough for a member of 36 bytes, such as a UUID,
-/// of a sorted set. An entry takes 80 bytes with them.
+/// Bytes of a key that are stored inside its entry. This is enough for a sorted set's member of 36
+/// bytes, such as a UUID. An entry then takes 80 bytes.
 const INLINE_BYTES: usize = 62;
 
-/// A key of a layer's entry. Short ones, which are most, lie within the entry: a search compares keys
-/// that lie side by side, and would wait for the memory of each if they were elsewhere. Cheap to copy,
-/// as a snapshot has entries copied when they are near one that changes.
+/// The key of an entry in a layer. Most keys are short and are stored inside the entry: a search
+/// compares adjacent keys, and would wait for the memory of each one if it were elsewhere. Keys are
+/// cheap to copy, because a change copies neighbouring entries that a snapshot shares.
 #[derive(Clone)]
 pub(super) struct Key(Bytes);
 
@@ -44,7 +44,7 @@ impl From<&[u8]> for Key {
 }
 
 impl Key {
-    /// Bytes that it takes outside its entry.
+    /// Bytes of memory outside the entry.
     pub(super) fn bytes_elsewhere(&self) -> usize {
         match &self.0 {
             Bytes::Inline { .. } => 0,
@@ -58,7 +58,7 @@ impl Deref for Key {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            // Never more than there are.
+            // `length` never exceeds the array.
             Bytes::Inline { length, bytes } => {
                 bytes.get(..usize::from(*length)).unwrap_or_default()
             }

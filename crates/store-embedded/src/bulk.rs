@@ -1,7 +1,7 @@
-//! Writes sorted rows into a new data file, which is as small as possible and synced at the end.
+//! Writes sorted rows into a new data file, which is as small as possible and is synced at the end.
 //!
-//! This creates the empty file of a new store, the file of a restored store, and the one that
-//! replaces a file of an older format or with much free space.
+//! This creates the empty file of a new store, the file of a restored store, and the replacement
+//! for a file of an older format or with much free space.
 
 use std::error::Error as StdError;
 use std::io;
@@ -17,7 +17,7 @@ use super::table::{APPLIED_KEY, FORMAT_KEY, OWN_KEYS, open_database, put_checked
 
 /// The format of the rows, which is stored under [`FORMAT_KEY`].
 pub(super) const ROW_FORMAT: u32 = 2;
-/// Bytes of rows that are written in one transaction, and are in memory until its commit.
+/// Bytes of rows written in one transaction. They are in memory until it commits.
 const SLICE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What has been written so far.
@@ -29,13 +29,13 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Writes rows, in the order of their keys, into a new data file at `path`. An existing file is
-/// removed first. The store's own rows, from [`OWN_KEYS`] on, are skipped. `applied` is the number of
-/// the last journal record that the rows contain. `progress` is called at times. When this returns,
-/// the file is synced, but not its name.
+/// Writes rows, sorted by key, into a new data file at `path`. An existing file is removed first.
+/// The store's own rows, from [`OWN_KEYS`] on, are skipped. `applied` is the number of the last
+/// journal record that the rows contain. `progress` is called periodically. When this returns, the
+/// file is synced, but its name is not.
 ///
 /// # Errors
-/// Those of `rows` and of the disk. Then there is no file at `path`.
+/// If `rows` fails or is not sorted. After an error there is no file at `path`.
 pub(crate) fn write_data_file<K, V, E>(
     path: &Path,
     map_bytes: usize,
@@ -58,17 +58,14 @@ where
             written
         });
     if written.is_err() {
-        // The first error matters more. The next try removes the file too.
+        // The first error matters more. The next attempt removes the file too.
         let _ = remove(path);
     }
     written
 }
 
 /// Creates a data file without rows. LMDB would create it without a sync, and refuse an incomplete
-/// file after a power failure. So it gets its name when it is synced.
-///
-/// # Errors
-/// Those of LMDB and of the operating system.
+/// file after a power failure. So the file gets its name only once it is synced.
 pub(super) fn create_data_file(folder: &Path, map_bytes: usize) -> Result<(), BulkError> {
     type Nothing = Result<(Vec<u8>, Vec<u8>), io::Error>;
     let new = folder.join(NEW_DATA_FILE);
@@ -83,7 +80,7 @@ fn open(
 ) -> Result<(Env<WithoutTls>, Database<'static, Raw, Raw>), heed::Error> {
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening.map_size(map_bytes);
-    // SAFETY: nothing else knows of the file at this path, and it is synced at the end.
+    // SAFETY: nothing else knows the file at this path, and it is synced at the end.
     #[allow(unsafe_code)]
     let environment = unsafe {
         opening.flags(EnvFlags::NO_SUB_DIR | EnvFlags::NO_LOCK | EnvFlags::NO_SYNC);

@@ -1,21 +1,20 @@
-//! Checkpoints, with which LMDB survives a crash of the operating system without a sync for each
-//! commit.
+//! Checkpoints let LMDB survive a crash of the operating system without a sync for each commit.
 //!
-//! Without syncs, pages and the meta page that names them reach the disk in any order. So after a
-//! power failure the newest meta page may name pages that are not on the disk. Therefore the data
-//! file is synced every second or so, and its meta page is copied to another file: the checkpoint.
-//! A read transaction protects the pages of that state from being overwritten until the next
-//! checkpoint is on the disk. When a store is opened that was not closed cleanly, the checkpoint's
-//! meta page is put back. The store is then as it was at the checkpoint, and the journal has the
-//! rest.
+//! Without syncs, pages and the meta page that names them reach the disk in any order. After a
+//! power failure, the newest meta page may therefore name pages that are not on the disk. So the
+//! data file is synced about every second, and its meta page is copied to another file: the
+//! checkpoint. A read transaction keeps the pages of that state from being overwritten until the
+//! next checkpoint is on the disk. When a store that was not closed cleanly is opened, the
+//! checkpoint's meta page is put back. The store is then as it was at the checkpoint, and the
+//! journal has the rest.
 //!
-//! Two files are written in turn, and exchange their names when the new checkpoint is on the disk
-//! ([`slots`]). So a checkpoint opens no file and needs no further room.
+//! Two files are written in turn. They exchange names when the new checkpoint is on the disk
+//! ([`slots`]). So a checkpoint opens no file and needs no more room.
 //!
-//! After a crash of the process alone the system's memory has what was written. But a failed sync is
-//! reported only once. Then the pages that it could not write count as written, for the next
-//! process too. And a file system may have been unmounted in between. So what was written since the
-//! checkpoint is not trusted, and is written again.
+//! If only the process crashes, the system's memory has what was written. But a failed sync is
+//! reported only once: afterwards the pages that it could not write count as written, for the next
+//! process too. A file system may also have been unmounted in between. So what was written since
+//! the checkpoint is not trusted, and is written again.
 
 mod slots;
 
@@ -56,7 +55,7 @@ enum CheckpointError {
     Damaged,
 }
 
-/// The id of the current boot. Without it (`None`) there are no checkpoints.
+/// The id of the current boot. If it is `None`, there are no checkpoints.
 pub(super) fn boot_id() -> Option<[u8; BOOT_ID_BYTES]> {
     let text = std::fs::read(BOOT_ID_FILE).ok()?;
     text.get(..BOOT_ID_BYTES)?.try_into().ok()
@@ -68,7 +67,7 @@ pub(super) struct Checkpoints {
     boot_id: Option<[u8; BOOT_ID_BYTES]>,
     /// Opened at the first checkpoint.
     slots: Mutex<Option<Slots>>,
-    /// Makes every checkpoint fail as on a full disk.
+    /// Makes every checkpoint fail, as on a full disk.
     #[cfg(test)]
     pub(super) finds_no_room: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
@@ -78,9 +77,9 @@ pub(super) struct Checkpoints {
 pub enum CheckpointState {
     /// There is none.
     Absent,
-    /// It is of the current boot of the system. The data file will be put back to it.
+    /// It is from the current boot of the system. Opening puts the data file back to it.
     Current,
-    /// It is of an earlier boot. The data file will be put back to it.
+    /// It is from an earlier boot. Opening puts the data file back to it.
     Earlier,
     /// It cannot be read, and the store will not open.
     Damaged,
@@ -88,9 +87,9 @@ pub enum CheckpointState {
 
 /// The state that the data file was put back to.
 pub(super) struct Restored {
-    /// Whether the system has been restarted since. The journal may lack what was not synced.
+    /// Whether the system has been restarted since. The journal may then lack what was not synced.
     pub(super) is_of_earlier_boot: bool,
-    /// LMDB's number of the state's transaction.
+    /// LMDB's number of the transaction that made this state.
     transaction: u64,
 }
 
@@ -110,7 +109,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether the boot id is known, which checkpoints need.
+    /// Whether the boot id is known. Checkpoints need it.
     pub(super) fn are_possible(&self) -> bool {
         self.boot_id.is_some()
     }
@@ -132,8 +131,8 @@ impl Checkpoints {
         })
     }
 
-    /// Puts the data file back to the checkpoint, if there is one. To be called before LMDB opens
-    /// the data file.
+    /// Puts the data file back to the checkpoint, if there is one. Call this before LMDB opens the
+    /// data file.
     pub(super) fn restore(&self) -> io::Result<Option<Restored>> {
         let file = match std::fs::read(self.folder.join(CHECKPOINT_FILE)) {
             Ok(file) => file,
@@ -159,7 +158,7 @@ impl Checkpoints {
         }))
     }
 
-    /// Removes the checkpoint, after the data file was synced.
+    /// Removes the checkpoint. Call this after the data file was synced.
     pub(super) fn remove(&self) -> io::Result<()> {
         for name in [CHECKPOINT_FILE, CHECKPOINT_NEW_FILE] {
             match std::fs::remove_file(self.folder.join(name)) {
@@ -167,12 +166,12 @@ impl Checkpoints {
                 _ => {}
             }
         }
-        // Even if there was none, as an earlier removal may not be on the disk.
+        // Needed even if there was no checkpoint: an earlier removal may not be on the disk.
         self.sync_folder()
     }
 
-    /// Syncs the current state of the data file and makes it the checkpoint. Then the one before may
-    /// be dropped. Opens no file except the first time.
+    /// Syncs the current state of the data file and makes it the checkpoint. The previous one may
+    /// then be dropped. Opens no file except the first time.
     pub(super) fn take(&self, environment: &Env<WithoutTls>) -> Result<Checkpoint, heed::Error> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = match &mut *slots {
@@ -183,7 +182,8 @@ impl Checkpoints {
             }
         };
         let (page, pages) = {
-            // While this is open there is no commit, so page and snapshot are of the same state.
+            // While this is open, nothing is committed. So the page and the snapshot are from the
+            // same state.
             let exclusive = environment.write_txn()?;
             let last_transaction = exclusive.id() as u64 - 1;
             let page = read_meta_page(slots.data(), last_transaction)?;
@@ -200,8 +200,8 @@ impl Checkpoints {
         Ok(Checkpoint { _pages: pages })
     }
 
-    /// The first checkpoint after a start. If there is no room for a new one and the data file has
-    /// just been put back to the last one, that one is kept.
+    /// The first checkpoint after a start. If there is no room for a new one, and the data file has
+    /// just been put back to the last one, the last one is kept.
     pub(super) fn take_first(
         &self,
         environment: &Env<WithoutTls>,
@@ -216,7 +216,7 @@ impl Checkpoints {
         if !restored.is_some_and(is_present) {
             return Err(error);
         }
-        // The process before may have ended before it synced its last change of names.
+        // The previous process may have ended before it synced its last change of names.
         self.sync_folder()?;
         Ok(Checkpoint { _pages: pages })
     }
@@ -338,8 +338,8 @@ mod tests {
             .collect()
     }
 
-    /// What a crash may leave: of the pages that changed since the checkpoint, some new, some
-    /// old, some neither; and the newest meta pages.
+    /// What a crash may leave: each page that changed since the checkpoint is new, old or neither,
+    /// and the meta pages are the newest.
     fn crashed(old: &[u8], new: &[u8], random: &SeededRandom) -> Vec<u8> {
         let mut crashed = new.to_vec();
         for (number, page) in crashed.chunks_mut(PAGE_BYTES).enumerate().skip(2) {
@@ -378,7 +378,7 @@ mod tests {
             let new = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
             let image = crashed(&old, &new, &random);
             std::fs::write(after.path().join(DATA_FILE), image).unwrap();
-            // Of the journal nothing was synced.
+            // Nothing of the journal was synced.
             std::fs::write(after.path().join("JOURNAL.0"), b"").unwrap();
             drop(checkpoint);
 
@@ -388,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Makes the folder's checkpoint one of an earlier start of the system.
+    /// Makes the folder's checkpoint one from an earlier boot.
     fn reboot(folder: &Path) {
         let path = folder.join(CHECKPOINT_FILE);
         let bytes = std::fs::read(&path).unwrap();
@@ -396,12 +396,12 @@ mod tests {
         std::fs::write(&path, encode(&[b'1'; BOOT_ID_BYTES], page)).unwrap();
     }
 
-    /// Has a checkpoint made, unless one has just been.
+    /// Waits until a requested checkpoint is made, unless one was made just before.
     fn wait_for_checkpoint(store: &EmbeddedStore) {
         let path = store.folder.join(CHECKPOINT_FILE);
         let before = std::fs::read(&path).unwrap();
         let begun = std::time::Instant::now();
-        // Once: another that is asked for would come at any time.
+        // Only once: a second request could take effect at any time.
         store.wake_checkpoint();
         while std::fs::read(&path).unwrap() == before && begun.elapsed().as_secs() < 3 {
             std::thread::yield_now();
@@ -422,10 +422,10 @@ mod tests {
             let store = open(folder.path(), FsyncPolicy::Always);
             churn(&store, &random);
             if seed % 2 == 0 {
-                // Another checkpoint on the way, so that both journal files are in use.
+                // Another checkpoint in between, so that both journal files are in use.
                 wait_for_checkpoint(&store);
             }
-            // One that is made from here on does not come to be where the store is opened again.
+            // A checkpoint made from here on must not reach the folder that is opened later.
             let checkpoint = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
             let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
             churn(&store, &random);
@@ -439,7 +439,7 @@ mod tests {
             assert!(new != old);
             let image = crashed(&old, &new, &random);
             std::fs::write(after.path().join(DATA_FILE), image).unwrap();
-            // Or only the process has ended, after a sync that failed.
+            // Otherwise only the process ended, after a sync that failed.
             if seed % 3 != 0 {
                 reboot(after.path());
             }
@@ -457,7 +457,7 @@ mod tests {
     fn what_only_the_journal_has_when_the_process_dies_is_applied() {
         let random = SeededRandom::new(1);
         let folder = tempfile::tempdir().unwrap();
-        // Without the thread that makes checkpoints: another would not fit to the copy.
+        // Without the thread that makes checkpoints: another checkpoint would not match the copy.
         let options = EmbeddedOptions {
             map_bytes: 64 << 20,
             ..EmbeddedOptions::default()
@@ -488,7 +488,7 @@ mod tests {
         churn(&store, &random);
         let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
         full(true);
-        // Several that fail must not write over the journal since the one that succeeded.
+        // Failed checkpoints must not overwrite the journal since the last one that succeeded.
         for _ in 0..3 {
             let tried = || store.shared.checkpoints_without_room.load(Ordering::SeqCst);
             let before = tried();
@@ -575,7 +575,7 @@ mod tests {
         assert!(!folder.path().join(CHECKPOINT_FILE).exists());
     }
 
-    /// Leaves the process no more descriptors, so it is run in one of its own.
+    /// Marks the child process in which the test runs, because the test uses up all descriptors.
     const WITHOUT_DESCRIPTORS: &str = "QUOIN_TEST_WITHOUT_DESCRIPTORS";
 
     #[test]
@@ -613,7 +613,7 @@ mod tests {
             }
         };
         assert!(is_used_up);
-        // Two checkpoints, so that this file is written to in its turn.
+        // Takes two checkpoints, because the two files are written in turn.
         let begun = std::time::Instant::now();
         while content() == before {
             assert!(begun.elapsed().as_secs() < 20);

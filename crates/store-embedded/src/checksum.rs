@@ -1,9 +1,9 @@
-//! The two checksums of each row in the data file. They are before its value: one of the key, and
-//! one of key and value.
+//! The two checksums of each row in the data file: one of the key, and one of key and value. They
+//! precede the value.
 //!
-//! LMDB has none. Without them, a client would get a value in which a bit has flipped on the disk or
-//! in memory. The key has its own checksum because a search depends on keys only, and values may be
-//! long or damaged.
+//! LMDB has no checksums. Without them, a client would get a value in which a bit has flipped on
+//! the disk or in memory. The key has its own checksum because a search depends on keys only, and
+//! values may be long or damaged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use quoin_base::log_throttle::LogThrottle;
 
 /// Bytes that the two checksums add to a value.
 pub(super) const CHECKSUM_BYTES: usize = 8;
-/// Bytes of a damaged row's key that are shown.
+/// Maximum bytes of a damaged row's key that are shown.
 const SHOWN_KEY_BYTES: usize = 200;
 
 /// How rows are stored in the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowFormat {
-    /// The value only. The format before checksums.
+    /// The value only. This is the format before checksums.
     Plain,
-    /// The value, after its checksums.
+    /// The checksums, then the value.
     Checked,
 }
 
-/// The bytes of a row are not those that were written.
+/// A row's bytes differ from what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the row {key} in {file} is damaged: its bytes are not those that were written")]
 pub struct DamagedRow {
-    /// The row's key, with escapes, cut if it is long.
+    /// The row's key, escaped, and cut if it is long.
     pub key: String,
     /// The data file.
     pub file: String,
@@ -51,8 +51,8 @@ pub(super) fn shown_key(key: &[u8]) -> String {
     }
 }
 
-/// The checksums of a row. They cover the key's length too, so that a moved border between key and
-/// value is detected.
+/// The checksums of a row. They also cover the key's length, so that a shifted boundary between key
+/// and value is detected.
 pub(super) fn checksums(key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = hasher_of(key);
     let of_key = hasher.clone().finalize();
@@ -73,7 +73,7 @@ pub(super) fn verified<'r>(key: &[u8], stored: &'r [u8]) -> Option<&'r [u8]> {
     (*found == checksums(key, value)).then_some(value)
 }
 
-/// Whether a row's key is the one that was written. The value is not checked.
+/// Whether a row's key is as it was written. The value is not checked.
 pub(super) fn has_its_key(key: &[u8], stored: &[u8]) -> bool {
     let found = stored.first_chunk().copied().map(u32::from_le_bytes);
     found == Some(hasher_of(key).finalize())
@@ -95,7 +95,7 @@ impl DamageLog {
         }
     }
 
-    /// The error for a damaged row.
+    /// Logs a damaged row, and returns the error for it.
     pub(super) fn damaged(&self, key: &[u8]) -> heed::Error {
         let damaged = DamagedRow::new(key, &self.file);
         if let Some(more) = self.throttle.pass() {
@@ -107,7 +107,7 @@ impl DamageLog {
     }
 }
 
-/// The damaged row in an error, if it is about one.
+/// The damaged row that an error reports, if any.
 pub(super) fn damage_in(error: &heed::Error) -> Option<&DamagedRow> {
     match error {
         heed::Error::Decoding(cause) => cause.downcast_ref(),

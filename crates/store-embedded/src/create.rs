@@ -1,4 +1,4 @@
-//! Creates the data folder and its files. A power failure in between does no harm, and other users
+//! Creates the data folder and its files. A power failure on the way does no harm. Other users
 //! cannot read them.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -8,16 +8,16 @@ use std::path::Path;
 
 use super::data_file::DATA_FILE;
 
-/// The name of the data file until it is complete and synced.
+/// Name of the data file until it is complete and synced.
 pub(super) const NEW_DATA_FILE: &str = "data.mdb.new";
-/// The folder's mode: only its owner may use it.
+/// Mode of the folder: only its owner may use it.
 const FOLDER_MODE: u32 = 0o700;
-/// The files' mode: clients' data may be secret.
+/// Mode of the files: clients' data may be secret.
 const FILE_MODE: u32 = 0o600;
 /// The bits of a mode for users other than the owner.
 const OTHERS_MODE: u32 = 0o077;
 
-/// Options to open a file of the data folder for writing.
+/// Options for opening a file of the data folder to write.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = File::options();
     options.write(true).mode(FILE_MODE);
@@ -25,9 +25,6 @@ pub(super) fn private_file() -> OpenOptions {
 }
 
 /// Creates the folder if it is missing, and syncs its name.
-///
-/// # Errors
-/// Those of the operating system.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     let missing = folder.ancestors().take_while(|path| !path.exists()).count();
     DirBuilder::new()
@@ -40,10 +37,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Syncs the name of a folder.
-///
-/// # Errors
-/// Those of the operating system.
+/// Syncs the name of a folder in its parent.
 pub(super) fn sync_parent(folder: &Path) -> io::Result<()> {
     let parent = match folder.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -51,22 +45,19 @@ pub(super) fn sync_parent(folder: &Path) -> io::Result<()> {
         None => return Ok(()),
     };
     match sync_folder(parent) {
-        // A process that may not read the parent did not create the folder in it either.
+        // A process that may not read the parent did not create the folder either.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
 }
 
-/// Syncs a folder: the names in it.
-///
-/// # Errors
-/// Those of the operating system.
+/// Syncs a folder, which makes the names in it durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync_open_folder(&File::open(folder)?)
 }
 
-/// Syncs a folder that is open. Some file systems cannot (of networks and of user space), and keep
-/// names without. Redis ignores the same errors.
+/// Syncs an open folder. Some network and user-space file systems cannot do this, and keep the
+/// names anyway. Redis ignores the same errors.
 pub(super) fn sync_open_folder(folder: &File) -> io::Result<()> {
     match folder.sync_all() {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EBADF)) => Ok(()),
@@ -74,11 +65,8 @@ pub(super) fn sync_open_folder(folder: &File) -> io::Result<()> {
     }
 }
 
-/// Removes the permissions of other users for the folder and its files. (Earlier versions left them
-/// to the umask.) A folder of another owner is not changed.
-///
-/// # Errors
-/// Those of the operating system.
+/// Removes other users' permissions for the folder and its files. (Earlier versions left them to
+/// the umask.) A folder of another owner is not changed.
 pub(super) fn tighten(folder: &Path) -> io::Result<()> {
     tighten_one(folder)?;
     for entry in std::fs::read_dir(folder)? {
@@ -112,10 +100,7 @@ fn tighten_one(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Replaces the data file by the new file.
-///
-/// # Errors
-/// Those of the operating system.
+/// Replaces the data file with the new file.
 pub(super) fn install(folder: &Path) -> io::Result<()> {
     std::fs::rename(folder.join(NEW_DATA_FILE), folder.join(DATA_FILE))?;
     sync_folder(folder)
@@ -129,7 +114,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder with all that is in it, if it exists.
+/// Removes a folder and everything in it, if it exists.
 pub(super) fn remove_folder(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -143,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_synced_does_no_harm() {
-        // The file system of processes syncs nothing.
+        // The /proc file system cannot sync.
         let folder = Path::new("/proc/self");
         let refused = File::open(folder).unwrap().sync_all().unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));

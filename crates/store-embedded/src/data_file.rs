@@ -1,8 +1,8 @@
 //! Checks LMDB's data file without mapping it.
 //!
-//! LMDB trusts its file. If pages are missing or damaged, it may read beyond the end of the file or
-//! follow invalid page numbers, and crash the process. So the file is checked before it is mapped:
-//! whether it is LMDB's, whether it is complete, and, on request, each page and row.
+//! LMDB trusts its file. If pages are missing or damaged, LMDB may read beyond the end of the file
+//! or follow invalid page numbers, and crash the process. So the file is checked before it is
+//! mapped: that it is LMDB's, that it is complete and, on request, every page and row.
 
 use std::fs::File;
 use std::io;
@@ -26,11 +26,11 @@ const META: u16 = 0x08;
 /// A node begins with the size of its value or the lower part of a page number (4 bytes), flags or
 /// the upper part of the page number (2), and the key's length (2).
 const NODE_HEADER_BYTES: usize = 8;
-/// The node's value is in overflow pages. The node has the number of the first one.
+/// The node's value is in overflow pages. The node has the number of the first of them.
 const BIG_VALUE: u16 = 0x01;
 
 /// A meta page: magic (4), version (4), address and size of the map (8 each), two databases of 48
-/// bytes, that of free pages and that of rows, the last page's number (8), and the transaction's (8).
+/// bytes (free pages, rows), the last page's number (8), and the transaction's number (8).
 const MAGIC: u32 = 0xBEEF_C0DE;
 const META_FREE_OFFSET: usize = PAGE_HEADER_BYTES + 24;
 const META_MAIN_OFFSET: usize = META_FREE_OFFSET + DATABASE_BYTES;
@@ -45,7 +45,7 @@ const ROOT_OFFSET: usize = 40;
 /// The root of an empty database.
 const NO_PAGE: u64 = u64::MAX;
 
-/// LMDB's limit of the depth of a tree.
+/// LMDB's maximum depth of a tree.
 const DEPTH_MAX: usize = 32;
 const PAGE_BYTES_MIN: u64 = 512;
 const PAGE_BYTES_MAX: u64 = 64 * 1024;
@@ -59,7 +59,7 @@ pub enum DataFileError {
     /// It has no bytes.
     #[error("it is empty")]
     Empty,
-    /// It does not begin as LMDB's files do.
+    /// It does not begin like a file of LMDB.
     #[error("its first pages are not those of a data file")]
     NotLmdb,
     /// Pages that are in use are missing.
@@ -88,7 +88,7 @@ pub enum DataFileError {
     },
 }
 
-/// A data file, open to be read.
+/// A data file, open for reading.
 pub(super) struct DataFile {
     file: File,
     bytes: u64,
@@ -109,7 +109,7 @@ struct Meta {
 struct Tree {
     entries: u64,
     root: u64,
-    /// Whether its keys are in the order of their bytes. Keys of the free list are numbers.
+    /// Whether its keys are sorted as bytes. Keys of the free list are numbers.
     is_of_bytes: bool,
 }
 
@@ -134,7 +134,7 @@ impl DataFile {
     /// Opens a data file and reads its meta pages.
     ///
     /// # Errors
-    /// If it is not a data file, or cannot be read.
+    /// If it is not a data file.
     pub(super) fn open(path: &Path) -> Result<Self, DataFileError> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -154,7 +154,7 @@ impl DataFile {
     /// Refuses a file with missing pages. Free pages at its end may be missing.
     ///
     /// # Errors
-    /// [`DataFileError::Short`], and if the free list cannot be read.
+    /// [`DataFileError::Short`], or damage in the free list.
     pub(super) fn check_length(&self) -> Result<(), DataFileError> {
         let Meta {
             page_bytes,
@@ -204,17 +204,17 @@ impl DataFile {
     }
 
     /// Checks every page in use, and calls `row` with each stored row. Returns the number of rows.
-    /// LMDB can read a file that was not refused without harm.
+    /// LMDB can safely read a file that passes.
     ///
     /// # Errors
-    /// The first page that is damaged.
+    /// The first damaged page.
     pub(super) fn check_pages(&self, row: impl FnMut(&[u8], &[u8])) -> Result<u64, DataFileError> {
         self.check_length()?;
         self.walk(self.meta.free, |_, _| {})?;
         self.walk(self.meta.main, row)
     }
 
-    /// Calls `row` with every row of a tree, in order. Takes memory for the tree's depth and one
+    /// Calls `row` with every row of a tree, in order. Needs memory for the tree's depth and one
     /// value.
     fn walk(&self, tree: Tree, mut row: impl FnMut(&[u8], &[u8])) -> Result<u64, DataFileError> {
         let mut pending = Vec::new();
@@ -239,7 +239,7 @@ impl DataFile {
             if nodes.is_empty() {
                 return Err(damaged(next.page, "it has no rows"));
             }
-            // In reverse, as the last one is popped first.
+            // In reverse, because the last one is popped first.
             let mut until = next.until;
             let mut children = Vec::new();
             for (at, node) in nodes.iter().enumerate().rev() {
@@ -302,7 +302,7 @@ impl DataFile {
         if pages.saturating_mul(self.meta.page_bytes) < needed {
             return Err(damaged(number, "its value is longer than its pages"));
         }
-        // The length may be damaged, so the memory is allocated only if the file is long enough.
+        // The length may be damaged, so memory is allocated only if the file is long enough.
         self.check_inside(number, needed)?;
         let mut value = vec![0; PAGE_HEADER_BYTES + bytes];
         self.read(number, &mut value)?;
@@ -435,7 +435,7 @@ fn parse_node(node: &[u8], is_branch: bool) -> Option<Node<'_>> {
     Some(Node::Leaf { key, value })
 }
 
-/// Checks that keys ascend, and are within the bounds. The first node of a branch has no key.
+/// Checks that keys ascend and are within the bounds. The first node of a branch has no key.
 fn check_order(pending: &Pending, nodes: &[Node<'_>]) -> Result<(), DataFileError> {
     let wrong = || damaged(pending.page, "its keys are out of order");
     let mut last: Option<&[u8]> = None;

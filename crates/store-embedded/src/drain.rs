@@ -1,7 +1,7 @@
-//! Writing a closed layer into the data file.
+//! Writes a closed layer into the data file.
 //!
-//! Many commits are written at once. So rows that were overwritten or removed since are never
-//! written, and pages that many commits touched are written once.
+//! Many commits are written together. Rows that were overwritten or removed in the meantime are
+//! never written, and a page that many commits touched is written once.
 
 use heed::{Env, RwTxn, WithoutTls};
 use std::ops::Bound;
@@ -10,16 +10,16 @@ use super::layer::{ENTRY_BYTES, is_one_key};
 use super::overlay::Closed;
 use super::table::{APPLIED_KEY, Rows};
 
-/// Bytes that the drain writes in one transaction of the data file. Each row may change another
+/// Bytes that the drain writes in one transaction of the data file. Each row may change a different
 /// page, which LMDB keeps in memory until the commit.
 pub(super) const SLICE_BYTES: usize = 512 * 1024;
 
 /// Writes a layer into the data file, and the number of its last record under [`APPLIED_KEY`]. A
-/// large layer is written in several transactions of about `slice_bytes`. `after_slice` is called
-/// after each except the last. After an error a part of the layer is written.
+/// large layer takes several transactions of about `slice_bytes`. `after_slice` is called after
+/// each one except the last. After an error, part of the layer may be written.
 ///
 /// # Errors
-/// Those of LMDB and of `after_slice`.
+/// If `after_slice` fails.
 pub(super) fn write_layer(
     environment: &Env<WithoutTls>,
     rows: &Rows,
@@ -34,7 +34,7 @@ pub(super) fn write_layer(
         bytes_max: slice_bytes,
         after: after_slice,
     };
-    // Ranges first, because rows of the layer may be in ranges that it cleared.
+    // Ranges first: rows of the layer may be in ranges that it cleared.
     for (begin, end) in closed.layer.cleared() {
         let deleted = delete(rows, &mut slice.transaction, begin, end)?;
         slice = slice.count(deleted * ENTRY_BYTES)?;
@@ -68,7 +68,7 @@ struct Slice<'e, F> {
 }
 
 impl<F: FnMut() -> Result<(), heed::Error>> Slice<'_, F> {
-    /// Counts bytes, and begins another transaction if this one is large.
+    /// Counts bytes. If the transaction is now large, commits it and begins another.
     fn count(mut self, bytes: usize) -> Result<Self, heed::Error> {
         self.bytes += bytes;
         if self.bytes < self.bytes_max {
@@ -84,7 +84,7 @@ impl<F: FnMut() -> Result<(), heed::Error>> Slice<'_, F> {
     }
 }
 
-/// Removes the rows of a range. Returns how many.
+/// Removes the rows of a range. Returns their number.
 pub(super) fn delete(
     rows: &Rows,
     transaction: &mut RwTxn<'_>,
@@ -94,7 +94,7 @@ pub(super) fn delete(
     if is_one_key(begin, end) && !begin.is_empty() {
         return rows.delete(transaction, begin).map(usize::from);
     }
-    // LMDB takes no empty key as a bound.
+    // LMDB does not accept an empty key as a bound.
     let begin = if begin.is_empty() {
         Bound::Unbounded
     } else {

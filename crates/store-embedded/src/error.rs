@@ -1,4 +1,4 @@
-//! Errors of the embedded store: why it does not open, and the meaning of LMDB's codes.
+//! Errors of the embedded store: why it does not open, and what LMDB's codes mean.
 
 use std::error::Error as StdError;
 use std::io;
@@ -26,7 +26,7 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// The folder exists, and cannot be read or written.
+    /// The folder exists but cannot be read or written.
     #[error("cannot use data folder {}: {source}; {}", absolute(folder).display(), advice(source))]
     Access {
         /// The data folder.
@@ -54,7 +54,7 @@ pub enum OpenError {
         /// Why.
         refusal: Refusal,
     },
-    /// Opening writes, and there is no room on the disk. Nothing is lost.
+    /// Opening the store writes, and there is no room on the disk. Nothing is lost.
     #[error("cannot open data folder {}: {source}; nothing is lost: make room and start again", folder.display())]
     NoRoom {
         /// The data folder.
@@ -62,7 +62,7 @@ pub enum OpenError {
         /// What failed.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// The journal cannot be archived, and opening would overwrite it.
+    /// The journal cannot be archived, and opening the store would overwrite it.
     #[error("cannot archive the journal: {source}")]
     Archive {
         /// Why.
@@ -78,7 +78,7 @@ pub enum OpenError {
     },
 }
 
-/// A folder as a person finds it, wherever the server was started.
+/// The absolute path of a folder, which does not depend on where the server was started.
 fn absolute(folder: &Path) -> PathBuf {
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
@@ -89,7 +89,7 @@ pub enum Refusal {
     /// It is a file.
     #[error("this is a file; set data-dir to a folder")]
     NotAFolder,
-    /// It has files of other programs, and no marker.
+    /// It has files of other programs and no marker.
     #[error(
         "it has files that are not Quoin's ({names}{}); set data-dir to an empty folder, or to one \
          that Quoin has created, which has a file QUOIN",
@@ -101,12 +101,12 @@ pub enum Refusal {
         /// The number of further files.
         more: usize,
     },
-    /// Its data file is LMDB's, but not Quoin's.
+    /// Its data file is LMDB's but not Quoin's.
     #[error(
         "its data.mdb belongs to another program that uses LMDB; set data-dir to another folder"
     )]
     ForeignData,
-    /// There was a store, and its data file is missing.
+    /// There was a store, but its data file is missing.
     #[error(
         "a store was here, and its data.mdb is missing: is the right volume mounted? Put the file \
          back, or restore a backup into another folder; to begin with an empty store, remove all \
@@ -133,13 +133,13 @@ pub enum Refusal {
          remove it, and the next start creates another one if data.mdb is intact"
     )]
     MarkerDamaged,
-    /// A newer version has written it.
+    /// A newer version wrote it.
     #[error("it has format {found}, which this Quoin does not know: use a newer Quoin")]
     NewerFormat {
         /// The format.
         found: u32,
     },
-    /// A restore into it has not ended, or was interrupted.
+    /// A restore into it is still running or was interrupted.
     #[error(
         "a restore into it was not finished (it has a folder unfinished-restore): run `quoin restore` \
          again, or remove all files in it"
@@ -166,7 +166,7 @@ pub enum BulkError {
     /// The rows could not be read.
     #[error("{0}")]
     Source(Box<dyn StdError + Send + Sync>),
-    /// A row does not come after the one before.
+    /// A row does not sort after the previous one.
     #[error("the rows to write are not in order")]
     Order,
     /// LMDB or the disk refused them.
@@ -277,9 +277,9 @@ pub(super) fn lacks_disk_room(error: &heed::Error) -> bool {
 
 /// The caller's error for a failure of LMDB.
 ///
-/// A full map or disk is found before the meta page is written. So nothing was applied, and a
-/// smaller transaction may succeed. A failed write or sync is `Fatal`: a part of it may be on the
-/// disk, and a later sync may report success for data that was lost.
+/// LMDB finds a full map or disk before it writes the meta page. So nothing was applied, and a
+/// smaller transaction may succeed. A failed write or sync is `Fatal`: part of it may be on the
+/// disk, and a later sync may report success for lost data.
 pub(super) fn store_error(error: heed::Error) -> StoreError {
     if let Some(damaged) = damage_in(&error) {
         return StoreError::Damaged(Arc::new(damaged.clone()));
@@ -304,8 +304,8 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the system lacks something that it may have later: room on the disk, memory or file
-/// descriptors. Then trying again may help.
+/// Whether the system lacks something that it may have later: disk space, memory or file
+/// descriptors. Trying again may then help.
 pub(super) fn may_pass(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -322,8 +322,8 @@ pub(super) fn may_pass(error: &io::Error) -> bool {
     )
 }
 
-/// Marks an error that only means a lack of room. A failed sync of the data file is never that, as a
-/// second sync might report success.
+/// Marks an error that only means a lack of room. A failed sync of the data file never counts as
+/// one, because a second sync might report success.
 pub(super) fn no_room(error: io::Error) -> io::Error {
     if may_pass(&error) {
         io::Error::other(NoRoom(error))
@@ -332,7 +332,7 @@ pub(super) fn no_room(error: io::Error) -> io::Error {
     }
 }
 
-/// Marks the same for pages that LMDB could not write to the data file and does not use yet.
+/// Like [`no_room`], for pages that LMDB could not write to the data file and does not use yet.
 fn not_written(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::EIO) {
         return io::Error::other(NoRoom(error));
@@ -340,8 +340,8 @@ fn not_written(error: io::Error) -> io::Error {
     no_room(error)
 }
 
-/// Whether a checkpoint failed only for lack of room. Then the one before is still on the disk, and
-/// a checkpoint may be tried again.
+/// Whether a checkpoint failed only for lack of room. The previous one is then still on the disk,
+/// and another may be tried.
 pub(super) fn lacks_room(error: &heed::Error) -> bool {
     let heed::Error::Io(error) = error else {
         return false;
@@ -350,8 +350,8 @@ pub(super) fn lacks_room(error: &heed::Error) -> bool {
     matches!(cause, Some(NoRoom(_)))
 }
 
-/// Marks a failed write of LMDB as a lack of room, as the write may be tried again: the journal has
-/// the data. On a nearly full disk LMDB reports a short write as a failure of the disk.
+/// Marks a failed write of LMDB as a lack of room. The write may be tried again, because the
+/// journal has the data. On a nearly full disk LMDB reports a short write as a disk failure.
 pub(super) fn page_not_written(error: heed::Error) -> heed::Error {
     match error {
         heed::Error::Io(error) => not_written(error).into(),
@@ -359,7 +359,7 @@ pub(super) fn page_not_written(error: heed::Error) -> heed::Error {
     }
 }
 
-/// Whether a write of LMDB found no room, so that trying again may help.
+/// Whether a write of LMDB found no room. Trying again may then help.
 pub(super) fn write_lacks_room(error: &heed::Error) -> bool {
     match error {
         heed::Error::Mdb(MdbError::MapFull) => true,

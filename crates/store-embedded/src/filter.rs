@@ -1,30 +1,30 @@
-//! Which keys a layer may have.
+//! A filter for the keys that a layer may have.
 //!
-//! Most rows that a command looks for and that are not there, or not changed lately, are in no layer. A
-//! search through the tree of a large layer waits for memory several times to find that out, and the filter
-//! once.
+//! Most rows that a command looks up are in no layer, because they do not exist or did not change
+//! recently. A search through the tree of a large layer waits for memory several times to find that
+//! out. The filter waits once.
 //!
-//! Bloom filter whose bits of a key are in one word (Putze, Sanders, Singler: *Cache-, Hash- and
-//! Space-Efficient Bloom Filters*).
+//! This is a Bloom filter that keeps all bits of a key in one word (Putze, Sanders, Singler:
+//! *Cache-, Hash- and Space-Efficient Bloom Filters*).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::key_hash::hash_of;
 
-/// Words, 256 KiB. With as many keys as a layer usually has at most, about six for each word, one in fifty
-/// that are not there seems to be.
+/// Number of words (256 KiB). A layer usually has at most about six keys for each word. With that
+/// many, about one in fifty absent keys seems to be present.
 const WORDS: usize = 1 << 15;
 /// Bits that a key sets in its word.
 const BITS: u32 = 5;
 
-/// Keys that were added, and some that were not. Shared by a layer and its copies: what is added for one
-/// of them is no more than another false answer for the others.
+/// The keys that were added, and some that were not. A layer and its copies share one filter: a key
+/// that one of them adds only causes another false positive for the others.
 #[derive(Debug)]
 pub(super) struct Filter {
     words: Box<[AtomicU64]>,
 }
 
-/// A key's word and its bits in there.
+/// The index of a key's word, and the key's bits in that word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fingerprint {
     word: usize,

@@ -1,4 +1,4 @@
-//! What a folder contains. It is checked before anything is written into the folder.
+//! Identifies what a folder contains, before anything is written into it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,10 +15,10 @@ use super::journal;
 use super::lock::{FolderLock, LOCK_FILE};
 use super::marker::{FOLDER_FORMAT, Marker, MarkerState};
 
-/// The folder, in a data folder that is being restored, with what is not yet complete.
+/// The subfolder of an incomplete restore. It holds the files that are not complete yet.
 pub(super) const UNFINISHED_RESTORE: &str = "unfinished-restore";
-/// Names that a folder without a store may have: those of file systems, and of starts that were
-/// refused or interrupted.
+/// Names that a folder without a store may contain: those of file systems, and those that a refused
+/// or interrupted start leaves.
 const HARMLESS: [&str; 11] = [
     "lost+found",
     ".snapshot",
@@ -32,38 +32,38 @@ const HARMLESS: [&str; 11] = [
     "OPEN",
     "OPEN.new",
 ];
-/// Files that begin with [`OUR_FILES_BEGIN`]. They are there unless the store was closed cleanly.
+/// Files that begin with [`OUR_FILES_BEGIN`]. They exist unless the store was closed cleanly.
 const OUR_FILES: [&str; 3] = [CHECKPOINT_FILE, "JOURNAL.0", "JOURNAL.1"];
 const OUR_FILES_BEGIN: &[u8] = b"quoin-";
-/// Prefix of the store's own rows, which are after all others.
+/// Prefix of the store's own rows, which sort after all others.
 const OUR_ROWS_BEGIN: &[u8] = b"\xff\xffquoin/";
-/// Most names in the message about a folder that is not Quoin's.
+/// Maximum number of names in the message about a folder that is not Quoin's.
 const NAMES_SHOWN: usize = 5;
 
 /// What a folder contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// No store, and no other program's files.
+    /// No store, and no files of other programs.
     Nothing,
     /// A store with a marker.
     Marked(Marker),
-    /// A store without a marker. It is of an older format, or its first start (or the change to
-    /// this format) was interrupted.
+    /// A store without a marker. It has an older format, or its first start (or its upgrade to this
+    /// format) was interrupted.
     Unmarked,
 }
 
 /// Whether a folder has a store. Changes nothing.
 ///
 /// # Errors
-/// If the folder belongs to another program, or is incomplete.
+/// If the folder belongs to another program or is incomplete.
 pub fn has_store(folder: &Path) -> Result<bool, OpenError> {
     identify(folder).map(|found| found != Found::Nothing)
 }
 
-/// Finds out what a folder contains. Changes nothing.
+/// Identifies what a folder contains. Changes nothing.
 ///
 /// # Errors
-/// If the folder belongs to another program, or is incomplete.
+/// If the folder belongs to another program or is incomplete.
 pub(super) fn identify(folder: &Path) -> Result<Found, OpenError> {
     let refused = |refusal| OpenError::refused(folder, refusal);
     let unreadable = |source| OpenError::Access {
@@ -78,7 +78,8 @@ pub(super) fn identify(folder: &Path) -> Result<Found, OpenError> {
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        // If it does not exist, a parent is a file. Creating the folder will report that.
+        // If the folder does not exist, one of its parents is a file. Creating the folder will
+        // report that.
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return match folder.exists() {
                 true => Err(refused(Refusal::NotAFolder)),
@@ -107,7 +108,7 @@ pub(super) fn identify(folder: &Path) -> Result<Found, OpenError> {
     let is_ours = has_our_files(folder).map_err(unreadable)?;
     if is_ours || has(DATA_FILE) {
         let data = check_data_file(folder)?;
-        // With a checkpoint, the newest pages of the data file may be missing on the disk.
+        // If there is a checkpoint, the newest pages of the data file may be missing on the disk.
         if !is_ours {
             let has_our_rows = has_our_rows(folder, &data);
             if !has_our_rows.map_err(|error| of_data(folder, error))? {
@@ -156,7 +157,7 @@ pub(super) fn of_data(folder: &Path, error: DataFileError) -> OpenError {
     }
 }
 
-/// Whether there is a checkpoint or a journal of Quoin.
+/// Whether the folder has a checkpoint or a journal of Quoin.
 fn has_our_files(folder: &Path) -> io::Result<bool> {
     for name in OUR_FILES {
         let file = match File::open(folder.join(name)) {
@@ -174,13 +175,13 @@ fn has_our_files(folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether the store was closed cleanly, or is new. Then its data file has everything.
+/// Whether the store was closed cleanly or is new. Its data file then has everything.
 pub(super) fn is_closed_cleanly(folder: &Path) -> io::Result<bool> {
     Ok(!journal::exists(folder)? && !folder.join(CHECKPOINT_FILE).try_exists()?)
 }
 
-/// Whether a data file that was closed cleanly is Quoin's. Its last row is one that only Quoin
-/// writes. It has no rows if Quoin's first start was interrupted.
+/// Whether a data file that was closed cleanly is Quoin's. If so, its last row is one that only
+/// Quoin writes, or it has no rows because Quoin's first start was interrupted.
 fn has_our_rows(folder: &Path, data: &DataFile) -> Result<bool, DataFileError> {
     Ok(match data.last_key()? {
         Some(key) => key.starts_with(OUR_ROWS_BEGIN),
@@ -188,13 +189,10 @@ fn has_our_rows(folder: &Path, data: &DataFile) -> Result<bool, DataFileError> {
     })
 }
 
-/// Locks a folder and finds out what it contains. Creates it if it is missing. Changes nothing in a
-/// folder that is refused.
-///
-/// # Errors
-/// See [`OpenError`].
+/// Locks a folder and identifies what it contains. Creates the folder if it is missing. Changes
+/// nothing in a folder that is refused.
 pub(super) fn take(folder: &Path) -> Result<(FolderLock, Found), OpenError> {
-    // Locked first, because a server that has it open would change it.
+    // Lock first: a server that has the folder open would change it.
     let mut lock = FolderLock::of_existing(folder)?;
     identify(folder)?;
     if !folder.exists() {
@@ -204,18 +202,15 @@ pub(super) fn take(folder: &Path) -> Result<(FolderLock, Found), OpenError> {
         })?;
     }
     lock.complete(folder)?;
-    // Another process may have changed it in between.
+    // Another process may have changed the folder in between.
     Ok((lock, identify(folder)?))
 }
 
-/// Removes files that an interrupted start, or a restore, has left in a store.
-///
-/// # Errors
-/// What the operating system says.
+/// Removes files that an interrupted start or restore left in a store.
 pub(super) fn clean(folder: &Path) -> io::Result<()> {
     remove(&folder.join(NEW_DATA_FILE))?;
     remove(&folder.join("data.mdb.new-lock"))?;
-    // A restore that was killed when it had made the folder a store.
+    // Left by a restore that was killed after it had made the folder a store.
     remove_folder(&folder.join(UNFINISHED_RESTORE))
 }
 

@@ -1,8 +1,9 @@
 //! Detects copies of a folder that was not closed cleanly.
 //!
-//! A copy of the files of a running server (by `cp`, say) has parts of different moments. While a
-//! store is open, a file in its folder says which files it has open: by the time of their creation,
-//! which a copy does not keep, or by their inodes, on file systems without that time.
+//! A copy of a running server's files (made with `cp`, say) has parts from different moments. While
+//! a store is open, a file in its folder records which files it has open. They are identified by
+//! their creation time, which a copy does not keep, or by their inodes on file systems without
+//! creation times.
 
 use std::fs::Metadata;
 use std::io::{self, Write};
@@ -15,19 +16,19 @@ use super::data_file::DATA_FILE;
 use super::error::may_pass;
 use super::folder::is_closed_cleanly;
 
-/// The file that says so. It exists while a store is open, and after a crash.
+/// The file with this record. It exists while a store is open, and after a crash.
 pub(super) const OPEN_FILE: &str = "OPEN";
 const OPEN_NEW_FILE: &str = "OPEN.new";
 const TITLE: &str = "Quoin has these files open, or was killed while it had:";
-/// The files whose copies are detected. They are never replaced while a store is open, nor between a
+/// The files whose copies are detected. They are never replaced while a store is open, or between a
 /// crash and the next start.
 const FILES: [&str; 1] = [DATA_FILE];
 
-/// What differs between a file and a copy of it.
+/// What distinguishes a file from a copy of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     inode: u64,
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since the Unix epoch.
     made_at_ns: Option<u128>,
 }
 
@@ -59,7 +60,7 @@ impl Identity {
     }
 }
 
-/// Whether the folder's files are copies of those that were open. `false` if that is not known.
+/// Whether the folder's files are copies of the files that were open. `false` if unknown.
 pub(super) fn is_copy(folder: &Path) -> io::Result<bool> {
     let text = match std::fs::read_to_string(folder.join(OPEN_FILE)) {
         Ok(text) => text,
@@ -88,7 +89,7 @@ pub(super) fn is_copy(folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Notes which files are open. If there is no room for that, copies are not detected.
+/// Records which files are open. If there is no room for the record, copies are not detected.
 pub(super) fn record(folder: &Path) -> io::Result<()> {
     let mut text = format!("{TITLE}\n");
     for name in FILES {
@@ -124,7 +125,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Removes the note when it is dropped, if the store was closed cleanly.
+/// When dropped, removes the record if the store was closed cleanly.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     folder: PathBuf,
@@ -147,7 +148,7 @@ impl Drop for OpenFiles {
     }
 }
 
-/// Removes the note of a store that was closed cleanly.
+/// Removes the record of a store that was closed cleanly.
 pub(super) fn forget(folder: &Path) -> io::Result<()> {
     remove(&folder.join(OPEN_FILE))
 }
@@ -164,7 +165,7 @@ mod tests {
         folder
     }
 
-    /// Files are made at the same time by the clock of the file system, unless some passes.
+    /// Waits until the file system's clock advances. Files created before that get the same time.
     fn wait_for_another_time(folder: &Path) {
         let made_at = |name: String| {
             let path = folder.join(name);

@@ -1,8 +1,8 @@
-//! The row that says that the store has a journal, so that its data file is not all of it.
+//! A row that says that the store has a journal, so that the data file alone is incomplete.
 //!
-//! It is in the data file, because that cannot go missing unnoticed. It is set before the first
-//! commit, and removed by an orderly end. If it is there and a file of the journal is not, the
-//! journal was lost ([`journal::lost`]).
+//! It is in the data file, which cannot go missing unnoticed. It is set before the first commit,
+//! and removed by a clean close. If the row exists but a file of the journal does not, the journal
+//! was lost ([`lost`](super::journal::lost)).
 
 use heed::{Env, WithoutTls};
 
@@ -19,8 +19,9 @@ pub(super) fn is_noted(environment: &Env<WithoutTls>, rows: &Rows) -> Result<boo
     Ok(rows.get(&transaction, JOURNAL_KEY)?.is_some())
 }
 
-/// Notes that the store has a journal, whose files are on the disk. Returns the checkpoint that
-/// contains the note: `last`, if it was there already, or there is no room for it.
+/// Notes that the store has a journal. The journal's files must be on the disk. Returns the
+/// checkpoint that contains the note. This is `last` if the note existed already or if there is no
+/// room for it.
 pub(super) fn note(
     environment: &Env<WithoutTls>,
     rows: &Rows,
@@ -46,7 +47,7 @@ pub(super) fn note(
     }
 }
 
-/// Removes the note. To be called when the data file has everything, before the journal is removed.
+/// Removes the note. Call this when the data file has everything, before the journal is removed.
 pub(super) fn forget(environment: &Env<WithoutTls>, rows: &Rows) -> Result<(), heed::Error> {
     if !is_noted(environment, rows)? {
         return Ok(());

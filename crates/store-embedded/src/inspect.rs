@@ -1,5 +1,5 @@
-//! Reads a folder's files without opening the store, for `quoin doctor`. Nothing is changed. The
-//! files of a running server may change while they are read.
+//! Reads a folder's files without opening the store, for `quoin doctor`. Changes nothing. A running
+//! server may change the files meanwhile.
 
 use std::io;
 use std::path::Path;
@@ -12,21 +12,18 @@ use super::table::JOURNAL_KEY;
 /// What a folder contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// Length of the data file.
+    /// Length of the data file in bytes.
     pub data_bytes: u64,
     /// The journal's files.
     pub journal: Vec<JournalFile>,
-    /// Acknowledged commits that the journal lacks. Files that a running server writes to may seem to
-    /// lack some.
+    /// Acknowledged commits that the journal lacks. If a running server writes to the files, they
+    /// may only seem to lack some.
     pub journal_damage: Option<JournalDamage>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
 }
 
 /// Inspects a folder. `None` if it has no store.
-///
-/// # Errors
-/// If a file cannot be read.
 pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
     let data_bytes = match std::fs::metadata(folder.join(DATA_FILE)) {
         Ok(metadata) => metadata.len(),
@@ -34,7 +31,7 @@ pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
         Err(error) => return Err(error),
     };
     let checkpoint = checkpoint::Checkpoints::new(folder, checkpoint::boot_id()).inspect()?;
-    // If the data file is damaged, opening it will say so.
+    // If the data file is damaged, opening it will report that.
     let last_key = DataFile::open(&folder.join(DATA_FILE)).and_then(|data| data.last_key());
     let known = Known {
         is_in_use: last_key.is_ok_and(|key| key.as_deref() == Some(JOURNAL_KEY)),

@@ -1,19 +1,18 @@
-//! The journal. With it a commit costs one sync, or none with `fsync = everysec`.
+//! The journal. With it, a commit costs one sync, or none with `fsync = everysec`.
 //!
-//! LMDB alone needs two syncs, one for the pages and one for the meta page that names them, and
-//! writes whole pages. Here a commit appends its writes to a file as one record, and syncs that
-//! file. LMDB gets the writes later, from the [overlay](super::overlay), without a sync. Every
-//! second a [checkpoint](super::checkpoint) syncs LMDB's file.
+//! LMDB alone needs two syncs (one for the pages, one for the meta page that names them) and writes
+//! whole pages. Here, a commit appends its writes to a file as one record, and syncs that file.
+//! LMDB gets the writes later, from the [overlay](super::overlay), without a sync. Every second a
+//! [checkpoint](super::checkpoint) syncs LMDB's file.
 //!
 //! After a crash the data file goes back to the checkpoint (or stays as it is, if there are no
-//! checkpoints), and the records that may be missing are applied again. A record contains the
-//! values of rows, not their changes. So applying all of them is right even if LMDB has some of
-//! them already.
+//! checkpoints), and the records that it may lack are applied again. A record contains the values
+//! of rows, not changes to them, so applying all of them is correct even if LMDB already has some.
 //!
-//! There are two files, which are used in turn. A checkpoint switches to the other file. When the
-//! checkpoint is on the disk, the records before the switch are no longer needed. Each record has a
-//! sequence number. LMDB stores the number up to which it has all records ([`APPLIED_KEY`]), and
-//! those are not applied again.
+//! Two files are used in turn. A checkpoint switches to the other file. Once the checkpoint is on
+//! the disk, the records before the switch are no longer needed. Each record has a sequence number.
+//! LMDB stores the number up to which it has all records ([`APPLIED_KEY`]). These are not applied
+//! again.
 //!
 //! ```text
 //! file:   magic (12) | reserved blocks (4) | epoch (8) | checksum (8) | record …
@@ -26,14 +25,15 @@
 //! key, value, begin, end: length (4) | bytes
 //! ```
 //! Integers are little-endian. Checksums (SipHash-1-3) also cover the file's epoch, so that records
-//! of an earlier turn of the file are not taken for newer ones. All records up to `synced` were on
-//! the disk when the record was appended. If one of those cannot be read, the journal is damaged.
-//! Otherwise it is an incomplete end ([`read`]). A store that is open always has both files. A row of
-//! the data file says so, so a file that is missing is damage too ([`damage`], [`in_use`]).
+//! of an earlier turn of the file are not mistaken for newer ones. All records up to `synced` were
+//! on the disk when the record was appended. If one of these cannot be read, the journal is
+//! damaged. Any other unreadable record is an incomplete end ([`read`]). An open store always has
+//! both files, and a row of the data file says so. A missing file is therefore damage too
+//! ([`damage`], [`in_use`](super::in_use)).
 //!
-//! Files grow by steps, ahead of their records. A step is on the disk before a record says that it is
-//! reserved, so a file that is shorter than its header or one of its records says was cut, which is
-//! damage. Before the store itself cuts a file, the file's header says so.
+//! Files grow in steps, ahead of their records. A step is on the disk before a record says that it
+//! is reserved. So a file that is shorter than its header or one of its records says was cut, which
+//! is damage. Before the store itself cuts a file, it writes the new length into the file's header.
 //!
 //! [`APPLIED_KEY`]: super::table::APPLIED_KEY
 
@@ -70,24 +70,21 @@ pub(super) use self::read::Survey;
 /// Bytes by which a journal file grows.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Bytes that are allocated at a time if there is no room for a whole step.
+/// Bytes allocated at a time if there is no room for a whole step.
 const SMALL_PIECE_BYTES: usize = 64 * 1024;
 
 /// A file of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalFile {
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Complete records of its current turn.
+    /// Number of complete records of its current turn.
     pub records: u64,
-    /// Number of the last of those.
+    /// Number of the last complete record.
     pub last: Option<u64>,
 }
 
-/// Counts the complete records of each file, and finds what acknowledged commits are missing.
-///
-/// # Errors
-/// If a file cannot be read.
+/// Counts the complete records of each file, and finds acknowledged commits that are missing.
 pub(super) fn inspect(
     folder: &Path,
     known: Known,
@@ -116,13 +113,13 @@ pub(super) fn inspect(
 #[derive(Debug)]
 pub(super) struct Journal {
     state: Mutex<State>,
-    /// Whether appending syncs.
+    /// Whether an append syncs.
     syncs_appends: bool,
-    /// Locked during a sync, if appending does not sync.
+    /// Locked during a sync, if appends do not sync.
     syncs: Mutex<Syncs>,
     /// How long syncs took.
     sync_durations: Durations,
-    /// Bytes of records since the last switch, to be read without waiting for a sync.
+    /// Bytes of records since the last switch, readable without waiting for a sync.
     bytes: AtomicU64,
 }
 
@@ -130,7 +127,7 @@ pub(super) struct Journal {
 struct Syncs {
     /// Number of the first record that may not be on the disk.
     next: u64,
-    /// A sync has failed. The next one might report success for the same bytes.
+    /// Whether a sync failed. The next one might report success for the same bytes.
     has_failed: bool,
 }
 
@@ -144,32 +141,29 @@ struct State {
     epoch: u64,
     /// The offset of the next record.
     offset: u64,
-    /// The length up to which each file has blocks of zeros on the disk. With these, most syncs need not
-    /// change the file's length.
+    /// The length up to which each file has blocks of zeros on the disk. Because of these, most
+    /// syncs need not change the file's length.
     allocated: [u64; 2],
-    /// The sync of a step has failed. The next one might report success for the same bytes.
+    /// Whether the sync of a step failed. The next one might report success for the same bytes.
     has_failed: bool,
     /// Number of the next record.
     sequence: u64,
-    /// Number of the last record that is on the disk, with all before it.
+    /// Number of the last record that is on the disk together with all records before it.
     synced: u64,
-    /// Bytes by which a file grows the next time. Less after there was no room for more.
+    /// Bytes by which a file grows next. Smaller after there was no room for more.
     step_bytes: u64,
-    /// The time since when something may have waited to be synced, if appending does not sync.
+    /// Since when a record may have been waiting for a sync, if appends do not sync.
     unsynced_since: Option<Instant>,
-    /// The other file as it was at the last switch, while the archive may still need it.
+    /// The other file as of the last switch, while the archive may still need it.
     closed: Option<Part>,
 }
 
 impl Journal {
-    /// Begins a journal in `folder` with the number of the next record. Existing records are lost.
-    /// The files keep their blocks, which help if the disk is full.
+    /// Begins a journal in `folder`. `sequence` is the number of the next record. Existing records
+    /// are lost. The files keep their blocks, which helps if the disk is full.
     ///
-    /// `first_epoch` is a random number. So a client cannot guess a record of this journal and put it
-    /// into a value, where it might be read after the last record.
-    ///
-    /// # Errors
-    /// If the files cannot be created or written.
+    /// `first_epoch` is a random number. It keeps clients from guessing a record of this journal
+    /// and putting it into a value, where it might be read after the last record.
     pub(super) fn create(
         folder: &Path,
         sequence: u64,
@@ -202,14 +196,14 @@ impl Journal {
             unsynced_since: None,
             closed: None,
         };
-        // What the headers say is reserved must be on the disk before them. If the disk is full, the
-        // blocks that the journal has are enough.
+        // What a header says is reserved must be on the disk before the header. If the disk is
+        // full, the blocks that the journal already has are enough.
         for turn in [0, 1] {
             state.reserve(turn)?;
             state.file(turn)?.sync_all()?;
         }
-        // The other file's records must not be taken for a part of this journal. A file without a
-        // header would be taken for a lost one.
+        // The other file's records must not be mistaken for part of this journal. A file without a
+        // header would be mistaken for a lost one.
         let other_header = file_header(state.epoch, state.allocated(1));
         state.file(1)?.write_all_at(&other_header, 0)?;
         state.begin_file(0)?;
@@ -238,12 +232,11 @@ impl Journal {
         self.lock().offset
     }
 
-    /// Bytes of records since the last switch, as they were a moment ago. Never waits.
+    /// Bytes of records since the last switch, as of a moment ago. Never waits.
     pub(super) fn recent_bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How long syncs took.
     pub(super) fn sync_durations(&self) -> &Durations {
         &self.sync_durations
     }
@@ -258,9 +251,9 @@ impl Journal {
         state.allocate(end)
     }
 
-    /// Appends a record, and syncs it if appending syncs. Returns its number. If appending does not
-    /// sync and older records have waited too long for a sync, it waits for that, as Redis does.
-    /// After an error the record is not there, unless writing or syncing has failed
+    /// Appends a record, and syncs it if appends sync. Returns its number. If appends do not sync
+    /// and older records have waited too long for a sync, this waits for the sync, as Redis does.
+    /// After an error the journal does not contain the record, unless writing or syncing failed
     /// ([`AppendError::Unknown`]).
     pub(super) fn append(&self, record: &mut Record) -> Result<u64, AppendError> {
         let mut state = self.lock();
@@ -297,13 +290,13 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// Syncs what was appended before the call, if appending does not sync. Others may append at the
-    /// same time. After a failure every later call fails too.
+    /// Syncs what was appended before the call, if appends do not sync. Other threads may append
+    /// meanwhile. After a failure every later call fails too.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.sync_where(|_| true)
     }
 
-    /// Syncs, if that is still due after other syncs have ended.
+    /// Syncs, if `is_due` still holds after other syncs have ended.
     fn sync_where(&self, is_due: impl Fn(&State) -> bool) -> io::Result<()> {
         if self.syncs_appends {
             return Ok(());
@@ -333,7 +326,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether [`Self::sync`] has to be called.
+    /// Whether [`Self::sync`] must be called.
     pub(super) fn needs_syncs(&self) -> bool {
         !self.syncs_appends
     }
@@ -354,9 +347,9 @@ impl Journal {
         syncs.next == self.lock().sequence
     }
 
-    /// Switches to the other file. To be called when a checkpoint begins, while nothing is committed
-    /// and everything is synced, and not again before that checkpoint is on the disk. If room is
-    /// short (`is_short`), the file is cut to its first length.
+    /// Switches to the other file. Call this when a checkpoint begins, while nothing is being
+    /// committed and everything is synced, and not again until that checkpoint is on the disk. If
+    /// room is short (`is_short`), the file is cut to its initial length.
     pub(super) fn switch(&self, is_short: bool) -> io::Result<()> {
         let mut state = self.lock();
         let turn = 1 - state.turn;
@@ -377,7 +370,7 @@ impl Journal {
         self.lock().closed.clone()
     }
 
-    /// Forgets a file that was closed. The next switch may overwrite it.
+    /// Forgets a closed file. The next switch may then overwrite it.
     pub(super) fn forget_closed(&self, part: &Part) {
         let mut state = self.lock();
         if state
@@ -389,14 +382,14 @@ impl Journal {
         }
     }
 
-    /// The current file, as far as it is written.
+    /// The current file, up to its last record.
     pub(super) fn current(&self) -> io::Result<Part> {
         self.lock().part()
     }
 }
 
-/// Creates a file of the journal beside whatever has its name, and gives it the name when it is on the
-/// disk with a header. So it is never taken for a lost one.
+/// Creates a journal file under a temporary name. It gets its own name, replacing any file there,
+/// once it is on the disk with a header. So it is never mistaken for a lost one.
 fn make_again(path: &Path, epoch: u64) -> io::Result<File> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
@@ -419,7 +412,7 @@ fn is_late(since: Instant) -> bool {
     since.elapsed() > Duration::from_millis(limits::EMBEDDED_SYNC_LAG_MS_MAX)
 }
 
-/// The effect of appending a record on the disk is not known.
+/// It is unknown what an append left on the disk.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalFailure {
     #[error("cannot write the journal: {0}")]
@@ -444,14 +437,14 @@ impl From<JournalFailure> for io::Error {
 /// Why a record was not appended.
 #[derive(Debug)]
 pub(super) enum AppendError {
-    /// It will not be found.
+    /// The record will not be found.
     NotApplied(io::Error),
-    /// It may be found after a crash.
+    /// The record may be found after a crash.
     Unknown(io::Error),
 }
 
 impl AppendError {
-    /// Where the sync of a step has failed, that of records before may be lost with it.
+    /// If the sync of a step failed, earlier records may not be on the disk either.
     fn of_allocation(error: io::Error) -> Self {
         match JournalFailure::is(&error) {
             true => Self::Unknown(error),
@@ -459,7 +452,7 @@ impl AppendError {
         }
     }
 
-    /// A record that was written in part is not found, as its checksum does not match.
+    /// A partly written record is not found, because its checksum does not match.
     fn of_write(error: io::Error) -> Self {
         if may_pass(&error) {
             Self::NotApplied(error)
@@ -480,7 +473,7 @@ impl State {
             .ok_or_else(|| io::Error::other("there are two journal files"))
     }
 
-    /// The records that were appended since the last switch.
+    /// The records appended since the last switch.
     fn part(&self) -> io::Result<Part> {
         Ok(Part {
             file: Arc::clone(self.file(self.turn)?),
@@ -500,7 +493,7 @@ impl State {
         }
     }
 
-    /// Writes the header of a new epoch. The sync of its first record covers it.
+    /// Writes the header of a new epoch. The sync of the first record covers it.
     fn begin_file(&mut self, turn: usize) -> io::Result<()> {
         let epoch = self.epoch + 1;
         let file = self.file(turn)?;
@@ -511,8 +504,9 @@ impl State {
         Ok(())
     }
 
-    /// Creates a file that is not in use again, if its name was removed or given to another file. Nobody
-    /// would find its records after a kill. If it cannot be created, the open file stays in use.
+    /// Recreates the file that is not in use, if its name was removed or given to another file.
+    /// Otherwise its records would not be found after a kill. If it cannot be recreated, the open
+    /// file stays in use.
     fn keep_name(&mut self, turn: usize) {
         let (Some(path), Some(file)) = (self.paths.get(turn), self.files.get_mut(turn)) else {
             return;
@@ -545,7 +539,7 @@ impl State {
         }
     }
 
-    /// Cuts a file that is not in use to its first length.
+    /// Cuts a file that is not in use to its initial length.
     fn shrink(&mut self, turn: usize) -> io::Result<()> {
         if self.allocated(turn) <= STEP_BYTES {
             return Ok(());
@@ -570,7 +564,7 @@ impl State {
     }
 
     /// Makes sure that a file has blocks up to `end`, and up to the end of a step if there is room.
-    /// It is used up to `used`.
+    /// The file is in use up to `used`.
     fn grow(
         &mut self,
         turn: usize,
@@ -587,7 +581,7 @@ impl State {
             return Ok(());
         }
         let file = self.file(turn)?;
-        // The bytes between the last record and `allocated` belong to an earlier epoch.
+        // The bytes between the last record and `allocated` are from an earlier epoch.
         let from = allocated.max(used);
         let rounded = |step: u64| end.div_ceil(step) * step;
         let (whole, least) = (rounded(self.step_bytes), rounded(BLOCK_BYTES));
@@ -597,11 +591,11 @@ impl State {
                 (whole, next)
             }
             Err(error) if may_pass(&error) && least < whole => {
-                // The part of the step that it got is left to the data file.
+                // The part of the step that was written is given back, for the data file.
                 if file.metadata()?.len() > least {
                     file.set_len(least)?;
                 }
-                // In small pieces, as the free blocks may be scattered.
+                // In small pieces, because the free blocks may be scattered.
                 for begin in (from..least).step_by(SMALL_PIECE_BYTES) {
                     let end = least.min(begin + SMALL_PIECE_BYTES as u64);
                     write_zeros(file, begin..end, &write)?;
@@ -610,7 +604,7 @@ impl State {
             }
             Err(error) => return Err(error),
         };
-        // The next record says that the file is as long.
+        // The next record will say that the file has this length.
         if let Err(error) = file.sync_data() {
             self.has_failed = true;
             return Err(JournalFailure::Sync(error).into());
@@ -621,15 +615,16 @@ impl State {
     }
 }
 
-/// Cuts a file whose records are no longer needed to its first length. Its header says so before, on the
-/// disk: records of an earlier epoch do not count, so it is not taken for one that lost some.
+/// Cuts a file whose records are no longer needed to its initial length. Its header on the disk
+/// says so first. Because records of an earlier epoch do not count, the file does not look as if it
+/// had lost records.
 fn cut(file: &File, epoch: u64) -> io::Result<()> {
     file.write_all_at(&file_header(epoch, STEP_BYTES), 0)?;
     file.sync_data()?;
     file.set_len(STEP_BYTES)
 }
 
-/// Opens a file of the journal, and creates it if it is missing.
+/// Opens a file of the journal. Creates it if it is missing.
 fn make_file_at(path: &Path) -> io::Result<File> {
     let mut options = private_file();
     options.create(true).truncate(false).read(true);

@@ -1,4 +1,4 @@
-//! Hashes of keys, for what forgets them with the process: [filters](super::filter) and the
+//! Hashes of keys for data that is only in memory: [filters](super::filter) and the
 //! [cache](super::snapshot_cache) of a transaction.
 
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -8,7 +8,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// A hash whose bits are all good.
+/// A hash in which every bit is well mixed.
 pub(super) fn hash_of(key: &[u8]) -> u64 {
     let mut words = key.chunks_exact(8);
     let mut hash = key.len() as u64 ^ FACTOR;

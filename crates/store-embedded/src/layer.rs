@@ -1,10 +1,10 @@
-//! Writes that the data file does not have yet, in the order of keys.
+//! Writes that the data file does not have yet, in key order.
 //!
-//! A layer is on top of older layers and the data file. It has rows, and ranges in which everything
-//! below is cleared. Its own rows in such a range are newer and stay.
+//! A layer is on top of older layers and the data file. It has rows, and ranges in which it clears
+//! everything below. Its own rows in such a range are newer and stay.
 //!
-//! A copy shares its memory with the original until either is changed, so a reader's snapshot costs
-//! a few pointers. A layer that is not shared is changed in place.
+//! A copy shares its memory with the original until either changes, so a reader's snapshot costs a
+//! few pointers. A layer that is not shared is changed in place.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::undo::{Log, Undo};
 use quoin_store::page::Row;
 use quoin_store::rules::key_after;
 
-/// Bytes that are counted for an entry in addition to its value and to a key that lies elsewhere. Entries
-/// in the order of their keys take most, as they leave nodes half full.
+/// Bytes that an entry takes in addition to its value and to a key stored outside it. Entries that
+/// are added in key order take most, because they leave nodes half full.
 pub(super) const ENTRY_BYTES: usize = 180;
 
-/// Rows from which on a layer has a filter.
+/// A layer with at least this many rows has a filter.
 const FILTER_ROWS_MIN: usize = 4096;
 
-/// Rows (key, value), or ranges that do not touch (begin, end), in order.
+/// Rows (key, value) or ranges that do not touch (begin, end), in order.
 pub(super) type Ordered = OrdMap<Key, Blob>;
 
 /// What a layer has for a key.
@@ -44,7 +44,7 @@ pub(super) struct Layer {
     rows: Ordered,
     cleared: Ordered,
     bytes: usize,
-    /// Of `rows`, if they may become many.
+    /// The filter for `rows`, if they may become many.
     filter: Option<Arc<Filter>>,
 }
 
@@ -52,7 +52,7 @@ fn cost(key: &Key, value: &[u8]) -> usize {
     key.bytes_elsewhere() + value.len() + ENTRY_BYTES
 }
 
-/// Puts an entry into a map whose entries take `bytes`. Returns the value that it replaces.
+/// Adds an entry to a map whose entries take `bytes`. Returns the value that it replaces.
 fn put(entries: &mut Ordered, bytes: &mut usize, key: Key, value: Blob) -> Option<Blob> {
     let entry_bytes = cost(&key, &[]);
     *bytes += entry_bytes + value.len();
@@ -68,13 +68,13 @@ fn take(entries: &mut Ordered, bytes: &mut usize, key: &[u8]) -> Option<(Key, Bl
     Some((key, old))
 }
 
-/// Whether a range contains one key only.
+/// Whether a range contains exactly one key.
 pub(super) fn is_one_key(begin: &[u8], end: &[u8]) -> bool {
     end.split_last() == Some((&0, begin))
 }
 
 impl Layer {
-    /// Memory that it takes, in bytes, estimated.
+    /// Estimated memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -89,7 +89,7 @@ impl Layer {
         self.rows.is_empty() && self.cleared.is_empty()
     }
 
-    /// If it has many rows, it keeps from now on which keys it may have.
+    /// Adds a filter if the layer has many rows.
     pub(super) fn filter_if_large(&mut self) {
         if self.filter.is_none() && self.rows.len() >= FILTER_ROWS_MIN {
             let filter = Filter::default();
@@ -161,13 +161,13 @@ impl Layer {
         self.hide(key, &key_after(key), log);
     }
 
-    /// Clears the keys of a range.
+    /// Clears all keys in a range.
     pub(super) fn clear_range(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         self.remove_rows(begin, end, log);
         self.hide(begin, end, log);
     }
 
-    /// Removes the layer's own rows of a range.
+    /// Removes the layer's own rows in a range.
     pub(super) fn remove_rows(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         if self.rows.is_empty() {
             return;
@@ -183,22 +183,22 @@ impl Layer {
         }
     }
 
-    /// Hides what is below in `begin..end`. Rows of this layer stay. Ranges that touch become
-    /// one, so that reading jumps over all of them at once.
+    /// Hides what is below in `begin..end`. Rows of this layer stay. Ranges that touch are joined,
+    /// so that a read skips all of them at once.
     pub(super) fn hide(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         if begin >= end {
             return;
         }
         let last = self.cleared.get_prev(end);
         let Some((last, until)) = last.filter(|(_, until)| ***until >= *begin) else {
-            // It touches no other.
+            // It touches no other range.
             self.insert_cleared(Key::from(begin), end.into(), log);
             return;
         };
         let last = last.clone();
         if *last <= *begin {
             if **until < *end {
-                // A run of pops ends here nearly always.
+                // Consecutive pops nearly always end here.
                 self.extend_cleared(last, end, log);
             }
             return;
@@ -211,7 +211,7 @@ impl Layer {
         let bounds = (Bound::Unbounded, Bound::Excluded(&*last));
         let mut before = self.cleared.range::<_, [u8]>(bounds);
         if before.next_back().is_none_or(|(_, until)| **until < *begin) {
-            // A run of pops from the back ends here nearly always.
+            // Consecutive pops from the back nearly always end here.
             drop(self.remove_cleared(&last, log));
             self.insert_cleared(Key::from(begin), end, log);
             return;
@@ -231,7 +231,7 @@ impl Layer {
         }
     }
 
-    /// Adds a cleared range, joined with all that begin in it or at its end.
+    /// Adds a cleared range, joined with all ranges that begin in it or at its end.
     fn join(&mut self, begin: Key, mut end: Blob, log: &mut Log) {
         let touching = (Bound::Included(&*begin), Bound::Included(&*end));
         let joined: Vec<Key> = self
@@ -264,12 +264,12 @@ impl Layer {
         Some(end)
     }
 
-    /// What it has for a key.
+    /// What the layer has for a key.
     pub(super) fn get(&self, key: &[u8]) -> Lookup<'_> {
         self.get_by(key, || Fingerprint::of(key))
     }
 
-    /// [`Self::get`], if the key's fingerprint may be known.
+    /// Like [`Self::get`], for a caller that may already know the key's fingerprint.
     pub(super) fn get_by(
         &self,
         key: &[u8],
@@ -337,7 +337,7 @@ impl Layer {
         Some((key, value))
     }
 
-    /// Adds the changes of a newer layer.
+    /// Applies the changes of a newer layer.
     pub(super) fn absorb(&mut self, newer: Layer) {
         if self.is_empty() {
             *self = newer;

@@ -1,13 +1,16 @@
 //! The embedded store: one folder on one machine, with LMDB.
 //!
-//! One transaction writes at a time. Any number of them read snapshots. A commit appends a record to
-//! the [journal] and puts its rows into the [overlay], in memory. Later a [drain] writes the rows of
-//! many commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the journal has
-//! everything since the last checkpoint.
+//! One transaction writes at a time. Any number of transactions read snapshots. A commit appends a
+//! record to the [journal] and puts its rows into the [overlay], in memory. Later a [drain] writes
+//! the rows of many commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the
+//! journal has everything since the last checkpoint.
 //!
-//! A second write transaction waits for the first, so never open two on one thread.
+//! A second write transaction waits for the first, so a thread must never open two.
 //!
-//! It knows no layout: keys and values are bytes.
+//! The store knows no layout: keys and values are bytes.
+//!
+//! A function that reads or writes files fails when that fails. Its comment names only other
+//! errors.
 
 mod archive;
 mod as_store;

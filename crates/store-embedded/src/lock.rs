@@ -1,8 +1,8 @@
-//! The lock of a folder, by which one process uses it at a time.
+//! The lock of a folder. It lets one process at a time use the folder.
 //!
-//! The folder itself is locked, and the file LOCK in it. The file can be removed beneath the process
-//! that has locked it, and another would then lock a new one. The folder cannot. But some network file
-//! systems do not lock folders.
+//! Both the folder itself and the file LOCK in it are locked. The file can be removed while a
+//! process has it locked, and another process would then lock a new file. This cannot happen to the
+//! folder. But some network file systems cannot lock folders.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use super::error::OpenError;
 /// The file that a running server keeps locked. It contains the server's process id.
 pub(super) const LOCK_FILE: &str = "LOCK";
 
-/// How long to wait for the lock. A process that is about to end keeps it for a moment. So does a
-/// process that the former owner has forked and that does not run its own program yet.
+/// How long to wait for the lock. A process that is ending keeps it for a moment. So does a child
+/// that the former owner forked and that does not run its own program yet.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -28,7 +28,7 @@ pub(super) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Locks what there is of a folder. Changes nothing in it.
+    /// Locks what exists of a folder. Changes nothing in it.
     ///
     /// # Errors
     /// If another process has it locked.
@@ -44,10 +44,11 @@ impl FolderLock {
         Ok(lock)
     }
 
-    /// Locks the rest: a folder that has been created, and its file, which is created if it is missing.
+    /// Locks the rest: the folder, if it has been created since, and its lock file. Creates the
+    /// file if it is missing.
     ///
     /// # Errors
-    /// If another process has it locked, or the file cannot be created.
+    /// If another process has it locked.
     pub(super) fn complete(&mut self, folder: &Path) -> Result<(), OpenError> {
         self.take_folder(folder)?;
         let file = match self.file.take() {
@@ -73,7 +74,7 @@ impl FolderLock {
         if self.folder.is_some() {
             return Ok(());
         }
-        // What cannot be opened is reported by what needs it.
+        // If the folder cannot be opened, the code that needs it will report that.
         let Ok(opened) = File::open(folder) else {
             return Ok(());
         };
@@ -108,8 +109,8 @@ fn locked(folder: &Path, lock: File) -> Result<File, OpenError> {
     }
 }
 
-/// Writes the process id into the lock file, for the message that another process shows. A failure
-/// does no harm.
+/// Writes the process id into the lock file, for the message of another process. A failure does no
+/// harm.
 fn note_process(mut lock: &File) {
     let text = format!("{}\n", std::process::id());
     let _: io::Result<()> = lock
@@ -117,13 +118,13 @@ fn note_process(mut lock: &File) {
         .and_then(|()| lock.write_all(text.as_bytes()));
 }
 
-/// Whether another process has the store in a folder open.
+/// Whether another process has the folder's store open.
 pub fn is_in_use(folder: &Path) -> bool {
     is_locked(folder) || is_locked(&folder.join(LOCK_FILE))
 }
 
-/// Whether somebody has a file locked. The shared lock that finds out needs no right to write, which an
-/// exclusive one needs on NFS, and does not get into the way of others that find out.
+/// Whether another process has a file locked. This tries a shared lock. Unlike an exclusive lock on
+/// NFS, it needs no write permission, and it does not disturb other processes that check.
 pub fn is_locked(path: &Path) -> bool {
     let opened = File::open(path);
     opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

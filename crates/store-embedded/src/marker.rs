@@ -12,11 +12,11 @@ use super::error::may_pass;
 
 pub(super) const MARKER_FILE: &str = "QUOIN";
 const MARKER_NEW_FILE: &str = "QUOIN.new";
-/// The beginning of its first line.
+/// The beginning of the file's first line.
 const TITLE: &str = "Quoin data folder";
 /// The format of the folder and its files.
 pub(super) const FOLDER_FORMAT: u32 = 3;
-/// Bytes of the file that are read.
+/// Maximum bytes of the file that are read.
 const MARKER_BYTES_MAX: u64 = 4096;
 
 /// The id of a store. It is random and never changes. A restored store gets a new one.
@@ -31,7 +31,7 @@ impl fmt::Display for StoreId {
 }
 
 impl StoreId {
-    /// Its bytes, in the order of its text.
+    /// Its bytes, in the order of its text form.
     pub fn to_bytes(self) -> [u8; 16] {
         let [first, second] = self.0.map(u64::to_be_bytes);
         let mut bytes = [0; 16];
@@ -48,7 +48,6 @@ impl StoreId {
         Self([half(first), half(second)])
     }
 
-    /// A new id.
     pub(super) fn new(random: &dyn Random) -> Self {
         Self([random.next_u64(), random.next_u64()])
     }
@@ -72,7 +71,7 @@ pub(super) struct Marker {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MarkerState {
     Absent,
-    /// It exists and cannot be understood.
+    /// It exists but cannot be parsed.
     Damaged,
     Present(Marker),
 }
@@ -85,7 +84,6 @@ impl Marker {
         }
     }
 
-    /// Reads a folder's marker.
     pub(super) fn read(folder: &Path) -> io::Result<MarkerState> {
         let file = match File::open(folder.join(MARKER_FILE)) {
             Ok(file) => file,
@@ -100,7 +98,7 @@ impl Marker {
         Ok(marker.map_or(MarkerState::Damaged, MarkerState::Present))
     }
 
-    /// Later formats may have more lines.
+    /// Ignores further lines, which later formats may have.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         if !lines.next()?.starts_with(TITLE) {
@@ -115,7 +113,7 @@ impl Marker {
         Some(Self { format, id })
     }
 
-    /// Writes it atomically.
+    /// Writes the marker atomically.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let new = folder.join(MARKER_NEW_FILE);
         let mut file = private_file().create(true).truncate(true).open(&new)?;
@@ -125,7 +123,7 @@ impl Marker {
         sync_folder(folder)
     }
 
-    /// Writes it over the one that is there, if it has the same length.
+    /// Overwrites the existing marker in place, if both have the same length.
     fn overwrite(&self, folder: &Path, there: Self) -> io::Result<()> {
         if self.text().len() != there.text().len() {
             return Err(io::ErrorKind::StorageFull.into());
@@ -144,7 +142,7 @@ impl Marker {
     }
 }
 
-/// Makes the marker of a folder of an older format say that it is of this one.
+/// Raises an older format in the folder's marker to this one.
 pub(super) fn raise_format(folder: &Path) -> io::Result<()> {
     match Marker::read(folder)? {
         MarkerState::Present(marker) if marker.format < FOLDER_FORMAT => {
@@ -153,8 +151,8 @@ pub(super) fn raise_format(folder: &Path) -> io::Result<()> {
                 ..marker
             };
             match raised.write(folder) {
-                // A full disk must not keep a store closed. The texts differ in a digit, so the file's own
-                // block takes the new one, whole or not at all.
+                // A full disk must not keep a store from opening. The texts differ in one digit, so
+                // the file's existing block takes the new text, either completely or not at all.
                 Err(error) if may_pass(&error) => raised.overwrite(folder, marker),
                 written => written,
             }

@@ -1,7 +1,7 @@
-//! Reads of layers and the data file as one.
+//! Reads layers and the data file as one.
 //!
-//! The newest layer that has something for a key decides. Reading skips cleared ranges, rather than
-//! the hidden rows in them one by one.
+//! The newest layer that has something for a key decides. A read skips a whole cleared range
+//! instead of stepping over its hidden rows one by one.
 
 use std::ops::Bound;
 
@@ -19,10 +19,10 @@ use quoin_store::{KeyValue, RangeQuery, StoreError, page};
 
 use quoin_store::page::Row;
 
-/// Hidden rows that are stepped over one by one before reading seeks the end of the cleared range.
+/// Hidden rows that a read steps over before it seeks the end of the cleared range.
 const STEPS_BEFORE_SEEK: usize = 4;
 
-/// Layers, the newest first, over a snapshot of the data file.
+/// Layers, newest first, above a snapshot of the data file.
 #[derive(Clone, Copy)]
 pub(super) struct View<'v> {
     pub(super) layers: &'v [Layer],
@@ -50,12 +50,12 @@ impl<'v> View<'v> {
         Merge::new(*self, query)
     }
 
-    /// The rows of a range, copied into one buffer that all of them share.
+    /// The rows of a range, copied into one shared buffer.
     pub(super) fn get_range(&self, query: &RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
         self.get_page(query, usize::MAX)
     }
 
-    /// The same up to the row with which keys and values reach so many bytes.
+    /// Like [`Self::get_range`], but ends with the row at which keys and values reach `bytes_max`.
     pub(super) fn get_page(
         &self,
         query: &RangeQuery<'_>,
@@ -90,7 +90,7 @@ struct Cursor<'v> {
     source: Source<'v>,
     /// Its next row.
     head: Option<Row<'v>>,
-    /// Made at the first step, as most reads take one row.
+    /// Created at the first step, because most reads take one row.
     steps: Option<Box<Steps<'v>>>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Merge<'v, 'q> {
     begin: &'q [u8],
     end: &'q [u8],
     reverse: bool,
-    /// The cursor whose head was returned last. It is stepped before the next row.
+    /// The cursor whose head was returned last. It is advanced before the next row.
     taken: Option<usize>,
 }
 
@@ -146,7 +146,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         };
         let mut merge = merge;
         for at in 0..merge.cursors.len() {
-            // Each further layer may hide more from the edge on.
+            // Each layer may hide more of the older ones from the edge on.
             if let Some(layer) = at.checked_sub(1).and_then(|newer| view.layers.get(newer))
                 && let Some(further) = merge.further(layer, edge)
             {
@@ -183,7 +183,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         }
     }
 
-    /// The head that comes first in the order of the read. Of equal keys, the newest.
+    /// The head that comes first in read order. Among equal keys, the newest.
     fn nearest(&self) -> Option<(usize, Row<'v>)> {
         let mut nearest: Option<(usize, Row<'v>)> = None;
         for (at, cursor) in self.cursors.iter().enumerate() {
@@ -210,7 +210,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         })
     }
 
-    /// Moves a cursor past `edge`, by a few steps or else by a seek.
+    /// Moves a cursor past `edge`: by a few steps, or else by a seek.
     fn pass(&mut self, at: usize, edge: &[u8]) -> Result<(), StoreError> {
         for _ in 0..STEPS_BEFORE_SEEK {
             self.step(at)?;
@@ -227,7 +227,8 @@ impl<'v, 'q> Merge<'v, 'q> {
         self.seek(at, edge)
     }
 
-    /// Moves a cursor to its first row from `edge` on, past what newer layers hide there.
+    /// Moves a cursor to its first row from `edge` on, past everything that newer layers hide
+    /// there.
     fn seek(&mut self, at: usize, edge: &[u8]) -> Result<(), StoreError> {
         let edge = self.skip_cleared(at, edge);
         self.place(at, edge)
@@ -242,7 +243,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         }
     }
 
-    /// `edge`, moved past what layers newer than `at` have cleared there.
+    /// `edge`, moved past everything that layers newer than `at` have cleared there.
     fn skip_cleared<'e>(&self, at: usize, edge: &'e [u8]) -> &'e [u8]
     where
         'v: 'e,
@@ -297,7 +298,7 @@ impl<'v, 'q> Merge<'v, 'q> {
                 steps.next_back().map(|(key, value)| (&**key, &**value))
             }
             Some(Steps::Layer(steps)) => steps.next().map(|(key, value)| (&**key, &**value)),
-            // It reads one row past the range: a damaged row may seem to be the range's end.
+            // The walk reads one row past the range: a damaged row may seem to be the range's end.
             Some(Steps::File(steps)) => {
                 let row = steps.next().transpose().map_err(store_error)?;
                 row.filter(|(key, _)| *key >= begin && *key < end)
@@ -321,7 +322,7 @@ impl<'v> Source<'v> {
         }
     }
 
-    /// The rows after `key` in the order of the read.
+    /// The rows after `key` in read order.
     fn steps(
         self,
         key: &'v [u8],

@@ -1,4 +1,4 @@
-//! Opening: locks the folder, and brings the data file up to date.
+//! Opens a folder: locks it and brings the data file up to date.
 
 use std::path::Path;
 
@@ -20,14 +20,15 @@ use super::{create, identity, in_use, journal};
 use quoin_base::limits;
 use quoin_base::random::SystemRandom;
 
-/// Readers that hold a checkpoint: the last one, and the next while it is being made.
+/// Readers that hold a checkpoint: the current one, and the next one while it is being made.
 const CHECKPOINT_READERS: u32 = 2;
-/// Readers of the writer, of the check of how full the data file is, and of a backup.
+/// Readers for the writer, for measuring how full the data file is, and for a backup.
 const OWN_READERS: u32 = 3;
-/// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
+/// The map's size is a multiple of this, which is a multiple of every page size in use (4, 16 and
+/// 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
 
-/// The open files of a folder, after the journal was replayed.
+/// The open files of a folder whose journal has been replayed.
 pub(super) struct Files {
     pub(super) lock: FolderLock,
     pub(super) environment: Env<WithoutTls>,
@@ -37,7 +38,7 @@ pub(super) struct Files {
     pub(super) applied: u64,
     /// The checkpoint that contains these records.
     pub(super) guard: Checkpoint,
-    /// Absent in a folder of an older format.
+    /// `None` in a folder of an older format.
     pub(super) marker: Option<Marker>,
     pub(super) is_new: bool,
 }
@@ -49,7 +50,7 @@ impl Files {
         Self::open_locked(folder, options, lock, found)
     }
 
-    /// Opens a folder that is locked already. `found` is what it contains.
+    /// Opens a folder that is already locked. `found` is what it contains.
     pub(super) fn open_locked(
         folder: &Path,
         options: &EmbeddedOptions,
@@ -87,7 +88,7 @@ impl Files {
             .map_err(|error| of_data(folder, error))?;
         let environment =
             open_environment(folder, map_bytes, checkpoints.are_possible()).map_err(refused)?;
-        // Readers of a process that was killed would keep old pages forever.
+        // Readers of a killed process would keep old pages forever.
         environment.clear_stale_readers().map_err(refused)?;
         let database = open_database(&environment).map_err(refused)?;
         let stored = stored_format(&environment, &database).map_err(refused)?;
@@ -103,7 +104,7 @@ impl Files {
         };
         identity::record(folder).map_err(io_refused)?;
         let rows = Rows::new(folder, database, format);
-        // The data file may have parts of records that are not yet on the disk.
+        // The data file may have parts of records that are not on the disk yet.
         journal::sync_files(folder).map_err(io_refused)?;
         let on_damage = if options.accepts_journal_loss {
             OnDamage::GoOn
@@ -112,12 +113,13 @@ impl Files {
         };
         let lacks_files = check_journal(folder, &environment, &rows, restored.is_some(), on_damage)
             .map_err(refused)?;
-        // The replay writes pages. A reader must protect those of the last checkpoint.
+        // The replay writes pages. A reader must protect the pages of the last checkpoint.
         let before = checkpoints
             .take_first(&environment, restored.as_ref())
             .map_err(refused)?;
         if !checkpoints.are_possible() {
-            // It was made while the boot id was known. Later starts must not go back to it.
+            // This checkpoint was made while the boot id was known. Later starts must not go back
+            // to it.
             let removed = checkpoints.remove();
             removed.map_err(io_refused)?;
         }
@@ -128,7 +130,7 @@ impl Files {
         } = replay(folder, &environment, &rows, &checkpoints, before, on_damage)
             .map_err(refused)?;
         if is_damaged || lacks_files {
-            // A start that ends here must not miss these files again.
+            // If this start ends here, the next one must not report these files as missing again.
             in_use::forget(&environment, &rows).map_err(refused)?;
             guard = checkpoints.take(&environment).map_err(refused)?;
             journal::set_aside(folder).map_err(io_refused)?;
@@ -145,7 +147,7 @@ impl Files {
         })
     }
 
-    /// What was found.
+    /// What opening the store found.
     pub(super) fn summary(&self, folder: &Path) -> Result<Summary, OpenError> {
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
         let transaction = self.environment.read_txn().map_err(refused)?;
@@ -202,8 +204,8 @@ fn open_environment(
         }
     }
     // Readahead stays on: a queue is read in the order in which it was written.
-    // SAFETY: the map is sound while nothing else changes or truncates the file. The folder's
-    // lock keeps other servers away. `heed` refuses a second opening in this process.
+    // SAFETY: the map is sound while nothing else changes or truncates the file. The folder's lock
+    // keeps other servers away. `heed` refuses to open a folder twice in one process.
     #[allow(unsafe_code)]
     unsafe {
         opening.open(folder)

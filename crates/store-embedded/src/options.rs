@@ -8,10 +8,10 @@ pub enum FsyncPolicy {
     /// Before it is acknowledged. Every commit is synced, and a power failure loses nothing.
     #[default]
     Always,
-    /// Within about a second. If syncs take longer, writes wait, so that no more than two seconds
-    /// of them are not on the disk. A crash of the process loses nothing. A power failure or a
-    /// crash of the operating system loses the writes of the last second or two: the store goes
-    /// back to an earlier state.
+    /// Within about a second. If syncs take longer, writes wait, so that at most two seconds of
+    /// writes are not on the disk. A crash of the process loses nothing. A power failure or a crash
+    /// of the operating system loses the writes of the last second or two, and the store goes back
+    /// to an earlier state.
     EverySecond,
 }
 
@@ -20,10 +20,10 @@ pub enum FsyncPolicy {
 pub struct EmbeddedOptions {
     /// When commits are synced.
     pub fsync: FsyncPolicy,
-    /// Largest size of the data file, in bytes, rounded down to a multiple of 64 KiB. It is
-    /// reserved as address space, not as memory or disk.
+    /// Maximum size of the data file in bytes, rounded down to a multiple of 64 KiB. It reserves
+    /// address space, not memory or disk space.
     pub map_bytes: usize,
-    /// Whether to open a copy of a folder that was not closed cleanly. Its files may be of
+    /// Whether to open a copy of a folder that was not closed cleanly. Its files may be from
     /// different moments.
     pub accepts_copy: bool,
     /// Whether to open a store whose journal is damaged, without the commits from the damage on.

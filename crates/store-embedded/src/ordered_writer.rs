@@ -1,4 +1,4 @@
-//! Sets many rows of the data file, in the order of their keys.
+//! Sets many rows of the data file in key order.
 
 use std::io::Write;
 
@@ -7,9 +7,9 @@ use heed::{Database, PutFlags, RwIter, RwTxn};
 
 use super::checksum::{CHECKSUM_BYTES, RowFormat, checksums};
 
-/// Sets rows of one transaction through one cursor. A row that belongs into the page of the row
-/// before it needs no search from the root, and LMDB does not look up the pages on that way in its
-/// list of changed pages. Rows may come in any order, but in another one this brings nothing.
+/// Sets rows of one transaction through one cursor. If a row belongs in the same page as the
+/// previous one, LMDB needs no search from the root, and does not look up the pages on that path in
+/// its list of changed pages. Rows may come in any order, but only sorted rows profit.
 pub(super) struct OrderedWriter<'t> {
     cursor: RwIter<'t, Raw, Raw>,
     format: RowFormat,
@@ -26,16 +26,14 @@ impl<'t> OrderedWriter<'t> {
     }
 
     /// Sets a row.
-    ///
-    /// # Errors
-    /// Those of LMDB.
     #[allow(unsafe_code)]
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), heed::Error> {
         let flags = PutFlags::empty();
-        // SAFETY: `key` and `value` are not read from the data file while this cursor lives: it
-        // borrows the only transaction that writes. Without the flag for the current row, which
-        // heed sets for other methods only, LMDB's cursor looks for the place of the key, and so never
-        // answers that there is no such row, after which heed would write into space that is not there.
+        // SAFETY: `key` and `value` are not read from the data file while this cursor lives: the
+        // cursor borrows the only transaction that writes. heed sets LMDB's flag for the current
+        // row in other methods only. Without that flag, LMDB's cursor searches for the key's
+        // position, so it never answers that there is no such row. After such an answer heed would
+        // write into space that does not exist.
         unsafe {
             if self.format == RowFormat::Plain {
                 return self

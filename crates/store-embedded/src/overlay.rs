@@ -1,12 +1,12 @@
-//! Commits that are in the journal and not yet in the data file.
+//! Commits that are in the journal but not yet in the data file.
 //!
 //! Commits go into the newest layer. When it is large it is closed, and another begins. The
-//! [drain](super::drain) writes the closed layer into the data file while commits go on. A layer is
-//! removed when the data file has all of it. Until then it hides the progress of the drain.
+//! [drain](super::drain) writes the closed layer into the data file while commits continue. A layer
+//! is removed once the data file has all of it. Until then it hides the progress of the drain.
 //!
-//! A reader takes the layers and a snapshot of the data file under one lock, which every change of
-//! the layers takes too. So the data file in its snapshot has nothing newer than its layers: what
-//! the drain has written is of a layer that the reader has, or of one that was removed before.
+//! A reader takes the layers and a snapshot of the data file under one lock. Every change of the
+//! layers takes that lock too, so the snapshot has nothing newer than the layers: what the drain
+//! has written is from a layer that the reader has, or from one removed earlier.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use heed::{Env, RoTxn, WithoutTls};
 
 use super::layer::Layer;
 
-/// A reader's layers, the newest first, and its snapshot of the data file.
+/// A reader's layers, newest first, and its snapshot of the data file.
 pub(super) type Snapshot<'s> = (Vec<Layer>, RoTxn<'s, WithoutTls>);
 
 /// A layer that takes no more commits.
@@ -27,20 +27,20 @@ pub(super) struct Closed {
     pub(super) sequence: u64,
 }
 
-/// The layers over the data file.
+/// The layers above the data file.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     state: Mutex<State>,
-    /// Memory of all layers, estimated.
+    /// Estimated memory of all layers, in bytes.
     bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct State {
     newest: Layer,
-    /// Number of the last journal record in `newest`, or before it if that is empty.
+    /// Number of the last journal record in `newest` or, if that is empty, before it.
     sequence: u64,
-    /// The oldest first.
+    /// Oldest first.
     closed: VecDeque<Closed>,
 }
 
@@ -49,12 +49,12 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory that the layers take, in bytes, estimated.
+    /// Estimated memory of the layers, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::SeqCst)
     }
 
-    /// What a transaction that begins now sees, after `above` empty layers.
+    /// What a transaction that begins now sees, beneath `above` empty layers.
     ///
     /// # Errors
     /// If too many readers are open.
@@ -73,7 +73,7 @@ impl Overlay {
         Ok((layers, transaction))
     }
 
-    /// Sets the number of the last commit that the data file has.
+    /// Sets the number of the last commit in the data file.
     pub(super) fn begin_after(&self, sequence: u64) {
         self.lock().sequence = sequence;
     }
@@ -83,8 +83,8 @@ impl Overlay {
         self.lock().sequence
     }
 
-    /// What a reader that begins now sees, and the number of the last commit in it. It may outlive
-    /// the store.
+    /// What a reader that begins now sees, and the number of the last commit in it. The snapshot
+    /// may outlive the store.
     ///
     /// # Errors
     /// If too many readers are open.
@@ -100,8 +100,8 @@ impl Overlay {
         Ok(((layers, transaction), state.sequence))
     }
 
-    /// Makes a transaction visible. `sequence` is its number in the journal. Returns the size of the
-    /// newest layer, in bytes, and whether closed layers wait for the drain.
+    /// Makes a transaction visible. `sequence` is its number in the journal. Returns the size of
+    /// the newest layer in bytes, and whether closed layers are waiting for the drain.
     pub(super) fn publish(&self, writes: Layer, sequence: u64) -> (usize, bool) {
         let mut state = self.lock();
         let before = state.newest.bytes();
@@ -114,7 +114,7 @@ impl Overlay {
         (after, !state.closed.is_empty())
     }
 
-    /// Closes the newest layer unless it is empty. To be called with the writer's lock.
+    /// Closes the newest layer unless it is empty. Call this with the writer's lock held.
     pub(super) fn close_newest(&self) {
         let mut state = self.lock();
         if state.newest.is_empty() {
@@ -135,7 +135,7 @@ impl Overlay {
         self.lock().closed.back().map(|closed| closed.sequence)
     }
 
-    /// Removes a closed layer, which the data file has.
+    /// Removes a closed layer that the data file has.
     pub(super) fn remove(&self, drained: &Closed) {
         let mut state = self.lock();
         let is_oldest = |first: &Closed| first.sequence == drained.sequence;

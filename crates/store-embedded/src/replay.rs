@@ -1,4 +1,4 @@
-//! Applies the journal's records that the data file does not have.
+//! Applies the journal's records that the data file lacks.
 
 use std::io;
 use std::path::Path;
@@ -13,9 +13,9 @@ use super::journal::{self, JournalDamage, JournalRefusal, Known, RecordHeader, S
 use super::table::{APPLIED_KEY, Rows};
 use quoin_base::size::counted;
 
-/// Bytes of journal records that a start applies in one transaction, before a checkpoint.
+/// Bytes of journal records that a start applies in one transaction before it makes a checkpoint.
 const STEP_BYTES: usize = 1024 * 1024;
-/// The least of these if there is no room for more.
+/// Minimum to which [`STEP_BYTES`] is reduced if there is no room for more.
 const STEP_BYTES_MIN: usize = 16 * 1024;
 
 /// What a start does if the journal is damaged.
@@ -23,16 +23,13 @@ const STEP_BYTES_MIN: usize = 16 * 1024;
 pub(super) enum OnDamage {
     /// Refuses to open the store, and changes nothing.
     Refuse,
-    /// Goes on without the commits from the damage on. The journal's files are kept.
+    /// Opens the store without the commits from the damage on. The journal's files are kept.
     GoOn,
 }
 
-/// Refuses a store whose journal lacks a file. Otherwise it would silently lose what was acknowledged
-/// since its checkpoint. `has_checkpoint` is whether there was one. Returns whether files are missing
-/// and it goes on without.
-///
-/// # Errors
-/// That, and those of reading or creating a file.
+/// Refuses a store whose journal lacks a file: otherwise it would silently lose commits
+/// acknowledged since its checkpoint. `has_checkpoint` says whether there was one. Returns `true`
+/// if files are missing and the start goes on without them.
 pub(super) fn check_journal(
     folder: &Path,
     environment: &Env<WithoutTls>,
@@ -66,23 +63,23 @@ fn refusal(damage: JournalDamage) -> heed::Error {
 
 /// The result of a replay.
 pub(super) struct Replayed {
-    /// Number of the last record that the data file has.
+    /// Number of the last record in the data file.
     pub(super) applied: u64,
     /// The checkpoint that contains it.
     pub(super) checkpoint: Checkpoint,
-    /// There was damage, so the files are to be kept.
+    /// There was damage, so the files must be kept.
     pub(super) is_damaged: bool,
 }
 
 /// Brings the data file from the state of a checkpoint to the end of the journal.
 ///
-/// There is a checkpoint after each step. Pages that the step freed may then be reused, so the file
-/// does not grow by everything that the journal touched. If a start is killed or finds no room, the
-/// next one goes on from there. The journal is on the disk and is not changed.
+/// A checkpoint follows each step. Pages that the step freed may then be reused, so the file does
+/// not grow by everything that the journal touched. If a start is killed or finds no room, the next
+/// one continues from there. The journal is on the disk and is not changed.
 ///
 /// # Errors
-/// If a file cannot be read or written, a complete record is invalid, or acknowledged commits are
-/// missing ([`JournalRefusal`]). A lack of room ([`write_lacks_room`]) loses nothing.
+/// If a complete record is invalid, or acknowledged commits are missing ([`JournalRefusal`]). A
+/// lack of room ([`write_lacks_room`]) loses nothing.
 pub(super) fn replay(
     folder: &Path,
     environment: &Env<WithoutTls>,
@@ -122,7 +119,7 @@ pub(super) fn replay(
     };
     loop {
         match replay.read(&survey) {
-            // A smaller step needs less room, as it changes fewer pages.
+            // A smaller step changes fewer pages, so it needs less room.
             Err(error) if write_lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
                 replay.step_bytes /= 4;
                 replay.applied = last_applied(environment, rows)?;
@@ -159,9 +156,9 @@ struct Replay<'e> {
     guard: Checkpoint,
     /// Whether the checkpoint has everything that was committed.
     is_guarded: bool,
-    /// Bytes of records after which a step ends.
+    /// A step ends after this many bytes of records.
     step_bytes: usize,
-    /// Contains the records since the last commit. There are many, as a commit writes whole pages.
+    /// The records since the last commit. There are many, because a commit writes whole pages.
     transaction: Option<RwTxn<'e>>,
     /// Bytes of records in the transaction.
     bytes: usize,
@@ -226,7 +223,7 @@ impl Replay<'_> {
             transaction.commit()?;
         }
         if !self.is_guarded {
-            // Only then is the one before dropped, with its pages.
+            // The previous checkpoint and its pages are released only once this succeeds.
             self.guard = self.checkpoints.take(self.environment)?;
             self.is_guarded = true;
         }

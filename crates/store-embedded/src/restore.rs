@@ -1,8 +1,8 @@
 //! Creates a data folder from the rows of a backup and the commits of an archive.
 //!
-//! The files are created in a subfolder and moved at the end. A server takes no folder with that
-//! subfolder for an empty one. So it is there before anything else, even before the folder has its
-//! name, and is removed last.
+//! The files are created in a subfolder and moved at the end. A server does not treat a folder with
+//! that subfolder as empty. So the subfolder is created first, even before the folder has its name,
+//! and is removed last.
 
 use std::error::Error as StdError;
 use std::io;
@@ -44,15 +44,15 @@ pub enum RestoreError {
         /// Why.
         source: StoreError,
     },
-    /// The archive does not have what is needed.
+    /// The archive lacks something that the restore needs.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The store does not have the commits that it should.
+    /// The store does not end with the expected commit.
     #[error("the store ends with commit {found}, and should end with {expected}")]
     Number {
         /// Its last commit.
         found: u64,
-        /// The one that it should end with.
+        /// The commit that it should end with.
         expected: u64,
     },
     /// The operating system refused something.
@@ -85,8 +85,8 @@ pub struct Restoration {
 }
 
 impl Restoration {
-    /// Begins a restore into an empty folder. Creates it if it is missing. Removes what an earlier
-    /// restore has left in it.
+    /// Begins a restore into an empty folder. Creates the folder if it is missing. Removes what an
+    /// earlier restore left in it.
     ///
     /// # Errors
     /// If the folder is not empty, or cannot be used.
@@ -98,7 +98,7 @@ impl Restoration {
                 source,
             })?;
         }
-        // Locked first, so that the files of a restore under way are not removed.
+        // Lock first, so that the files of a running restore are not removed.
         let mut lock = FolderLock::of_existing(folder)?;
         let is_interrupted = match folder::identify(folder) {
             Ok(Found::Nothing) => false,
@@ -117,7 +117,7 @@ impl Restoration {
         lock.complete(folder)?;
         if is_interrupted {
             empty(&unfinished).map_err(RestoreError::io("empty", &unfinished))?;
-            // It is moved before the marker is.
+            // The data file is moved before the marker, so it may be here already.
             let data = folder.join(DATA_FILE);
             create::remove(&data).map_err(RestoreError::io("remove", &data))?;
         }
@@ -128,10 +128,10 @@ impl Restoration {
         })
     }
 
-    /// Writes all rows of the state after a commit, in the order of their keys.
+    /// Writes all rows of the state after a commit, sorted by key.
     ///
     /// # Errors
-    /// Those of `rows` and of the disk.
+    /// If `rows` fails.
     pub fn write<K, V, E>(
         &self,
         commit: u64,
@@ -152,10 +152,10 @@ impl Restoration {
     /// Opens what was written, so that commits can be added.
     ///
     /// # Errors
-    /// If it does not open, or does not end with this commit.
+    /// If the store does not end with this commit.
     pub fn open(&self, commit: u64) -> Result<Replaying, RestoreError> {
         let options = EmbeddedOptions {
-            // Everything is synced at the end, before it becomes a store.
+            // Everything is synced at the end, before the folder becomes a store.
             fsync: FsyncPolicy::EverySecond,
             ..EmbeddedOptions::default()
         };
@@ -168,7 +168,7 @@ impl Restoration {
     /// Makes the folder a store that ends with a commit. Returns the store's id.
     ///
     /// # Errors
-    /// If the store was not closed cleanly, and those of the disk.
+    /// If the store does not end with this commit, or was not closed cleanly.
     pub fn finish(self, replayed: Replaying, commit: u64) -> Result<StoreId, RestoreError> {
         replayed.check(commit)?;
         let id = replayed.store.id();
@@ -183,7 +183,7 @@ impl Restoration {
                 io::Error::other("it does not have everything that was restored, see the log");
             return Err(RestoreError::io("close", unfinished)(left));
         }
-        // The marker last, as it makes the folder a store.
+        // The marker comes last, because it makes the folder a store.
         for name in [DATA_FILE, MARKER_FILE] {
             let from = unfinished.join(name);
             std::fs::rename(&from, folder.join(name)).map_err(RestoreError::io("move", &from))?;
@@ -194,9 +194,9 @@ impl Restoration {
     }
 }
 
-/// Creates a folder that has the subfolder as soon as it has its name.
+/// Creates a folder that contains the subfolder as soon as it has its name.
 fn create_unfinished(folder: &Path) -> io::Result<()> {
-    // Without a slash at its end, which would put the other folder into it.
+    // Without a trailing slash, which would put the other folder inside this one.
     let folder = folder.components().as_path();
     let mut beside = folder.as_os_str().to_owned();
     beside.push(format!(".{UNFINISHED_RESTORE}"));
@@ -233,10 +233,10 @@ impl Replaying {
         Err(RestoreError::Number { found, expected })
     }
 
-    /// Repeats a commit, with its number.
+    /// Applies an archived commit under its own number.
     ///
     /// # Errors
-    /// If the commit is invalid or not the next one, or the store refuses it.
+    /// If the commit is invalid or not the next one.
     pub fn apply(&self, archived: Archived<'_>) -> Result<(), RestoreError> {
         let commit = archived.commit;
         let failed = |source| RestoreError::Apply { commit, source };

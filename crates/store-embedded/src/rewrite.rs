@@ -1,10 +1,10 @@
-//! Replaces the data file by a new one with the same rows, to free room on the disk or to upgrade
+//! Replaces the data file with a new one that has the same rows, to free disk space or to upgrade
 //! the format.
 //!
 //! First the store is closed cleanly: the old data file has everything and is synced, and there is
-//! no checkpoint or journal. Only then the new file, which is complete and synced, gets the name of
-//! the old one. After an interruption the next start finds the old file or the new one. Each says
-//! which format it has.
+//! no checkpoint or journal. Only then does the new file, which is complete and synced, get the
+//! name of the old one. After an interruption the next start finds either the old file or the new
+//! one. Each says which format it has.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,11 +34,10 @@ pub struct Compacted {
     pub bytes_after: u64,
 }
 
-/// Rewrites the data file of a stopped store, without its free space. `progress` is called at times
-/// with the number of all rows and the progress.
+/// Rewrites the data file of a stopped store without its free space. `progress` is called
+/// periodically with the total number of rows and the progress.
 ///
-/// # Errors
-/// See [`OpenError`]. The store is then unchanged.
+/// After an error the store is unchanged.
 pub fn compact(
     folder: &Path,
     options: &EmbeddedOptions,
@@ -81,7 +80,8 @@ pub(super) fn upgrade(
         "the store has an older format: it is rewritten with checksums. Older versions of Quoin cannot \
          open it then"
     );
-    // Without checksums only the form of the pages shows damage, and some would crash LMDB.
+    // Without checksums, only the structure of the pages shows damage. Some damage would crash
+    // LMDB.
     DataFile::open(&folder.join(DATA_FILE))
         .and_then(|data| data.check_pages(|_, _| {}))
         .map_err(|error| of_data(folder, error))?;
@@ -144,7 +144,7 @@ fn rewrite(
     Ok((lock, marker, written))
 }
 
-/// The error of a rewrite. A damaged row is one of the old file.
+/// The error of a rewrite. A damaged row is in the old file.
 fn of_writing(folder: &Path, error: BulkError) -> OpenError {
     match error {
         BulkError::Source(source) => match source.downcast::<heed::Error>() {
@@ -155,12 +155,12 @@ fn of_writing(folder: &Path, error: BulkError) -> OpenError {
     }
 }
 
-/// Creates a store with rows in an empty folder, which is created if it is missing. For restores.
-/// `rows` are in the order of their keys. `applied` is the number of the last journal record that
-/// they contain. Everything is on the disk when this returns. The store gets a new id.
+/// Creates a store with rows, for a restore. The folder must be empty, and is created if it is
+/// missing. `rows` are sorted by key. `applied` is the number of the last journal record that they
+/// contain. Everything is on the disk when this returns. The store gets a new id.
 ///
 /// # Errors
-/// If the folder is not empty, and those of `rows` and of the disk. Then there is no store.
+/// If the folder is not empty, or `rows` fails. After an error there is no store.
 pub fn make_store<K, V, E>(
     folder: &Path,
     map_size: usize,

@@ -1,9 +1,9 @@
 //! Room on the disk, and a reserve for commands that only remove data.
 //!
-//! On a full disk consumers must still be able to empty a queue. Removing needs room at first: the
-//! data file writes a changed page to another place, and can reuse the old one only after the next
-//! checkpoint. So the data file reserves some blocks after its end, and commands that add data are
-//! refused before they would need those.
+//! On a full disk, consumers must still be able to empty a queue. Removing data needs room at
+//! first: the data file writes a changed page to another place, and can reuse the old one only
+//! after the next checkpoint. So the data file reserves some blocks after its end, and commands
+//! that add data are refused before they would need these blocks.
 
 use std::fs::File;
 use std::io;
@@ -17,36 +17,36 @@ use super::table::Rows;
 use quoin_base::limits::{DISK_NEARLY_FULL_BYTES_MAX, DISK_NEARLY_FULL_DIVISOR};
 use quoin_base::log_throttle::LogThrottle;
 
-/// Bytes after the end of the data file that are reserved for removing.
+/// Bytes after the end of the data file that are reserved for removing data.
 const RESERVE_BYTES: u64 = 8 << 20;
-/// Bytes of the reserve that may be used before it is restored.
+/// The reserve is restored when it has fewer bytes than this.
 const RESERVE_BYTES_MIN: u64 = RESERVE_BYTES / 2;
-/// Bytes that must be left, in addition to what is in memory, for commands that add data. Smaller
-/// batches are not checked, as those that only remove data write little.
+/// Bytes that must be left for commands that add data, in addition to what is in memory. Smaller
+/// batches are not checked, because those that only remove data write little.
 pub(super) const GROWTH_BYTES_MIN: u64 = 4 << 20;
 /// Bytes on the disk that a committed byte may need: pages of the data file may be half full, and
 /// the journal grows too.
 const BYTES_FACTOR: u64 = 3;
-/// Bytes that rows may grow by while commands that add data are refused: what consumers note of what they
-/// take. A part of the reserve is enough for them.
+/// Bytes by which rows may grow while commands that add data are refused. Consumers need them to
+/// record what they take. Part of the reserve is enough for this.
 const SPARE_BYTES_MAX: i64 = 1 << 20;
 
 /// The result of the last measurement.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Bytes that the data file and the journal may grow by, without the reserve.
+    /// Bytes by which the data file and the journal may grow, without the reserve.
     growth_bytes: AtomicU64,
-    /// Bytes that are free on the disk.
+    /// Free bytes on the disk.
     free_bytes: AtomicU64,
-    /// Bytes of the data file's pages that are in use.
+    /// Bytes of the used pages in the data file.
     used_bytes: AtomicU64,
-    /// Bytes that are left when a warning is due.
+    /// A warning is due when fewer bytes than this are left.
     warning_bytes: AtomicU64,
-    /// Commands that add data are refused.
+    /// Whether commands that add data are refused.
     is_short: AtomicBool,
-    /// Bytes that rows have grown by since.
+    /// Bytes by which rows have grown since then.
     spent_bytes: AtomicI64,
-    /// The end of the data file's blocks, with the reserve.
+    /// The end of the data file's blocks, including the reserve.
     reserved_until: AtomicU64,
     full: LogThrottle,
     nearly_full: LogThrottle,
@@ -55,19 +55,16 @@ pub(super) struct Room {
 
 /// How full a data file is.
 struct Use {
-    /// Bytes to the end of the last page.
+    /// Bytes up to the end of the last page.
     end: u64,
-    /// Bytes of free pages before that.
+    /// Bytes of free pages before that end.
     free: u64,
-    /// Bytes that are left in the map.
+    /// Bytes left in the map.
     map_left: u64,
 }
 
 impl Room {
-    /// Measures how much room there is. `pending_bytes` are committed and not in the data file yet.
-    ///
-    /// # Errors
-    /// If the data file cannot be read.
+    /// Measures how much room there is. `pending_bytes` are committed but not in the data file yet.
     pub(super) fn measure(
         &self,
         environment: &Env<WithoutTls>,
@@ -77,7 +74,7 @@ impl Room {
     ) -> Result<(), heed::Error> {
         let used = usage(environment, rows)?;
         let has_reserve = self.reserve(files, used.end);
-        // If the system does not say, the last known value is used.
+        // If the system does not tell, the last known value is used.
         let free_bytes = match disk(&files.folder) {
             Ok(disk) => {
                 let warning_bytes = nearly_full_bytes(disk.bytes);
@@ -135,7 +132,7 @@ impl Room {
     }
 
     /// Whether a transaction should wait until the data file has what is in memory, because there
-    /// may be too little room for both.
+    /// may not be room for both.
     pub(super) fn is_tight(&self, pending_bytes: u64) -> bool {
         let growth_bytes = self.growth_bytes.load(Ordering::SeqCst);
         pending_bytes > 0
@@ -144,7 +141,7 @@ impl Room {
     }
 
     /// Whether there is room for a batch that sets rows of `set_bytes`. `pending_bytes` are in
-    /// memory with it. A small batch is always accepted, as it may make room.
+    /// memory, including the batch. A small batch is always accepted, because it may make room.
     pub(super) fn takes(&self, set_bytes: u64, pending_bytes: u64) -> bool {
         set_bytes <= GROWTH_BYTES_MIN
             || needed(pending_bytes) <= self.growth_bytes.load(Ordering::SeqCst)
@@ -155,38 +152,38 @@ impl Room {
         self.is_short.load(Ordering::SeqCst)
     }
 
-    /// Bytes that rows may still grow by while commands that add data are refused.
+    /// Bytes by which rows may still grow while commands that add data are refused.
     pub(super) fn spare_bytes(&self) -> i64 {
         SPARE_BYTES_MAX.saturating_sub(self.spent_bytes.load(Ordering::SeqCst))
     }
 
-    /// A transaction has made rows grow by so many bytes, or shrink, while commands that add data were
-    /// refused.
+    /// Records that a transaction made rows grow by `grown_bytes`, or shrink, while commands that
+    /// add data were refused.
     pub(super) fn spend(&self, grown_bytes: i64) {
         let spent = |bytes: i64| Some(bytes.saturating_add(grown_bytes).max(0));
-        // Never fails: `spent` always has an answer.
+        // Never fails: `spent` always returns `Some`.
         let _ = self
             .spent_bytes
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, spent);
     }
 
-    /// Bytes that are left when the disk counts as nearly full.
+    /// The disk counts as nearly full when fewer bytes than this are left.
     pub(super) fn warning_bytes(&self) -> u64 {
         self.warning_bytes.load(Ordering::SeqCst)
     }
 
-    /// Bytes that are free on the disk.
+    /// Free bytes on the disk.
     pub(super) fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Ordering::SeqCst)
     }
 
-    /// Bytes of the data file's pages that are in use.
+    /// Bytes of the used pages in the data file.
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::SeqCst)
     }
 
-    /// Reserves blocks after the end of the data file. Returns whether there are enough of them.
-    /// On a file system that cannot reserve blocks, whether as many bytes are free.
+    /// Reserves blocks after the end of the data file. Returns whether there are enough. On a file
+    /// system that cannot reserve blocks, returns whether enough bytes are free.
     fn reserve(&self, files: &Files, end: u64) -> bool {
         let reserved_until = self.reserved_until.load(Ordering::SeqCst);
         if end.saturating_add(RESERVE_BYTES_MIN) <= reserved_until {
@@ -216,9 +213,6 @@ pub(super) struct Files {
 
 impl Files {
     /// Opens the data folder. `data` is the data file.
-    ///
-    /// # Errors
-    /// If the folder cannot be opened.
     pub(super) fn open(folder: &std::path::Path, data: File) -> io::Result<Self> {
         Ok(Self {
             folder: File::open(folder)?,
@@ -251,9 +245,9 @@ fn usage(environment: &Env<WithoutTls>, rows: &Rows) -> Result<Use, heed::Error>
 /// A file system.
 #[derive(Debug, Clone, Copy)]
 struct Disk {
-    /// Its size.
+    /// Its size in bytes.
     bytes: u64,
-    /// Bytes that it has left.
+    /// Bytes that are free on it.
     free_bytes: u64,
 }
 
@@ -266,7 +260,7 @@ fn disk(folder: &File) -> io::Result<Disk> {
     if answered != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has succeeded, so all of it is filled in.
+    // SAFETY: the call succeeded, so the whole struct is filled in.
     #[allow(unsafe_code)]
     let found = unsafe { found.assume_init() };
     let bytes = |blocks: libc::fsblkcnt_t| blocks.saturating_mul(found.f_frsize);
@@ -283,7 +277,7 @@ fn disk(folder: &File) -> io::Result<Disk> {
     })
 }
 
-/// Bytes that are left of a disk of so many bytes when it counts as nearly full.
+/// A disk of `disk_bytes` counts as nearly full when fewer bytes than this are left.
 fn nearly_full_bytes(disk_bytes: u64) -> u64 {
     (disk_bytes / DISK_NEARLY_FULL_DIVISOR).min(DISK_NEARLY_FULL_BYTES_MAX)
 }
@@ -293,7 +287,7 @@ fn allocate(file: &File, begin: u64, length: u64) -> io::Result<()> {
     let begin = libc::off_t::try_from(begin).map_err(io::Error::other)?;
     let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
     loop {
-        // SAFETY: the descriptor is open. The call takes any numbers.
+        // SAFETY: the descriptor is open, and the call accepts any numbers.
         #[allow(unsafe_code)]
         let answered =
             unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, begin, length) };

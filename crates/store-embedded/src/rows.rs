@@ -1,4 +1,4 @@
-//! Reads of rows from LMDB.
+//! Reads rows from LMDB.
 
 use heed::{AnyTls, RoTxn};
 
@@ -7,7 +7,7 @@ use super::table::Rows;
 use quoin_store::page::{self, Row};
 use quoin_store::{KeyValue, RangeQuery, StoreError};
 
-/// The value of one key. An empty key, or one that is too long for LMDB, has none.
+/// The value of one key. `None` for an empty key, or one that is too long for LMDB.
 pub(super) fn get<'t>(
     rows: &Rows,
     transaction: &'t RoTxn<'_, AnyTls>,
@@ -20,8 +20,8 @@ pub(super) fn get<'t>(
     }
 }
 
-/// The rows of a range up to the one with which keys and values reach so many bytes, copied into one
-/// buffer that all of them share.
+/// The rows of a range, copied into one shared buffer. Ends with the row at which keys and values
+/// reach `bytes_max`.
 pub(super) fn get_page(
     rows: &Rows,
     transaction: &RoTxn<'_, AnyTls>,
@@ -32,7 +32,7 @@ pub(super) fn get_page(
         return Ok(Vec::new());
     }
     let is_inside = |row: &Row<'_>| row.0 >= query.begin && row.0 < query.end;
-    // Every push and pop asks for the head or the tail of a range, which takes one seek.
+    // Every push and pop asks for the first or last row of a range, which takes one seek.
     let edge = if query.reverse {
         query.end
     } else {

@@ -1,9 +1,9 @@
-//! What a transaction's last range read found empty.
+//! Remembers what a transaction's last range read found empty.
 //!
 //! Each popped row of a queue leaves a cleared range of one key in the overlay. There are no rows
-//! between two of these ranges. The read that found a row knows that: there was nothing between
-//! the beginning of the read and the row. So clearing the row also clears the range before it. A
-//! run of pops becomes one cleared range, which the next read skips at once.
+//! between two of these ranges. The read that found a row proves this: there was nothing between
+//! the beginning of the read and the row. So clearing the row also clears the range before it.
+//! Consecutive pops make one cleared range, which the next read skips at once.
 
 use std::collections::VecDeque;
 
@@ -14,29 +14,29 @@ use super::undo::Log;
 use quoin_store::rules::key_after;
 use quoin_store::{KeyValue, RangeQuery};
 
-/// Bytes of rows whose keys are remembered. A key keeps the memory of the rows that were read with it.
+/// Maximum bytes of rows whose keys are remembered. A key keeps the memory of the rows that were
+/// read with it.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// The last range read, and which of its rows have been cleared, in their order. A read that goes on
-/// where the one before ended is part of that one.
+/// The last range read, and which of its rows have been cleared, in order. A read that continues
+/// where the previous one ended is part of it.
 #[derive(Debug, Default)]
 pub(super) struct LastScan {
-    /// Where the read began: the beginning of the range, or in reverse its end.
+    /// Where the read began: the beginning of the range or, in reverse, its end.
     edge: Vec<u8>,
     reverse: bool,
-    /// The rows' keys that are not cleared yet, the next one first.
+    /// Keys of the rows that are not cleared yet, next one first.
     keys: VecDeque<Bytes>,
     /// Bytes of the rows that were read.
     bytes: usize,
 }
 
 impl LastScan {
-    /// Forgets the read. For a rollback, after which cleared rows may be back.
+    /// Forgets the read. A rollback needs this, because cleared rows may be back.
     pub(super) fn forget(&mut self) {
         self.keys.clear();
     }
 
-    /// Remembers a read.
     pub(super) fn remember(&mut self, query: &RangeQuery<'_>, found: &[KeyValue]) {
         let edge = if query.reverse {
             query.end
@@ -56,7 +56,7 @@ impl LastScan {
         }
     }
 
-    /// Whether a read that begins at `edge` goes on where this one ended.
+    /// Whether a read that begins at `edge` continues where this one ended.
     fn is_continued(&self, edge: &[u8], reverse: bool) -> bool {
         let Some(last) = self.keys.back() else {
             return false;
@@ -68,8 +68,8 @@ impl LastScan {
         begins_there && reverse == self.reverse && self.bytes < BYTES_MAX
     }
 
-    /// Clears a range in the transaction's layer. If it begins with the next row of the read, the empty
-    /// range before it is cleared too.
+    /// Clears a range in the transaction's layer. If it contains the next row of the read, the
+    /// empty range before that row is cleared too.
     pub(super) fn clear_range(
         &mut self,
         begin: &[u8],
@@ -116,7 +116,7 @@ impl LastScan {
         }
         self.keys.pop_front();
         layer.remove_row(key, log);
-        // Rows that the transaction has written since are in the layer and stay.
+        // Rows that the transaction has written since then are in the layer and stay.
         if self.reverse {
             layer.hide(key, &self.edge, log);
             self.edge.clear();

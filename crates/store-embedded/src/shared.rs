@@ -1,4 +1,4 @@
-//! What the store's threads and transactions share.
+//! State that the store's threads and transactions share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use super::writer::WriterLock;
 use quoin_base::log_throttle::LogThrottle;
 use quoin_store::StoreError;
 
-/// What the store shares with its transactions and with the sync thread.
+/// State that the store shares with its transactions and with the sync thread.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) watches: Arc<WatchRegistry>,
@@ -18,17 +18,16 @@ pub(super) struct Shared {
     pub(super) broken: OnceLock<StoreError>,
     pub(super) writer: WriterLock,
     pub(super) overlay: Overlay,
-    /// A commit has been made since the last checkpoint began.
+    /// Whether a commit has been made since the last checkpoint began.
     pub(super) is_unsynced: AtomicBool,
     /// Consecutive drains and checkpoints that found no room on the disk.
     pub(super) checkpoints_without_room: AtomicU64,
-    /// Checkpoints so far.
+    /// Number of checkpoints made so far.
     pub(super) checkpoints: AtomicU64,
-    /// Room on the disk.
     pub(super) room: Room,
-    /// The most bytes of data, if there is a bound.
+    /// Maximum bytes of data, if there is a bound.
     pub(super) data_bytes_max: OnceLock<Arc<AtomicU64>>,
-    /// For the warnings that the data file lacks room.
+    /// Throttles the warnings that the data file lacks room.
     pub(super) lacks_room: LogThrottle,
 }
 
@@ -52,8 +51,7 @@ impl Shared {
         self.broken.get_or_init(first).clone()
     }
 
-    /// Bytes of data: pages of the data file that are in use, and what is in memory and not in the data
-    /// file yet.
+    /// Bytes of data: used pages of the data file, and what is still only in memory.
     pub(super) fn data_bytes(&self) -> u64 {
         let pending_bytes = self.overlay.bytes() as u64;
         self.room.used_bytes().saturating_add(pending_bytes)
@@ -68,8 +66,8 @@ impl Shared {
 #[error("a thread of the store has panicked, see the log")]
 struct Panicked;
 
-/// Does a thread's work. A panic breaks the store. Otherwise others would wait forever for the
-/// thread.
+/// Does a thread's work. A panic breaks the store: otherwise others would wait for the thread
+/// forever.
 pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
     struct Guard<'s>(&'s Shared);
     impl Drop for Guard<'_> {

@@ -1,12 +1,12 @@
-//! What a transaction has read of its snapshot, below its own writes.
+//! Caches what a transaction reads from its snapshot, beneath its own writes.
 //!
-//! The commands of a batch read the same few rows again and again: a key's metadata, its length, the
-//! row at one end of a queue, and after a pop the next one. The snapshot does not change while the
-//! transaction is open. So what was read of it stays true, whatever the transaction writes or undoes.
+//! The commands of a batch read the same few rows again and again: a key's metadata, its length,
+//! the row at one end of a queue and, after a pop, the next row. The snapshot does not change while
+//! the transaction is open, so a cached row stays valid whatever the transaction writes or undoes.
 //!
-//! Only what is read a second time is remembered. A batch with as many queues as commands would pay for
-//! it in vain. The last key without a value is remembered at once: a command that finds no key often
-//! makes it, and looks for it again then.
+//! A row is cached when it is read a second time. In a batch with as many queues as commands,
+//! caching it earlier would cost time for nothing. The last key without a value is cached at once:
+//! a command that finds no key often creates it and then looks it up again.
 
 use bytes::Bytes;
 
@@ -14,39 +14,40 @@ use super::key_hash::hash_of;
 use super::merge::View;
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError, page};
 
-/// Values that are remembered.
+/// Number of cached values.
 const SLOTS: usize = 32;
-/// Reads of which it is known that they were made once.
+/// Number of first reads that are remembered, to recognize second ones.
 const SEEN: usize = 64;
-/// Bytes of a longer key or value, which is not remembered.
+/// Maximum bytes of a cached key and its value.
 const SLOT_BYTES_MAX: usize = 512;
-/// Reads of ranges that are remembered.
+/// Number of cached range reads.
 const WINDOWS: usize = 4;
-/// Rows that one read takes ahead at most. Each read that continues the one before takes more.
+/// Maximum number of rows that one read fetches ahead. Each read that continues the previous one
+/// fetches more.
 const WINDOW_ROWS_MAX: usize = 64;
 const WINDOW_GROWTH: usize = 4;
-/// Bytes of rows after which a read takes no more ahead.
+/// A read stops fetching ahead after this many bytes of rows.
 const WINDOW_BYTES_MAX: usize = 16 * 1024;
 
-/// Rows of one snapshot.
+/// Cached rows of one snapshot.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotCache {
-    /// Each key has one slot, by its hash.
+    /// A key's slot is chosen by its hash.
     slots: Vec<Slot>,
-    /// The last key that was found to have no value, and is in no slot.
+    /// The last key that was found to have no value and is in no slot.
     missing: Slot,
     windows: Vec<Window>,
-    /// The window that was used last.
+    /// Index of the window used last.
     latest: usize,
-    /// Hashes of keys, and of the bounds of ranges, that were read.
+    /// Hashes of keys and of range bounds that were read.
     seen: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The key's.
+    /// Hash of the key.
     hash: u64,
-    /// Empty if the slot is. No row has an empty key.
+    /// Empty if the slot is empty: no row has an empty key.
     key: Vec<u8>,
     value: Option<Bytes>,
 }
@@ -73,29 +74,30 @@ impl Slot {
 #[derive(Debug, Default)]
 struct Window {
     reverse: bool,
-    /// Where the read began: the first key that belongs to it, or in reverse the first that does not.
+    /// Where the read began: the inclusive beginning of its range or, in reverse, the exclusive
+    /// end.
     edge: Vec<u8>,
-    /// The other edge. There are no rows after `rows` and before it if the window `is_complete`.
+    /// The other edge. If the window `is_complete`, there are no rows between `rows` and this edge.
     bound: Vec<u8>,
     is_complete: bool,
-    /// In the order of the read.
+    /// In read order.
     rows: Vec<KeyValue>,
-    /// The row that was found last.
+    /// Index of the row found last.
     at: usize,
 }
 
-/// What a window knows.
+/// What a window knows about a read.
 enum Found {
     Row(KeyValue),
     NoRow,
-    /// Nothing: the read would continue the window.
+    /// Nothing, but the read would continue the window.
     Continues,
-    /// Nothing.
+    /// Nothing: the read is elsewhere.
     Elsewhere,
 }
 
 impl SnapshotCache {
-    /// Forgets everything, for another snapshot. Keeps the memory.
+    /// Empties the cache for another snapshot, but keeps its memory.
     pub(super) fn reset(&mut self) {
         self.slots.resize_with(SLOTS, Slot::default);
         self.windows.resize_with(WINDOWS, Window::default);
@@ -136,8 +138,8 @@ impl SnapshotCache {
         Ok(value)
     }
 
-    /// The first row at or after `edge` and before `bound`. In reverse, the last row before `edge` and
-    /// not before `bound`.
+    /// The first row at or after `edge` and before `bound`. In reverse, the last row before `edge`
+    /// and at or after `bound`.
     pub(super) fn row(
         &mut self,
         snapshot: &View<'_>,
@@ -187,7 +189,8 @@ impl SnapshotCache {
     }
 }
 
-/// Notes a read, and tells whether it was noted before. Reads of equal hashes count as the same.
+/// Notes a read, and returns whether it was noted before. Reads with equal hashes count as the
+/// same.
 fn was_seen(seen: &mut [u64], hash: u64) -> bool {
     let Some(slot) = seen.get_mut((hash >> 8) as usize % SEEN) else {
         return false;
@@ -290,7 +293,7 @@ impl Window {
                     break;
                 }
                 Err(error) if found.is_empty() => return Err(error),
-                // Whatever wants that row gets the error.
+                // The read that needs that row gets the error.
                 Err(_) => break,
             }
         }

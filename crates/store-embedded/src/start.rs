@@ -1,4 +1,4 @@
-//! Opening a store.
+//! Opens a store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,12 @@ use quoin_base::random::{Random, SystemRandom};
 
 impl EmbeddedStore {
     /// Opens the store in `folder`. Creates it if it is missing.
-    ///
-    /// # Errors
-    /// See [`OpenError`].
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
         Self::open_archived(folder, options, None)
     }
 
     /// Opens the store with an archive: a folder that keeps every commit, so that a backup can be
-    /// brought to any later moment.
-    ///
-    /// # Errors
-    /// See [`OpenError`].
+    /// brought forward to any later moment.
     pub fn open_archived(
         folder: &Path,
         options: EmbeddedOptions,
@@ -74,7 +68,7 @@ impl EmbeddedStore {
             ..
         } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
-        // Before the journal is overwritten.
+        // Must happen before the journal is overwritten.
         let keeper = archive
             .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
             .transpose()
@@ -82,8 +76,9 @@ impl EmbeddedStore {
         // The checkpoint contains the old journal's records.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
-        // Before there is a journal that older programs would take for an empty one, and after all that may
-        // be refused: till then the older program still opens the folder.
+        // An older program would mistake this journal for an empty one, so the format is raised
+        // before the journal exists. That comes after everything that may be refused: until then
+        // the older program can still open the folder.
         marker::raise_format(folder).map_err(|error| refused(error.into()))?;
         let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;

@@ -1,4 +1,4 @@
-//! What an open store is.
+//! The open store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct EmbeddedStore {
     pub(super) folder: PathBuf,
     pub(super) summary: Summary,
     pub(super) keeper: Option<Arc<Keeper>>,
-    /// Size of the journal above which transactions wait, in bytes.
+    /// Transactions wait while the journal has more bytes than this.
     pub(super) journal_bytes_max: u64,
     pub(super) _open: OpenFiles,
     pub(super) _lock: FolderLock,
@@ -43,9 +43,9 @@ pub struct Summary {
     pub is_new: bool,
     /// The format of the folder.
     pub format: u32,
-    /// Rows in the data file. There are several for each key and element.
+    /// Rows in the data file. Each key and element has several.
     pub rows: u64,
-    /// Length of the data file.
+    /// Length of the data file in bytes.
     pub data_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ impl EmbeddedStore {
         }
     }
 
-    /// Whether the data file can store a key of this length.
+    /// Whether the data file can store this key. It must not be empty or too long.
     pub(super) fn takes_key(&self, key: &[u8]) -> bool {
         !key.is_empty() && key.len() <= self.environment.max_key_size()
     }
@@ -99,7 +99,7 @@ impl EmbeddedStore {
         self.summary
     }
 
-    /// Longest key that the store takes, in bytes.
+    /// Maximum length of a key, in bytes.
     #[cfg(test)]
     pub(super) fn key_bytes_max(&self) -> usize {
         self.environment.max_key_size()

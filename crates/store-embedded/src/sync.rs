@@ -1,5 +1,5 @@
-//! The thread that drains the overlay into the data file and makes checkpoints. A second thread
-//! syncs the journal, if commits do not: the first may be busy for a long time.
+//! The thread that drains the overlay into the data file and makes checkpoints. If commits do not
+//! sync the journal, a second thread does, because the first may be busy for a long time.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ const SYNC_INTERVAL_MS: u64 = 1_000;
 /// Time between two checkpoints.
 const CHECKPOINT_INTERVAL_MS: u64 = 1_000;
 
-/// Bytes that a step of the drain writes if room is short. Each row may change another page.
+/// Bytes that one step of the drain writes if room is short. Each row may change a different page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
 
 /// A request to the sync thread.
@@ -40,11 +40,11 @@ pub(super) enum SyncRequest {
     Checkpoint,
 }
 
-/// Drains, and makes a checkpoint about every second if there were commits. Syncs everything when it
-/// is dropped.
+/// Drains, and makes a checkpoint about every second if there were commits. Syncs everything when
+/// dropped.
 pub(super) struct Syncer {
     _journal: Option<JournalSyncer>,
-    /// `None` after the thread was asked to end.
+    /// `None` once the thread was asked to end.
     wake: Option<mpsc::SyncSender<()>>,
     wants_checkpoint: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -90,22 +90,22 @@ impl Syncer {
         })
     }
 
-    /// Requests something now.
+    /// Sends a request to the thread.
     pub(super) fn wake(&self, request: SyncRequest) {
         if request == SyncRequest::Checkpoint {
             self.wants_checkpoint.store(true, Ordering::SeqCst);
         }
         if let Some(wake) = &self.wake {
-            // There is nothing to do if it was requested already, or if the thread has ended, which
-            // the store reports.
+            // Nothing needs doing if a request is already pending, or if the thread has ended. The
+            // store reports the latter.
             let _ = wake.try_send(());
         }
     }
 }
 
-/// Syncs the journal every second, until it is dropped.
+/// Syncs the journal every second until it is dropped.
 struct JournalSyncer {
-    /// `None` after the thread was asked to end.
+    /// `None` once the thread was asked to end.
     end: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -128,7 +128,7 @@ impl Drop for JournalSyncer {
     fn drop(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported by its own thread.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }
@@ -156,7 +156,8 @@ impl Work {
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
-            // A checkpoint that still needs the journal before the switch makes no room in it.
+            // If the other file must not be overwritten yet, a checkpoint makes no room in the
+            // journal.
             let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
             let made = if is_due || last_at.elapsed() >= interval {
                 last_at = Instant::now();
@@ -183,30 +184,30 @@ impl Work {
         }
     }
 
-    /// Writes what is committed into the data file, syncs that, and releases the journal before.
+    /// Writes all commits into the data file, syncs it, and releases the journal before the switch.
     fn checkpoint(
         &self,
         has_switched: &mut bool,
         last: &mut Checkpoint,
     ) -> Result<(), heed::Error> {
         self.journal.sync()?;
-        // Cleared first: a later commit may not be covered, and requests the next checkpoint.
+        // Cleared first: this checkpoint may not cover a later commit, which requests the next one.
         if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
         let started = Instant::now();
         let goes_on = *has_switched;
         if !goes_on {
-            // With the writer's lock, so that the layer ends where the journal's file does.
+            // Holds the writer's lock, so that the layer ends where the journal's file does.
             let _writer = self.shared.writer.lock();
-            // A record of the next file must not be on the disk before those of this one.
+            // Records of this file must be on the disk before any record of the next file.
             self.journal.sync()?;
             if self.may_switch() {
                 let is_short = self.shared.room.is_short();
                 self.journal.switch(is_short).map_err(error::no_room)?;
                 *has_switched = true;
             } else {
-                // The file before is not archived yet. The next checkpoint tries again.
+                // The previous file is not archived yet. The next checkpoint tries again.
                 self.shared.is_unsynced.store(true, Ordering::SeqCst);
             }
             self.shared.overlay.close_newest();
@@ -223,8 +224,9 @@ impl Work {
         *has_switched = false;
         self.shared.checkpoints.fetch_add(1, Ordering::SeqCst);
         if goes_on {
-            // This covered the layers of that time. Later commits are in layers and in a journal
-            // file that only the next checkpoint closes. Writers may wait for that.
+            // This checkpoint covered the layers up to the switch. Later commits are in newer
+            // layers and in a journal file that only the next checkpoint closes. Writers may be
+            // waiting for that.
             self.shared.is_unsynced.store(true, Ordering::SeqCst);
         }
         Ok(())
@@ -242,7 +244,7 @@ impl Work {
             && let Some(closed) = self.shared.overlay.oldest_closed()
         {
             if !self.checkpoints.are_possible() {
-                // The data file keeps what was written, even a part of the layer.
+                // The data file keeps what was written, even part of a layer.
                 self.journal.sync()?;
             }
             self.write_layer(&closed, last)?;
@@ -259,12 +261,12 @@ impl Work {
     }
 
     /// Writes a layer into the data file. If there is no room, it is written in small steps with a
-    /// checkpoint after each. The checkpoint frees the pages that only the one before needs, so a
+    /// checkpoint after each. A checkpoint frees the pages that only the previous one needs, so a
     /// step needs room only for the pages that it changes.
     fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
         let whole = drain::SLICE_BYTES;
-        // A process may have no file descriptor left, and gets on without.
+        // The process may have no file descriptor left. Writing works without one.
         let data = environment.try_clone_inner_file().ok();
         let written = drain::write_layer(environment, rows, closed, whole, || {
             if let Some(data) = &data {
@@ -312,8 +314,8 @@ impl Work {
         }
     }
 
-    /// Closes the store cleanly: the data file has everything. If it lacks room, the journal and the
-    /// checkpoint stay.
+    /// Closes the store cleanly, with everything in the data file. If there is no room for that,
+    /// the journal and the checkpoint stay.
     fn end(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
         self.journal.sync()?;
         self.shared.overlay.close_newest();
@@ -343,7 +345,7 @@ impl Work {
         Ok(())
     }
 
-    /// Breaks the store: acknowledged writes may be lost, and another sync would not report it.
+    /// Breaks the store: acknowledged writes may be lost, and another sync would not report that.
     fn failed(&self, error: heed::Error) {
         let error = match error {
             heed::Error::Io(error) if JournalFailure::is(&error) => {
@@ -363,7 +365,7 @@ impl Drop for Syncer {
     fn drop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported by its own thread.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }

@@ -1,8 +1,8 @@
 //! The rows of the data file, each with its checksums.
 //!
 //! A search that meets a damaged key may miss its row, or a row next to it in its page. Such a
-//! search ends next to the damaged key. So a row is missing, or is the first of a range, only if
-//! the keys on both sides are as they were written.
+//! search ends next to the damaged key. So a row counts as missing, or as the first of a range,
+//! only if the keys on both sides are as they were written.
 
 use std::io::Write;
 use std::ops::Bound;
@@ -19,15 +19,15 @@ use super::data_file::DATA_FILE;
 use super::ordered_writer::OrderedWriter;
 use quoin_store::page::Row;
 
-/// Keys from here on are the store's own. FoundationDB, and so this store, does not take them from
+/// Keys from here on are the store's own. Like FoundationDB, this store does not accept them from
 /// its users.
 pub(super) const OWN_KEYS: &[u8] = b"\xff\xff";
-/// The format of the data file's rows, a number of 4 bytes. Absent in the first format.
+/// The key of the row format, a number of 4 bytes. Absent in the first format.
 pub(super) const FORMAT_KEY: &[u8] = b"\xff\xffquoin/format";
-/// The key of the number up to which LMDB has all records. It may have parts of later ones. The key
-/// is one that FoundationDB, and so this store, does not take from its users.
+/// The key of the number up to which LMDB has all records. LMDB may have parts of later ones.
 pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
-/// Present while the store has a journal: the number of its files, 1 byte. It is after all other rows.
+/// Present while the store has a journal. The value is the number of its files, 1 byte. This key
+/// sorts after all others.
 pub(super) const JOURNAL_KEY: &[u8] = b"\xff\xffquoin/journal-files";
 
 /// The rows of a data file.
@@ -71,7 +71,7 @@ impl Rows {
         put_checked(&self.database, transaction, key, value)
     }
 
-    /// Sets rows in the order of their keys.
+    /// A writer that sets rows in key order.
     pub(super) fn writer<'t>(
         &self,
         transaction: &'t mut RwTxn<'_>,
@@ -88,7 +88,7 @@ impl Rows {
         self.database.delete(transaction, key)
     }
 
-    /// Removes the rows of a range. Returns how many.
+    /// Removes the rows of a range. Returns their number.
     pub(super) fn delete_range(
         &self,
         transaction: &mut RwTxn<'_>,
@@ -111,14 +111,14 @@ impl Rows {
             if let Some((found, _)) = found
                 && found == key
             {
-                // It is there, so a page that leads to it is damaged.
+                // The row exists, so a page that leads to it is damaged.
                 return Err(self.log.damaged(key));
             }
         }
         Ok(None)
     }
 
-    /// The first row at or after `edge`. In reverse, the last before it.
+    /// The first row at or after `edge`. In reverse, the last row before it.
     pub(super) fn next_to<'t>(
         &self,
         transaction: &'t RoTxn<'_, AnyTls>,
@@ -137,7 +137,8 @@ impl Rows {
         }
     }
 
-    /// The rows after `key`, to the end of the file. In reverse, those before it, to the beginning.
+    /// The rows after `key`, up to the end of the file. In reverse, those before it, down to the
+    /// beginning.
     pub(super) fn walk<'t>(
         &'t self,
         transaction: &'t RoTxn<'_, AnyTls>,
@@ -202,14 +203,14 @@ impl Rows {
         edge: &[u8],
     ) -> Result<Option<Row<'t>>, heed::Error> {
         if edge.is_empty() {
-            // LMDB takes no empty key.
+            // LMDB does not accept an empty key.
             return self.database.first(transaction);
         }
         self.database
             .get_greater_than_or_equal_to(transaction, edge)
     }
 
-    /// The stored rows on both sides of `edge`. Their keys prove that the search was right.
+    /// The stored rows on both sides of `edge`. Their keys prove that the search was correct.
     fn around<'t>(
         &self,
         transaction: &'t RoTxn<'_, AnyTls>,
@@ -235,7 +236,7 @@ impl Rows {
     }
 }
 
-/// Opens the unnamed database. A named one would cost one more page for every commit.
+/// Opens the unnamed database. A named one would cost one more page per commit.
 pub(super) fn open_database(
     environment: &Env<WithoutTls>,
 ) -> Result<Database<'static, Raw, Raw>, heed::Error> {
@@ -262,7 +263,8 @@ pub(super) fn put_checked(
     })
 }
 
-/// The format in a data file, `None` if it has none. `Err` if the checksum of that row is wrong.
+/// The format that a data file states. `None` if it states none, `Err` if the checksum of that row
+/// is wrong.
 pub(super) fn stored_format(
     environment: &Env<WithoutTls>,
     database: &Database<'static, Raw, Raw>,

@@ -1,5 +1,5 @@
-//! What is the embedded store's own; the behaviour that every store has is tested by the
-//! contract suite in `tests/`.
+//! Tests what is specific to the embedded store. The contract suite in `tests/` covers the
+//! behaviour of every store.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -147,7 +147,7 @@ fn every_second_keeps_everything_over_a_reopening() {
     assert_eq!(get(&store, b"key").as_deref(), Some(b"value".as_slice()));
 }
 
-/// Waits for what must come soon.
+/// Waits for something that must happen soon.
 fn wait_until(mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
@@ -162,7 +162,7 @@ fn with_every_second_the_journal_is_synced_while_a_checkpoint_takes_long() {
     let store = EmbeddedStore::open(folder.path(), small(FsyncPolicy::EverySecond)).unwrap();
     set(&store, b"key", b"value");
     {
-        // What the checkpoint waits for, after its own sync.
+        // The checkpoint waits for this lock after its own sync.
         let _writer = store.shared.writer.lock();
         wait_until(|| !store.shared.is_unsynced.load(Ordering::SeqCst));
         let mut record = journal::Record::new();
@@ -184,7 +184,7 @@ fn a_thread_that_panics_breaks_the_store() {
     assert!(matches!(store.begin_read(), Err(StoreError::Fatal(_))));
 }
 
-/// The lines that a closure logs in this thread.
+/// The lines that a closure logs on this thread.
 fn logged(work: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
@@ -213,7 +213,7 @@ fn a_failed_sync_of_the_journal_is_logged_once_with_its_cause() {
     for fsync in [FsyncPolicy::Always, FsyncPolicy::EverySecond] {
         let folder = tempfile::tempdir().unwrap();
         let (store, _work, _first) = EmbeddedStore::prepare(folder.path(), small(fsync)).unwrap();
-        // It takes writes and refuses syncs.
+        // This file accepts writes and refuses syncs.
         store.journal.use_file(std::path::Path::new("/dev/null"));
         let log = logged(|| {
             for _ in 0..3 {

@@ -30,18 +30,18 @@ use quoin_store::{
 
 /// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
 const LAYER_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Bytes of the journal after which a checkpoint is made before its time.
+/// A journal with more bytes than this causes an early checkpoint.
 const JOURNAL_CHECKPOINT_BYTES: u64 = 128 * 1024 * 1024;
 
-/// How long a transaction waits before it checks again whether there is room.
+/// How long a transaction waits before it checks for room again.
 const ROOM_WAIT: Duration = Duration::from_millis(2);
-/// Bytes that the journal must have for a record before a transaction begins. Enough for a command
-/// that removes thousands of elements.
+/// Room for a record, in bytes, that the journal must have before a transaction begins. This is
+/// enough for a command that removes thousands of elements.
 const RECORD_ROOM_BYTES: u64 = 512 * 1024;
-/// Checkpoints that a transaction waits for to get room for its record.
+/// Number of checkpoints that a transaction waits for to get room for its record.
 const CHECKPOINTS_FOR_ROOM: u64 = 2;
 
-/// The journal is full, and must not be overwritten.
+/// The journal is full but must not be overwritten.
 #[derive(Debug, thiserror::Error)]
 #[error("the journal is full, as commits cannot be archived: {0}")]
 struct ArchiveBlocked(String);
@@ -100,7 +100,7 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
     }
 }
 
-/// The embedded store's write transaction. There is one at a time.
+/// The embedded store's write transaction. Only one exists at a time.
 pub(super) struct EmbeddedTransaction<'s> {
     store: &'s EmbeddedStore,
     growth: Growth,
@@ -113,7 +113,7 @@ struct WriteState<'s> {
     transaction: RoTxn<'s, WithoutTls>,
     /// Dropped last.
     writer: MutexGuard<'s, Writer>,
-    /// Additions that are not yet in the rows, so that a counter is written once for a whole batch.
+    /// Additions that are not yet in the rows. They let a whole batch write a counter once.
     pending_adds: BTreeMap<Key, i64>,
     last_scan: LastScan,
     /// The first error of a write. The commit returns it.
@@ -122,17 +122,17 @@ struct WriteState<'s> {
     size_bytes: usize,
     mutation_count: u64,
     counts_growth: bool,
-    /// Bytes that its rows are more than what they replace, if that is counted.
+    /// Bytes by which its rows exceed what they replace, if that is counted.
     grown_bytes: i64,
     log: Log,
 }
 
 impl<'s> EmbeddedTransaction<'s> {
-    /// Waits for the writer before this one.
+    /// Waits for the previous writer.
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
         wait_for_room(store)?;
         let mut writer = store.shared.writer.lock();
-        // The commit of the writer before may have broken the store.
+        // The previous writer's commit may have broken the store.
         store.shared.check()?;
         let snapshot = store.shared.overlay.snapshot(&store.environment, 1);
         let (layers, transaction) = snapshot.map_err(store_error)?;
@@ -256,9 +256,9 @@ pub(super) fn room_for_transaction(store: &EmbeddedStore) -> RoomForTransaction 
     }
 }
 
-/// Makes a transaction wait while the journal or the overlay is too far ahead of the data file, and
-/// while there is no room for a record. Not to be called with the writer's lock, which is needed to
-/// make room.
+/// Makes a transaction wait while the journal or the overlay is too far ahead of the data file, or
+/// while there is no room for a record. Do not call this with the writer's lock held: making room
+/// needs it.
 fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     let shared = &store.shared;
     let checkpoints = || shared.checkpoints.load(Ordering::SeqCst);
@@ -290,7 +290,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
                 return Err(store_error(error.into()));
             }
             Err(_) => {
-                // Even if nothing was committed since the last checkpoint.
+                // Do this even if nothing was committed since the last checkpoint.
                 shared.committed();
                 store.wake_checkpoint();
             }
@@ -305,7 +305,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
                     store.wake_drain();
                 }
             }
-            // How much room there is will be known when the data file has what is in memory.
+            // How much room there is will be known once the data file has what is in memory.
             Ok(()) if has_failed || has_waited => return Ok(()),
             Ok(()) => store.wake_checkpoint(),
         }
@@ -313,11 +313,11 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses rows that the disk has no room for.
+/// Refuses rows for which the disk has no room.
 fn check_room(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
     let pending = store.shared.overlay.bytes().saturating_add(writes.bytes());
     let room = &store.shared.room;
-    // The size of all writes is known. That of the rows alone has to be counted.
+    // The size of all writes is known. The size of the rows alone must be counted.
     if [Layer::bytes, Layer::row_bytes]
         .iter()
         .any(|count| room.takes(count(writes) as u64, pending as u64))
@@ -327,7 +327,7 @@ fn check_room(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
     Err(store_error(heed::Error::Mdb(MdbError::MapFull)))
 }
 
-/// Appends a transaction's writes to the journal, after which they survive a crash. Returns the
+/// Appends a transaction's writes to the journal. From then on they survive a crash. Returns the
 /// record's number.
 fn append(store: &EmbeddedStore, record: &mut Record) -> Result<u64, StoreError> {
     let appended = store.journal.append(record).map_err(|error| {
@@ -374,7 +374,7 @@ impl WriteState<'_> {
         }
     }
 
-    /// The first row of a range.
+    /// The first row of a range, in the order of the query.
     fn nearest(
         &mut self,
         store: &EmbeddedStore,
@@ -395,7 +395,7 @@ impl WriteState<'_> {
             transaction: &self.transaction,
         };
         loop {
-            // Past what the transaction has cleared there.
+            // Skip what the transaction has cleared there.
             let further = match reverse {
                 true => own.cleared_before(edge),
                 false => own.cleared_over(edge).map(|(_, end)| end),
@@ -437,13 +437,13 @@ impl WriteState<'_> {
         }
     }
 
-    /// Bytes of a row; 0 if it is not there or cannot be read.
+    /// Bytes of a row. 0 if it does not exist or cannot be read.
     fn row_bytes(&mut self, store: &EmbeddedStore, key: &[u8]) -> i64 {
         let value = self.get(store, key).ok().flatten();
         value.map_or(0, |value| signed(key.len() + value.len()))
     }
 
-    /// Bytes of the rows of a range, up to one that cannot be read.
+    /// Bytes of the rows in a range, up to the first that cannot be read.
     fn range_bytes(&self, store: &EmbeddedStore, begin: &[u8], end: &[u8]) -> i64 {
         let view = self.view(store);
         let Ok(mut rows) = view.merge(&RangeQuery {
@@ -472,7 +472,7 @@ impl WriteState<'_> {
         }
     }
 
-    /// Undoes the writes since a savepoint. Their keys stay in `touched`, as a watch may fire
+    /// Undoes the writes since a savepoint. Their keys stay in `touched`, because a watch may fire
     /// without a change.
     fn rollback(&mut self, savepoint: Savepoint) {
         let Some(writes) = self.layers.first_mut() else {
@@ -529,7 +529,8 @@ impl WriteState<'_> {
         }
     }
 
-    /// Takes the pending additions to keys in `begin..end`. Without `end`, to the last.
+    /// Takes the pending additions to keys in `begin..end`. Without `end`, takes all from `begin`
+    /// on.
     fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Key, i64)> {
         if self.pending_adds.is_empty() || end.is_some_and(|end| begin >= end) {
             return Vec::new();
@@ -546,7 +547,7 @@ impl WriteState<'_> {
         taken
     }
 
-    /// Writes pending additions into the rows, so that a range read finds them there.
+    /// Writes pending additions into the rows, where a range read finds them.
     fn write_adds(&mut self, store: &EmbeddedStore, begin: &[u8], end: Option<&[u8]>) {
         if self.failure.is_some() {
             return;
@@ -692,7 +693,7 @@ impl Transaction for EmbeddedTransaction<'_> {
     }
 
     fn add_conflict_unless_own(&self, _section: (&[u8], &[u8]), _range: (&[u8], &[u8])) -> bool {
-        // No other writer can change the range, as if the transaction conflicted on it.
+        // No other writer can change the range, so the result is the same as with a conflict range.
         true
     }
 

@@ -1,4 +1,4 @@
-//! How the writes of a transaction are undone.
+//! Undoes the writes of a transaction.
 
 use super::blob::{Blob, Key};
 use quoin_store::savepoints::UndoLog;
@@ -6,7 +6,7 @@ use quoin_store::savepoints::UndoLog;
 /// The undo log of a transaction.
 pub(super) type Log = UndoLog<Mark, Undo>;
 
-/// The entry of a map that a change replaced: its key, and its value. `None` if there was none.
+/// A map entry before a change: its key and its value. `None` if there was no entry.
 #[derive(Debug)]
 pub(super) enum Undo {
     /// In the layer's rows.
@@ -17,7 +17,7 @@ pub(super) enum Undo {
     Add(Key, Option<i64>),
 }
 
-/// What else a rollback restores.
+/// Other state that a rollback restores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mark {
     pub(super) record_bytes: usize,

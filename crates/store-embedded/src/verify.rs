@@ -4,9 +4,9 @@ use super::EmbeddedStore;
 use super::checksum::{shown_key, verified};
 use super::data_file::{DATA_FILE, DataFile, DataFileError};
 
-/// Most damaged rows that are named.
+/// Maximum number of damaged rows that are named.
 const EXAMPLES_MAX: usize = 5;
-/// Rows between two reports of the progress.
+/// Rows between two progress reports.
 const PROGRESS_ROWS: u64 = 1000;
 
 /// The result of a verification.
@@ -14,18 +14,19 @@ const PROGRESS_ROWS: u64 = 1000;
 pub struct Verified {
     /// Rows of the data file.
     pub rows: u64,
-    /// Rows whose bytes are not as they were written.
+    /// Rows whose bytes differ from what was written.
     pub damaged: u64,
-    /// Keys of some of these, with escapes.
+    /// Keys of some damaged rows, escaped.
     pub examples: Vec<String>,
 }
 
 impl EmbeddedStore {
-    /// Reads all pages of the data file, without LMDB, and compares each row with its checksums. To
-    /// be called while nothing is written. `progress` is called at times with the number of rows.
+    /// Reads all pages of the data file without LMDB, and compares each row with its checksums.
+    /// Call this while nothing is written. `progress` is called periodically with the number of
+    /// rows.
     ///
     /// # Errors
-    /// If a page is damaged, with which LMDB might crash.
+    /// If a page is damaged in a way that might crash LMDB.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Verified, DataFileError> {
         let mut found = Verified::default();
         DataFile::open(&self.folder.join(DATA_FILE))?.check_pages(|key, stored| {

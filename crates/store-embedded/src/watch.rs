@@ -13,9 +13,11 @@ use tokio::sync::oneshot;
 use quoin_base::limits;
 use quoin_store::StoreError;
 
-/// Bytes of keys that a transaction remembers for watches. One that wrote more wakes all watches.
+/// Bytes of keys that a transaction remembers for watches. A transaction that wrote more wakes all
+/// watches.
 pub(super) const TOUCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Cleared ranges that a transaction remembers for watches.
+/// Maximum number of cleared ranges that a transaction remembers for watches. A transaction that
+/// cleared more wakes all watches.
 const TOUCHED_RANGES_MAX: usize = 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +27,7 @@ struct TooManyWatches;
 /// The watches of one store.
 #[derive(Debug, Default)]
 pub(super) struct WatchRegistry {
-    /// Watches that are open. If there are none, a transaction skips its bookkeeping.
+    /// Number of open watches. If there are none, a transaction skips its bookkeeping.
     count: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
@@ -47,7 +49,7 @@ impl WatchRegistry {
         self.count.load(Ordering::SeqCst) > 0
     }
 
-    /// Opens a watch. Read the key after this, so that no change is missed in between.
+    /// Opens a watch. Read the key after this, so that no change in between is missed.
     pub(super) fn register(self: &Arc<Self>, key: &[u8]) -> Result<WatchHandle, StoreError> {
         let mut waiters = self.lock();
         if self.count.load(Ordering::SeqCst) >= limits::EMBEDDED_WATCHES_MAX {
@@ -125,7 +127,7 @@ impl WatchRegistry {
     }
 }
 
-/// One watch. It resolves after the first commit that touches its key, and ends when it is dropped.
+/// A watch. It resolves after the first commit that touches its key, and ends when dropped.
 pub(super) struct WatchHandle {
     registry: Arc<WatchRegistry>,
     key: Key,
@@ -137,7 +139,7 @@ impl Future for WatchHandle {
     type Output = Result<(), StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Without a registry the store is gone. The caller finds out when it is woken.
+        // If the sender is gone, so is the store. The caller finds out when it is woken.
         Pin::new(&mut self.receiver).poll(context).map(|_| Ok(()))
     }
 }
@@ -151,10 +153,10 @@ impl Drop for WatchHandle {
 /// The keys that a transaction wrote, if there are watches.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Whether every write is noted. A transaction that began before the first watch does not
-    /// know what it wrote. It wakes all watches, as a watch may resolve without a change.
+    /// Whether every write is noted. A transaction that began before the first watch does not know
+    /// what it wrote. It wakes all watches, because a watch may resolve without a change.
     is_tracking: bool,
-    /// Keys, one after the other. Cheaper than an allocation for each.
+    /// Keys, one after the other. This is cheaper than an allocation for each.
     key_bytes: Vec<u8>,
     key_ends: Vec<usize>,
     ranges: Vec<(Key, Key)>,

@@ -1,12 +1,12 @@
-//! The writer's lock, by which one transaction writes at a time.
+//! The writer's lock. It lets one transaction write at a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::journal::Record;
 use super::snapshot_cache::SnapshotCache;
 
-/// A fair lock: a busy writer that releases it and wants it again at once waits for the others that
-/// already wait.
+/// A fair lock: a busy writer that releases it and wants it again at once waits for those already
+/// waiting.
 #[derive(Debug, Default)]
 pub(super) struct WriterLock {
     /// Locked while waiting for `lock`.
@@ -14,12 +14,12 @@ pub(super) struct WriterLock {
     lock: Mutex<Writer>,
 }
 
-/// What the writer that has the lock works with. One transaction leaves the memory to the next.
+/// What the writer that holds the lock works with. The next transaction reuses the memory.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     /// The writes so far, for the journal.
     pub(super) record: Record,
-    /// What was read of the snapshot.
+    /// What was read from the snapshot.
     pub(super) cache: SnapshotCache,
 }
 
@@ -32,7 +32,7 @@ impl Writer {
 }
 
 impl WriterLock {
-    /// Whether nobody has it or waits for it.
+    /// Whether nobody holds it or waits for it.
     pub(super) fn is_free(&self) -> bool {
         self.queue.try_lock().is_ok() && self.lock.try_lock().is_ok()
     }

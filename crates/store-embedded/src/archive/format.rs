@@ -16,10 +16,10 @@ pub(super) const RECORD_HEADER_BYTES: usize = 32;
 const MAGIC: &[u8; 16] = b"quoin-archive-01";
 const SUFFIX: &str = ".journal";
 const BUFFER_BYTES: usize = 256 * 1024;
-/// Bytes of a body that are read at a time, as its length may be damaged.
+/// Bytes of a body that are read at a time, because its length may be damaged.
 const READ_STEP_BYTES: u64 = 1024 * 1024;
 
-/// The name of the segment that begins with a commit. Names are in the order of the commits.
+/// The name of the segment that begins with a commit. Names sort in commit order.
 pub(super) fn segment_name(first: u64) -> String {
     format!("{first:020}{SUFFIX}")
 }
@@ -74,13 +74,13 @@ pub(super) enum Next {
     Damaged,
 }
 
-/// A segment that is read from its beginning.
+/// A segment that is being read from its beginning.
 pub(super) struct Segment {
     input: BufReader<File>,
     store: StoreId,
     /// The offset of the next record.
     at: u64,
-    /// The number that the next record must have, if that is known.
+    /// The number that the next record must have, if known.
     next: Option<u64>,
     body: Vec<u8>,
     has_header: bool,
@@ -109,12 +109,12 @@ impl Segment {
         self.at
     }
 
-    /// The body of the record that was returned last.
+    /// The body of the last returned record.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The next record. Records have no gaps.
+    /// The next record. Record numbers have no gaps.
     pub(super) fn next(&mut self) -> io::Result<Next> {
         if !self.has_header {
             let is_short = self.at < SEGMENT_HEADER_BYTES as u64;

@@ -1,6 +1,6 @@
 //! Copies the journal into the archive while the store is in use.
 //!
-//! This runs in a separate thread. If the archive is on a network that does not answer, only the
+//! This runs in its own thread. If the archive is on a network that does not answer, only the
 //! journal's next switch has to wait.
 
 use std::io;
@@ -18,7 +18,7 @@ use crate::shared::{Shared, guarded};
 use quoin_base::log_throttle::LogThrottle;
 use quoin_base::threads;
 
-/// Time after which the thread tries again, or checks whether there is something to archive.
+/// Interval at which the thread tries again, or checks for something to archive.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The status of an archive.
@@ -26,7 +26,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 pub struct ArchiveStatus {
     /// The last commit that is on the archive's disk.
     pub last: Option<u64>,
-    /// Why commits cannot be archived at present, if so.
+    /// Why commits cannot be archived at present. `None` if they can.
     pub error: Option<String>,
 }
 
@@ -35,17 +35,17 @@ pub struct ArchiveStatus {
 pub(in super::super) struct Keeper {
     archive: Mutex<Archive>,
     pruning: Pruning,
-    /// The status for others, without waiting for a write to the archive.
+    /// The status, readable without waiting for a write to the archive.
     status: Mutex<ArchiveStatus>,
     log: LogThrottle,
 }
 
 impl Keeper {
-    /// Opens the archive of a store that ends with the commit `applied`, and copies the journal's
-    /// files, which are overwritten next.
+    /// Opens the archive of a store that ends with commit `applied`. Copies the journal's files
+    /// into it, because they are overwritten next.
     ///
     /// # Errors
-    /// If that fails, or the archive has commits that the store does not have.
+    /// If the archive has commits that the store does not have.
     pub(in super::super) fn open(
         archive: &Path,
         store: StoreId,
@@ -115,7 +115,6 @@ impl Keeper {
         })
     }
 
-    /// The archive's status.
     pub(in super::super) fn status(&self) -> ArchiveStatus {
         self.status
             .lock()
@@ -135,7 +134,8 @@ impl Keeper {
         is_taken
     }
 
-    /// Archives all of a journal that is no longer appended to. Returns whether that succeeded.
+    /// Archives the whole journal, once nothing is appended to it any more. Returns whether that
+    /// succeeded.
     pub(in super::super) fn take_all(&self, journal: &Journal) -> bool {
         self.take_closed(journal)
             && match journal.current() {
@@ -145,15 +145,13 @@ impl Keeper {
     }
 
     /// Removes old segments. See [`Pruning::prune`].
-    ///
-    /// # Errors
-    /// If a segment cannot be read or removed.
     pub(in super::super) fn prune(
         &self,
         in_backup: u64,
         until_ms: u64,
     ) -> Result<usize, ArchiveError> {
-        // Without the lock: to remove many files may take long, and commits are archived meanwhile.
+        // Does not take the archive's lock: removing many files may take long, and commits are
+        // archived meanwhile.
         self.pruning.prune(in_backup, until_ms)
     }
 
@@ -196,9 +194,9 @@ impl From<io::Error> for ArchiveError {
     }
 }
 
-/// The thread that archives, until it is dropped.
+/// The thread that archives. It ends when this is dropped.
 pub(in super::super) struct Archiving {
-    /// `None` after the thread was asked to end.
+    /// `None` once the thread was asked to end.
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -219,10 +217,10 @@ impl Archiving {
         })
     }
 
-    /// Wakes the thread, to archive a closed file.
+    /// Wakes the thread to archive a closed file.
     pub(in super::super) fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // If it is to wake already, there is nothing to do.
+            // There is nothing to do if it is about to wake already.
             let _ = wake.try_send(());
         }
     }
@@ -232,7 +230,7 @@ impl Drop for Archiving {
     fn drop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
-            // A panic in there has been reported by its own thread.
+            // The thread has already reported its panic.
             let _ = thread.join();
         }
     }

@@ -1,19 +1,19 @@
-//! The archive of the journal. It keeps every commit, so that a backup can be brought to any later
-//! moment.
+//! The archive of the journal. It keeps every commit, so that a backup can be brought forward to
+//! any later moment.
 //!
-//! A journal file is overwritten when a checkpoint contains its records. With an archive, the
+//! A journal file is overwritten once a checkpoint contains its records. With an archive, the
 //! records are first appended to a segment and synced. If that fails, the file is kept, and the
 //! journal grows up to its limit. Each store has its own folder of segments in the archive. A
-//! restored store is another store: its commits must not be mixed with those of the first one.
+//! restored store is a different store: its commits must not be mixed with those of the first one.
 //!
 //! ```text
 //! <archive>/<store>/<first commit>.journal
 //! segment: magic (16) | store (16) | first commit (8) | checksum (8) | record …
 //! record:  length of the body (8) | commit (8) | time in ms (8) | checksum (8) | body
 //! ```
-//! Bodies are those of the journal's records. A checksum (SipHash-1-3) covers the rest of its
-//! record, and the store. A segment is never changed. If its end is incomplete, another segment
-//! goes on from the last complete record.
+//! Bodies are those of the journal's records. A record's checksum (SipHash-1-3) covers the rest of
+//! the record and the store. A segment is never changed. If its end is incomplete, another segment
+//! continues from the last complete record.
 
 mod format;
 mod keeper;
@@ -32,7 +32,7 @@ pub use self::read::{Archived, Limit, Reached, read_archive};
 #[cfg(test)]
 use self::write::Archive;
 
-/// Bytes of a segment after which another one is begun.
+/// A segment that reaches this many bytes is followed by another one.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Why an archive cannot be used.
@@ -81,10 +81,10 @@ pub enum ArchiveError {
         /// The last commit before it.
         reached: Reached,
     },
-    /// The archive ends before the commit that was asked for.
+    /// The archive ends before the requested commit.
     #[error("the archive ends with {reached}, before commit {wanted}")]
     Short {
-        /// The commit that was asked for.
+        /// The requested commit.
         wanted: u64,
         /// The archive's last commit.
         reached: Reached,

@@ -15,7 +15,7 @@ use crate::StoreId;
 pub struct Archived<'r> {
     /// Its number.
     pub commit: u64,
-    /// When it was made, in milliseconds since the Unix epoch. 0 if that is not known.
+    /// When it was made, in milliseconds since the Unix epoch. 0 if unknown.
     pub time_ms: u64,
     /// Its writes, in the journal's format.
     pub(in super::super) body: &'r [u8],
@@ -28,8 +28,8 @@ pub enum Limit {
     End,
     /// Up to this commit, which must exist.
     Commit(u64),
-    /// Up to this time, in milliseconds since the Unix epoch: all commits before the first that was
-    /// made later.
+    /// Up to this time, in milliseconds since the Unix epoch: all commits before the first one that
+    /// was made later.
     Time(u64),
 }
 
@@ -38,7 +38,7 @@ pub enum Limit {
 pub struct Reached {
     /// The last commit.
     pub commit: u64,
-    /// When it was made. `None` if that is not known.
+    /// When it was made. `None` if unknown.
     pub time_ms: Option<u64>,
 }
 
@@ -72,10 +72,10 @@ pub(super) fn segments(folder: &Path) -> Result<Vec<(u64, PathBuf)>, ArchiveErro
 }
 
 /// Calls `visit` with each commit of a store after `after`, in order, up to the limit. Returns how
-/// far that was.
+/// far it read.
 ///
 /// # Errors
-/// If a commit before the limit is missing or damaged, and those of `visit`.
+/// If a commit before the limit is missing or damaged, or `visit` fails.
 pub fn read_archive<E: From<ArchiveError>>(
     archive: &Path,
     store: &StoreId,
@@ -94,7 +94,7 @@ pub fn read_archive<E: From<ArchiveError>>(
         .rposition(|(first, _)| *first <= after.commit + 1)
         .unwrap_or(0);
     let mut reached = after;
-    // What is wrong at the end of the segment before.
+    // What is wrong at the end of the previous segment.
     let mut trouble: Option<Trouble> = None;
     for (first, path) in all.iter().skip(begin) {
         if is_enough(limit, reached.commit) {
@@ -116,7 +116,7 @@ pub fn read_archive<E: From<ArchiveError>>(
                     trouble = None;
                     break;
                 }
-                // Another segment may go on from here.
+                // Another segment may continue from here.
                 end => {
                     trouble = Some(Trouble {
                         is_damage: end == Next::Damaged,
@@ -147,8 +147,8 @@ pub fn read_archive<E: From<ArchiveError>>(
         (Limit::Commit(wanted), _) if wanted <= reached.commit => Ok(reached),
         (Limit::Commit(wanted), None) => Err(ArchiveError::Short { wanted, reached }.into()),
         (Limit::Commit(_), trouble) => Err(gap(reached, trouble).into()),
-        // An interrupted write leaves an incomplete end, which is not a commit. Damage may have been
-        // one.
+        // An interrupted write leaves an incomplete end, which is not a commit. Damaged bytes may
+        // have been a commit.
         (_, Some(trouble)) if trouble.is_damage => Err(gap(reached, Some(trouble)).into()),
         _ => Ok(reached),
     }
@@ -156,7 +156,7 @@ pub fn read_archive<E: From<ArchiveError>>(
 
 /// Bytes of a segment that are not a record.
 struct Trouble {
-    /// Whether it is damage, and not an incomplete end.
+    /// Whether they are damaged. Otherwise they are an incomplete end.
     is_damage: bool,
     path: PathBuf,
     at: u64,

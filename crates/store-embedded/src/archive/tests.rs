@@ -23,7 +23,7 @@ fn body(commit: u64) -> Vec<u8> {
     format!("writes of commit {commit}").into_bytes()
 }
 
-/// Adds commits, each made at ten times its number.
+/// Adds commits. Each is made at ten times its number.
 fn add(folder: &Path, commits: std::ops::RangeInclusive<u64>, segment_bytes: u64) {
     let mut archive = Archive::open(folder, store()).unwrap();
     archive.set_segment_bytes(segment_bytes);
@@ -129,7 +129,7 @@ fn damage_is_refused_and_an_end_that_was_not_finished_is_none() {
         std::fs::write(&path, &damaged).unwrap();
         let all = read(folder.path(), 0, Limit::Commit(5));
         assert!(matches!(all, Err(ArchiveError::Gap { .. })), "byte {at}");
-        // A length that is too large looks like an end that was not finished.
+        // A length that is too large looks like an unfinished end.
         if let Ok((reached, _)) = read(folder.path(), 0, Limit::End) {
             assert!(reached.commit < 5, "byte {at}");
         }
@@ -165,7 +165,7 @@ fn another_stores_commits_are_not_taken() {
     assert!(matches!(read, Err(ArchiveError::Nothing { .. })));
     let others = Archive::open(folder.path(), other()).unwrap();
     assert_eq!(others.last(), None);
-    // Nor if the file was moved.
+    // The same holds if the file was moved.
     let name = segment_name(1);
     std::fs::copy(segment(folder.path(), 1), others.folder().join(name)).unwrap();
     let reached = read_archive(folder.path(), &other(), NOTHING, Limit::End, |_| {

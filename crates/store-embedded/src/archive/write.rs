@@ -31,15 +31,12 @@ struct Open {
     path: PathBuf,
     /// The offset of the next record.
     end: u64,
-    /// The last commit in it.
+    /// The last commit in the segment.
     last: u64,
 }
 
 impl Archive {
     /// Opens the archive of a store in a folder. Creates the folder if it is missing.
-    ///
-    /// # Errors
-    /// If the folder cannot be read or created.
     pub(in super::super) fn open(folder: &Path, store: StoreId) -> Result<Self, ArchiveError> {
         let folder = folder.join(store.to_string());
         create_folder(&folder).map_err(ArchiveError::io("make the folder", &folder))?;
@@ -64,8 +61,7 @@ impl Archive {
                 last = Some(found.commit);
             }
             if last.is_some() {
-                // A process that was killed may not have synced it, and the journal is overwritten
-                // next.
+                // A killed process may not have synced it, and the journal is overwritten next.
                 File::open(&path)
                     .and_then(|file| file.sync_all())
                     .and_then(|()| sync_folder(&self.folder))
@@ -82,7 +78,7 @@ impl Archive {
         self.segment_bytes = bytes;
     }
 
-    /// The last commit that is on its disk.
+    /// The last commit that is on the archive's disk.
     pub(in super::super) fn last(&self) -> Option<u64> {
         self.last
     }
@@ -92,11 +88,8 @@ impl Archive {
         &self.folder
     }
 
-    /// Appends the next commit. It is durable after [`Self::sync`]. After an error all commits since
-    /// the last sync must be appended again.
-    ///
-    /// # Errors
-    /// If it cannot be written.
+    /// Appends the next commit. It is durable after [`Self::sync`]. After an error, all commits
+    /// since the last sync must be appended again.
     pub(in super::super) fn append(
         &mut self,
         commit: u64,
@@ -135,7 +128,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What removes old segments.
+    /// The part of the archive that removes old segments.
     pub(super) fn pruning(&self) -> Pruning {
         Pruning {
             folder: self.folder.clone(),
@@ -143,14 +136,11 @@ impl Archive {
         }
     }
 
-    /// Syncs what was appended. After an error all of it must be appended again.
-    ///
-    /// # Errors
-    /// If the sync fails.
+    /// Syncs what was appended. After an error, all of it must be appended again.
     pub(in super::super) fn sync(&mut self) -> Result<(), ArchiveError> {
         let synced = self.try_sync();
         if synced.is_err() {
-            // The next sync might report success for the same bytes. Another segment gets them.
+            // The next sync might report success for the same bytes, so another segment gets them.
             self.open = None;
         }
         synced
@@ -162,7 +152,7 @@ impl Archive {
         };
         let failed = || ArchiveError::io("sync", &open.path);
         open.file.sync_data().map_err(failed())?;
-        // A file without a name is gone when it is closed.
+        // A file without a name is gone once it is closed.
         let named = open.path.metadata().map_err(failed())?;
         let own = open.file.metadata().map_err(failed())?;
         if (named.ino(), named.dev()) != (own.ino(), own.dev()) {
@@ -174,7 +164,7 @@ impl Archive {
     }
 }
 
-/// Removes old segments of an archive, while it is appended to.
+/// Removes old segments of an archive while commits are appended to it.
 #[derive(Debug)]
 pub(super) struct Pruning {
     folder: PathBuf,
@@ -182,19 +172,16 @@ pub(super) struct Pruning {
 }
 
 impl Pruning {
-    /// Removes the oldest segments, as long as all commits of a segment were made before `until_ms` and
-    /// are in a backup whose last commit is `in_backup`. The newest segment stays. Returns how many
-    /// were removed.
-    ///
-    /// # Errors
-    /// If a segment cannot be read or removed.
+    /// Removes the oldest segments, up to the first one that must stay. A segment may go if all its
+    /// commits were made before `until_ms` and are in a backup whose last commit is `in_backup`.
+    /// The newest segment stays. Returns the number of removed segments.
     pub(super) fn prune(&self, in_backup: u64, until_ms: u64) -> Result<usize, ArchiveError> {
         let all = segments(&self.folder)?;
         let mut removed = 0;
         for ((_, path), (next, next_path)) in all.iter().zip(all.iter().skip(1)) {
             let failed = || ArchiveError::io("read", next_path);
             let mut after = Segment::open(next_path, &self.store, *next).map_err(failed())?;
-            // What is before it is older.
+            // Everything before this commit is older.
             let is_old = match after.next().map_err(failed())? {
                 Next::Record(found) => found.time_ms > 0 && found.time_ms <= until_ms,
                 _ => false,
@@ -209,7 +196,7 @@ impl Pruning {
     }
 }
 
-/// Begins a segment. An existing file of this name has no complete record from this commit on.
+/// Begins a segment. If a file of this name exists, it has no complete record from this commit on.
 fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
     let path = folder.join(segment_name(first));
     let failed = || ArchiveError::io("make", &path);

@@ -67,7 +67,8 @@ fn a_moment_stays_as_it_was_wherever_its_rows_lie() {
     for round in 0..60 {
         churn(&store, &random);
         match round % 7 {
-            // All in the data file; some of it in a closed layer; most in the newest.
+            // All of it in the data file, some of it in a closed layer, most of it in the newest
+            // layer.
             0 => store.drain_now(),
             3 => store.shared.overlay.close_newest(),
             _ => {}

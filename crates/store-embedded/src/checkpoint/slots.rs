@@ -1,7 +1,7 @@
 //! The two files that checkpoints are written to in turn.
 //!
-//! Both have their blocks and stay open. So a checkpoint is possible when the disk is full and the
-//! process has no more file descriptors.
+//! Both files keep their blocks and stay open. So a checkpoint is possible even if the disk is full
+//! and the process has no file descriptors left.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -19,27 +19,25 @@ pub(super) const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
 /// The open files of a folder that checkpoints use.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// The folder, whose sync makes a change of names durable.
+    /// The folder. Syncing it makes a change of names durable.
     folder: File,
     path: PathBuf,
     /// The data file, for its meta pages.
     data: File,
-    /// The file of the current checkpoint, after the first one.
+    /// The file of the current checkpoint. `None` before the first one.
     current: Option<File>,
-    /// The file of the next one. If it could not be opened before, it is opened when it is needed.
+    /// The file of the next checkpoint. If it could not be opened earlier, it is opened when
+    /// needed.
     next: Option<File>,
-    /// The change of names may not be on the disk.
+    /// Whether the change of names may not be on the disk.
     is_folder_unsynced: bool,
 }
 
 impl Slots {
     /// Opens the files. `data` is the data file.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub(super) fn open(folder: &Path, data: File) -> io::Result<Self> {
         let opened = File::open(folder)?;
-        // A process that was killed may have exchanged the names just before the sync.
+        // A killed process may have exchanged the names just before the sync.
         sync_open_folder(&opened)?;
         Ok(Self {
             folder: opened,
@@ -51,7 +49,6 @@ impl Slots {
         })
     }
 
-    /// The data file.
     pub(super) fn data(&self) -> &File {
         &self.data
     }
@@ -59,8 +56,7 @@ impl Slots {
     /// Makes these bytes the checkpoint, atomically.
     ///
     /// # Errors
-    /// Those of the operating system. The checkpoint before is then still there, unless the sync of
-    /// the folder has failed.
+    /// After an error the previous checkpoint is still there, unless the sync of the folder failed.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_folder_unsynced {
             // Otherwise the file that is written to might still be the checkpoint on the disk.
@@ -95,7 +91,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Creates the file of the next checkpoint with its blocks, as the disk may be full later. If
+    /// Creates the next checkpoint's file with its blocks, because the disk may be full later. If
     /// this fails, the next checkpoint reports it.
     fn prepare_next(&mut self, bytes: &[u8]) {
         if let Ok(next) = open_next(&self.path) {

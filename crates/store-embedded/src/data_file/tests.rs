@@ -42,7 +42,7 @@ fn lmdb(folder: &Path) -> (Env<WithoutTls>, Database<'static, Raw, Raw>) {
     (environment, database)
 }
 
-/// What is read of a file: rows that are right by their checksums, and how many are not.
+/// What is read from a file: rows with correct checksums, and the number of other rows.
 fn read(path: &Path) -> Result<(Contents, u64), DataFileError> {
     let (mut rows, mut damaged) = (Contents::new(), 0);
     DataFile::open(path)?.check_pages(|key, stored| match verified(key, stored) {
@@ -134,7 +134,7 @@ fn a_file_may_end_before_pages_that_are_free() {
     for round in 1..40_u8 {
         let mut transaction = environment.write_txn().unwrap();
         database.put(&mut transaction, &[round], b"value").unwrap();
-        // Pages that are never written.
+        // These pages are never written.
         for key in 0..round {
             let key = [0, key];
             database.put(&mut transaction, &key, &[1; 20_000]).unwrap();
@@ -148,7 +148,7 @@ fn a_file_may_end_before_pages_that_are_free() {
         data.check_length().unwrap();
     }
     assert!(is_shorter);
-    // But not before one that is in use.
+    // A page in use must not be missing.
     let cut = std::fs::read(&path).unwrap();
     std::fs::write(folder.path().join("cut"), &cut[..2 * PAGE_BYTES]).unwrap();
     let cut = DataFile::open(&folder.path().join("cut")).unwrap();
@@ -187,6 +187,6 @@ fn no_flipped_bit_makes_another_row() {
             }
         }
     }
-    // What is unnoticed is in bytes that nothing uses.
+    // Flips that went unnoticed are in bytes that nothing uses.
     assert!(noticed > unnoticed, "{noticed} {unnoticed}");
 }

@@ -1,4 +1,4 @@
-//! Deaths of the process at every stage of the drain, and its bounds.
+//! Tests the drain's limits, and kills of the process at every stage of it.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -60,7 +60,7 @@ fn rows(store: &EmbeddedStore) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// What a process that dies now leaves.
+/// The files that a process killed now leaves.
 fn killed(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["data.mdb", "CHECKPOINT", "JOURNAL.0", "JOURNAL.1"] {
@@ -69,8 +69,8 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// A store that only drains on request, with rows in its file; and what its thread would
-/// have, to be kept.
+/// A store with rows in its file that only drains on request. Also returns what its thread would
+/// own, which must be kept.
 fn without_thread(
     folder: &Path,
     fsync: FsyncPolicy,
@@ -116,7 +116,7 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
             panic!("a layer was closed")
         };
 
-        // Some of the layer, and not what says that all of it is there.
+        // Part of the layer, without the number that says that all of it is there.
         let mut transaction = store.environment.write_txn().unwrap();
         for (begin, end) in closed.layer.cleared() {
             if random.below(2) == 0 {
@@ -133,7 +133,7 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
         let after = killed(folder.path());
         assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
 
-        // All of it, while the overlay has it still.
+        // The whole layer, while the overlay still has it.
         write_layer(
             &store.environment,
             &store.rows,
@@ -164,7 +164,7 @@ fn records_are_applied_over_a_data_file_that_is_newer_than_they() {
     let Some(first) = store.shared.overlay.oldest_closed() else {
         panic!("a layer was closed")
     };
-    // The file has everything but says that it has the first layer only.
+    // The file has everything but says that it has only the first layer.
     store.drain_now();
     let mut transaction = store.environment.write_txn().unwrap();
     let sequence = first.sequence.to_le_bytes();

@@ -34,7 +34,7 @@ fn has(store: &EmbeddedStore, key: &[u8]) -> bool {
     row.unwrap().unwrap().is_some()
 }
 
-/// Names and contents of a folder's files.
+/// Names and contents of the files in a folder.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| {
         let entry = entry.unwrap();
@@ -44,7 +44,7 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files.collect()
 }
 
-/// The text with which a folder is refused, which must not change it.
+/// The message with which a folder is refused. Refusing it must not change it.
 fn refusal(folder: &Path) -> String {
     let before = contents(folder);
     let error = open(folder).err().expect("the folder must be refused");
@@ -63,7 +63,7 @@ fn folder_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     folder
 }
 
-/// A folder with a store that was closed in order.
+/// A folder with a store that was closed cleanly.
 fn closed() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     set(&open(folder.path()).unwrap(), b"key");
@@ -150,7 +150,7 @@ fn an_empty_data_file_is_refused() {
     let folder = closed();
     std::fs::write(folder.path().join(DATA_FILE), b"").unwrap();
     assert!(open(folder.path()).is_err_and(|error| error.to_string().contains("empty")));
-    // A checkpoint does not make it one.
+    // A checkpoint does not make it a valid file.
     std::fs::write(folder.path().join(CHECKPOINT_FILE), b"quoin-checkpoint").unwrap();
     assert!(open(folder.path()).is_err_and(|error| error.to_string().contains("empty")));
 }
@@ -177,7 +177,7 @@ fn a_data_folder_that_is_a_file_is_reported() {
 #[test]
 fn a_folder_that_must_not_be_written_is_reported_as_such() {
     let folder = closed();
-    // A folder in place of the file works for a superuser too.
+    // Unlike missing permissions, a folder in place of the file also stops a superuser.
     let lock = folder.path().join(LOCK_FILE);
     std::fs::remove_file(&lock).unwrap();
     std::fs::create_dir(&lock).unwrap();
@@ -211,7 +211,7 @@ fn a_damaged_marker_and_one_of_a_newer_format_are_refused() {
         error.contains("QUOIN") && error.contains("damaged"),
         "{error}"
     );
-    // As the text says.
+    // This is what the message advises.
     std::fs::remove_file(&marker).unwrap();
     assert!(has(&open(folder.path()).unwrap(), b"key"));
     assert!(marker.exists());
@@ -224,7 +224,7 @@ fn a_store_of_an_older_format_is_of_this_one_from_its_start_on() {
     let text = std::fs::read_to_string(&marker).unwrap();
     std::fs::write(&marker, text.replace("format 3", "format 2")).unwrap();
     assert!(has(&open(folder.path()).unwrap(), b"key"));
-    // Programs that know the older format only refuse it, before they change anything.
+    // A program that only knows the older format refuses the store before it changes anything.
     assert_eq!(std::fs::read_to_string(&marker).unwrap(), text);
 }
 
@@ -313,14 +313,14 @@ fn a_copy_of_a_store_that_was_open_is_refused_unless_it_is_accepted() {
     let opened = EmbeddedStore::open(copy.path(), accepting).unwrap();
     assert!(has(&opened, b"key"));
     drop(opened);
-    // From then on it is a folder of its own.
+    // From then on it is a folder in its own right.
     assert!(has(&open(copy.path()).unwrap(), b"key"));
 }
 
 #[test]
 fn a_copy_of_a_store_that_was_closed_cleanly_is_opened() {
     let folder = closed();
-    // What ended between the last two steps of an orderly end.
+    // The state between the last two steps of a clean close.
     super::super::identity::record(folder.path()).unwrap();
     let copy = tempfile::tempdir().unwrap();
     for (name, bytes) in contents(folder.path()) {

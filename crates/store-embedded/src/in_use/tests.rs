@@ -1,4 +1,4 @@
-//! Stores whose journal was removed after a kill.
+//! Tests stores whose journal was removed after a kill.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn has(store: &EmbeddedStore, key: &[u8]) -> bool {
     row.unwrap().unwrap().is_some()
 }
 
-/// What a process that dies now leaves.
+/// The files that a process killed now leaves.
 fn killed(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ALL {
@@ -42,8 +42,8 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// A store that was closed with `old`, and was killed after it had acknowledged `new`: without a
-/// checkpoint since its start, or in the second file of its journal.
+/// Stores that were closed with `old`, and killed after they acknowledged `new`: one without a
+/// checkpoint since its start, one in the second file of its journal.
 fn stores() -> Vec<tempfile::TempDir> {
     let folder = tempfile::tempdir().unwrap();
     set(&open(folder.path()).unwrap(), b"old");
@@ -112,7 +112,7 @@ fn a_store_without_a_file_of_its_journal_is_refused_and_opens_where_the_loss_is_
             set(&opened, b"later");
             let again = killed(folder);
             drop(opened);
-            // Only once.
+            // The loss is accepted only once.
             for folder in [folder, again.path()] {
                 let opened = open(folder).unwrap();
                 assert!(has(&opened, b"old") && has(&opened, b"later"));
@@ -169,7 +169,7 @@ fn a_start_that_ends_after_it_accepted_a_loss_is_not_asked_again() {
     assert!(has(&open(store.path()).unwrap(), b"new"));
 }
 
-/// Takes the note away, as a Quoin left it that did not note anything.
+/// Removes the note, as in a store from a Quoin that did not write one.
 fn without_note(folder: &Path) {
     let files = super::super::opening::Files::open(folder, &options()).unwrap();
     super::forget(&files.environment, &files.rows).unwrap();
@@ -199,10 +199,10 @@ fn a_store_of_an_earlier_quoin_opens_unless_it_lacks_a_file_with_records() {
         copy
     };
     let unused = vec![0; 4 << 20];
-    // It had no header before its first turn.
+    // The file had no header before its first turn.
     let opened = lay(Some(&first), Some(&unused));
     assert!(has(&open(opened.path()).unwrap(), b"new"));
-    // A first start that was interrupted.
+    // The first start was interrupted.
     let empty = b"".as_slice();
     for (first, second) in [(Some(empty), None), (Some(empty), Some(empty))] {
         open(lay(first, second).path()).unwrap();
@@ -229,7 +229,7 @@ fn an_orderly_end_removes_the_note_before_the_files() {
     assert!(super::is_noted(&store.environment, &store.rows).unwrap());
     let before = killed(folder.path());
     drop(store);
-    // As the end leaves the folder after each of its last steps.
+    // The folder after each of the last steps of a clean close.
     for left in [
         [Some("JOURNAL.0"), Some("JOURNAL.1")],
         [None, Some("JOURNAL.1")],

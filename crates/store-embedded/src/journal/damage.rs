@@ -1,7 +1,8 @@
-//! Commits that the journal must have, and does not: within its files, or with whole files.
+//! Finds commits that the journal should have but lacks: within its files, or because whole files
+//! are missing.
 //!
 //! A running store always has both files, and each has the header of one of its turns. Nothing in
-//! one file says whether the other had later commits. So a file that is missing or empty is damage.
+//! one file says whether the other had later commits. So a missing or empty file is damage.
 
 use std::fmt;
 use std::fs::File;
@@ -12,19 +13,19 @@ use super::files::{FILE_NAMES, paths};
 use super::format::FILE_HEADER_BYTES;
 use super::read::{CutFile, Gap, Survey};
 
-/// The journal lacks commits that were acknowledged, or may lack them.
+/// The journal lacks acknowledged commits, or may lack them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JournalDamage {
-    /// Between others.
+    /// There is a gap between other commits.
     Gap(Gap),
-    /// With whole files.
+    /// Whole files are missing or empty.
     Files(LostFiles),
-    /// At the end of a file.
+    /// The end of a file is missing.
     Cut(CutFile),
 }
 
 impl JournalDamage {
-    /// What acknowledged commits the files lack, or may lack. `applied` is as in [`Survey::gap`].
+    /// Acknowledged commits that the files lack or may lack. `applied` is as in [`Survey::gap`].
     pub(in super::super) fn within(survey: &Survey, applied: Option<u64>) -> Option<Self> {
         let gap = survey.gap(applied).filter(Gap::is_damage);
         let cut = || survey.cut().cloned().map(Self::Cut);
@@ -51,14 +52,14 @@ impl fmt::Display for JournalDamage {
 )]
 pub(in super::super) struct JournalRefusal(pub(in super::super) JournalDamage);
 
-/// What is known of a store besides its journal.
+/// What is known about a store apart from its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Known {
     /// The data file says that the store has a journal.
     pub(in super::super) is_in_use: bool,
     /// There is a checkpoint.
     pub(in super::super) has_checkpoint: bool,
-    /// Number of the last commit that the data file has.
+    /// Number of the last commit in the data file.
     pub(in super::super) applied: u64,
 }
 
@@ -66,7 +67,7 @@ pub(in super::super) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostFiles {
     names: Vec<&'static str>,
-    /// The last commit that is there.
+    /// Number of the last commit that is still there.
     last: Option<u64>,
 }
 
@@ -93,10 +94,7 @@ enum Presence {
     Present,
 }
 
-/// Finds the files that must be there, and are not.
-///
-/// # Errors
-/// If a file cannot be read.
+/// Finds the files that should exist but are missing or empty.
 pub(in super::super) fn lost(folder: &Path, known: Known) -> io::Result<Option<LostFiles>> {
     let mut found = Vec::new();
     for (name, path) in FILE_NAMES.into_iter().zip(paths(folder)) {
@@ -108,12 +106,13 @@ pub(in super::super) fn lost(folder: &Path, known: Known) -> io::Result<Option<L
     let survey = Survey::after(folder, known.applied)?;
     let is_lost = |found: Presence| match found {
         Presence::Missing => true,
-        // Before its first turn, a file of an earlier Quoin had no header.
+        // In earlier versions of Quoin, a file had no header before its first turn.
         Presence::Empty => known.is_in_use,
         Presence::Present => false,
     };
-    // Without the note, the first start was interrupted, or it was of an earlier Quoin. The first file
-    // is made before the first checkpoint, and the second one before the first record.
+    // If the row is missing (`is_in_use`), the first start was interrupted, or the store is from an
+    // earlier version of Quoin. The first file is created before the first checkpoint, and the
+    // second one before the first record.
     let lacks_first = found.first().is_some_and(|(_, found)| is_lost(*found));
     let are_made = known.has_checkpoint && (lacks_first || survey.first().is_some());
     if !known.is_in_use && !are_made {

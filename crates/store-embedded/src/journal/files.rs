@@ -1,4 +1,4 @@
-//! The journal's two files as such.
+//! The two files of the journal.
 
 use std::fs::File;
 use std::io;
@@ -12,11 +12,8 @@ pub(super) fn paths(folder: &Path) -> [PathBuf; 2] {
     FILE_NAMES.map(|name| folder.join(name))
 }
 
-/// Renames the files of a damaged journal, so that they are kept and not used, and creates an empty
+/// Renames the files of a damaged journal, so that they are kept but not used, and creates an empty
 /// file in their place.
-///
-/// # Errors
-/// Those of the operating system.
 pub(in super::super) fn set_aside(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {
         let named = |number: u32| {
@@ -32,11 +29,11 @@ pub(in super::super) fn set_aside(folder: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    // A folder with a checkpoint and without a journal would be refused.
+    // A folder with a checkpoint but no journal would be refused.
     make_file(folder)
 }
 
-/// Syncs what a process that crashed had appended.
+/// Syncs what a crashed process appended.
 pub(in super::super) fn sync_files(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {
         match File::open(path) {
@@ -48,21 +45,21 @@ pub(in super::super) fn sync_files(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there is a file of a journal.
+/// Whether the folder has any journal file.
 pub(in super::super) fn exists(folder: &Path) -> io::Result<bool> {
     let [first, second] = paths(folder);
     Ok(first.try_exists()? || second.try_exists()?)
 }
 
-/// Creates an empty file if there is none. Every checkpoint then has a journal, and a journal that
-/// is missing later was lost.
+/// Creates an empty file if there is none. This way every checkpoint has a journal, and a journal
+/// that is missing later was lost.
 pub(in super::super) fn make_file(folder: &Path) -> io::Result<()> {
     let [first, _] = paths(folder);
     private_file().create(true).append(true).open(first)?;
     sync_folder(folder)
 }
 
-/// Removes the journal, after the data file has everything and is synced.
+/// Removes the journal. Call this once the data file has everything and is synced.
 pub(in super::super) fn remove(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {
         match std::fs::remove_file(path) {

@@ -4,30 +4,30 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// Largest record, in bytes: a transaction of the largest size, with its framing.
+/// Maximum size of a record in bytes: the largest transaction with its framing.
 pub(in super::super) const RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
 
-/// A multiple of the blocks that file systems allocate. What is reserved is counted in these.
+/// A multiple of the block sizes of file systems. Reserved space is counted in these.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// The first word of a record's header is its length and, from this bit on, the reserved blocks.
+/// The first word of a record's header holds its length and, from this bit on, the reserved blocks.
 const BLOCKS_SHIFT: u32 = 32;
 
 /// Bytes before a file's records.
 pub(super) const FILE_HEADER_BYTES: usize = 32;
 /// Bytes before a record's writes.
 pub(super) const RECORD_HEADER_BYTES: usize = 48;
-/// The same in files of the first version, which have neither `synced` nor the time.
+/// The same for files of the first version, which have neither `synced` nor the time.
 const OLD_RECORD_HEADER_BYTES: usize = 24;
 
-/// A part of a record with this many bytes takes no further write. So a large record is never copied
+/// A part of a record with this many bytes takes no more writes. So a large record is never copied
 /// to grow.
 const PART_BYTES: usize = 1024 * 1024;
-/// Memory that a record leaves to the next one, in bytes.
+/// Maximum memory that a record leaves to the next one, in bytes.
 const KEPT_BYTES_MAX: usize = 2 * PART_BYTES;
 
-/// Followed by the number of reserved blocks.
+/// The magic. It is followed by the number of reserved blocks.
 const MAGIC: &[u8; 12] = b"quoin-wal-03";
-/// The magic of files that do not say what is reserved.
+/// The magic of files that do not say how much is reserved.
 const SECOND_MAGIC: &[u8; 16] = b"quoin-journal-02";
 const FIRST_MAGIC: &[u8; 16] = b"quoin-journal-01";
 
@@ -46,7 +46,8 @@ pub(in super::super) enum Write<'r> {
 /// A record that is being built.
 #[derive(Debug)]
 pub(in super::super) struct Record {
-    /// The header with the first writes, and further writes. There is always one.
+    /// The first part has the header and the first writes. Further parts have only writes. There is
+    /// always one part.
     parts: Vec<Vec<u8>>,
     /// Bytes of all parts.
     bytes: usize,
@@ -61,9 +62,9 @@ pub(in super::super) struct RecordHeader {
     pub(in super::super) sequence: u64,
     /// All records up to this number were on the disk when this one was appended.
     pub(in super::super) synced: u64,
-    /// When it was appended, in milliseconds since the Unix epoch. 0 if that is not known.
+    /// When it was appended, in milliseconds since the Unix epoch. 0 if unknown.
     pub(in super::super) time_ms: u64,
-    /// The file was at least this long, on the disk, when the record was appended. 0 if that is not known.
+    /// The file was at least this long, on the disk, when the record was appended. 0 if unknown.
     pub(super) reserved_bytes: u64,
     body_checksum: u64,
 }
@@ -74,7 +75,7 @@ pub(in super::super) struct FileHeader {
     pub(super) version: Version,
     /// The epoch of its records.
     pub(super) epoch: u64,
-    /// The file was at least this long, on the disk, when its turn began. 0 if that is not known.
+    /// The file was at least this long, on the disk, when its turn began. 0 if unknown.
     pub(super) reserved_bytes: u64,
 }
 
@@ -83,7 +84,7 @@ pub(in super::super) struct FileHeader {
 pub(in super::super) enum Version {
     /// Length, sequence, checksum.
     First,
-    /// [`RecordHeader`]. In files of the second magic nothing is said of what is reserved.
+    /// [`RecordHeader`]. Files with the second magic do not say how much is reserved.
     Second,
 }
 
@@ -106,7 +107,7 @@ impl Record {
         }
     }
 
-    /// Begins another record, in the memory of this one unless that is a lot.
+    /// Begins another record. It reuses the memory of this one, unless that is a lot.
     pub(in super::super) fn reset(&mut self) {
         self.truncate(RECORD_HEADER_BYTES);
         if self
@@ -137,7 +138,7 @@ impl Record {
         let before = part.len();
         part.push(kind);
         for bytes in std::iter::once(first).chain(second) {
-            // A transaction is smaller than 4 GiB, so what it writes is.
+            // A transaction is smaller than 4 GiB, so each of its writes is too.
             let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             part.extend_from_slice(&length.to_le_bytes());
             part.extend_from_slice(bytes);
@@ -145,12 +146,12 @@ impl Record {
         self.bytes += part.len() - before;
     }
 
-    /// Its length, in bytes.
+    /// Its length in bytes.
     pub(in super::super) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Removes the writes since it had this length.
+    /// Removes the writes added since the record had this length.
     pub(in super::super) fn truncate(&mut self, length: usize) {
         while self.bytes > length
             && let Some(part) = self.parts.last_mut()
@@ -166,23 +167,23 @@ impl Record {
         }
     }
 
-    /// Makes its first write an invalid one.
+    /// Makes its first write invalid.
     #[cfg(test)]
     pub(super) fn spoil(&mut self) {
         self.parts[0][RECORD_HEADER_BYTES] = 0xff;
     }
 
-    /// Whether it has no writes. Such a record is not to be appended.
+    /// Whether it has no writes. Such a record must not be appended.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.bytes <= RECORD_HEADER_BYTES
     }
 
-    /// Its bytes in the file, in order, after [`Self::seal`].
+    /// Its bytes in file order. Call [`Self::seal`] first.
     pub(super) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         self.parts.iter().map(Vec::as_slice)
     }
 
-    /// Fills in the header. The file has `reserved_bytes` on the disk.
+    /// Fills in the header. `reserved_bytes` of the file are on the disk.
     pub(super) fn seal(
         &mut self,
         epoch: u64,
@@ -216,7 +217,7 @@ impl Version {
     }
 
     /// Reads a record's header. `None` if the bytes are not a header of this epoch. Files of the
-    /// first version have no checksum of the header, so any bytes may seem to be one.
+    /// first version have no header checksum, so any bytes may look like a header.
     pub(in super::super) fn record_header(self, epoch: u64, bytes: &[u8]) -> Option<RecordHeader> {
         let header = match self {
             Self::First => {
@@ -224,7 +225,7 @@ impl Version {
                 RecordHeader {
                     length,
                     sequence,
-                    // These files do not say. With `always` it was so.
+                    // These files do not say. With `always` this was true.
                     synced: sequence.checked_sub(1)?,
                     time_ms: 0,
                     reserved_bytes: 0,
@@ -258,7 +259,7 @@ impl Version {
         is_possible.then_some(header)
     }
 
-    /// Whether the body is the one that the header was made for.
+    /// Whether the body belongs to the header.
     pub(in super::super) fn is_whole(self, header: &RecordHeader, epoch: u64, body: &[u8]) -> bool {
         let (sequence, length) = (header.sequence, header.length);
         let made_for = match self {
@@ -285,7 +286,7 @@ fn checksum<'b>(epoch: u64, fields: &[u64], body: impl IntoIterator<Item = &'b [
     hasher.finish()
 }
 
-/// The header of a file whose records have this epoch, and which has `reserved_bytes` on the disk.
+/// The header of a file whose records have this epoch and which has `reserved_bytes` on the disk.
 pub(in super::super) fn file_header(epoch: u64, reserved_bytes: u64) -> Vec<u8> {
     let blocks = blocks(reserved_bytes).to_le_bytes();
     let begin = [MAGIC.as_slice(), &blocks].concat();
@@ -293,7 +294,7 @@ pub(in super::super) fn file_header(epoch: u64, reserved_bytes: u64) -> Vec<u8> 
     [begin.as_slice(), &epoch.to_le_bytes(), &checksum].concat()
 }
 
-/// Reads the header of a file. `None` if the file was never used, or its header is damaged.
+/// Reads the header of a file. `None` if the file was never used or its header is damaged.
 pub(in super::super) fn read_file_header(bytes: &[u8]) -> Option<FileHeader> {
     let (begin, fields) = bytes.split_first_chunk::<16>()?;
     let (version, reserved_blocks) = match (begin, begin.strip_prefix(MAGIC)) {
@@ -310,7 +311,7 @@ pub(in super::super) fn read_file_header(bytes: &[u8]) -> Option<FileHeader> {
     })
 }
 
-/// The whole blocks among these bytes.
+/// The number of whole blocks in these bytes.
 fn blocks(bytes: u64) -> u32 {
     u32::try_from(bytes / BLOCK_BYTES).unwrap_or(u32::MAX)
 }
@@ -328,7 +329,7 @@ fn file_checksum(begin: &[u8], epoch: u64) -> u64 {
     hasher.finish()
 }
 
-/// The first integers of some bytes, if there are enough.
+/// The first integers in `bytes`, if there are enough.
 fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
     let mut words = [0; COUNT];
     for (word, chunk) in words
@@ -340,7 +341,7 @@ fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
     Some(words)
 }
 
-/// The writes of a record's body, in order. `None` for an invalid one, which is the last.
+/// The writes of a record's body, in order. An invalid write yields `None` and is the last.
 pub(in super::super) fn writes(mut body: &[u8]) -> impl Iterator<Item = Option<Write<'_>>> {
     std::iter::from_fn(move || {
         if body.is_empty() {

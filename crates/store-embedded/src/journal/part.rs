@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::format::{FILE_HEADER_BYTES, RecordHeader, Version};
 
-/// The records of a file in one of its turns. They are not overwritten until it is forgotten.
+/// The records of one turn of a file. They are not overwritten until the part is forgotten.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Part {
     pub(super) file: Arc<File>,
@@ -20,7 +20,7 @@ impl Part {
     /// Calls `visit` with each record, in order.
     ///
     /// # Errors
-    /// Those of reading and of `visit`.
+    /// If `visit` fails.
     pub(in super::super) fn read<E: From<io::Error>>(
         &self,
         mut visit: impl FnMut(&RecordHeader, &[u8]) -> Result<(), E>,

@@ -1,8 +1,8 @@
 //! Finds the records of the journal, and damage in it.
 //!
-//! A crash of the process or a power failure leaves at most an incomplete end. No later record says
-//! that this was on the disk ([`RecordHeader::synced`]). If a later record does say so, a record
-//! that cannot be read is damage. Taking it for the end would lose acknowledged commits.
+//! A crash of the process or a power failure leaves at most an incomplete end: no later record says
+//! that it was on the disk ([`RecordHeader::synced`]). If a later record does say so, an unreadable
+//! record is damage. Treating it as the end would lose acknowledged commits.
 
 use std::fmt;
 use std::fs::File;
@@ -16,10 +16,10 @@ use super::format::{
 };
 use quoin_base::size::counted;
 
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Bytes of bodies that are checked for each byte of a file, in a search for records of the first
-/// version. (The content of a value may look like many headers.)
+/// Limits a search for records of the first version: bytes of bodies that are checked for each byte
+/// of the file. (The content of a value may look like many headers.)
 const SEARCH_FACTOR: u64 = 8;
 
 /// Consecutive records of a file.
@@ -43,12 +43,12 @@ pub(in super::super) struct Run {
 /// What the files of a journal contain.
 #[derive(Debug, Default)]
 pub(in super::super) struct Survey {
-    /// In the order of their records.
+    /// In record order.
     runs: Vec<Run>,
     cut: Option<CutFile>,
 }
 
-/// A file that is shorter than it was when it was in use.
+/// A file that is shorter than it was while it was in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutFile {
     path: PathBuf,
@@ -79,21 +79,21 @@ impl fmt::Display for CutFile {
 /// A gap in the journal, with complete records after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// The file and the offset of what cannot be read. `None` if a file is missing.
+    /// The file, and the offset of the unreadable bytes. `None` if a file is missing.
     at: Option<(PathBuf, u64)>,
-    /// The first record that is missing.
+    /// Number of the first missing record.
     missing: u64,
-    /// Complete records after the gap.
+    /// Number of complete records after the gap.
     after: u64,
-    /// Number of the last of those.
+    /// Number of the last record after the gap.
     last: u64,
-    /// Whether the missing record was on the disk. If it was not, a power failure may have left the
-    /// gap.
+    /// Whether the missing record was on the disk. If it was not, the gap may come from a power
+    /// failure.
     was_synced: bool,
 }
 
 impl Gap {
-    /// Whether going on without the missing commits would lose acknowledged ones.
+    /// Whether continuing without the missing commits would lose acknowledged ones.
     pub fn is_damage(&self) -> bool {
         self.was_synced
     }
@@ -126,18 +126,12 @@ impl fmt::Display for Gap {
 
 impl Survey {
     /// Reads all files of a folder's journal.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub(in super::super) fn of(folder: &Path) -> io::Result<Self> {
         Self::after(folder, 0)
     }
 
     /// Reads all files of a folder's journal. Records up to `applied` are not needed, and some of
-    /// them may be missing in the result.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
+    /// them may be missing from the result.
     pub(in super::super) fn after(folder: &Path, applied: u64) -> io::Result<Self> {
         let mut files = Vec::new();
         for path in paths(folder) {
@@ -168,13 +162,13 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Whether a file was cut, and with it records that may be missing.
+    /// `Some` if a file was cut, so that records may be missing.
     fn cut_of(&self, file: &Window, header: Option<FileHeader>) -> io::Result<Option<CutFile>> {
         let runs = || self.runs.iter().filter(|run| run.path == file.path);
         let of_records = runs().map(|run| run.reserved_bytes).max();
         let of_header = header.map(|header| header.reserved_bytes);
         let reserved_bytes = of_records.max(of_header).unwrap_or(0);
-        // A server may have let it grow while its records were read.
+        // A server may have extended the file while its records were read.
         let bytes = file.file.metadata()?.len();
         let epoch = header
             .map(|header| header.epoch)
@@ -191,7 +185,7 @@ impl Survey {
         }))
     }
 
-    /// A file that was cut, and with it records that may be missing.
+    /// A file that was cut, so that records may be missing.
     pub(super) fn cut(&self) -> Option<&CutFile> {
         self.cut.as_ref()
     }
@@ -201,8 +195,8 @@ impl Survey {
         self.runs.first().map(|run| run.first)
     }
 
-    /// The first gap. Records after it cannot be applied. Those up to `applied` are not needed. If
-    /// `applied` is `None`, only gaps between the files' records count.
+    /// The first gap. Records after it cannot be applied. Records up to `applied` are not needed.
+    /// If `applied` is `None`, only gaps between the files' records count.
     pub(in super::super) fn gap(&self, applied: Option<u64>) -> Option<Gap> {
         let mut runs = self.runs.iter();
         let mut before: Option<&Run> = None;
@@ -213,7 +207,7 @@ impl Survey {
                 if first.begin == FILE_HEADER_BYTES as u64 {
                     first.first.saturating_sub(1)
                 } else {
-                    // There were others before it.
+                    // There were other records before it.
                     first.first.saturating_sub(2)
                 }
             }
@@ -251,7 +245,7 @@ impl Survey {
         self.runs.iter().map(|run| run.last).max()
     }
 
-    /// The number of complete records, and the number of the last one.
+    /// The number of complete records in a file, and the number of the last one.
     pub(in super::super) fn records_of(&self, path: &Path) -> (u64, Option<u64>) {
         let runs = || self.runs.iter().filter(|run| run.path == path);
         let records = runs().map(|run| run.last - run.first + 1).sum();
@@ -261,7 +255,7 @@ impl Survey {
     /// Calls `apply` with every record after `applied`, in order, up to the first gap.
     ///
     /// # Errors
-    /// Those of reading the files and of `apply`.
+    /// If `apply` fails.
     pub(in super::super) fn read(
         &self,
         applied: u64,
@@ -297,8 +291,8 @@ fn changed() -> io::Error {
     io::Error::other("the journal changed while it was read")
 }
 
-/// The epochs that a file's records may have. If its header is damaged, these are the epoch that it
-/// seems to have, and those before and after the other file's.
+/// The epochs that a file's records may have. If the header is damaged, these are the epoch that it
+/// seems to have, and the epochs before and after the other file's.
 fn epochs<'h>(header: &[u8], others: impl Iterator<Item = &'h FileHeader>) -> Vec<(Version, u64)> {
     if let Some(known) = read_file_header(header) {
         return vec![(known.version, known.epoch)];
@@ -317,7 +311,7 @@ fn epochs<'h>(header: &[u8], others: impl Iterator<Item = &'h FileHeader>) -> Ve
     found
 }
 
-/// A file, with a part of it in memory.
+/// A file, part of which is in memory.
 struct Window {
     path: PathBuf,
     file: File,
@@ -343,7 +337,7 @@ impl Window {
         }))
     }
 
-    /// Bytes from `offset` on, at least `least`. `None` if the file has fewer.
+    /// At least `least` bytes from `offset` on. `None` if the file has fewer.
     fn at_least(&mut self, offset: u64, least: u64) -> io::Result<Option<&[u8]>> {
         let end = offset.saturating_add(least);
         if end > self.length {
@@ -387,7 +381,7 @@ impl Window {
             .map(|body| (header, body)))
     }
 
-    /// Adds the runs of a file's records of one epoch. Searches damaged parts for records from
+    /// Adds the runs of one epoch's records in this file. Searches damaged parts for records from
     /// number `wanted` on.
     fn survey(
         &mut self,
@@ -403,7 +397,7 @@ impl Window {
             let found = self
                 .record(version, epoch, offset)?
                 .map(|(header, _)| header);
-            // A number that is not larger belongs to another turn of the file.
+            // A number below `next` belongs to another turn of the file.
             let Some(header) = found.filter(|header| header.sequence >= next) else {
                 match self.search(version, epoch, offset + 1, next.max(wanted))? {
                     Some(found) => offset = found,
@@ -475,7 +469,8 @@ impl Window {
     }
 }
 
-/// Whether a header's number can be that of a record from `next` on. Checked at each byte of a file.
+/// Whether a header's number can be that of a record from `next` on. Called for each byte of a
+/// file.
 fn is_numbered(header: &[u8], next: u64) -> bool {
     /// More records than the two files of a journal can have.
     const RECORDS_MAX: u64 = 1 << 40;

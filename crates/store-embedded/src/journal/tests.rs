@@ -14,8 +14,7 @@ fn bytes_of(record: &Record) -> Vec<u8> {
     record.parts().collect::<Vec<_>>().concat()
 }
 
-/// Makes the first write of a file's record number `place` one that is none, with the checksums
-/// that fit.
+/// Makes the first write of record number `place` in a file invalid, with matching checksums.
 pub(in super::super) fn make_senseless(path: &Path, place: usize) {
     use format::{FileHeader, RECORD_HEADER_BYTES, Version, read_file_header};
     let mut bytes = std::fs::read(path).unwrap();
@@ -55,7 +54,7 @@ fn numbers(folder: &Path) -> Vec<u64> {
     numbers
 }
 
-/// What a gap says, and whether it is damage.
+/// The text of a gap, and whether it is damage.
 fn gap(folder: &Path) -> Option<(String, bool)> {
     let gap = Survey::of(folder).unwrap().gap(None)?;
     Some((gap.to_string(), gap.is_damage()))
@@ -71,7 +70,7 @@ fn records_are_read_in_the_order_in_which_they_were_written() {
     journal.switch(false).unwrap();
     journal.append(&mut record(&[Write::Clear(b"d")])).unwrap();
     assert_eq!(numbers(folder.path()), [7, 8, 9, 10]);
-    // The next checkpoint begins, so the one before is on the disk: its records may go.
+    // The next checkpoint begins, so the previous one is on the disk and its records may go.
     journal.switch(false).unwrap();
     journal.append(&mut record(&[Write::Clear(b"e")])).unwrap();
     assert_eq!(numbers(folder.path()), [10, 11]);
@@ -108,7 +107,8 @@ fn what_a_file_held_in_an_earlier_turn_is_not_read() {
     }
     journal.switch(false).unwrap();
     journal.switch(false).unwrap();
-    // Exactly over the first of the old records: the second old one follows at once.
+    // This record replaces exactly the first of the old records. The second old one follows
+    // directly.
     journal
         .append(&mut record(&[Write::Clear(b"same")]))
         .unwrap();
@@ -135,7 +135,7 @@ fn reading_ends_before_a_record_that_was_never_finished() {
     }
 }
 
-/// Writes as a disk does on which files can have so many bytes.
+/// Writes like a disk on which files can have at most `bytes`.
 fn with_room(bytes: u64) -> impl Fn(&File, &[u8], u64) -> io::Result<()> {
     move |file, data, at| {
         let fitting = data.len().min(bytes.saturating_sub(at) as usize);
@@ -159,7 +159,7 @@ fn where_a_step_finds_no_room_the_file_grows_by_what_the_record_needs() {
     assert_eq!(length(), step);
     grow(step + 100, room).unwrap();
     assert_eq!(length(), step + BLOCK_BYTES);
-    // A little more each time, as long as that fits.
+    // The file grows by a little more each time, as long as that fits.
     grow(step + BLOCK_BYTES + 1, room).unwrap();
     assert_eq!(length(), step + 2 * BLOCK_BYTES);
     grow(step + 2 * BLOCK_BYTES + 1, room).unwrap();
@@ -207,7 +207,7 @@ fn after_a_sync_that_failed_none_says_that_all_is_well() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, false).unwrap();
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
-    // What cannot be synced.
+    // This file cannot be synced.
     let (pipe, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(pipe)));
     let file = std::mem::replace(&mut journal.lock().files[0], pipe);
@@ -285,7 +285,7 @@ proptest! {
     }
 }
 
-/// A journal of so many records, and where each begins.
+/// A journal of `count` records, and the offset of each.
 fn with_records(folder: &Path, count: u64, syncs_appends: bool) -> (Journal, Vec<usize>) {
     let journal = Journal::create(folder, 1, 12_345, syncs_appends).unwrap();
     let offsets = (0..count).map(|number| {
@@ -373,7 +373,7 @@ fn a_gap_in_what_was_not_synced_is_no_damage() {
     flip(&folder.path().join(FILE_NAMES[0]), offsets[2] + 60);
     let (text, is_damage) = gap(folder.path()).unwrap();
     assert!(!is_damage, "{text}");
-    // One that was appended after a sync says that the others were on the disk.
+    // A record appended after a sync says that the others were on the disk.
     journal.sync().unwrap();
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
     let (_, is_damage) = gap(folder.path()).unwrap();
@@ -401,7 +401,7 @@ fn a_value_that_looks_like_records_is_not_taken_for_some() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
     let mut planted = record(&[Write::Clear(b"planted")]);
-    // Its writer knows everything but the epoch.
+    // The writer of the value knows everything except the epoch.
     planted.seal(99, 2, 1, 0, 0);
     let value = bytes_of(&planted).repeat(50);
     journal
@@ -412,7 +412,7 @@ fn a_value_that_looks_like_records_is_not_taken_for_some() {
     assert_eq!(gap(folder.path()), None);
 }
 
-/// What a journal lacks.
+/// The damage of a journal, as text.
 fn damage(folder: &Path) -> Option<String> {
     let damage = JournalDamage::within(&Survey::of(folder).unwrap(), None)?;
     Some(damage.to_string())
@@ -485,14 +485,14 @@ fn a_file_that_the_journal_cuts_itself_is_never_damage() {
     journal.switch(true).unwrap();
     assert_eq!(path(0).metadata().unwrap().len(), STEP_BYTES);
     assert_eq!(damage(folder.path()), None);
-    // A power failure before the new length is on the disk.
+    // The power fails before the new length is on the disk.
     let cut = std::fs::read(path(0)).unwrap();
     let header = &cut[..FILE_HEADER_BYTES];
     std::fs::write(path(0), [header, &grown[FILE_HEADER_BYTES..]].concat()).unwrap();
     assert_eq!(damage(folder.path()), None);
     std::fs::write(path(0), &grown).unwrap();
     assert_eq!(damage(folder.path()), None);
-    // The next start.
+    // The next start happens.
     drop(journal);
     let journal = Journal::create(folder.path(), 6, 777, true).unwrap();
     assert_eq!(path(0).metadata().unwrap().len(), STEP_BYTES);
@@ -539,7 +539,7 @@ fn a_file_of_the_second_version_is_read_and_does_not_say_what_is_reserved() {
 fn after_a_step_that_could_not_be_synced_nothing_is_appended() {
     let folder = tempfile::tempdir().unwrap();
     let (journal, _) = with_records(folder.path(), 3, false);
-    // It can be written, and not be synced.
+    // The pipe can be written but not synced.
     let (reader, writer) = std::io::pipe().unwrap();
     let drained = std::thread::spawn(move || std::io::copy(&mut { reader }, &mut std::io::sink()));
     let pipe = File::from(std::os::fd::OwnedFd::from(writer));
@@ -557,7 +557,7 @@ fn after_a_step_that_could_not_be_synced_nothing_is_appended() {
     assert!(JournalFailure::is(&journal.make_room(1).unwrap_err()));
 }
 
-/// A file as the first version of the format has it.
+/// A file in the first version of the format.
 fn of_the_first_version(epoch: u64, bodies: &[Vec<u8>]) -> Vec<u8> {
     use siphasher::sip::SipHasher13;
     use std::hash::Hasher;

@@ -61,7 +61,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What each key was last said to be: `None` for cleared.
+/// The last change of each key: `None` if it was cleared.
 type Model = BTreeMap<u8, Option<u8>>;
 
 fn apply(layer: &mut Layer, model: &mut Model, step: &Step, log: &mut Log) {
@@ -81,7 +81,7 @@ fn apply(layer: &mut Layer, model: &mut Model, step: &Step, log: &mut Log) {
     }
 }
 
-/// The layer's bytes, counted again.
+/// The layer's bytes, counted from scratch.
 fn counted(layer: &Layer) -> usize {
     let entries = layer.rows().iter().chain(layer.cleared().iter());
     entries.map(|(first, second)| cost(first, second)).sum()

@@ -1,4 +1,5 @@
-//! The store as its users see it, against a map: whatever is in which layer or in the data file.
+//! Compares the store as its users see it with a map, wherever its rows are: in any layer or in the
+//! data file.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -32,7 +33,7 @@ fn open(folder: &tempfile::TempDir, fsync: FsyncPolicy) -> EmbeddedStore {
 
 fn key(random: &SeededRandom) -> Vec<u8> {
     let number = random.below(KEYS) as u8;
-    // Some keys are the beginning of others.
+    // Some keys are prefixes of others.
     if number.is_multiple_of(5) {
         vec![number, 0]
     } else {
@@ -83,7 +84,7 @@ fn check<R: ReadTransaction + ?Sized>(reader: &R, model: &Model, random: &Seeded
     }
 }
 
-/// Pops some rows as a queue's commands do: a range read and a clear of what it found.
+/// Pops some rows like a queue's commands: a range read, then a clear of what it found.
 fn pop(transaction: &dyn Transaction, model: &mut Model, random: &SeededRandom) {
     let (begin, end) = (key(random), key(random));
     let limit = 1 + random.below(3) as usize;
@@ -222,7 +223,7 @@ fn pop_all_but_one(reverse: bool, rows_at_once: usize) {
                 }
                 [] => panic!("the list is not empty yet"),
             }
-            // Whatever else the command writes.
+            // The command also writes something else.
             transaction.set(b"counter", b"");
         }
         now(transaction.commit());

@@ -11,7 +11,7 @@ use quoin_base::random::{Random, SeededRandom};
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 type Row = (Vec<u8>, Vec<u8>);
 
-/// A row for a page of many, of few, or of none, at one of 3,000 places.
+/// A row of which many, few or less than one fit in a page. It has one of 3,000 keys.
 fn row(random: &SeededRandom) -> Row {
     let length = [0, 9, 90, 300, 1500, 9000][random.below(6) as usize];
     let mut key = random.below(3000).to_be_bytes().to_vec();
@@ -19,8 +19,8 @@ fn row(random: &SeededRandom) -> Row {
     (key, vec![random.next_u64() as u8; length])
 }
 
-/// What is in the file after some transactions, each of which clears rows and then sets others in
-/// the order of `sort`. And what should be.
+/// The content of the file after some transactions, and what it should be. Each transaction clears
+/// rows and then sets others in the order of `sort`.
 fn written(format: RowFormat, seed: u64, sort: fn(&mut [Row])) -> [Contents; 2] {
     let random = SeededRandom::new(seed);
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Starts on disks that are nearly full, after a process that was killed.
+//! Tests starts on nearly full disks, after a process was killed.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn rows(store: &EmbeddedStore) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// What a process that dies now leaves.
+/// The files that a process killed now leaves.
 fn killed(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["data.mdb", "CHECKPOINT", "JOURNAL.0", "JOURNAL.1"] {
@@ -52,12 +52,12 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// From now on no checkpoint finds room.
+/// From now on checkpoints find no room.
 fn fill(folder: &Path) {
     std::os::unix::fs::symlink("/dev/full", folder.join("CHECKPOINT.new")).unwrap();
 }
 
-/// A store with a checkpoint, and what it holds.
+/// A folder with a store of some rows, which was closed cleanly.
 fn closed_cleanly() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), options()).unwrap();
@@ -80,7 +80,7 @@ fn pages_that_a_replay_has_freed_are_used_again() {
     let before = size();
     let (reopened, ..) = EmbeddedStore::prepare(after.path(), options()).unwrap();
     assert!(rows(&reopened) == expected);
-    // Each of some 35 steps rewrites about half of the pages.
+    // There are about 35 steps. Each rewrites about half of the pages.
     assert!(before > MIB && size() < 5 * before, "{before} {}", size());
 }
 
@@ -94,7 +94,7 @@ fn a_store_with_nothing_to_apply_opens_where_no_checkpoint_has_room() {
     for _ in 0..2 {
         let (reopened, ..) = EmbeddedStore::prepare(after.path(), options()).unwrap();
         assert!(rows(&reopened) == expected);
-        // What is written is applied by the next start that has room.
+        // The next start that has room applies what was written.
         write(&reopened, &SeededRandom::new(3), 10);
         let expected = rows(&reopened);
         let again = killed(after.path());
@@ -137,7 +137,7 @@ fn a_start_that_is_killed_goes_on_after_its_last_step() {
     let expected = rows(&store);
     let after = killed(folder.path());
     drop(store);
-    // A start ends at a record that makes no sense.
+    // A start ends at an invalid record.
     let file = after.path().join("JOURNAL.0");
     let whole = std::fs::read(&file).unwrap();
     journal::tests::make_senseless(&file, 30);
@@ -197,13 +197,13 @@ fn a_start_makes_no_checkpoint_before_there_is_a_file_of_the_journal() {
     std::os::unix::fs::symlink(folder.path().join("missing/file"), &first).unwrap();
     assert!(EmbeddedStore::open(folder.path(), options()).is_err());
     std::fs::remove_file(&first).unwrap();
-    // A start that was killed here must not look like a lost journal.
+    // If the start had been killed here, this must not look like a lost journal.
     assert!(!rows(&EmbeddedStore::open(folder.path(), options()).unwrap()).is_empty());
 }
 
 type Row = (Vec<u8>, Vec<u8>);
 
-/// A killed store whose journal has twenty records of `always`, and what it held after ten.
+/// A killed store whose journal has twenty records written with `always`, and its rows after ten.
 fn killed_with_journal() -> (tempfile::TempDir, Vec<Row>) {
     let options = EmbeddedOptions {
         fsync: FsyncPolicy::Always,
@@ -228,7 +228,7 @@ fn flip(path: &Path, at: usize) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Where a file's record at such a place begins.
+/// The offset of record number `place` in a file.
 fn offset_of(path: &Path, place: usize) -> usize {
     let bytes = std::fs::read(path).unwrap();
     (0..place).fold(32, |at, _| {
@@ -254,7 +254,7 @@ fn a_damaged_journal_is_refused_and_nothing_is_changed() {
         assert!(text.contains("--accept-journal-loss"), "{text}");
         assert!(std::fs::read(&file).unwrap() == before);
     }
-    // What was flipped back is whole again.
+    // After flipping the bit back, the journal is intact again.
     flip(&file, damaged_at + 100);
     EmbeddedStore::open(folder.path(), options()).unwrap();
 }

@@ -51,8 +51,8 @@ fn open(folder: &Path) -> EmbeddedStore {
     EmbeddedStore::open(folder, options()).unwrap()
 }
 
-/// A folder as a Quoin left it that wrote no checksums. `pending` is in its journal only: it was
-/// killed; without any it was stopped in order.
+/// A folder from a Quoin that wrote no checksums. `pending` is only in its journal, because that
+/// Quoin was killed. If `pending` is empty, it was closed cleanly.
 fn old_store(folder: &Path, rows: &Contents, pending: &Contents) {
     std::fs::write(folder.join("LOCK"), b"").unwrap();
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
@@ -128,7 +128,7 @@ fn what_only_the_journal_of_an_older_store_has_is_brought_along() {
 fn a_change_of_format_that_ended_early_is_done_again() {
     let folder = tempfile::tempdir().unwrap();
     old_store(folder.path(), &some_rows(), &Contents::new());
-    // While the new file was written; and when it was complete.
+    // First while the new file was being written, then when it was complete.
     let new = folder.path().join(NEW_DATA_FILE);
     std::fs::write(&new, [0xa5; 5000]).unwrap();
     let copy = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn a_change_of_format_that_ended_early_is_done_again() {
         }
         assert!(contents(&open(after.path())) == some_rows());
     }
-    // When the new file had taken the old one's place, and there was no marker yet.
+    // The new file had replaced the old one, and there was no marker yet.
     std::fs::rename(&whole, folder.path().join(DATA_FILE)).unwrap();
     assert!(contents(&open(folder.path())) == some_rows());
     assert!(names(folder.path()).contains(&"QUOIN".to_owned()));
@@ -156,7 +156,7 @@ fn a_damaged_page_of_an_older_store_is_refused_and_the_store_left_as_it_is() {
     old_store(folder.path(), &some_rows(), &Contents::new());
     let data = folder.path().join(DATA_FILE);
     let mut bytes = std::fs::read(&data).unwrap();
-    // Where the free space of each page ends.
+    // This is the field with the end of each page's free space.
     for page in bytes.chunks_mut(4096).skip(2) {
         page[14] ^= 0xff;
     }
@@ -296,6 +296,6 @@ fn sorted_rows_fill_their_pages() {
     let path = folder.path().join("file");
     let written = write_data_file(&path, MAP_BYTES, 0, rows_of(&rows), &mut |_| {}).unwrap();
     let bytes = path.metadata().unwrap().len();
-    // Each row has a header of 8 bytes, a place of 2, and checksums of 8.
+    // Each row has a node header of 8 bytes, a pointer of 2, and checksums of 8.
     assert!(bytes < (written.bytes + 20_000 * 18) * 11 / 10, "{bytes}");
 }

@@ -53,7 +53,7 @@ fn whatever_was_read_before_a_read_finds_what_the_snapshot_has() {
             let mut edge = 0;
             for _ in 0..400 {
                 let reverse = random.below(2) == 0;
-                // Often onwards from the last read, as pops go.
+                // Reads often continue from the last one, as pops do.
                 edge = match random.below(4) {
                     0 => random.below(256) as u8,
                     _ if reverse => edge.saturating_sub(2),
@@ -134,7 +134,7 @@ fn what_was_missing_last_is_not_looked_for_again() {
         let mut cache = SnapshotCache::default();
         cache.reset();
         assert_eq!(cache.value(&before, &[2]).unwrap(), None);
-        // Whatever was found in between.
+        // Another key may be found in between.
         assert!(cache.value(&before, &[3]).unwrap().is_some());
         assert_eq!(cache.value(&after, &[2]).unwrap(), None);
         cache.reset();

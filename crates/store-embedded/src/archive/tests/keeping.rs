@@ -67,7 +67,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A store of these rows, and of the archived commits after them.
+/// A store with these rows, and with the archived commits after them.
 fn replayed(
     folder: &Path,
     store: &EmbeddedStore,
@@ -114,7 +114,7 @@ fn every_commit_can_be_gone_to() {
             base = (rows(&store), store.last_commit());
         }
         if number % 25 == 24 {
-            // Several files of the journal.
+            // This uses several files of the journal.
             wait_for("archived", || {
                 store.archive_status().unwrap().last == Some(store.last_commit())
             });
