@@ -31,42 +31,6 @@ const TURNED_OFF: CommandError =
 /// Length of a script's SHA-1 name in bytes.
 const SHA_BYTES: usize = 40;
 
-/// `EVAL script numkeys [key ...] [arg ...]`.
-pub(super) async fn eval(
-    unit: AnyUnit<'_>,
-    database: u32,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    eval_text(unit, database, arguments, false).await
-}
-
-/// `EVAL_RO script numkeys [key ...] [arg ...]`.
-pub(super) async fn eval_ro(
-    unit: AnyUnit<'_>,
-    database: u32,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    eval_text(unit, database, arguments, true).await
-}
-
-/// `EVALSHA sha1 numkeys [key ...] [arg ...]`.
-pub(super) async fn evalsha(
-    unit: AnyUnit<'_>,
-    database: u32,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    eval_stored(unit, database, arguments, false).await
-}
-
-/// `EVALSHA_RO sha1 numkeys [key ...] [arg ...]`.
-pub(super) async fn evalsha_ro(
-    unit: AnyUnit<'_>,
-    database: u32,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    eval_stored(unit, database, arguments, true).await
-}
-
 /// Fails if the setting `enable-scripts` is off.
 pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
     match unit.environment().scripts.is_enabled() {
@@ -117,11 +81,11 @@ pub fn runs_script(row: &Row) -> bool {
     matches!(row.handler, Handler::Script(_)) && row.flags.contains(Flags::NO_MANDATORY_KEYS)
 }
 
-async fn eval_text(
+/// `EVAL script numkeys [key ...] [arg ...]`, or `EVAL_RO`.
+pub(super) async fn eval<const IS_RO: bool>(
     unit: AnyUnit<'_>,
     database: u32,
     arguments: &[Bytes],
-    is_ro: bool,
 ) -> Result<Reply, CommandError> {
     check_enabled(unit)?;
     let inputs = keys_and_values(arguments)?;
@@ -129,14 +93,14 @@ async fn eval_text(
     let script = scripts.of_text(argument(arguments, 1)?);
     let script = script.map_err(|line| CommandError::Text(line.into()))?;
     keep(unit, database, &script).await?;
-    run_script(unit, database, &script, inputs, is_ro).await
+    run_script(unit, database, &script, inputs, IS_RO).await
 }
 
-async fn eval_stored(
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`, or `EVALSHA_RO`.
+pub(super) async fn evalsha<const IS_RO: bool>(
     unit: AnyUnit<'_>,
     database: u32,
     arguments: &[Bytes],
-    is_ro: bool,
 ) -> Result<Reply, CommandError> {
     check_enabled(unit)?;
     let sha = argument(arguments, 1)?;
@@ -145,7 +109,7 @@ async fn eval_stored(
     }
     let inputs = keys_and_values(arguments)?;
     let script = find(&unit.read_context(database), sha).await?;
-    run_script(unit, database, &script, inputs, is_ro).await
+    run_script(unit, database, &script, inputs, IS_RO).await
 }
 
 async fn run_script(
@@ -255,29 +219,11 @@ async fn find(context: &ReadContext<'_>, sha: &[u8]) -> Result<Arc<Script>, Comm
     Ok(script)
 }
 
-/// `FCALL function numkeys [key ...] [arg ...]`.
-pub(super) async fn fcall(
+/// `FCALL function numkeys [key ...] [arg ...]`, or `FCALL_RO`.
+pub(super) async fn fcall<const IS_RO: bool>(
     unit: AnyUnit<'_>,
     database: u32,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    call(unit, database, arguments, false).await
-}
-
-/// `FCALL_RO function numkeys [key ...] [arg ...]`.
-pub(super) async fn fcall_ro(
-    unit: AnyUnit<'_>,
-    database: u32,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    call(unit, database, arguments, true).await
-}
-
-async fn call(
-    unit: AnyUnit<'_>,
-    database: u32,
-    arguments: &[Bytes],
-    is_ro: bool,
 ) -> Result<Reply, CommandError> {
     check_enabled(unit)?;
     let libraries = unit.read_context(database).libraries().await?;
@@ -289,7 +235,7 @@ async fn call(
     }
     let (keys, values) = keys_and_values(arguments)?;
     let call = Call {
-        only_reads: may_only_read(program.flags(), is_ro)?,
+        only_reads: may_only_read(program.flags(), IS_RO)?,
         caller: Caller::Function(program.name().to_owned(), arguments.to_vec()),
         program: &program,
         keys,

@@ -106,33 +106,37 @@ const SCRIPT: &[Row] = &[
 
 /// The commands of scripts.
 pub const ROWS: &[Row] = &[
-    eval("eval", "2.6.0", script_handler!(eval::eval))
+    eval("eval", "2.6.0", script_handler!(eval::eval::<false>))
         .summary("Executes a server-side Lua script.")
         .flags(Flags::MAY_REPLICATE)
         .keys(MAY_WRITE_NOTED)
         .arguments(BY_TEXT),
-    eval("evalsha", "2.6.0", script_handler!(eval::evalsha))
+    eval("evalsha", "2.6.0", script_handler!(eval::evalsha::<false>))
         .summary("Executes a server-side Lua script by SHA1 digest.")
         .flags(Flags::MAY_REPLICATE)
         .keys(MAY_WRITE)
         .arguments(BY_NAME),
-    eval("evalsha_ro", "7.0.0", script_handler!(eval::evalsha_ro))
-        .summary("Executes a read-only server-side Lua script by SHA1 digest.")
-        .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
-        .keys(READS)
-        .arguments(BY_NAME),
-    eval("eval_ro", "7.0.0", script_handler!(eval::eval_ro))
+    eval(
+        "evalsha_ro",
+        "7.0.0",
+        script_handler!(eval::evalsha::<true>),
+    )
+    .summary("Executes a read-only server-side Lua script by SHA1 digest.")
+    .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
+    .keys(READS)
+    .arguments(BY_NAME),
+    eval("eval_ro", "7.0.0", script_handler!(eval::eval::<true>))
         .summary("Executes a read-only server-side Lua script.")
         .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
         .keys(READS_NOTED)
         .arguments(BY_TEXT),
-    eval("fcall", "7.0.0", script_handler!(eval::fcall))
+    eval("fcall", "7.0.0", script_handler!(eval::fcall::<false>))
         .summary("Invokes a function.")
         .complexity("Depends on the function that is executed.")
         .flags(Flags::MAY_REPLICATE)
         .keys(MAY_WRITE_NOTED)
         .arguments(OF_FUNCTION),
-    eval("fcall_ro", "7.0.0", script_handler!(eval::fcall_ro))
+    eval("fcall_ro", "7.0.0", script_handler!(eval::fcall::<true>))
         .summary("Invokes a read-only function.")
         .complexity("Depends on the function that is executed.")
         .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
