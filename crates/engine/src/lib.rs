@@ -283,7 +283,7 @@ impl Executor {
         }
         let capabilities = &self.environment.capabilities;
         // A round cannot wait to find out whether its commit was applied.
-        if !capabilities.reads_wait && !capabilities.has_unknown_results {
+        if !capabilities.has_other_writers && !capabilities.has_unknown_results {
             match self.join_round(calls, reply_bytes_max) {
                 Ok(response) => return response.await.map_err(|_| stopped()),
                 Err(not_joined) => calls = not_joined,
