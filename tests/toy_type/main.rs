@@ -1,5 +1,5 @@
-//! A new type touches three places outside its folder. A toy type is put into a copy of the sources, which has to
-//! compile, and to run its commands. CONTRIBUTING describes what is added here.
+//! A new type touches three places outside its folder. The test adds a toy type to a copy of the sources, compiles the
+//! copy, and runs the commands of the type. CONTRIBUTING explains the additions.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -55,6 +55,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// A copy of the sources with the toy type.
 fn with_the_toy(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
     for name in [
         "Cargo.toml",
         "Cargo.lock",
@@ -84,13 +85,15 @@ fn with_the_toy(folder: &Path) {
 
 #[test]
 fn a_toy_type_touches_three_places_outside_its_folder() {
-    let folder = tempfile::tempdir().unwrap();
-    with_the_toy(folder.path());
+    // Always the same folder: cargo builds the crates of another folder anew, beside those of the last.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toy_type");
+    let _ = fs::remove_dir_all(&folder);
+    with_the_toy(&folder);
     let run = Command::new(env!("CARGO"))
-        .current_dir(folder.path())
+        .current_dir(&folder)
         .args(["run", "--offline", "--package", "quoin-engine"])
         .args(["--features", "testing", "--example", "bag"])
-        // What other crates are needed is there already.
+        // Other crates are built there already.
         .env("CARGO_TARGET_DIR", target())
         .env("CARGO_INCREMENTAL", "0")
         .output()
