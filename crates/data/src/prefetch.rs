@@ -16,7 +16,7 @@ use crate::keyspace::key::ClientKey;
 use crate::keyspace::kind::TypeKind;
 use crate::unit::context::ReadContext;
 use quoin_layout::{
-    Id, KeyName, Member, Meta, MetaCopy, StreamGroup, StreamId, ValueType, successor,
+    Id, KeyName, Member, Meta, MetaCopy, Section, StreamGroup, StreamId, ValueType, successor,
 };
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
@@ -551,6 +551,10 @@ impl ReadContext<'_> {
     }
 
     async fn prefetch_stream(&self, plan: &KeyPlan, location: Location) -> Result<(), StoreError> {
+        let mut sections = location.value_type.kind().sections.iter();
+        if !sections.any(|kind| kind.section == Section::StreamHead) {
+            return Ok(());
+        }
         let data = location.data;
         let head = async {
             match plan.stream_head {
