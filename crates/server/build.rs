@@ -2,9 +2,8 @@
 //! nothing if that is not known. `BUILD_SHORT_COMMIT` is what people are shown. Cargo
 //! sets both for tests too, so they are not named as settings are.
 
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// Digits of a commit that people are shown.
 const SHORT_DIGITS: usize = 10;

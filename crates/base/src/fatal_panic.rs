@@ -80,6 +80,7 @@ fn exit() -> ! {
 
 /// Panics that end the process, for tests.
 #[cfg(feature = "testing")]
+// Only tests call it, and a panic fails the test. clippy.toml exempts `#[cfg(test)]`, not features.
 #[allow(clippy::unwrap_used)]
 pub mod testing {
     use std::process::{Command, Output, Stdio};

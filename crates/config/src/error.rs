@@ -96,7 +96,7 @@ fn lines(errors: &[ConfigError]) -> String {
 }
 
 impl ConfigError {
-    /// All errors as one. `Ok` if there are none.
+    /// Combines the errors into one. `Ok` without errors.
     pub(super) fn all(mut errors: Vec<ConfigError>) -> Result<(), ConfigError> {
         match errors.pop() {
             None => Ok(()),

@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// Opens the file again, because a tool may have moved it. False if there is none.
+    /// Reopens the log file, because a tool may have moved it. Returns false if the log is not a file.
     ///
     /// # Errors
     /// If it cannot be written. The log then stays in the old file.

@@ -1,8 +1,8 @@
 //! What commands mean.
 //!
 //! A type (`list`, `string`, `hash`, `set`, `zset`, `stream`, `pqueue`, `taskqueue`) is a folder: its operations,
-//! its commands with their rows, how it is dumped, what doctor checks, and the tests. `keys` and `script` are what
-//! works on all types. General code (`unit`, `keyspace`, `rows`, `prefetch`, `cluster`, `command`) asks a type's
+//! its commands with their rows, how it is dumped, what doctor checks, and the tests. `keys` and `script` work
+//! on all types. General code (`unit`, `keyspace`, `rows`, `prefetch`, `cluster`, `command`) asks a type's
 //! descriptor ([`keyspace::kind::ValueKind`]) and names no type. [`table`] lists the types and the commands.
 //! [`command::call`] is the only way to run a command. [`error`] is what a command may end with; one place turns it
 //! into RESP. A function that reads or writes the store fails when the store does; its comment names only other errors.

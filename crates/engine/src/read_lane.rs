@@ -16,9 +16,8 @@ use quoin_data::command::call;
 use quoin_data::command::call::CallError;
 use quoin_data::error::CommandError;
 use quoin_data::prefetch::{Prefetch, PrefetchPlan};
-use quoin_data::unit::AnyUnit;
-use quoin_data::unit::ReadUnit;
 use quoin_data::unit::context::Environment;
+use quoin_data::unit::{AnyUnit, ReadUnit};
 use quoin_resp::reply::Reply;
 use quoin_store::{Store, StoreError};
 

@@ -174,7 +174,7 @@ impl Run {
     }
 }
 
-/// Begin and end of the element whose length is at `at`. `None` if there is none.
+/// Begin and end of the element whose length is at `at`. `None` if the bytes end before it does.
 fn element_at(packed: &[u8], at: usize) -> Option<(usize, usize)> {
     let (start, length) = match *packed.get(at)? {
         LONG_LENGTH => {

@@ -29,7 +29,7 @@ impl FunctionFlags {
             .map(|(name, _)| name)
     }
 
-    /// With the flag of this name added; `None` if there is none.
+    /// Adds the flag of this name. `None` if no flag has this name.
     pub(super) fn with(self, name: &[u8]) -> Option<Self> {
         let is_named = |(known, _): &&(&str, u8)| known.as_bytes().eq_ignore_ascii_case(name);
         let (_, bit) = Self::NAMES.iter().find(is_named)?;

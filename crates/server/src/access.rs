@@ -17,8 +17,7 @@ use quoin_config::RuntimeConfig;
 use quoin_data::command::row::Row;
 use quoin_data::error::CommandError;
 use quoin_data::table;
-use quoin_data::unit::host::NO_CLIENT;
-use quoin_data::unit::host::{ClientRights, RefusedCall, RefusedPart, Rights};
+use quoin_data::unit::host::{ClientRights, NO_CLIENT, RefusedCall, RefusedPart, Rights};
 
 /// Users, and what they were refused.
 pub(super) struct AccessControl {

@@ -6,11 +6,10 @@ use std::path::Path;
 use heed::{Env, RwTxn, WithoutTls};
 
 use super::checkpoint::{Checkpoint, Checkpoints};
-use super::drain;
 use super::error::{page_not_written, write_lacks_room};
-use super::in_use;
 use super::journal::{self, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write};
 use super::table::{APPLIED_KEY, Rows};
+use super::{drain, in_use};
 use quoin_base::size::counted;
 
 /// Bytes of journal records that a start applies in one transaction before it makes a checkpoint.

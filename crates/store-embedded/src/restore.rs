@@ -12,14 +12,13 @@ use futures_util::FutureExt;
 
 use super::archive::{ArchiveError, Archived};
 use super::bulk::Written;
-use super::create;
 use super::data_file::DATA_FILE;
 use super::error::Refusal;
 use super::folder::{self, Found, UNFINISHED_RESTORE};
 use super::journal::{self, Write, writes};
 use super::lock::FolderLock;
 use super::marker::MARKER_FILE;
-use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, StoreId, make_store};
+use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, StoreId, create, make_store};
 use quoin_base::limits;
 use quoin_base::random::SystemRandom;
 use quoin_store::{Store, StoreError};

@@ -154,7 +154,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// The first encrypted key of a file; `None` if there is none.
+/// The first encrypted key of a file. `None` if no key is encrypted.
 ///
 /// # Errors
 /// If it cannot be decrypted.

@@ -188,7 +188,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Magnitude> {
     }
 }
 
-/// The part before the exponent, and the exponent, 0 if there is none.
+/// The part before the exponent, and the exponent. A number without an exponent has 0.
 fn split_exponent(text: &[u8], marks: [u8; 2]) -> Option<(&[u8], i64)> {
     let Some(at) = text.iter().position(|byte| marks.contains(byte)) else {
         return Some((text, 0));

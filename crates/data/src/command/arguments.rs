@@ -20,7 +20,8 @@ use crate::keyspace::scanning::name_pattern;
 
 /// The argument at `index`. The arity check guarantees that it exists; if it is missing, the grammar is wrong.
 ///
-/// # Errors `Syntax`.
+/// # Errors
+/// `Syntax`.
 pub fn argument(arguments: &[Bytes], index: usize) -> Result<&Bytes, CommandError> {
     arguments.get(index).ok_or(CommandError::Syntax)
 }
@@ -40,7 +41,8 @@ pub fn integer(argument: &[u8]) -> Result<i64, CommandError> {
 
 /// A 64-bit integer.
 ///
-/// # Errors `ERR` and `message`.
+/// # Errors
+/// `ERR` and `message`.
 pub fn integer_or(argument: &[u8], message: &'static str) -> Result<i64, CommandError> {
     parse_i64(argument).ok_or(CommandError::text(message))
 }
@@ -69,7 +71,8 @@ pub fn count(argument: &[u8]) -> Result<i64, CommandError> {
 
 /// An integer that can be negated (Redis: `getRangeLongFromObjectOrReply` from `-LONG_MAX`).
 ///
-/// # Errors `NotAnInteger`; `Text` for the smallest integer.
+/// # Errors
+/// `NotAnInteger`; `Text` for the smallest integer.
 pub fn symmetric_integer(argument: &[u8]) -> Result<i64, CommandError> {
     match integer(argument)? {
         i64::MIN => Err(CommandError::text(
@@ -90,7 +93,8 @@ pub fn double(argument: &[u8]) -> Result<f64, CommandError> {
 
 /// A floating-point number.
 ///
-/// # Errors `message`, a whole error line.
+/// # Errors
+/// `message`, a whole error line.
 pub fn double_or(argument: &[u8], message: &'static str) -> Result<f64, CommandError> {
     parse_double(argument).ok_or(CommandError::text(message))
 }
@@ -107,7 +111,8 @@ pub fn to_usize(count: i64) -> usize {
 
 /// The optional count after a key, as the last argument (ZPOPMIN and similar commands).
 ///
-/// # Errors `Syntax` if more arguments follow; the errors of [`count`].
+/// # Errors
+/// `Syntax` if more arguments follow; the errors of [`count`].
 pub fn optional_count(arguments: &[Bytes]) -> Result<Option<usize>, CommandError> {
     if arguments.len() > 3 {
         return Err(CommandError::Syntax);
@@ -124,7 +129,8 @@ pub const SCAN_COUNT_DEFAULT: usize = 10;
 /// A cursor of SCAN and similar commands. Redis reads it with `strtoul`: a sign is accepted, a minus wraps around, and
 /// anything after a zero byte is ignored.
 ///
-/// # Errors `ERR invalid cursor`.
+/// # Errors
+/// `ERR invalid cursor`.
 pub fn cursor(argument: &[u8]) -> Result<u64, CommandError> {
     const INVALID: CommandError = CommandError::text("ERR invalid cursor");
     let text = argument.split(|byte| *byte == 0).next().unwrap_or(argument);
@@ -177,14 +183,16 @@ impl Draw {
 
     /// Parses a count with no arguments after it.
     ///
-    /// # Errors Those of [`symmetric_integer`].
+    /// # Errors
+    /// Those of [`symmetric_integer`].
     pub(crate) fn parse(count: &Bytes) -> Result<Self, CommandError> {
         Ok(Self::of_count(symmetric_integer(count)?))
     }
 
     /// Parses `count [with…]`. Also returns whether the option is present.
     ///
-    /// # Errors `Syntax` for other options; the errors of [`symmetric_integer`].
+    /// # Errors
+    /// `Syntax` for other options; the errors of [`symmetric_integer`].
     pub(crate) fn parse_with(
         count: &Bytes,
         options: &[Bytes],
@@ -214,7 +222,8 @@ pub(crate) struct ScanOptions {
 impl ScanOptions {
     /// Parses the words after the cursor.
     ///
-    /// # Errors `Syntax`; `NotAnInteger` for an invalid count.
+    /// # Errors
+    /// `Syntax`; `NotAnInteger` for an invalid count.
     pub(crate) fn parse(mut options: &[Bytes]) -> Result<Self, CommandError> {
         let mut parsed = Self {
             pattern: None,
@@ -257,7 +266,8 @@ const END: &[u8] = b"0";
 
 /// Parses `key cursor [COUNT count]` into the cursor (`None` at the beginning) and the count.
 ///
-/// # Errors `Syntax`; `NotAnInteger` for an invalid count.
+/// # Errors
+/// `Syntax`; `NotAnInteger` for an invalid count.
 pub(crate) fn chunk_arguments(
     arguments: &[Bytes],
 ) -> Result<(Option<&Bytes>, usize), CommandError> {
@@ -285,7 +295,8 @@ pub(crate) fn chunk_reply(chunk: Chunk) -> Reply {
 
 /// The chunk of `key chunk`.
 ///
-/// # Errors `Payload` if it is damaged.
+/// # Errors
+/// `Payload` if it is damaged.
 pub(crate) fn chunk_payload(arguments: &[Bytes]) -> Result<Payload, CommandError> {
     Ok(quoin_rdb::open(argument(arguments, 2)?)?)
 }

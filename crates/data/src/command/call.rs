@@ -30,7 +30,8 @@ pub struct Invocation {
 impl Invocation {
     /// Looks up a command and checks its number of arguments.
     ///
-    /// # Errors Redis's reason why there is no such command.
+    /// # Errors
+    /// Redis's reason why there is no such command.
     pub fn resolve(database: u32, arguments: Vec<Bytes>) -> Result<Self, Refusal> {
         let row = resolve(&arguments)?;
         Ok(Self {
@@ -85,7 +86,8 @@ const RETURNS_MAX: usize = 16;
 /// Executes a command in a transaction. If the command fails or does not fit into the transaction, its changes are
 /// undone. Errors of the command itself are replies.
 ///
-/// # Errors See [`CallError`].
+/// # Errors
+/// See [`CallError`].
 pub async fn call(
     unit: &Unit<'_>,
     invocation: &Invocation,
@@ -100,7 +102,8 @@ pub async fn call(
 /// Calls `run`. If it meets a queue whose elements other servers hold, its changes are undone, the elements are
 /// returned to the queue in the same transaction, and `run` is called again.
 ///
-/// # Errors See [`CallError`].
+/// # Errors
+/// See [`CallError`].
 pub async fn with_returns(
     unit: &Unit<'_>,
     run: impl AsyncFn() -> Result<Reply, CallError>,
@@ -125,7 +128,8 @@ pub async fn with_returns(
 /// Executes a command once, in a transaction or on a snapshot. Unlike [`call`], it does not use [`with_returns`]: the
 /// caller either returns grants for several commands together or does not write.
 ///
-/// # Errors See [`CallError`].
+/// # Errors
+/// See [`CallError`].
 pub async fn call_once(
     any: AnyUnit<'_>,
     invocation: &Invocation,
@@ -220,7 +224,8 @@ fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
 /// transaction has become too large, or if it adds more than a full disk allows. The inner error is one that does not
 /// come from the store.
 ///
-/// # Errors See [`CallError`].
+/// # Errors
+/// See [`CallError`].
 pub fn end<T>(
     unit: &Unit<'_>,
     savepoint: Savepoint,
@@ -261,7 +266,8 @@ pub fn undo(unit: &Unit<'_>, savepoint: Savepoint, error: CallError) -> CallErro
 
 /// Separates failures of the store, which end the transaction, from those of the command.
 ///
-/// # Errors See [`CallError`].
+/// # Errors
+/// See [`CallError`].
 pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandError>, CallError> {
     match result {
         // The transaction refused a write, and a later read reports it.

@@ -22,7 +22,7 @@ flags! {
     WRITE = 0, "write";
     /// Only reads data.
     READONLY = 1, "readonly";
-    /// Needs memory, and is refused if there is none.
+    /// May add data: refused at `maxmemory` and on a full disk.
     DENYOOM = 2, "denyoom";
     /// For administrators.
     ADMIN = 3, "admin";

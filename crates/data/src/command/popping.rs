@@ -308,7 +308,8 @@ struct MultiPop<'a> {
 impl<'a> MultiPop<'a> {
     /// Parses the arguments from `at` on. `from_end` parses the word for an end.
     ///
-    /// # Errors Redis's, if a number is not positive or the syntax is wrong.
+    /// # Errors
+    /// Redis's, if a number is not positive or the syntax is wrong.
     fn parse(
         arguments: &'a [Bytes],
         at: usize,

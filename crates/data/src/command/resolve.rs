@@ -19,7 +19,8 @@ pub struct Refusal {
 
 /// Looks up a command or its subcommand and checks the number of arguments, as `processCommand` of Redis does.
 ///
-/// # Errors Redis's, if there is no such command or the number of arguments is wrong.
+/// # Errors
+/// Redis's, if there is no such command or the number of arguments is wrong.
 pub fn resolve(arguments: &[Bytes]) -> Result<&'static Row, Refusal> {
     let unknown = |line| Refusal { row: None, line };
     let Some(name) = arguments.first() else {

@@ -92,7 +92,8 @@ pub fn keys_and_timeout(
 /// A timeout in seconds, with a fraction (Redis: `getTimeoutFromObjectOrReply`); `None` waits forever. It is rounded up
 /// to milliseconds, so that a small timeout never becomes 0, which means forever.
 ///
-/// # Errors Redis's, if it is not a number, is negative, or is too far in the future.
+/// # Errors
+/// Redis's, if it is not a number, is negative, or is too far in the future.
 pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, CommandError> {
     const OUT_OF_RANGE: CommandError = CommandError::text("ERR timeout is out of range");
     let seconds = parse_double(argument)
@@ -117,7 +118,8 @@ pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, Command
 
 /// A timeout in milliseconds, an integer; `None` waits forever.
 ///
-/// # Errors Redis's, if it is not an integer, is negative, or is too far in the future.
+/// # Errors
+/// Redis's, if it is not an integer, is negative, or is too far in the future.
 pub fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, CommandError> {
     let timeout_ms = integer_or(argument, "ERR timeout is not an integer or out of range")?;
     match u64::try_from(timeout_ms) {

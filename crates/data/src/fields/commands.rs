@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{ScanOptions, scan_reply};
-use crate::command::arguments::{argument, cursor, rest};
+use crate::command::arguments::{ScanOptions, argument, cursor, rest, scan_reply};
 use crate::command::plan::Plan;
 use crate::error::CommandError;
 use crate::keyspace::handle::Value;

@@ -1,11 +1,10 @@
 //! The descriptor of hashes, OBJECT ENCODING, DUMP and RESTORE.
 
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
 use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::fields::restorable;
+use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
     BodyKind, Restorable, SectionKind, Serialization, ValueKind, element_or_empty,
 };

@@ -62,7 +62,8 @@ fn database_or(argument: &[u8], message: &'static str) -> Result<i64, CommandErr
 
 /// A database number as MOVE and COPY read it. Its existence is not checked yet.
 ///
-/// # Errors `NotAnInteger`, or Redis's text if it does not fit C's `int`.
+/// # Errors
+/// `NotAnInteger`, or Redis's text if it does not fit C's `int`.
 pub(super) fn database_number(argument: &[u8]) -> Result<i64, CommandError> {
     let number = crate::command::arguments::integer(argument)?;
     match i32::try_from(number) {

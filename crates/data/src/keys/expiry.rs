@@ -213,7 +213,7 @@ pub(super) async fn pexpiretime(
     Ok(Reply::Integer(at_ms.unwrap_or_else(|code| code)))
 }
 
-/// The expiry relative to `since_ms`, or the reply code if there is none.
+/// The expiry relative to `since_ms`, or the reply code of a key that does not exist or does not expire.
 async fn read_expiry(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

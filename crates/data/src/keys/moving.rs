@@ -256,7 +256,8 @@ pub struct Departure {
 impl ReadContext<'_> {
     /// A key to be sent, if it exists.
     ///
-    /// # Errors See [`Self::dump`].
+    /// # Errors
+    /// See [`Self::dump`].
     pub async fn departure(&self, name: &Bytes) -> Result<Option<Departure>, CommandError> {
         let Some(key) = self.find_any(name).await? else {
             return Ok(None);

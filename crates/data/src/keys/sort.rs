@@ -317,7 +317,8 @@ impl SortQuery {
 impl ReadContext<'_> {
     /// The elements of a list, or the members of a set or sorted set, in SORT's order.
     ///
-    /// # Errors `WrongType` for other types; `Text` if an element to be sorted as a number is not a number.
+    /// # Errors
+    /// `WrongType` for other types; `Text` if an element to be sorted as a number is not a number.
     pub async fn sort(&self, key: &OpenKey, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
         let Some(slice_of) = key.meta.value_type.kind().slice else {
             return Err(CommandError::WrongType);
@@ -363,7 +364,7 @@ impl ReadContext<'_> {
         Ok(sorted.into_iter().skip(skipped).take(taken).collect())
     }
 
-    /// The numbers that a pattern leads to; 0 if there is none.
+    /// The numbers that a pattern leads to. A missing value counts as 0.
     async fn weights(
         &self,
         elements: &[Bytes],

@@ -5,18 +5,18 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::keyspace::kind::TypeKind;
+use crate::keyspace::kind::{Restorable, TypeKind, ValueKind};
 use quoin_base::limits::DUMP_BYTES_MAX;
 use quoin_rdb::Payload;
 
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::{Restorable, ValueKind};
 use crate::unit::context::{ReadContext, WriteContext};
 
 impl ReadContext<'_> {
     /// A key's value as a payload.
     ///
-    /// # Errors `Text` if it is larger than [`DUMP_BYTES_MAX`], or if the type has no payload format.
+    /// # Errors
+    /// `Text` if it is larger than [`DUMP_BYTES_MAX`], or if the type has no payload format.
     pub async fn dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let kind = key.meta.value_type.kind();
         match &kind.serialization {
@@ -33,7 +33,8 @@ impl ReadContext<'_> {
 
     /// Parses the value of a payload completely.
     ///
-    /// # Errors `Payload` if it is malformed or of a type that Quoin does not store; `TooLarge` if it certainly does
+    /// # Errors
+    /// `Payload` if it is malformed or of a type that Quoin does not store; `TooLarge` if it certainly does
     /// not fit into one transaction of the store.
     pub fn restorable(&self, payload: Payload) -> Result<Restorable, CommandError> {
         let mut serializations = ValueKind::all().filter_map(|kind| kind.serialization.as_ref());
@@ -69,7 +70,8 @@ impl WriteContext<'_> {
     /// If the value exceeds the size limit of a transaction, this stops early. The executor then refuses the command
     /// for its size and discards all its changes.
     ///
-    /// # Errors `Text` if there is no label left between two long members.
+    /// # Errors
+    /// `Text` if there is no label left between two long members.
     pub async fn restore(
         &self,
         name: &Bytes,

@@ -199,7 +199,8 @@ impl SectionKind {
 
 /// Parses a row that consists of an element's value.
 ///
-/// # Errors None; [`Holds::Elements`] requires the return type.
+/// # Errors
+/// None; [`Holds::Elements`] requires the return type.
 pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: Some(row.clone()),
@@ -210,7 +211,8 @@ pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
 
 /// Parses a row that is an element's value, or empty if its key says everything.
 ///
-/// # Errors None; [`Holds::Elements`] requires the return type.
+/// # Errors
+/// None; [`Holds::Elements`] requires the return type.
 pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: (!row.is_empty()).then(|| row.clone()),
@@ -404,7 +406,8 @@ impl ValueKind {
 
     /// The length of a value that is stored in metadata.
     ///
-    /// # Errors If its bytes are malformed.
+    /// # Errors
+    /// If its bytes are malformed.
     pub fn body_length(&self, body: &Body) -> Result<i64, DecodeError> {
         match &self.body {
             Some(kind) => (kind.length)(&body.bytes),
@@ -416,7 +419,8 @@ impl ValueKind {
 impl ReadContext<'_> {
     /// The figures of a key, if it exists and its type has elements. INFO does not count this as a lookup.
     ///
-    /// # Errors If its rows are malformed.
+    /// # Errors
+    /// If its rows are malformed.
     pub async fn key_figures(&self, name: &Bytes) -> Result<Option<KeyFigures>, StoreError> {
         let context = self.uncounted();
         let Some(key) = context.find_any(name).await? else {

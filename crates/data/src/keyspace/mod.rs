@@ -23,7 +23,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
-use crate::keyspace::kind::TypeKind;
+use crate::keyspace::kind::{TypeKind, ValueKind};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::{
@@ -33,7 +33,6 @@ use quoin_layout::{
 use quoin_store::{Isolation, StoreError};
 
 use crate::keyspace::key::{ClientKey, OpenKey};
-use crate::keyspace::kind::ValueKind;
 use crate::keyspace::presence::Presence;
 use crate::unit::context::{ReadContext, WriteContext};
 use crate::unit::host::Change;
@@ -179,7 +178,8 @@ impl ReadContext<'_> {
     /// The key, if it has this type. Its data may turn out to be empty, which means that the key does not exist. Does
     /// not conflict with pushes and pops.
     ///
-    /// # Errors `WrongType` if the key has another type.
+    /// # Errors
+    /// `WrongType` if the key has another type.
     pub async fn find(
         &self,
         key: &Bytes,
@@ -190,7 +190,8 @@ impl ReadContext<'_> {
 
     /// [`Self::find`] for several keys and types. The reads are concurrent.
     ///
-    /// # Errors `WrongType` if a key has another type.
+    /// # Errors
+    /// `WrongType` if a key has another type.
     pub async fn find_each_of(
         &self,
         keys: &[Bytes],
@@ -245,10 +246,11 @@ fn open(location: KeyLocation, meta: Meta) -> OpenKey {
 }
 
 impl WriteContext<'_> {
-    /// The key, if it has this type; created empty if there is none. The caller must add something to it in the same
+    /// The key, if it has this type. A missing key is created empty. The caller must add something to it in the same
     /// command.
     ///
-    /// # Errors `WrongType` if the key has another type.
+    /// # Errors
+    /// `WrongType` if the key has another type.
     pub async fn find_or_create(
         &self,
         key: &Bytes,
@@ -266,7 +268,8 @@ impl WriteContext<'_> {
     /// Replaces whatever is at `key` (an expired key, retained metadata, or a value that the caller wants to overwrite)
     /// with a new, empty key.
     ///
-    /// # Errors `KeyNameTooLong`.
+    /// # Errors
+    /// `KeyNameTooLong`.
     pub async fn create(
         &self,
         key: &Bytes,
@@ -278,7 +281,8 @@ impl WriteContext<'_> {
 
     /// [`Self::create`] for a key whose whole value is `body`, if given.
     ///
-    /// # Errors `KeyNameTooLong`.
+    /// # Errors
+    /// `KeyNameTooLong`.
     pub async fn create_with(
         &self,
         key: &Bytes,
@@ -299,7 +303,8 @@ impl WriteContext<'_> {
 
     /// [`Self::create`] for a key with this metadata. The caller has already written its data.
     ///
-    /// # Errors `KeyNameTooLong`.
+    /// # Errors
+    /// `KeyNameTooLong`.
     pub(crate) async fn create_as(
         &self,
         key: &Bytes,
@@ -315,7 +320,8 @@ impl WriteContext<'_> {
     /// Puts a key with existing data and length at `key`, and replaces whatever is there: the second half of RENAME and
     /// MOVE.
     ///
-    /// # Errors `KeyNameTooLong`.
+    /// # Errors
+    /// `KeyNameTooLong`.
     pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, CommandError> {
         self.check_name(key)?;
         self.notify_of_creation(key, false).await?;

@@ -26,7 +26,7 @@ use crate::unit::context::{ReadContext, WriteContext};
 pub struct RetainedMeta {
     /// Key of its metadata.
     pub meta_key: Bytes,
-    /// Its length counter, which changes with every use of the key; empty if there is none.
+    /// Its length counter, which changes with every use of the key. Empty if the key has no counter.
     pub counter: Bytes,
 }
 

@@ -28,7 +28,8 @@ pub struct ScannedKey {
 impl ScannedKey {
     /// The key's full name.
     ///
-    /// # Errors `Corrupt` if a long name is missing.
+    /// # Errors
+    /// `Corrupt` if a long name is missing.
     pub fn name(&self) -> Result<&Bytes, DecodeError> {
         self.key.meta.full_name(&self.key.name)
     }

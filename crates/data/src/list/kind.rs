@@ -1,23 +1,20 @@
 //! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, delegated pops, and what doctor checks.
 
-use crate::keyspace::figures::StateFigures;
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
-use crate::keyspace::key::OpenKey;
 use bytes::Bytes;
-use quoin_layout::KeyRange;
-use quoin_store::Isolation;
 
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::{Import, Reading};
+use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind};
 use crate::rows::ranks;
 use crate::rows::runs::element_row;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::RANGE_PAGE_ROWS;
-use quoin_layout::{Section, ValueType};
+use quoin_layout::{KeyRange, Section, ValueType};
 use quoin_rdb::{DumpError, ListElements, ListWriter, Payload};
-use quoin_store::StoreError;
+use quoin_store::{Isolation, StoreError};
 
 use super::{End, List, ListMut};
 

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::clamp_range;
-use crate::command::arguments::{argument, cursor};
-use crate::command::arguments::{chunk_arguments, chunk_payload, chunk_reply};
+use crate::command::arguments::{
+    argument, chunk_arguments, chunk_payload, chunk_reply, clamp_range, cursor,
+};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
 use crate::keyspace::kind::Restorable;

@@ -1,22 +1,19 @@
 //! The descriptor of priority queues.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+
 use crate::keyspace::figures::StateFigures;
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
+use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{QueueKind, SectionKind, Serialization, ValueKind};
 use crate::rows::ranks;
 use crate::rows::runs::element_row;
 use crate::unit::context::ReadContext;
-use bytes::Bytes;
-use quoin_layout::ElementsValue;
-use quoin_layout::{Section, priority_length};
-use quoin_rdb::OwnType;
-use quoin_rdb::elements_in_chunks;
+use quoin_layout::{ElementsValue, Section, priority_length};
+use quoin_rdb::{OwnType, elements_in_chunks};
 use quoin_store::StoreError;
-use std::hash::DefaultHasher;
-use std::hash::Hash;
-use std::hash::Hasher;
 
 use super::dumping::restorable;
 use super::{Extreme, PriorityQueue, PriorityQueueMut};

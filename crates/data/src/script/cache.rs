@@ -44,7 +44,8 @@ impl ReadContext<'_> {
 
     /// A stored script with its text.
     ///
-    /// # Errors If pieces of the text are missing.
+    /// # Errors
+    /// If pieces of the text are missing.
     pub async fn load_script(
         &self,
         sha: &str,
@@ -71,7 +72,8 @@ impl ReadContext<'_> {
 impl WriteContext<'_> {
     /// Stores a script. `known` is what the store has of it.
     ///
-    /// # Errors `NoRoomToGrow` for a new script while the disk is full.
+    /// # Errors
+    /// `NoRoomToGrow` for a new script while the disk is full.
     pub fn store_script(
         &self,
         script: &Script,

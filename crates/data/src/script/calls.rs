@@ -104,7 +104,8 @@ impl<'c> Calls<'c> {
 
     /// Returns how the script ended, and counts its calls.
     ///
-    /// # Errors An error of the store, or the transaction cannot hold the script.
+    /// # Errors
+    /// An error of the store, or the transaction cannot hold the script.
     pub(super) fn end(mut self, end: End) -> Result<End, CommandError> {
         let end = match self.stop.take() {
             Some(CallStop::Failed(error)) => return Err(error),
@@ -125,7 +126,8 @@ impl<'c> Calls<'c> {
 
     /// Executes a command. Its errors are replies.
     ///
-    /// # Errors An error of the store, or the transaction cannot hold the command. The script ends.
+    /// # Errors
+    /// An error of the store, or the transaction cannot hold the command. The script ends.
     async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, CommandError> {
         let started = Instant::now();
         let mut invocation = match Invocation::resolve(self.database, arguments) {
@@ -381,7 +383,8 @@ fn hash_of(value: &impl Hash) -> u64 {
 
 /// Performs all writes, or none if the transaction cannot hold them.
 ///
-/// # Errors `StoreError::TooLarge`, and the errors of `writes`.
+/// # Errors
+/// `StoreError::TooLarge`, and the errors of `writes`.
 pub(super) fn write(
     unit: AnyUnit<'_>,
     database: u32,

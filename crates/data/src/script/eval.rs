@@ -262,7 +262,8 @@ pub(super) struct Call<'c> {
 
 /// Executes a script. As in Redis, the writes of a failed script stay, unless it is `atomic`.
 ///
-/// # Errors Errors that end the script and discard its writes: those of the store, a transaction that is too large
+/// # Errors
+/// Errors that end the script and discard its writes: those of the store, a transaction that is too large
 /// (`StoreError::TooLarge`), queues whose grants must be returned first (`GrantsOutstanding`), and exceeding the time
 /// limit for scripts, if the unit has one (`ScriptOutOfTime`).
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
@@ -356,7 +357,8 @@ thread_local! {
 
 /// An idle machine.
 ///
-/// # Errors The error line if there is none.
+/// # Errors
+/// The error line if no machine can be created.
 pub(super) fn take() -> Result<Machine, String> {
     match IDLE.with_borrow_mut(Vec::pop) {
         Some(machine) => Ok(machine),

@@ -50,7 +50,8 @@ impl Opened {
 impl ReadContext<'_> {
     /// All libraries. The server caches them until they change.
     ///
-    /// # Errors If pieces of a library are missing.
+    /// # Errors
+    /// If pieces of a library are missing.
     pub async fn libraries(&self) -> Result<Arc<Libraries>, StoreError> {
         let key = self.layout().libraries_version_key();
         let row = self.transaction.get(&key, Isolation::Serializable).await?;

@@ -1,20 +1,18 @@
 //! The descriptor of streams.
 
-use crate::keyspace::figures::StateFigures;
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::ReadContext;
 use bytes::Bytes;
-use quoin_layout::Section;
-use quoin_layout::StreamId;
+
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::{Import, Reading};
+use crate::keyspace::key::OpenKey;
+use crate::keyspace::kind::{SectionKind, Serialization, ValueKind, plain_element};
+use crate::unit::context::ReadContext;
+use quoin_layout::{Section, StreamId};
 use quoin_rdb::StreamReader;
-use quoin_store::Isolation;
-use quoin_store::StoreError;
+use quoin_store::{Isolation, StoreError};
 
 use super::dumping::restorable;
 use super::{Stream, doctor};
-use crate::keyspace::kind::{SectionKind, Serialization, ValueKind, plain_element};
 
 /// The descriptor of streams.
 pub static KIND: ValueKind = ValueKind {

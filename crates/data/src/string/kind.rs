@@ -1,12 +1,11 @@
 //! The descriptor of strings: OBJECT ENCODING, DUMP, RESTORE, and what doctor checks.
 
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
 use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::fields::canonical_number;
 use crate::keyspace::dumping::check_size;
+use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{BodyKind, Restorable, SectionKind, Serialization, ValueKind};
 use crate::unit::context::ReadContext;
 use quoin_layout::Section;

@@ -6,8 +6,7 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::command::arguments::argument;
-use crate::command::arguments::{chunk_arguments, chunk_payload, chunk_reply};
+use crate::command::arguments::{argument, chunk_arguments, chunk_payload, chunk_reply};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
 use crate::keyspace::kind::Restorable;

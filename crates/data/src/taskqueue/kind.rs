@@ -1,20 +1,18 @@
 //! The descriptor of task queues.
 
-use crate::keyspace::figures::StateFigures;
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
-use crate::keyspace::key::OpenKey;
-use crate::unit::context::ReadContext;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use quoin_rdb::elements_in_chunks;
 
+use crate::keyspace::figures::StateFigures;
+use crate::keyspace::import::{Import, Reading};
+use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{
     ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, Serialization,
     ValueKind,
 };
+use crate::unit::context::ReadContext;
 use quoin_layout::{Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
-use quoin_rdb::OwnType;
+use quoin_rdb::{OwnType, elements_in_chunks};
 use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::TaskQueue;

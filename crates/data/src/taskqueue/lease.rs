@@ -118,7 +118,7 @@ impl TaskQueueMut<'_, '_> {
         Ok(LeaseAnswer::Done)
     }
 
-    /// Removes a task in any state. Returns false if there is none. The caller calls [`remove_if_empty`] afterwards.
+    /// Removes a task in any state. Returns false if the task does not exist. The caller calls [`remove_if_empty`] afterwards.
     ///
     /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
     pub(super) async fn cancel(&self, id: &Bytes) -> Result<bool, StoreError> {

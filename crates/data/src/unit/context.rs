@@ -81,7 +81,8 @@ pub struct Environment {
 impl Environment {
     /// Checks a database number.
     ///
-    /// # Errors `DatabaseOutOfRange` if it is not below [`Environment::databases`].
+    /// # Errors
+    /// `DatabaseOutOfRange` if it is not below [`Environment::databases`].
     pub fn database(&self, number: i64) -> Result<u32, CommandError> {
         u32::try_from(number)
             .ok()
@@ -182,7 +183,8 @@ pub struct ReadContext<'t> {
 
 /// The current namespace of a database, given its row. FLUSHDB and SWAPDB change it.
 ///
-/// # Errors `Corrupt` if the row is malformed.
+/// # Errors
+/// `Corrupt` if the row is malformed.
 pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
     match row {
         Some(value) => Ok(decode_id(value)?),
@@ -376,7 +378,8 @@ impl<'t> ReadContext<'t> {
 
     /// The view for another database.
     ///
-    /// # Errors `DatabaseOutOfRange` if it is not below [`Environment::databases`].
+    /// # Errors
+    /// `DatabaseOutOfRange` if it is not below [`Environment::databases`].
     pub fn for_database(&self, database: i64) -> Result<ReadContext<'t>, CommandError> {
         let database = self.environment.database(database)?;
         Ok(ReadContext { database, ..*self })
@@ -481,7 +484,8 @@ impl<'t> WriteContext<'t> {
 
     /// The view for another database.
     ///
-    /// # Errors `DatabaseOutOfRange` if it is not below [`Environment::databases`].
+    /// # Errors
+    /// `DatabaseOutOfRange` if it is not below [`Environment::databases`].
     pub fn for_database(&self, database: i64) -> Result<WriteContext<'t>, CommandError> {
         Ok(WriteContext {
             read: self.read.for_database(database)?,

@@ -111,7 +111,8 @@ pub trait Rights: Send + Sync {
 pub trait ClientRights: Send + Sync {
     /// Checks whether it may execute the command with this table index and these arguments.
     ///
-    /// # Errors The reason for the refusal.
+    /// # Errors
+    /// The reason for the refusal.
     fn check(&self, command_id: usize, arguments: &[Bytes]) -> Result<(), RefusedCall>;
 
     /// Whether its rights to execute the command cover the values of all keys.

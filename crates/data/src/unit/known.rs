@@ -70,7 +70,8 @@ impl LocatedKeys {
 
     /// Decodes metadata, unless the row is the same as last time.
     ///
-    /// # Errors If the row is not valid metadata.
+    /// # Errors
+    /// If the row is not valid metadata.
     pub(crate) fn decode(&self, row: Bytes) -> Result<Meta, DecodeError> {
         let mut decoded = self.decoded.borrow_mut();
         if let Some((known, meta)) = &*decoded

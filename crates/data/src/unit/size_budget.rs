@@ -33,14 +33,16 @@ impl ReadContext<'_> {
 impl SizeBudget {
     /// Takes the bytes of a list element.
     ///
-    /// # Errors `TooLarge` if they do not fit.
+    /// # Errors
+    /// `TooLarge` if they do not fit.
     pub fn take_element(&mut self, element_bytes: usize) -> Result<(), CommandError> {
         self.take_elements(element_bytes, 1)
     }
 
     /// Takes the bytes of `count` equal list elements.
     ///
-    /// # Errors Like [`Self::take_element`].
+    /// # Errors
+    /// Like [`Self::take_element`].
     pub fn take_elements(
         &mut self,
         element_bytes: usize,
@@ -55,7 +57,8 @@ impl SizeBudget {
 
     /// Takes the bytes of a sorted set's member: one row by score, and one by name.
     ///
-    /// # Errors Like [`Self::take_element`].
+    /// # Errors
+    /// Like [`Self::take_element`].
     pub fn take_member(&mut self, member_bytes: usize) -> Result<(), CommandError> {
         // Both rows contain it, but only one the end of a long member.
         let repeated_bytes = member_bytes.min(INLINE_NAME_BYTES_MAX);
@@ -68,7 +71,8 @@ impl SizeBudget {
 
     /// Takes the bytes of a hash field, or of a set member, which has no value.
     ///
-    /// # Errors Like [`Self::take_element`].
+    /// # Errors
+    /// Like [`Self::take_element`].
     pub fn take_field(
         &mut self,
         name_bytes: usize,
@@ -80,7 +84,8 @@ impl SizeBudget {
 
     /// Takes the bytes of a task: its own row, and one to find it.
     ///
-    /// # Errors Like [`Self::take_element`].
+    /// # Errors
+    /// Like [`Self::take_element`].
     pub fn take_task(&mut self, id_bytes: usize, payload_bytes: usize) -> Result<(), CommandError> {
         // Both rows contain the id.
         self.take(
@@ -93,7 +98,8 @@ impl SizeBudget {
 
     /// Takes the bytes of a string. Zeros at its end or inside may take no space.
     ///
-    /// # Errors Like [`Self::take_element`].
+    /// # Errors
+    /// Like [`Self::take_element`].
     pub fn take_string(&mut self, string: &[u8]) -> Result<(), CommandError> {
         self.take(string.iter().filter(|byte| **byte != 0).count())
     }

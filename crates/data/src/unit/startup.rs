@@ -52,7 +52,8 @@ pub enum StartError {
 /// start has. The environment has no subscribers or other listeners, and default settings. A server adds its own before
 /// it starts an executor.
 ///
-/// # Errors `NewerLayout`, `OwnRow`, or an error of the store.
+/// # Errors
+/// `NewerLayout`, `OwnRow`, or an error of the store.
 pub async fn prepare(
     store: &dyn Store,
     layout: Layout,
@@ -137,7 +138,8 @@ fn if_undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError>
 /// Upgrades a store of an older layout to this version. The rules of this version hold for everything that older
 /// servers have written. Older servers refuse the store afterwards. Must be called before a server writes.
 ///
-/// # Errors An error of the store, or `OwnRow`.
+/// # Errors
+/// An error of the store, or `OwnRow`.
 pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), StartError> {
     let version_key = layout.version_key();
     let mut attempts = 0_u32;

@@ -1,31 +1,26 @@
 //! The descriptor of sorted sets, OBJECT ENCODING, SORT, DUMP and RESTORE, and what doctor checks.
 
-use crate::keyspace::figures::QueueSpan;
-use crate::keyspace::figures::StateFigures;
-use crate::keyspace::figures::place;
-use crate::keyspace::import::Import;
-use crate::keyspace::import::Reading;
-use crate::keyspace::key::OpenKey;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use quoin_base::number::parse_double;
-use quoin_layout::KeyRange;
-use quoin_store::Isolation;
 
 use crate::error::CommandError;
 use crate::keyspace::dumping::check_size;
+use crate::keyspace::figures::{QueueSpan, StateFigures, place};
+use crate::keyspace::import::{Import, Reading};
+use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{
     Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization, Slice,
     ValueKind, element_or_empty,
 };
 use crate::rows::ranks;
 use crate::unit::context::{ReadContext, WriteContext};
-use quoin_layout::{MemberEntry, Section};
+use quoin_base::number::parse_double;
+use quoin_layout::{KeyRange, MemberEntry, Section};
 use quoin_rdb::{
     DumpError, Payload, SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter,
     small_sorted_set,
 };
-use quoin_store::{KeyValue, StoreError};
+use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::{ScoredMember, Selection, SortedRange, SortedSet, SortedSetMut, store};
 

@@ -27,13 +27,11 @@ use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::call::only_reads;
 use crate::waiters::{Cursor, Waiter};
 use quoin_data::command::call;
-use quoin_data::command::call::Invocation;
-use quoin_data::command::call::{CallError, Mode};
+use quoin_data::command::call::{CallError, Invocation, Mode};
 use quoin_data::command::waits::Wake;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::unit::signals::Ready;
-use quoin_data::unit::signals::{Offer, Wants};
+use quoin_data::unit::signals::{Offer, Ready, Wants};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 

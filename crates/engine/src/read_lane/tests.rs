@@ -35,8 +35,8 @@ fn a_read_that_is_too_slow_fails_alone() {
     assert_eq!(replies, (Reply::OK, Reply::Error(line), Reply::OK));
 }
 
-/// How often the lane is polled until it has answered so many submissions of so many commands each. On
-/// the store that imitates a cluster a read answers at its second poll.
+/// How often the lane is polled until it has answered `submissions` of `commands` each. On the store that imitates a
+/// cluster, a read answers at its second poll.
 fn polls(bench: &Bench, submissions: usize, commands: usize) -> usize {
     let (submitted, answers): (Vec<_>, Vec<_>) = (0..submissions)
         .map(|submission| {

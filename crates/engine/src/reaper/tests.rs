@@ -13,8 +13,7 @@ use quoin_base::random::SeededRandom;
 use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::list::{End, ListMut};
-use quoin_data::unit::context::NamespaceCache;
-use quoin_data::unit::context::WriteContext;
+use quoin_data::unit::context::{NamespaceCache, WriteContext};
 use quoin_data::unit::signals::{ChannelKind, Message, Signals, Subscribers};
 use quoin_layout::{
     Grant, Id, KeyName, KeyRange, Layout, PoppedElement, Space, ValueType, encode_elements,
@@ -522,7 +521,7 @@ fn timers_that_fail_do_not_keep_retained_metadata() {
     assert_eq!(rows_in(&bench, Space::Keys), 0);
 }
 
-/// Queues with tasks whose leases are over, of so many bytes each.
+/// Queues tasks of this size whose leases are over.
 fn add_lapsed(bench: &Bench, queue: &str, tasks: usize, bytes: usize) {
     let payload = "x".repeat(bytes);
     for _ in 0..tasks {
@@ -669,7 +668,7 @@ impl std::io::Write for LogWriter {
     }
 }
 
-/// Leaves a grant that has expired, with so many elements of a queue that is gone.
+/// Leaves an expired grant with this number of elements of a queue that no longer exists.
 fn leave_grant(bench: &Bench, elements: usize) {
     let layout = Layout::new("test");
     let [namespace, data, id] = [7, 8, 9].map(|sequence| Id {

@@ -1,5 +1,5 @@
 //! Golden bytes: data that was stored once must stay readable, so a change here is a change of
-//! [`LAYOUT_VERSION`] with a way to read the old. Each row stands in docs/understand/layout.md too.
+//! [`LAYOUT_VERSION`] with a way to read the old. docs/understand/layout.md lists each row too.
 
 mod keys;
 mod queues;

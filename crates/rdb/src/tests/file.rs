@@ -43,7 +43,7 @@ fn read(bytes: &[u8]) -> Result<Vec<RdbItem>, RdbError> {
     Ok(items)
 }
 
-/// A key as it stands in a file: type, name, value.
+/// The bytes of a key in a file: type, name, value.
 fn key(name: &[u8], rdb_type: u8, value: &[u8]) -> Vec<u8> {
     [&[rdb_type][..], &string(name), value].concat()
 }

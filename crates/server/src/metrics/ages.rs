@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use quoin_data::keyspace::figures::KeyFigures;
-use quoin_data::keyspace::figures::QueueSpan;
+use quoin_data::keyspace::figures::{KeyFigures, QueueSpan};
 
 /// Maximum number of remembered looks at a part of a queue. Beyond it, the two looks that are closest in
 /// time are merged, which costs about a thirtieth of the age in precision.
@@ -310,7 +309,7 @@ mod tests {
             assert_eq!(watch.after(&[]), None);
             watch.after(&["TASK.ADD tasks 1 b"]);
             assert_eq!(watch.after(&[]), Some(5));
-            // It stands in front again, and the other one is still there.
+            // It is the first again, and the other one is still there.
             assert_eq!(watch.after(&["TASK.NACK tasks one"]), Some(10));
             assert_eq!(watch.after(&["TASK.CANCEL tasks one"]), Some(15));
         });

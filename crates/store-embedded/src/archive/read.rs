@@ -1,8 +1,7 @@
 //! Reads the archive.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use jiff::Timestamp;
 

@@ -51,7 +51,7 @@ pub(in super::super) fn exists(folder: &Path) -> io::Result<bool> {
     Ok(first.try_exists()? || second.try_exists()?)
 }
 
-/// Creates an empty file if there is none. This way every checkpoint has a journal, and a journal
+/// Creates an empty file if the file is missing. This way every checkpoint has a journal, and a journal
 /// that is missing later was lost.
 pub(in super::super) fn make_file(folder: &Path) -> io::Result<()> {
     let [first, _] = paths(folder);

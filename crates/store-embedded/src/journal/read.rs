@@ -4,11 +4,10 @@
 //! that it was on the disk ([`RecordHeader::synced`]). If a later record does say so, an unreadable
 //! record is damage. Treating it as the end would lose acknowledged commits.
 
-use std::fmt;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use super::files::paths;
 use super::format::{

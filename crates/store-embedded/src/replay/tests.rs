@@ -4,8 +4,7 @@ use std::path::Path;
 
 use futures_util::FutureExt;
 
-use crate::journal;
-use crate::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError};
+use crate::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, journal};
 use quoin_base::random::{Random, SeededRandom};
 use quoin_store::{Isolation, RangeQuery, Store};
 

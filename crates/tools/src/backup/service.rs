@@ -202,7 +202,7 @@ impl Backups {
         self.store.archive_status()
     }
 
-    /// Commits since the last backup, or since the start if there is none.
+    /// Commits since the last backup, or since the start before the first backup.
     pub fn commits_since(&self) -> u64 {
         let of_last = self.lock().status.last.as_ref().map(|last| last.commit);
         let since = of_last.unwrap_or(self.first_commit);

@@ -243,7 +243,7 @@ fn consumer(value: &Value, now_ms: i64) -> Option<DumpedConsumer> {
 }
 
 impl Source {
-    /// What XINFO and XPENDING say of a stream; `None` if there is none.
+    /// What XINFO and XPENDING say about a stream. `None` if the stream does not exist.
     pub(super) fn shown_stream(&mut self, name: &[u8]) -> Result<Option<ShownStream>, ClientError> {
         let info = self.client().call(&[&b"XINFO"[..], b"STREAM", name])?;
         let mut error = info.error_text().into_iter();

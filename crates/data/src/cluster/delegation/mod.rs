@@ -23,8 +23,7 @@
 //! [`WriteContext::return_grants`]: crate::unit::context::WriteContext::return_grants
 //! [`WriteContext::before_replacing`]: crate::unit::context::WriteContext::before_replacing
 
-use quoin_layout::{Grant, PoppedElement};
-use quoin_layout::{PopRun, ValueType};
+use quoin_layout::{Grant, PopRun, PoppedElement, ValueType};
 
 mod granting;
 mod held;

@@ -49,7 +49,7 @@ fn syntax_is_written_as_redis_writes_it() {
     }
 }
 
-/// The fewest words that an argument is where it is given, and whether it always is so many.
+/// The fewest words of an argument that is given, and whether it always has that number.
 fn words(argument: &Argument) -> (usize, bool) {
     let mut parts = argument.parts.iter().map(words);
     let (words, is_fixed) = match argument.kind {
@@ -100,7 +100,7 @@ fn arguments_agree_with_the_arity() {
 fn arguments_agree_with_the_key_specifications() {
     for row in table::all() {
         let mut specs_seen = Vec::new();
-        // The argument's position, as long as what stands before it has a fixed length.
+        // The argument's position, as long as the arguments before it have a fixed length.
         let mut at = Some(names(row));
         let mut before: Option<&Argument> = None;
         for argument in row.arguments {
@@ -110,7 +110,7 @@ fn arguments_agree_with_the_key_specifications() {
                 _ => std::slice::from_ref(argument),
             };
             for argument in alternatives {
-                // Of a block that is repeated, or that follows STREAMS, the key stands first.
+                // In a repeated block, or one after STREAMS, the key comes first.
                 let is_block_of_keys = argument.is_multiple || argument.token == Some("STREAMS");
                 let key = match argument.parts {
                     [first, ..] if is_block_of_keys && first.key_spec.is_some() => first,
@@ -160,7 +160,7 @@ fn arguments_agree_with_the_key_specifications() {
         specs_seen.dedup();
         let keys = row.keys.iter().filter(|spec| spec.is_key()).count();
         match row.name {
-            // BY and GET are of one specification, and STORE stands after both.
+            // BY and GET have one specification, and STORE comes after both.
             "sort" => assert_eq!(specs_seen, [0, 1, 2]),
             _ => assert_eq!(specs_seen.len(), keys, "{}", row.name),
         }

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::Draw;
-use crate::command::arguments::{argument, rest};
+use crate::command::arguments::{Draw, argument, rest};
 use crate::error::CommandError;
 use crate::fields;
 use crate::hash::{Hash, HashType};
@@ -20,7 +19,7 @@ pub(super) async fn hget(
     Ok(value.map_or(Reply::Null, Reply::Bulk))
 }
 
-/// `HSTRLEN key field` → bytes of its value, 0 if there is none.
+/// `HSTRLEN key field` → length of the value in bytes, or 0 if the field does not exist.
 pub(super) async fn hstrlen(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

@@ -1,8 +1,7 @@
 use super::{on_both_stores, split_value};
 use quoin_base::limits::FDB_TRANSACTION_BYTES_MAX;
 use quoin_data::error::CommandError;
-use quoin_data::unit::context::NamespaceCache;
-use quoin_data::unit::context::ReadContext;
+use quoin_data::unit::context::{NamespaceCache, ReadContext};
 use quoin_engine::testing::{Bench, START_MS, bulk, bulks};
 use quoin_layout::RUN_ELEMENT_BYTES_MAX;
 use quoin_resp::reply::Reply;
@@ -281,7 +280,7 @@ fn what_no_transaction_can_hold_is_refused_and_changes_nothing() {
     assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a"]));
 }
 
-/// A sorted set of so many members.
+/// A sorted set with `count` members.
 fn many_members(count: u32, member: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     let mut value = vec![5, 0x80];
     value.extend(count.to_be_bytes());

@@ -2,8 +2,7 @@ use bytes::Bytes;
 
 use super::*;
 use quoin_data::error::CommandError;
-use quoin_data::unit::context::NamespaceCache;
-use quoin_data::unit::context::WriteContext;
+use quoin_data::unit::context::{NamespaceCache, WriteContext};
 use quoin_data::unit::signals::Signals;
 use quoin_engine::testing::START_MS;
 
@@ -221,7 +220,7 @@ fn refusals_of_sort_are_those_of_redis() {
 
 const TOO_MANY: &str = "ERR too many values for SORT with GET (more than 1000000)";
 
-/// SORT of `l` without an order, with so many times GET and what is behind that.
+/// SORT of `l` without an order, with GET repeated `count` times, and then `options`.
 fn sort_with_gets(bench: &Bench, get: &str, count: usize, options: &str) -> Reply {
     let gets = format!(" GET {get}").repeat(count);
     bench.run(&format!("SORT l BY nosort{gets} {options}"))

@@ -8,8 +8,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::TypeKind;
-use crate::keyspace::kind::ValueKind;
+use crate::keyspace::kind::{TypeKind, ValueKind};
 use crate::rows::pages::Pages;
 use crate::rows::ranks::reading::Block;
 use crate::rows::ranks::{LEVELS_MAX, RankShape};

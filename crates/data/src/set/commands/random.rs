@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::Draw;
-use crate::command::arguments::{argument, count, rest, to_usize};
+use crate::command::arguments::{Draw, argument, count, rest, to_usize};
 use crate::command::popping::{ForCommand, pop_each};
 use crate::error::CommandError;
 use crate::set::{Set, SetMut};

@@ -233,7 +233,7 @@ pub struct StreamFacts {
     pub head: StreamHead,
     /// The number of entries.
     pub length: i64,
-    /// The id of the first; the least id if there is none.
+    /// The id of the first entry, or the least id if no entry is left.
     pub first: StreamId,
     /// The greatest id that XDEL has deleted.
     pub deleted: StreamId,

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::members_reply;
-use crate::command::arguments::{Draw, OUT_OF_RANGE};
-use crate::command::arguments::{ScanOptions, scan_reply};
-use crate::command::arguments::{argument, cursor, rest};
+use crate::command::arguments::{
+    Draw, OUT_OF_RANGE, ScanOptions, argument, cursor, rest, scan_reply,
+};
 use crate::error::CommandError;
 use crate::unit::context::ReadContext;
 use crate::zset::SortedSet;
