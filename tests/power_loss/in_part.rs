@@ -11,8 +11,7 @@ use super::recorded::{self, Log, Start};
 use crate::resp::{Connection, encode};
 use crate::server::Server;
 
-/// More than a layer of the overlay takes, so that it is drained at once, in several
-/// transactions of LMDB.
+/// More than one transaction of LMDB takes when a generation is drained.
 const PUSHES: usize = 40;
 const PAYLOAD_BYTES: usize = 250_000;
 

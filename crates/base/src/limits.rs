@@ -370,8 +370,8 @@ pub const BIND_ADDRESSES_MAX: usize = 16;
 pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes that a tool reads of a file with a password.
 pub const PASSWORD_FILE_BYTES_MAX: u64 = 64 * 1024;
-/// Bytes of the embedded store's overlay above which writes wait for the drain.
-pub const EMBEDDED_OVERLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Memory of what the embedded store's data file lacks above which writes wait for the drain, in bytes.
+pub const EMBEDDED_DIRTY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.
 pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 

@@ -157,7 +157,6 @@ impl WriteLane {
                 biased;
                 Some((mut done, wake_ups)) = under_way.next() => {
                     self.gathering = self.plan_gathering(&done, receiver.len());
-                    shared.rounds.load.note(done.answered, done.commands, done.run_duration());
                     let mut not_run = std::mem::take(&mut done.not_run);
                     let ended = wake_ups - count_wake_ups(&mut not_run);
                     shared.waiters.end_wake_ups(ended);

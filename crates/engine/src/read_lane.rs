@@ -88,18 +88,15 @@ impl ReadLane {
         }
     }
 
-    /// Answers submissions as far as that is possible without waiting. Returns the remaining ones, and the script
-    /// that reached `script_limit`, if any.
+    /// Answers submissions as far as that is possible without waiting. The others stay in `submissions`.
     pub(super) fn serve_at_once(
         &self,
-        mut submissions: Vec<Submission>,
-        script_limit: BusyLimit,
-    ) -> (Vec<Submission>, Option<Timed>) {
-        let limit = Some(script_limit);
-        let served = self.serve_on_one_snapshot(&mut submissions, limit);
+        submissions: &mut Vec<Submission>,
+        in_round: InRound,
+    ) -> Served {
+        let served = self.serve_on_one_snapshot(submissions, Some(in_round));
         // The caller retries failed submissions in a lane, which can wait.
-        let late = served.now_or_never().and_then(|served| served.late);
-        (submissions, late)
+        served.now_or_never().unwrap_or_default()
     }
 
     async fn serve(&self, mut submissions: Vec<Submission>) {
@@ -189,11 +186,11 @@ impl ReadLane {
 
     /// Answers submissions in order, until all are answered, their replies are large, or the snapshot is too old. An
     /// open snapshot keeps freed pages from being reused. Unanswered submissions stay in `submissions`, including
-    /// those that begin with a script that reaches `script_limit`.
+    /// those that begin with a script that reaches the limit of a round.
     async fn serve_on_one_snapshot(
         &self,
         submissions: &mut Vec<Submission>,
-        script_limit: Option<BusyLimit>,
+        in_round: Option<InRound>,
     ) -> Served {
         let mut served = Served::default();
         let mut calls = submissions.iter().flat_map(|one| &one.calls);
@@ -203,15 +200,23 @@ impl ReadLane {
             false => None,
         };
         let known = self.environment.latest_known.get();
-        let transaction = match self.store.begin_read() {
-            Ok(transaction) => transaction,
+        let begun = match in_round {
+            Some(InRound { waits, .. }) => self.store.begin_short_read(waits),
+            None => self.store.begin_read().map(Some),
+        };
+        let transaction = match begun {
+            Ok(Some(transaction)) => transaction,
+            Ok(None) => {
+                served.is_busy = true;
+                return served;
+            }
             Err(error) => {
                 served.failure = Some(error);
                 return served;
             }
         };
         let unit = ReadUnit::new(&*transaction, &self.environment, known);
-        unit.limit_scripts(script_limit);
+        unit.limit_scripts(in_round.map(|round| round.script_limit));
         let prefetches = self.environment.capabilities.reads_wait;
         let mut prefetched = 0;
         if prefetches {
@@ -320,13 +325,24 @@ impl ReadLane {
     }
 }
 
+/// How a round reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InRound {
+    /// How long a script may take.
+    pub(super) script_limit: BusyLimit,
+    /// Whether to wait for a short transaction that writes.
+    pub(super) waits: bool,
+}
+
 /// The outcome of serving submissions.
 #[derive(Default)]
-struct Served {
+pub(super) struct Served {
     /// The store's error in the first remaining submission.
     failure: Option<StoreError>,
     /// The script that took too long.
-    late: Option<Timed>,
+    pub(super) late: Option<Timed>,
+    /// Whether nothing was read, because a short transaction writes.
+    pub(super) is_busy: bool,
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::Executor;
 use super::batch::{Batch, Slot, bring_together};
 use super::call::{Call, Submission, SubmissionResult, Work};
-use super::read_lane::ReadLane;
-use super::rounds_state::{Kind, Rounds, SCRIPT_RUN_MAX};
+use super::read_lane::{InRound, ReadLane};
+use super::rounds_state::{Kind, SCRIPT_RUN_MAX};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
@@ -67,7 +67,6 @@ impl Executor {
         let only_reads = |call: &Call| call.work.only_reads() && call.waiter.is_none();
         let (kind, lane) = match calls.iter().all(only_reads) {
             true => (Kind::Reads, self.pick_read_lane()),
-            false if rounds.load.is_long(count) => return Err(calls),
             false => (Kind::Writes, &self.write_lane),
         };
         let (respond, response) = oneshot::channel();
@@ -111,7 +110,15 @@ impl Round {
         let not_run = match kind {
             // The lane waits until there is room for the replies.
             _ if !self.shared.in_flight.has_room() => gathered.take(),
-            Kind::Reads => self.read(gathered.take()),
+            Kind::Reads => match self.read(gathered.take(), false) {
+                Ok(not_run) => not_run,
+                Err(submissions) => {
+                    // The write lane changes rows at present.
+                    let _turn = rounds.turn.lock().await;
+                    self.read(submissions, true)
+                        .unwrap_or_else(|not_run| not_run)
+                }
+            },
             Kind::Writes => {
                 let _turn = rounds.turn.lock().await;
                 self.write(gathered.take())
@@ -123,7 +130,13 @@ impl Round {
         }
     }
 
-    fn read(&self, submissions: Vec<Submission>) -> Vec<Submission> {
+    /// Answers submissions. Returns those that belong in a lane. `Err` has all of them if it would have to wait for
+    /// the write lane.
+    fn read(
+        &self,
+        mut submissions: Vec<Submission>,
+        waits: bool,
+    ) -> Result<Vec<Submission>, Vec<Submission>> {
         let _vital = Vital::enter("a round of commands that read");
         let commands = timed(&submissions);
         let stopwatch = Stopwatch::start();
@@ -133,9 +146,16 @@ impl Round {
             Arc::clone(&self.statistics),
             Arc::clone(&self.shared),
         );
-        let (not_run, late) = lane.serve_at_once(submissions, script_limit(stopwatch));
-        self.note_run(&commands, late, stopwatch.elapsed(), &stopwatch);
-        not_run
+        let in_round = InRound {
+            script_limit: script_limit(stopwatch),
+            waits,
+        };
+        let served = lane.serve_at_once(&mut submissions, in_round);
+        if served.is_busy {
+            return Err(submissions);
+        }
+        self.note_run(&commands, served.late, stopwatch.elapsed(), &stopwatch);
+        Ok(submissions)
     }
 
     fn write(&self, mut submissions: Vec<Submission>) -> Vec<Submission> {
@@ -155,13 +175,10 @@ impl Round {
             Slot::new(0),
             submissions,
         );
-        let Rounds { slow, load, .. } = &self.shared.rounds;
+        let slow = &self.shared.rounds.slow;
         match batch.run_at_once(script_limit(stopwatch)) {
             Ok(done) => {
                 let run = done.run_duration();
-                if done.late.is_none() {
-                    load.note(done.answered, done.commands, run);
-                }
                 self.note_run(&commands, done.late, run, &stopwatch);
                 if let Some(commit) = done.commit_duration {
                     slow.note_commit(commit);

@@ -3,11 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use self::load::Load;
 use self::slow::Slow;
 use super::call::Submission;
 
-mod load;
 mod slow;
 
 pub(super) use slow::SCRIPT_RUN_MAX;
@@ -23,8 +21,6 @@ pub(super) struct Rounds {
     pub(super) reads: Gathered,
     pub(super) writes: Gathered,
     pub(super) slow: Slow,
-    /// The load of batches that write.
-    pub(super) load: Load,
 }
 
 /// Submissions for the next round.

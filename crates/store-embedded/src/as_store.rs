@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::snapshot::EmbeddedSnapshot;
 use super::store::EmbeddedStore;
-use super::transaction::{EmbeddedSnapshot, EmbeddedTransaction, room_for_transaction};
+use super::transaction::{EmbeddedTransaction, room_for_transaction};
+use super::tree::Span;
 use quoin_base::counter::Durations;
 use quoin_base::limits;
 use quoin_store::{
@@ -35,6 +37,29 @@ impl Store for EmbeddedStore {
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
         self.shared.check()?;
         Ok(Box::new(EmbeddedTransaction::begin(self)?))
+    }
+
+    fn begin_short_read(
+        &self,
+        waits: bool,
+    ) -> Result<Option<Box<dyn ReadTransaction + '_>>, StoreError> {
+        self.shared.check()?;
+        let begun = match waits {
+            true => Some(EmbeddedSnapshot::begin_short(self)),
+            false => EmbeddedSnapshot::try_begin_short(self),
+        };
+        Ok(begun.map(|snapshot| Box::new(snapshot) as Box<dyn ReadTransaction + '_>))
+    }
+
+    fn begin_short_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        self.shared.check()?;
+        Ok(Box::new(EmbeddedTransaction::begin_short(self)?))
+    }
+
+    fn note_empty(&self, begin: &[u8], end: &[u8]) {
+        let _writer = self.shared.writer.lock();
+        let mut live = self.shared.memory.lock();
+        live.complete.add(Span { begin, end }, |_| {});
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {

@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use heed::{RoTxn, WithoutTls};
-
 use super::error::store_error;
-use super::layer::Layer;
-use super::merge::View;
+use super::resident::{Below, Disk, Loaded, Resident};
 use super::table::Rows;
 use super::{ArchiveError, ArchiveStatus, EmbeddedStore, StoreId};
+use quoin_store::rules::key_after;
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
 /// The end of the keys that transactions may use. The store's own rows come after it.
 const KEYS_END: &[u8] = b"\xff";
+/// Bytes of rows that are read at a time.
+const PAGE_BYTES: usize = 256 * 1024;
 
 /// A snapshot of the store. Until it is dropped, the data file does not reuse the pages that it
 /// needs.
 pub struct Moment {
-    layers: Vec<Layer>,
-    transaction: RoTxn<'static, WithoutTls>,
+    resident: Resident,
+    disk: Disk,
     rows: Rows,
-    commit: u64,
     rows_about: u64,
 }
 
@@ -28,18 +27,19 @@ impl EmbeddedStore {
     /// A snapshot of the store as it is now, with the number of the last commit.
     pub fn moment(&self) -> Result<Moment, StoreError> {
         self.shared.check()?;
-        let overlay = &self.shared.overlay;
-        let ((layers, transaction), commit) = overlay
-            .numbered_snapshot(&self.environment)
-            .map_err(store_error)?;
-        let in_file = self.rows.count(&transaction).map_err(store_error)?;
-        let in_layers: usize = layers.iter().map(|layer| layer.rows().len()).sum();
+        let live = self.shared.memory.lock();
+        let disk = Disk::now(&self.environment).map_err(store_error)?;
+        let resident = live.clone();
+        let dirty_rows = self.shared.memory.dirty_rows();
+        drop(live);
+        let transaction = disk.open().map_err(store_error)?;
+        let in_file = self.rows.count(transaction).map_err(store_error)?;
+        let rows_about = in_file.saturating_add(dirty_rows);
         Ok(Moment {
-            layers,
-            transaction,
+            resident,
+            disk,
             rows: self.rows.clone(),
-            commit,
-            rows_about: in_file.saturating_add(in_layers as u64),
+            rows_about,
         })
     }
 
@@ -65,7 +65,7 @@ impl EmbeddedStore {
 
     /// The number of the last commit.
     pub fn last_commit(&self) -> u64 {
-        self.shared.overlay.sequence()
+        self.shared.memory.sequence()
     }
 
     /// Syncs what was committed before the call.
@@ -78,7 +78,7 @@ impl EmbeddedStore {
 impl Moment {
     /// The number of the last commit in the snapshot.
     pub fn commit(&self) -> u64 {
-        self.commit
+        self.resident.sequence
     }
 
     /// An estimate of the number of rows. It is never too low: recently overwritten or cleared rows
@@ -95,23 +95,30 @@ impl Moment {
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let view = View {
-            layers: &self.layers,
+        let below = Below {
             rows: &self.rows,
-            transaction: &self.transaction,
+            disk: &self.disk,
+            is_taken: false,
         };
-        let query = RangeQuery {
-            begin: b"",
-            end: KEYS_END,
-            limit: usize::MAX,
-            reverse: false,
-            isolation: Isolation::Snapshot,
-        };
-        let mut merge = view.merge(&query)?;
-        while let Some((key, value)) = merge.next_row()? {
-            visit(key, value)?;
+        let mut begin = Vec::new();
+        loop {
+            let query = RangeQuery {
+                begin: &begin,
+                end: KEYS_END,
+                limit: usize::MAX,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            };
+            let loaded = &mut Loaded::default();
+            let rows = self.resident.page(below, &query, PAGE_BYTES, loaded)?;
+            let Some(last) = rows.last() else {
+                return Ok(());
+            };
+            begin = key_after(&last.key);
+            for row in &rows {
+                visit(&row.key, &row.value)?;
+            }
         }
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Without syncs, pages and the meta page that names them reach the disk in any order. After a
 //! power failure, the newest meta page may therefore name pages that are not on the disk. So the
-//! data file is synced about every second, and its meta page is copied to another file: the
+//! data file is synced now and then, and its meta page is copied to another file: the
 //! checkpoint. A read transaction keeps the pages of that state from being overwritten until the
 //! next checkpoint is on the disk. When a store that was not closed cleanly is opened, the
 //! checkpoint's meta page is put back. The store is then as it was at the checkpoint, and the

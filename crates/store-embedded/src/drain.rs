@@ -1,4 +1,4 @@
-//! Writes a closed layer into the data file.
+//! Writes a closed generation into the data file.
 //!
 //! Many commits are written together. Rows that were overwritten or removed in the meantime are
 //! never written, and a page that many commits touched is written once.
@@ -6,55 +6,92 @@
 use heed::{Env, RwTxn, WithoutTls};
 use std::ops::Bound;
 
-use super::layer::{ENTRY_BYTES, is_one_key};
-use super::overlay::Closed;
+use super::dirty::{Cleared, Closed};
+use super::row::Row;
 use super::table::{APPLIED_KEY, Rows};
+use super::tree::Span;
 
 /// Bytes that the drain writes in one transaction of the data file. Each row may change a different
 /// page, which LMDB keeps in memory until the commit.
 pub(super) const SLICE_BYTES: usize = 512 * 1024;
 
-/// Writes a layer into the data file, and the number of its last record under [`APPLIED_KEY`]. A
-/// large layer takes several transactions of about `slice_bytes`. `after_slice` is called after
-/// each one except the last. After an error, part of the layer may be written.
+/// Bytes that are counted for a row that is removed.
+const REMOVED_BYTES: usize = 180;
+
+/// Writes a generation into the data file, and the number of its last record under [`APPLIED_KEY`].
+/// A large one takes several transactions of about `slice_bytes`. `after_slice` is called after
+/// each one except the last. After an error, part of the generation may be written.
 ///
 /// # Errors
 /// If `after_slice` fails.
-pub(super) fn write_layer(
+pub(super) fn write(
     environment: &Env<WithoutTls>,
     rows: &Rows,
     closed: &Closed,
     slice_bytes: usize,
     after_slice: impl FnMut() -> Result<(), heed::Error>,
 ) -> Result<(), heed::Error> {
-    let mut slice = Slice {
-        environment,
-        transaction: environment.write_txn()?,
-        bytes: 0,
-        bytes_max: slice_bytes,
-        after: after_slice,
+    let changes = Changes {
+        cleared: &closed.cleared,
+        sorted: closed.sorted(),
+        sequence: closed.sequence,
     };
-    // Ranges first: rows of the layer may be in ranges that it cleared.
-    for (begin, end) in closed.layer.cleared() {
-        let deleted = delete(rows, &mut slice.transaction, begin, end)?;
-        slice = slice.count(deleted * ENTRY_BYTES)?;
-    }
-    let mut layer_rows = closed.layer.rows().iter().peekable();
-    while layer_rows.peek().is_some() {
-        let mut writer = rows.writer(&mut slice.transaction)?;
-        let mut bytes = 0;
-        while slice.bytes + bytes < slice.bytes_max
-            && let Some((key, value)) = layer_rows.next()
-        {
-            writer.put(key, value)?;
-            bytes += key.len() + value.len();
+    changes.write(environment, rows, slice_bytes, after_slice)
+}
+
+/// What is written into the data file.
+pub(super) struct Changes<'c> {
+    /// Cleared before the rows are set.
+    pub(super) cleared: &'c Cleared,
+    /// In the order of their keys.
+    pub(super) sorted: Vec<&'c Row>,
+    /// Number of the last record with these changes.
+    pub(super) sequence: u64,
+}
+
+impl Changes<'_> {
+    /// See [`write`].
+    pub(super) fn write(
+        self,
+        environment: &Env<WithoutTls>,
+        rows: &Rows,
+        slice_bytes: usize,
+        after_slice: impl FnMut() -> Result<(), heed::Error>,
+    ) -> Result<(), heed::Error> {
+        let mut slice = Slice {
+            environment,
+            transaction: environment.write_txn()?,
+            bytes: 0,
+            bytes_max: slice_bytes,
+            after: after_slice,
+        };
+        // Ranges first: rows of the generation may be in ranges that it cleared.
+        for Span { begin, end } in self.cleared.ranges.iter() {
+            let deleted = delete(rows, &mut slice.transaction, begin, end)?;
+            slice = slice.count(deleted * REMOVED_BYTES)?;
         }
-        drop(writer);
-        slice = slice.count(bytes)?;
+        for row in self.cleared.keys.all() {
+            rows.delete(&mut slice.transaction, row.key())?;
+            slice = slice.count(REMOVED_BYTES)?;
+        }
+        let mut sorted = self.sorted.into_iter().peekable();
+        while sorted.peek().is_some() {
+            let mut writer = rows.writer(&mut slice.transaction)?;
+            let mut bytes = 0;
+            while slice.bytes + bytes < slice.bytes_max
+                && let Some(row) = sorted.next()
+            {
+                let (key, value) = row.split();
+                writer.put(key, value)?;
+                bytes += key.len() + value.len();
+            }
+            drop(writer);
+            slice = slice.count(bytes)?;
+        }
+        let sequence = self.sequence.to_le_bytes();
+        rows.put(&mut slice.transaction, APPLIED_KEY, &sequence)?;
+        slice.transaction.commit()
     }
-    let sequence = closed.sequence.to_le_bytes();
-    rows.put(&mut slice.transaction, APPLIED_KEY, &sequence)?;
-    slice.transaction.commit()
 }
 
 /// The transaction of one slice.
@@ -82,6 +119,11 @@ impl<F: FnMut() -> Result<(), heed::Error>> Slice<'_, F> {
             ..self
         })
     }
+}
+
+/// Whether a range contains exactly one key.
+fn is_one_key(begin: &[u8], end: &[u8]) -> bool {
+    end.split_last() == Some((&0, begin))
 }
 
 /// Removes the rows of a range. Returns their number.

@@ -2,7 +2,7 @@
 //!
 //! LMDB alone needs two syncs (one for the pages, one for the meta page that names them) and writes
 //! whole pages. Here, a commit appends its writes to a file as one record, and syncs that file.
-//! LMDB gets the writes later, from the [overlay](super::overlay), without a sync. Every second a
+//! LMDB gets the writes later, from [memory](super::memory), without a sync. Now and then a
 //! [checkpoint](super::checkpoint) syncs LMDB's file.
 //!
 //! After a crash the data file goes back to the checkpoint (or stays as it is, if there are no

@@ -1,9 +1,9 @@
 //! The embedded store: one folder on one machine, with LMDB.
 //!
 //! One transaction writes at a time. Any number of transactions read snapshots. A commit appends a
-//! record to the [journal] and puts its rows into the [overlay], in memory. Later a [drain] writes
-//! the rows of many commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the
-//! journal has everything since the last checkpoint.
+//! record to the [journal] and changes the rows in [memory]. Later a [drain] writes the rows of many
+//! commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the journal has
+//! everything since the last checkpoint.
 //!
 //! A second write transaction waits for the first, so a thread must never open two.
 //!
@@ -15,48 +15,47 @@
 mod archive;
 mod as_store;
 mod backup;
-mod blob;
 mod bulk;
 mod checkpoint;
 mod checksum;
 mod create;
 mod data_file;
+mod dirty;
 mod drain;
 mod error;
-mod filter;
 mod folder;
 mod identity;
 mod in_use;
 mod inspect;
 mod journal;
-mod key_hash;
-mod layer;
 mod lock;
 mod marker;
-mod merge;
+mod memory;
 mod opening;
 mod options;
 mod ordered_writer;
-mod overlay;
+mod ranges;
 mod replay;
+mod resident;
 mod restore;
 mod rewrite;
 mod room;
-mod rows;
-mod scan;
+mod row;
 mod shared;
-mod snapshot_cache;
+mod snapshot;
 mod start;
 mod store;
 mod sync;
 mod table;
 mod transaction;
-mod undo;
+mod tree;
 mod verify;
 mod watch;
 mod writeback;
 mod writer;
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
 

@@ -23,6 +23,8 @@ pub struct EmbeddedOptions {
     /// Maximum size of the data file in bytes, rounded down to a multiple of 64 KiB. It reserves
     /// address space, not memory or disk space.
     pub map_bytes: usize,
+    /// Estimated memory of rows above which those are evicted that the data file has, in bytes.
+    pub memory_bytes_max: usize,
     /// Whether to open a copy of a folder that was not closed cleanly. Its files may be from
     /// different moments.
     pub accepts_copy: bool,
@@ -35,6 +37,7 @@ impl Default for EmbeddedOptions {
         Self {
             fsync: FsyncPolicy::default(),
             map_bytes: limits::EMBEDDED_MAP_BYTES,
+            memory_bytes_max: usize::MAX,
             accepts_copy: false,
             accepts_journal_loss: false,
         }

@@ -3,17 +3,21 @@
 use std::io;
 use std::path::Path;
 
-use heed::{Env, RwTxn, WithoutTls};
+use heed::{Env, WithoutTls};
 
 use super::checkpoint::{Checkpoint, Checkpoints};
+use super::dirty::Cleared;
+use super::drain::Changes;
 use super::error::{page_not_written, write_lacks_room};
 use super::journal::{self, JournalDamage, JournalRefusal, Known, RecordHeader, Survey, Write};
+use super::row::{Origin, Row};
 use super::table::{APPLIED_KEY, Rows};
+use super::tree::{Span, Tree};
 use super::{drain, in_use};
 use quoin_base::size::counted;
 
 /// Bytes of journal records that a start applies in one transaction before it makes a checkpoint.
-const STEP_BYTES: usize = 1024 * 1024;
+const STEP_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// Minimum to which [`STEP_BYTES`] is reduced if there is no room for more.
 const STEP_BYTES_MIN: usize = 16 * 1024;
 
@@ -112,7 +116,8 @@ pub(super) fn replay(
         guard,
         is_guarded: true,
         step_bytes: STEP_BYTES,
-        transaction: None,
+        rows_set: Tree::default(),
+        cleared: Cleared::default(),
         bytes: 0,
         applied: first,
     };
@@ -157,9 +162,10 @@ struct Replay<'e> {
     is_guarded: bool,
     /// A step ends after this many bytes of records.
     step_bytes: usize,
-    /// The records since the last commit. There are many, because a commit writes whole pages.
-    transaction: Option<RwTxn<'e>>,
-    /// Bytes of records in the transaction.
+    /// What the records since the last step change. There are many, because a step writes whole pages.
+    rows_set: Tree,
+    cleared: Cleared,
+    /// Bytes of these records.
     bytes: usize,
     /// Number of the last record that was applied.
     applied: u64,
@@ -168,7 +174,8 @@ struct Replay<'e> {
 impl Replay<'_> {
     /// Applies the records that are not applied yet.
     fn read(&mut self, survey: &Survey) -> Result<(), heed::Error> {
-        self.transaction = None;
+        self.rows_set = Tree::default();
+        self.cleared = Cleared::default();
         self.bytes = 0;
         let mut failure = None;
         let read = survey.read(self.applied, |header: &RecordHeader, body| {
@@ -185,18 +192,24 @@ impl Replay<'_> {
     }
 
     fn apply(&mut self, sequence: u64, body: &[u8]) -> Result<(), heed::Error> {
-        let mut transaction = match self.transaction.take() {
-            Some(transaction) => transaction,
-            None => self.environment.write_txn()?,
-        };
+        let scratch = &mut Vec::new();
         for write in journal::writes(body) {
             match write {
-                Some(Write::Set(key, value)) => self.rows.put(&mut transaction, key, value)?,
+                Some(Write::Set(key, value)) => {
+                    self.rows_set
+                        .insert(Row::new(scratch, key, value, Origin::DISK));
+                }
                 Some(Write::Clear(key)) => {
-                    self.rows.delete(&mut transaction, key)?;
+                    self.rows_set.remove(key);
+                    let row = Row::new(scratch, key, b"", Origin::DISK);
+                    self.cleared.keys.insert(row);
                 }
                 Some(Write::ClearRange(begin, end)) => {
-                    drain::delete(self.rows, &mut transaction, begin, end)?;
+                    let span = Span { begin, end };
+                    for row in self.rows_set.rows_in(span) {
+                        self.rows_set.remove(row.key());
+                    }
+                    self.cleared.ranges.add(span, |_| {});
                 }
                 None => {
                     let kind = io::ErrorKind::InvalidData;
@@ -204,7 +217,6 @@ impl Replay<'_> {
                 }
             }
         }
-        self.transaction = Some(transaction);
         self.applied = sequence;
         self.bytes += body.len();
         if self.bytes >= self.step_bytes {
@@ -214,12 +226,17 @@ impl Replay<'_> {
     }
 
     fn commit(&mut self) -> Result<(), heed::Error> {
-        self.bytes = 0;
-        if let Some(mut transaction) = self.transaction.take() {
-            let applied = self.applied.to_le_bytes();
-            self.rows.put(&mut transaction, APPLIED_KEY, &applied)?;
+        if std::mem::take(&mut self.bytes) > 0 {
+            let rows_set = std::mem::take(&mut self.rows_set);
+            let cleared = std::mem::take(&mut self.cleared);
+            let changes = Changes {
+                cleared: &cleared,
+                sorted: rows_set.all(),
+                sequence: self.applied,
+            };
             self.is_guarded = false;
-            transaction.commit()?;
+            let slice_bytes = drain::SLICE_BYTES.min(self.step_bytes);
+            changes.write(self.environment, self.rows, slice_bytes, || Ok(()))?;
         }
         if !self.is_guarded {
             // The previous checkpoint and its pages are released only once this succeeds.

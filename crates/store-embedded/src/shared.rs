@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::overlay::Overlay;
+use super::memory::Memory;
 use super::room::Room;
 use super::watch::WatchRegistry;
 use super::writer::WriterLock;
@@ -11,13 +11,13 @@ use quoin_base::log_throttle::LogThrottle;
 use quoin_store::StoreError;
 
 /// State that the store shares with its transactions and with the sync thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shared {
     pub(super) watches: Arc<WatchRegistry>,
     /// The failure that broke the store. Every later transaction is refused.
     pub(super) broken: OnceLock<StoreError>,
     pub(super) writer: WriterLock,
-    pub(super) overlay: Overlay,
+    pub(super) memory: Memory,
     /// Whether a commit has been made since the last checkpoint began.
     pub(super) is_unsynced: AtomicBool,
     /// Consecutive drains and checkpoints that found no room on the disk.
@@ -32,6 +32,21 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    pub(super) fn new(memory: Memory) -> Self {
+        Self {
+            watches: Arc::default(),
+            broken: OnceLock::new(),
+            writer: WriterLock::default(),
+            memory,
+            is_unsynced: AtomicBool::new(false),
+            checkpoints_without_room: AtomicU64::new(0),
+            checkpoints: AtomicU64::new(0),
+            room: Room::default(),
+            data_bytes_max: OnceLock::new(),
+            lacks_room: LogThrottle::default(),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match self.broken.get() {
             Some(error) => Err(error.clone()),
@@ -53,7 +68,7 @@ impl Shared {
 
     /// Bytes of data: used pages of the data file, and what is still only in memory.
     pub(super) fn data_bytes(&self) -> u64 {
-        let pending_bytes = self.overlay.bytes() as u64;
+        let pending_bytes = self.memory.dirty_bytes() as u64;
         self.room.used_bytes().saturating_add(pending_bytes)
     }
 

@@ -9,8 +9,10 @@ use super::checksum::RowFormat;
 use super::error::OpenError;
 use super::identity::OpenFiles;
 use super::journal::Journal;
+use super::memory::Memory;
 use super::opening::Files;
 use super::options::{EmbeddedOptions, FsyncPolicy};
+use super::resident::Resident;
 use super::shared::Shared;
 use super::store::EmbeddedStore;
 use super::sync::{self, Syncer};
@@ -84,8 +86,10 @@ impl EmbeddedStore {
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
         let first = in_use::note(&environment, &rows, &checkpoints, first).map_err(refused)?;
-        let shared = Arc::new(Shared::default());
-        shared.overlay.begin_after(applied);
+        let is_empty = rows.is_empty(&environment).map_err(refused)?;
+        let resident = Resident::over(applied, is_empty, options.memory_bytes_max);
+        let memory = Memory::new(resident, options.memory_bytes_max);
+        let shared = Arc::new(Shared::new(memory));
         let data = environment.try_clone_inner_file().map_err(refused)?;
         let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
         let work = sync::Work {

@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::lock::FolderLock;
 use super::marker::StoreId;
 use super::shared::Shared;
-use super::sync::{SyncRequest, Syncer};
+use super::sync::Syncer;
 use super::table::Rows;
 
 /// A store in its own folder, which is locked while it is open.
@@ -50,37 +50,48 @@ pub struct Summary {
 }
 
 impl EmbeddedStore {
-    /// Requests a drain of closed layers.
-    pub(super) fn wake_drain(&self) {
-        if let Some(syncer) = &self.syncer {
-            syncer.wake(SyncRequest::Drain);
-        }
-    }
-
     /// Requests a checkpoint.
     pub(super) fn wake_checkpoint(&self) {
         if let Some(syncer) = &self.syncer {
-            syncer.wake(SyncRequest::Checkpoint);
+            syncer.wake();
         }
+    }
+
+    /// Closes the open generation, for a test.
+    #[cfg(test)]
+    pub(super) fn close_generation(&self) {
+        let mut writer = self.shared.writer.lock();
+        self.shared.memory.close(&mut writer.dirty);
+    }
+
+    /// Writes the oldest closed generation into the data file, for a test: all of it, or every other
+    /// row of it.
+    #[cfg(test)]
+    pub(super) fn drain_oldest(&self, is_whole: bool) {
+        let Some(closed) = self.shared.memory.oldest_closed() else {
+            return;
+        };
+        if is_whole {
+            let slice = drain::SLICE_BYTES;
+            drain::write(&self.environment, &self.rows, &closed, slice, || Ok(())).unwrap();
+            self.shared.memory.note_drained(&closed);
+            return;
+        }
+        let mut transaction = self.environment.write_txn().unwrap();
+        for row in closed.rows.iter().step_by(2) {
+            self.rows
+                .put(&mut transaction, row.key(), row.value())
+                .unwrap();
+        }
+        transaction.commit().unwrap();
     }
 
     /// Writes everything into the data file, for a test.
     #[cfg(test)]
     pub(super) fn drain_now(&self) {
-        {
-            let _writer = self.shared.writer.lock();
-            self.shared.overlay.close_newest();
-        }
-        while let Some(closed) = self.shared.overlay.oldest_closed() {
-            drain::write_layer(
-                &self.environment,
-                &self.rows,
-                &closed,
-                drain::SLICE_BYTES,
-                || Ok(()),
-            )
-            .unwrap();
-            self.shared.overlay.remove(&closed);
+        self.close_generation();
+        while self.shared.memory.oldest_closed().is_some() {
+            self.drain_oldest(true);
         }
     }
 

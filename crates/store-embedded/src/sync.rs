@@ -1,4 +1,4 @@
-//! The thread that drains the overlay into the data file and makes checkpoints. If commits do not
+//! The thread that writes commits into the data file and makes checkpoints. If commits do not
 //! sync the journal, a second thread does, because the first may be busy for a long time.
 
 use std::io;
@@ -13,9 +13,9 @@ use heed::{Env, WithoutTls};
 
 use super::archive::{Archiving, Keeper};
 use super::checkpoint::{Checkpoint, Checkpoints};
+use super::dirty::Closed;
 use super::error::{self, page_not_written, write_lacks_room};
 use super::journal::{self, Journal, JournalFailure};
-use super::overlay::Closed;
 use super::room::Files;
 use super::shared::{Shared, guarded};
 use super::table::Rows;
@@ -25,22 +25,16 @@ use quoin_store::StoreError;
 
 /// Time between two syncs of the journal with `fsync = everysec`.
 const SYNC_INTERVAL_MS: u64 = 1_000;
-/// Time between two checkpoints.
-const CHECKPOINT_INTERVAL_MS: u64 = 1_000;
+/// A store that nobody writes to makes its last checkpoint after this time.
+const QUIET_INTERVAL_MS: u64 = 1_000;
+/// Time between two checkpoints, if neither memory nor the journal asks for one earlier. What is
+/// written and removed again in between never reaches the data file.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Bytes that one step of the drain writes if room is short. Each row may change a different page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
 
-/// A request to the sync thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SyncRequest {
-    /// Write closed layers into the data file.
-    Drain,
-    /// Make a checkpoint.
-    Checkpoint,
-}
-
-/// Drains, and makes a checkpoint about every second if there were commits. Syncs everything when
+/// Drains, and makes checkpoints if there were commits. Syncs everything when
 /// dropped.
 pub(super) struct Syncer {
     _journal: Option<JournalSyncer>,
@@ -90,11 +84,9 @@ impl Syncer {
         })
     }
 
-    /// Sends a request to the thread.
-    pub(super) fn wake(&self, request: SyncRequest) {
-        if request == SyncRequest::Checkpoint {
-            self.wants_checkpoint.store(true, Ordering::SeqCst);
-        }
+    /// Requests a checkpoint.
+    pub(super) fn wake(&self) {
+        self.wants_checkpoint.store(true, Ordering::SeqCst);
         if let Some(wake) = &self.wake {
             // Nothing needs doing if a request is already pending, or if the thread has ended. The
             // store reports the latter.
@@ -146,24 +138,33 @@ fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
 
 impl Work {
     fn run(&self, woken: &Receiver<()>, wants_checkpoint: &AtomicBool, first: Checkpoint) {
-        let interval = Duration::from_millis(CHECKPOINT_INTERVAL_MS);
+        let interval = Duration::from_millis(QUIET_INTERVAL_MS);
         let mut last = first;
         let mut last_at = Instant::now();
+        let mut looked_at = Instant::now();
+        let mut last_sequence = 0;
         // The journal before the switch is needed until a checkpoint is on the disk.
         let mut has_switched = false;
         loop {
-            let left = interval.saturating_sub(last_at.elapsed());
+            let left = interval.saturating_sub(looked_at.elapsed());
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
             // If the other file must not be overwritten yet, a checkpoint makes no room in the
             // journal.
             let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
-            let made = if is_due || last_at.elapsed() >= interval {
+            let mut is_quiet = false;
+            if looked_at.elapsed() >= interval {
+                looked_at = Instant::now();
+                let sequence = self.shared.memory.sequence();
+                is_quiet = sequence == last_sequence;
+                last_sequence = sequence;
+            }
+            let made = if is_due || is_quiet || last_at.elapsed() >= CHECKPOINT_INTERVAL {
                 last_at = Instant::now();
                 self.checkpoint(&mut has_switched, &mut last)
             } else {
-                self.drain(&mut last)
+                self.drain_if_large(&mut last)
             };
             match made.and_then(|()| self.measure_room()) {
                 Ok(()) => {
@@ -198,8 +199,8 @@ impl Work {
         let started = Instant::now();
         let goes_on = *has_switched;
         if !goes_on {
-            // Holds the writer's lock, so that the layer ends where the journal's file does.
-            let _writer = self.shared.writer.lock();
+            // Holds the writer's lock, so that the generation ends where the journal's file does.
+            let mut writer = self.shared.writer.lock();
             // Records of this file must be on the disk before any record of the next file.
             self.journal.sync()?;
             if self.may_switch() {
@@ -210,7 +211,7 @@ impl Work {
                 // The previous file is not archived yet. The next checkpoint tries again.
                 self.shared.is_unsynced.store(true, Ordering::SeqCst);
             }
-            self.shared.overlay.close_newest();
+            self.shared.memory.close(&mut writer.dirty);
         }
         if let Some(archiving) = &self.archiving {
             archiving.wake();
@@ -224,8 +225,8 @@ impl Work {
         *has_switched = false;
         self.shared.checkpoints.fetch_add(1, Ordering::SeqCst);
         if goes_on {
-            // This checkpoint covered the layers up to the switch. Later commits are in newer
-            // layers and in a journal file that only the next checkpoint closes. Writers may be
+            // This checkpoint covered the generations up to the switch. Later commits are in newer
+            // ones and in a journal file that only the next checkpoint closes. Writers may be
             // waiting for that.
             self.shared.is_unsynced.store(true, Ordering::SeqCst);
         }
@@ -237,38 +238,48 @@ impl Work {
         self.keeper.is_none() || self.journal.closed().is_none()
     }
 
-    /// Writes the closed layers into the data file.
+    /// Closes the open generation if it is large, and writes the closed ones into the data file.
+    fn drain_if_large(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+        if let Some(mut writer) = self.shared.writer.try_lock()
+            && writer.dirty.bytes() >= self.shared.memory.generation_bytes_max
+        {
+            self.shared.memory.close(&mut writer.dirty);
+        }
+        self.drain(last)
+    }
+
+    /// Writes the closed generations into the data file.
     fn drain(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
-        let mut last_closed = self.shared.overlay.last_closed();
+        let mut last_closed = self.shared.memory.last_closed();
         while let Some(until) = last_closed
-            && let Some(closed) = self.shared.overlay.oldest_closed()
+            && let Some(closed) = self.shared.memory.oldest_closed()
         {
             if !self.checkpoints.are_possible() {
-                // The data file keeps what was written, even part of a layer.
+                // The data file keeps what was written, even part of a generation.
                 self.journal.sync()?;
             }
-            self.write_layer(&closed, last)?;
+            self.write(&closed, last)?;
             tracing::debug!(
                 until = closed.sequence,
-                rows = closed.layer.rows().len(),
+                rows = closed.rows.len(),
                 "wrote commits into the data file"
             );
-            self.shared.overlay.remove(&closed);
+            self.shared.memory.note_drained(&closed);
             self.measure_room()?;
             last_closed = Some(until).filter(|until| closed.sequence < *until);
         }
         Ok(())
     }
 
-    /// Writes a layer into the data file. If there is no room, it is written in small steps with a
+    /// Writes a generation into the data file. If there is no room, it is written in small steps with a
     /// checkpoint after each. A checkpoint frees the pages that only the previous one needs, so a
     /// step needs room only for the pages that it changes.
-    fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
+    fn write(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
         let whole = drain::SLICE_BYTES;
         // The process may have no file descriptor left. Writing works without one.
         let data = environment.try_clone_inner_file().ok();
-        let written = drain::write_layer(environment, rows, closed, whole, || {
+        let written = drain::write(environment, rows, closed, whole, || {
             if let Some(data) = &data {
                 writeback::begin(data);
             }
@@ -283,21 +294,21 @@ impl Work {
                 return written;
             }
         };
-        tracing::debug!(%error, "writing a layer in small steps");
+        tracing::debug!(%error, "writing a generation in small steps");
         let mut step = || {
-            // The layer may have been closed after the last sync of the journal.
+            // The generation may have been closed after the last sync of the journal.
             self.journal.sync()?;
             *last = self.checkpoints.take(environment)?;
             Ok(())
         };
         step()?;
         let small = SMALL_SLICE_BYTES;
-        drain::write_layer(environment, rows, closed, small, step).map_err(page_not_written)
+        drain::write(environment, rows, closed, small, step).map_err(page_not_written)
     }
 
     /// Measures how much room there is.
     pub(super) fn measure_room(&self) -> Result<(), heed::Error> {
-        let pending_bytes = self.shared.overlay.bytes() as u64;
+        let pending_bytes = self.shared.memory.dirty_bytes() as u64;
         let (environment, rows) = (&self.environment, &self.rows);
         let room = &self.shared.room;
         room.measure(environment, rows, &self.files, pending_bytes)
@@ -318,7 +329,9 @@ impl Work {
     /// the journal and the checkpoint stay.
     fn end(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
         self.journal.sync()?;
-        self.shared.overlay.close_newest();
+        self.shared
+            .memory
+            .close(&mut self.shared.writer.lock().dirty);
         if let Err(error) = self.drain(last) {
             if write_lacks_room(&error) {
                 tracing::warn!(%error, "no room for the data file: the journal has the rest");

@@ -172,6 +172,13 @@ impl Rows {
         })
     }
 
+    /// Whether there are none but the store's own.
+    pub(super) fn is_empty(&self, environment: &Env<WithoutTls>) -> Result<bool, heed::Error> {
+        let transaction = environment.read_txn()?;
+        let first = self.next_to(&transaction, b"", false)?;
+        Ok(first.is_none_or(|(key, _)| key >= OWN_KEYS))
+    }
+
     /// The number of rows.
     pub(super) fn count(&self, transaction: &RoTxn<'_, AnyTls>) -> Result<u64, heed::Error> {
         self.database.len(transaction)

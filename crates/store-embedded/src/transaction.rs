@@ -1,7 +1,7 @@
 //! The embedded store's transactions.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -9,29 +9,30 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use heed::{MdbError, RoTxn, WithoutTls};
+use heed::MdbError;
 
 use super::EmbeddedStore;
-use super::blob::Key;
 use super::error::store_error;
 use super::journal::{AppendError, JournalFailure, Record, Write};
-use super::layer::{Layer, Lookup};
-use super::merge::View;
-use super::scan::LastScan;
-use super::undo::{Log, Mark, Undo};
+use super::ranges::{Before, RANGE_BYTES};
+use super::resident::{Below, Disk, Loaded, Resident};
+use super::row::{Origin, Row};
+use super::snapshot::Working;
+use super::tree::Span;
 use super::watch::Touched;
 use super::writer::Writer;
 use quoin_base::limits;
-use quoin_store::rules::{STAMP_BYTES, added, lowered, stamp_after, stamped_key};
+use quoin_store::rules::{STAMP_BYTES, added, key_after, lowered, stamp_after, stamped_key};
+use quoin_store::savepoints::UndoLog;
 use quoin_store::{
     Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, Store,
-    StoreError, StoreFuture, Transaction, page,
+    StoreError, StoreFuture, Transaction,
 };
 
-/// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
-const LAYER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of rows that are read at a time to find out how many there are.
+const COUNTED_BYTES: usize = 1024 * 1024;
 /// A journal with more bytes than this causes an early checkpoint.
-const JOURNAL_CHECKPOINT_BYTES: u64 = 128 * 1024 * 1024;
+const JOURNAL_CHECKPOINT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How long a transaction waits before it checks for room again.
 const ROOM_WAIT: Duration = Duration::from_millis(2);
@@ -46,114 +47,134 @@ const CHECKPOINTS_FOR_ROOM: u64 = 2;
 #[error("the journal is full, as commits cannot be archived: {0}")]
 struct ArchiveBlocked(String);
 
-/// A snapshot of the embedded store.
-pub(super) struct EmbeddedSnapshot<'s> {
-    store: &'s EmbeddedStore,
-    layers: Vec<Layer>,
-    transaction: RoTxn<'s, WithoutTls>,
-}
-
-impl<'s> EmbeddedSnapshot<'s> {
-    pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
-        let overlay = &store.shared.overlay;
-        let snapshot = overlay.snapshot(&store.environment, 0);
-        let (layers, transaction) = snapshot.map_err(store_error)?;
-        Ok(Self {
-            store,
-            layers,
-            transaction,
-        })
-    }
-
-    fn view(&self) -> View<'_> {
-        View {
-            layers: &self.layers,
-            rows: &self.store.rows,
-            transaction: &self.transaction,
-        }
-    }
-
-    pub(super) fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.view().get(key)?.map(Bytes::copy_from_slice))
-    }
-}
-
-impl ReadTransaction for EmbeddedSnapshot<'_> {
-    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        StoreFuture::ready(self.value(key))
-    }
-
-    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        StoreFuture::ready(self.view().get_range(&query))
-    }
-
-    fn get_page<'t>(
-        &'t self,
-        query: RangeQuery<'_>,
-        bytes_max: usize,
-    ) -> StoreFuture<'t, Vec<KeyValue>> {
-        StoreFuture::ready(self.view().get_page(&query, bytes_max))
-    }
-
-    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
-        // It caches nothing.
-    }
-}
-
 /// The embedded store's write transaction. Only one exists at a time.
 pub(super) struct EmbeddedTransaction<'s> {
-    store: &'s EmbeddedStore,
     growth: Growth,
     state: RefCell<WriteState<'s>>,
 }
 
 struct WriteState<'s> {
-    /// The first layer has the transaction's own writes.
-    layers: Vec<Layer>,
-    transaction: RoTxn<'s, WithoutTls>,
-    /// Dropped last.
+    store: &'s EmbeddedStore,
+    // Dropped first, because rows may be evicted only then.
+    disk: Option<Disk>,
+    /// With the transaction's own writes.
+    resident: Working<'s>,
+    loaded: Loaded,
+    /// Dropped after the rows, so that the next writer finds them unlocked.
     writer: MutexGuard<'s, Writer>,
     /// Additions that are not yet in the rows. They let a whole batch write a counter once.
     pending_adds: BTreeMap<Key, i64>,
-    last_scan: LastScan,
     /// The first error of a write. The commit returns it.
     failure: Option<StoreError>,
     touched: Touched,
+    /// Estimated memory of its writes, in bytes.
+    write_bytes: usize,
+    /// Estimated memory of the ranges that it clears in the data file, in bytes.
+    range_bytes: usize,
     size_bytes: usize,
     mutation_count: u64,
     counts_growth: bool,
     /// Bytes by which its rows exceed what they replace, if that is counted.
     grown_bytes: i64,
+    /// What to undo if it is not committed. The outermost savepoint is that of its beginning.
     log: Log,
+    begin: Savepoint,
+    is_committed: bool,
+}
+
+type Key = Arc<[u8]>;
+
+/// The undo log of a transaction.
+type Log = UndoLog<Mark, Undo>;
+
+/// What a write changed.
+#[derive(Debug)]
+enum Undo {
+    /// It added this row.
+    Added(Row),
+    /// It replaced this row.
+    Replaced(Row),
+    /// It removed this row.
+    Removed(Row),
+    /// Where memory is complete.
+    Complete(Before),
+    /// The ranges that the generation clears.
+    Cleared(Before),
+    /// A key that it clears.
+    ClearedKey(Row),
+    /// A pending addition.
+    Add(Key, Option<i64>),
+}
+
+/// Other state that a rollback restores.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    record_bytes: usize,
+    write_bytes: usize,
+    range_bytes: usize,
+    size_bytes: usize,
+    mutation_count: u64,
+    grown_bytes: i64,
+    has_failed: bool,
 }
 
 impl<'s> EmbeddedTransaction<'s> {
-    /// Waits for the previous writer.
+    /// A transaction that may take long. It delays only other writers.
+    ///
+    /// # Errors
+    /// If there is no room, or the store is broken.
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
+        Self::begin_on(store, || {
+            Working::Copy(Box::new(store.shared.memory.lock().clone()))
+        })
+    }
+
+    /// A transaction that delays all others, readers too.
+    ///
+    /// # Errors
+    /// If there is no room, or the store is broken.
+    pub(super) fn begin_short(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
+        Self::begin_on(store, || Working::Held(store.shared.memory.lock_to_write()))
+    }
+
+    /// Waits for the previous writer.
+    fn begin_on(
+        store: &'s EmbeddedStore,
+        working: impl FnOnce() -> Working<'s>,
+    ) -> Result<Self, StoreError> {
         wait_for_room(store)?;
         let mut writer = store.shared.writer.lock();
         // The previous writer's commit may have broken the store.
         store.shared.check()?;
-        let snapshot = store.shared.overlay.snapshot(&store.environment, 1);
-        let (layers, transaction) = snapshot.map_err(store_error)?;
-        writer.reset();
+        writer.record.reset();
+        let mut resident = working();
+        resident.note_drained(store.shared.memory.drained());
         let growth = store.growth();
+        let mut log = Log::default();
+        let begin = log.savepoint(Mark {
+            record_bytes: writer.record.len(),
+            ..Mark::default()
+        });
         Ok(Self {
-            store,
             growth,
             state: RefCell::new(WriteState {
-                layers,
-                transaction,
+                store,
+                disk: Some(Disk::when_needed(&store.environment)),
+                resident,
+                loaded: Loaded::default(),
                 writer,
                 pending_adds: BTreeMap::new(),
-                last_scan: LastScan::default(),
                 failure: None,
                 touched: Touched::new(store.shared.watches.is_used()),
+                write_bytes: 0,
+                range_bytes: 0,
                 size_bytes: 0,
                 mutation_count: 0,
                 counts_growth: growth == Growth::DiskFull,
                 grown_bytes: 0,
-                log: Log::default(),
+                log,
+                begin,
+                is_committed: false,
             }),
         })
     }
@@ -161,7 +182,7 @@ impl<'s> EmbeddedTransaction<'s> {
     fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let mut state = self.state.borrow_mut();
         state.check()?;
-        let found = state.get(self.store, key)?;
+        let found = state.get(key)?;
         Ok(match state.pending_add(key) {
             Some(delta) => Some(Bytes::copy_from_slice(&added(found.as_deref(), delta))),
             None => found,
@@ -174,14 +195,9 @@ impl<'s> EmbeddedTransaction<'s> {
         bytes_max: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let mut state = self.state.borrow_mut();
-        state.write_adds(self.store, query.begin, Some(query.end));
+        state.write_adds(query.begin, Some(query.end));
         state.check()?;
-        let found = match query.limit {
-            1 => Vec::from_iter(state.nearest(self.store, query)?),
-            _ => state.view(self.store).get_page(query, bytes_max)?,
-        };
-        state.last_scan.remember(query, &found);
-        Ok(found)
+        state.page(query, bytes_max)
     }
 
     /// The key of a log's last row.
@@ -198,10 +214,11 @@ impl<'s> EmbeddedTransaction<'s> {
         Ok(rows.into_iter().next().map(|row| row.key))
     }
 
-    fn finish(self) -> Result<(), StoreError> {
-        let store = self.store;
-        let mut state = self.state.into_inner();
-        state.write_adds(store, &[], None);
+    fn finish(mut self) -> Result<(), StoreError> {
+        let state = self.state.get_mut();
+        let shared = Arc::clone(&state.store.shared);
+        let store = state.store;
+        state.write_adds(&[], None);
         if state.size_bytes > limits::EMBEDDED_TRANSACTION_BYTES_MAX {
             state.fail(StoreError::TooLarge);
         }
@@ -209,25 +226,17 @@ impl<'s> EmbeddedTransaction<'s> {
         if state.writer.record.is_empty() {
             return Ok(());
         }
-        let mut layers = state.layers.into_iter();
-        let Some(writes) = layers.next() else {
-            return Ok(());
-        };
-        check_room(store, &writes)?;
-        // Without other references, the newest layer is changed in place.
-        drop((layers, state.transaction));
+        state.check_room()?;
         let sequence = append(store, &mut state.writer.record)?;
+        state.is_committed = true;
         if self.growth == Growth::DiskFull {
-            store.shared.room.spend(state.grown_bytes);
+            shared.room.spend(state.grown_bytes);
         }
-        let (newest_bytes, is_draining) = store.shared.overlay.publish(writes, sequence);
-        if newest_bytes >= LAYER_BYTES_MAX && !is_draining {
-            store.shared.overlay.close_newest();
-            store.wake_drain();
-        }
-        store.shared.committed();
-        drop(state.writer);
-        store.shared.watches.notify(&state.touched);
+        shared.committed();
+        state.publish(sequence);
+        let touched = std::mem::take(&mut state.touched);
+        drop(self);
+        shared.watches.notify(&touched);
         Ok(())
     }
 }
@@ -235,28 +244,28 @@ impl<'s> EmbeddedTransaction<'s> {
 /// Whether there is room for a transaction to begin.
 pub(super) struct RoomForTransaction {
     is_journal_long: bool,
-    is_overlay_large: bool,
+    is_much_dirty: bool,
     is_tight: bool,
     record: io::Result<()>,
 }
 
 impl RoomForTransaction {
     pub(super) fn is_there(&self) -> bool {
-        !(self.is_journal_long || self.is_overlay_large || self.is_tight) && self.record.is_ok()
+        !(self.is_journal_long || self.is_much_dirty || self.is_tight) && self.record.is_ok()
     }
 }
 
 pub(super) fn room_for_transaction(store: &EmbeddedStore) -> RoomForTransaction {
-    let overlay_bytes = store.shared.overlay.bytes();
+    let dirty_bytes = store.shared.memory.dirty_bytes();
     RoomForTransaction {
         is_journal_long: store.journal.bytes() > store.journal_bytes_max,
-        is_overlay_large: overlay_bytes > limits::EMBEDDED_OVERLAY_BYTES_MAX,
-        is_tight: store.shared.room.is_tight(overlay_bytes as u64),
+        is_much_dirty: dirty_bytes > store.shared.memory.dirty_bytes_max,
+        is_tight: store.shared.room.is_tight(dirty_bytes as u64),
         record: store.journal.make_room(RECORD_ROOM_BYTES),
     }
 }
 
-/// Makes a transaction wait while the journal or the overlay is too far ahead of the data file, or
+/// Makes a transaction wait while memory or the journal is too far ahead of the data file, or
 /// while there is no room for a record. Do not call this with the writer's lock held: making room
 /// needs it.
 fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
@@ -270,7 +279,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
         }
         let RoomForTransaction {
             is_journal_long,
-            is_overlay_large,
+            is_much_dirty,
             record,
             ..
         } = room;
@@ -294,16 +303,12 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
                 shared.committed();
                 store.wake_checkpoint();
             }
-            Ok(()) if is_journal_long || is_overlay_large => {
+            Ok(()) if is_journal_long || is_much_dirty => {
                 if has_failed {
                     let full = io::Error::from_raw_os_error(libc::ENOSPC);
                     return Err(store_error(full.into()));
                 }
-                if is_journal_long {
-                    store.wake_checkpoint();
-                } else {
-                    store.wake_drain();
-                }
+                store.wake_checkpoint();
             }
             // How much room there is will be known once the data file has what is in memory.
             Ok(()) if has_failed || has_waited => return Ok(()),
@@ -311,20 +316,6 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
         }
         std::thread::sleep(ROOM_WAIT);
     }
-}
-
-/// Refuses rows for which the disk has no room.
-fn check_room(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
-    let pending = store.shared.overlay.bytes().saturating_add(writes.bytes());
-    let room = &store.shared.room;
-    // The size of all writes is known. The size of the rows alone must be counted.
-    if [Layer::bytes, Layer::row_bytes]
-        .iter()
-        .any(|count| room.takes(count(writes) as u64, pending as u64))
-    {
-        return Ok(());
-    }
-    Err(store_error(heed::Error::Mdb(MdbError::MapFull)))
 }
 
 /// Appends a transaction's writes to the journal. From then on they survive a crash. Returns the
@@ -346,125 +337,216 @@ fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
+/// The memory that an entry of the journal takes beside its key and value, in bytes. The data file
+/// may have to change a page for each.
+const WRITE_BYTES: usize = 180;
+
 impl WriteState<'_> {
-    fn view<'v>(&'v self, store: &'v EmbeddedStore) -> View<'v> {
-        View {
-            layers: &self.layers,
-            rows: &store.rows,
-            transaction: &self.transaction,
+    /// Reads, and lets memory take what was read from the data file.
+    fn read<T>(
+        &mut self,
+        read: impl FnOnce(&Resident, Below<'_>, &mut Loaded) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(disk) = &self.disk else {
+            return Ok(None);
+        };
+        let below = Below {
+            rows: &self.store.rows,
+            disk,
+            is_taken: !self.counts_growth,
+        };
+        let result = read(&self.resident, below, &mut self.loaded);
+        if !self.loaded.is_empty() {
+            let log = &mut self.log;
+            let log = |before| log.log(Undo::Complete(before));
+            self.resident.take(&mut self.loaded, log);
         }
+        result.map(Some)
     }
 
     /// The value of a key, without pending additions.
-    fn get(&mut self, store: &EmbeddedStore, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let Some((own, below)) = self.layers.split_first() else {
-            return Ok(None);
-        };
-        match own.get(key) {
-            Lookup::Value(value) => Ok(Some(Bytes::copy_from_slice(value))),
-            Lookup::Cleared => Ok(None),
-            Lookup::Nothing => {
-                let snapshot = View {
-                    layers: below,
-                    rows: &store.rows,
-                    transaction: &self.transaction,
-                };
-                self.writer.cache.value(&snapshot, key)
-            }
-        }
+    fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let read = self.read(|resident, below, loaded| resident.value(below, key, loaded));
+        Ok(read?.flatten())
     }
 
-    /// The first row of a range, in the order of the query.
-    fn nearest(
+    fn page(
         &mut self,
-        store: &EmbeddedStore,
         query: &RangeQuery<'_>,
-    ) -> Result<Option<KeyValue>, StoreError> {
-        let Some((own, below)) = self.layers.split_first() else {
-            return Ok(None);
-        };
-        let reverse = query.reverse;
-        let (mut edge, bound, own_row) = match reverse {
-            true => (query.end, query.begin, own.row_before(query.end)),
-            false => (query.begin, query.end, own.row_at_or_after(query.begin)),
-        };
-        let own_row = own_row.filter(|(key, _)| *key >= query.begin && *key < query.end);
-        let snapshot = View {
-            layers: below,
-            rows: &store.rows,
-            transaction: &self.transaction,
-        };
-        loop {
-            // Skip what the transaction has cleared there.
-            let further = match reverse {
-                true => own.cleared_before(edge),
-                false => own.cleared_over(edge).map(|(_, end)| end),
-            };
-            edge = further.unwrap_or(edge);
-            let has_rows = if reverse { edge > bound } else { edge < bound };
-            let is_own = own_row.is_some_and(|(key, _)| match reverse {
-                true => key >= edge,
-                false => key <= edge,
-            });
-            if !has_rows || is_own {
-                break;
-            }
-            let Some(row) = self.writer.cache.row(&snapshot, edge, bound, reverse)? else {
-                break;
-            };
-            let is_own = own_row.is_some_and(|(key, _)| match reverse {
-                true => key >= &*row.key,
-                false => key <= &*row.key,
-            });
-            if is_own {
-                break;
-            }
-            let Some((begin, end)) = own.cleared_over(&row.key) else {
-                return Ok(Some(row));
-            };
-            edge = if reverse { begin } else { end };
-        }
-        Ok(own_row.and_then(|row| page::pack(&[row]).pop()))
+        bytes_max: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let read =
+            self.read(|resident, below, loaded| resident.page(below, query, bytes_max, loaded));
+        Ok(read?.unwrap_or_default())
     }
 
-    fn put(&mut self, store: &EmbeddedStore, key: &[u8], value: &[u8]) {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
         if self.counts_growth {
-            self.grown_bytes += signed(key.len() + value.len()) - self.row_bytes(store, key);
+            self.grown_bytes += signed(key.len() + value.len()) - self.row_bytes(key);
         }
-        self.writer.record.push(&Write::Set(key, value));
-        if let Some(writes) = self.layers.first_mut() {
-            writes.set(key, value, &mut self.log);
+        self.write_bytes += key.len() + value.len() + WRITE_BYTES;
+        let writer = &mut *self.writer;
+        writer.record.push(&Write::Set(key, value));
+        let dirty = &mut writer.dirty;
+        let old = self.resident.rows.get(key);
+        let origin = match old.filter(|old| dirty.has(old)) {
+            Some(old) => old.origin(),
+            None => Origin {
+                generation: dirty.generation(),
+                slot: dirty.new_slot(),
+                may_be_on_disk: old.is_some() || self.resident.complete.around(key).is_none(),
+            },
+        };
+        let row = Row::new(&mut writer.scratch, key, value, origin);
+        dirty.put(&row);
+        self.log.log(match self.resident.insert(row.clone()) {
+            Some(old) => Undo::Replaced(old),
+            None => Undo::Added(row),
+        });
+    }
+
+    /// Removes a row from memory. Returns whether the data file may have it.
+    fn take_row(&mut self, key: &[u8]) -> Option<bool> {
+        let old = self.resident.remove(key)?;
+        let dirty = &mut self.writer.dirty;
+        let may_be_on_disk = match dirty.has(&old) {
+            true => {
+                dirty.release(&old);
+                old.origin().may_be_on_disk
+            }
+            false => true,
+        };
+        self.log.log(Undo::Removed(old));
+        Some(may_be_on_disk)
+    }
+
+    /// Clears a span of the data file, where memory has no rows.
+    fn clear_on_disk(&mut self, span: Span<'_>) {
+        let log = &mut self.log;
+        let dirty = &mut self.writer.dirty;
+        let bytes = RANGE_BYTES + span.begin.len() + span.end.len();
+        dirty.count_cleared(bytes);
+        self.range_bytes += bytes;
+        let cleared = &mut self.resident.cleared_by(dirty.generation()).ranges;
+        cleared.add(span, |before| log.log(Undo::Cleared(before)));
+        let complete = &mut self.resident.complete;
+        complete.add(span, |before| log.log(Undo::Complete(before)));
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.write_bytes += key.len() + WRITE_BYTES;
+        self.writer.record.push(&Write::Clear(key));
+        let may_be_on_disk = match self.take_row(key) {
+            Some(may_be_on_disk) => may_be_on_disk,
+            None => self.resident.complete.around(key).is_none(),
+        };
+        if may_be_on_disk {
+            let writer = &mut *self.writer;
+            let cleared = &mut self.resident.cleared_by(writer.dirty.generation()).keys;
+            if cleared.get(key).is_none() {
+                let row = Row::new(&mut writer.scratch, key, b"", Origin::DISK);
+                writer.dirty.count_cleared(row.bytes());
+                cleared.insert(row.clone());
+                self.log.log(Undo::ClearedKey(row));
+            }
+        }
+    }
+
+    fn remove_range(&mut self, span: Span<'_>) {
+        self.write_bytes += span.begin.len() + span.end.len() + WRITE_BYTES;
+        let write = Write::ClearRange(span.begin, span.end);
+        self.writer.record.push(&write);
+        let rows = self.resident.rows.rows_in(span);
+        let mut may_be_on_disk = !self.resident.complete.has_all(span);
+        for row in rows {
+            may_be_on_disk |= self.take_row(row.key()).unwrap_or(false);
+        }
+        if may_be_on_disk {
+            self.clear_on_disk(span);
         }
     }
 
     /// Bytes of a row. 0 if it does not exist or cannot be read.
-    fn row_bytes(&mut self, store: &EmbeddedStore, key: &[u8]) -> i64 {
-        let value = self.get(store, key).ok().flatten();
+    fn row_bytes(&mut self, key: &[u8]) -> i64 {
+        let value = self.get(key).ok().flatten();
         value.map_or(0, |value| signed(key.len() + value.len()))
     }
 
     /// Bytes of the rows in a range, up to the first that cannot be read.
-    fn range_bytes(&self, store: &EmbeddedStore, begin: &[u8], end: &[u8]) -> i64 {
-        let view = self.view(store);
-        let Ok(mut rows) = view.merge(&RangeQuery {
-            begin,
-            end,
-            limit: usize::MAX,
-            reverse: false,
-            isolation: Isolation::Snapshot,
-        }) else {
-            return 0;
-        };
+    fn range_bytes(&mut self, begin: &[u8], end: &[u8]) -> i64 {
         let mut bytes = 0;
-        while let Ok(Some((key, value))) = rows.next_row() {
-            bytes += signed(key.len() + value.len());
+        let mut begin = begin.to_vec();
+        loop {
+            let query = RangeQuery {
+                begin: &begin,
+                end,
+                limit: usize::MAX,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            };
+            let rows = self.page(&query, COUNTED_BYTES).unwrap_or_default();
+            let Some(last) = rows.last() else {
+                return bytes;
+            };
+            let of = |row: &KeyValue| signed(row.key.len() + row.value.len());
+            bytes += rows.iter().map(of).sum::<i64>();
+            begin = key_after(&last.key);
+        }
+    }
+
+    /// Refuses rows for which the disk has no room.
+    fn check_room(&self) -> Result<(), StoreError> {
+        let shared = &self.store.shared;
+        let before = shared.memory.dirty_bytes();
+        let pending = before.saturating_add(self.write_bytes) as u64;
+        // The size of all writes is known. The size of the rows alone must be counted.
+        if shared.room.takes(self.write_bytes as u64, pending)
+            || shared.room.takes(self.added_bytes() as u64, pending)
+        {
+            return Ok(());
+        }
+        Err(store_error(heed::Error::Mdb(MdbError::MapFull)))
+    }
+
+    /// Bytes of the rows that it has set.
+    fn added_bytes(&self) -> usize {
+        let mut seen = HashSet::new();
+        let mut bytes = 0;
+        for undo in self.log.undos() {
+            let (Undo::Added(row) | Undo::Replaced(row)) = undo else {
+                continue;
+            };
+            if seen.insert(row.key())
+                && let Some(row) = self.resident.rows.get(row.key())
+            {
+                bytes += row.key().len() + row.value().len();
+            }
         }
         bytes
+    }
+
+    /// Makes the writes visible. `sequence` is their number in the journal.
+    fn publish(&mut self, sequence: u64) {
+        self.disk = None;
+        self.resident.sequence = sequence;
+        self.store.shared.memory.note_sequence(sequence);
+        let memory = &self.store.shared.memory;
+        let dirty = &mut self.writer.dirty;
+        memory.evict(&mut self.resident);
+        let is_large = dirty.bytes() >= memory.generation_bytes_max;
+        if !memory.note_dirty(dirty) && is_large {
+            self.store.wake_checkpoint();
+        }
+        if let Working::Copy(copy) = &mut self.resident {
+            std::mem::swap(&mut **copy, &mut memory.lock());
+        }
     }
 
     fn mark(&self) -> Mark {
         Mark {
             record_bytes: self.writer.record.len(),
+            write_bytes: self.write_bytes,
+            range_bytes: self.range_bytes,
             size_bytes: self.size_bytes,
             mutation_count: self.mutation_count,
             grown_bytes: self.grown_bytes,
@@ -475,25 +557,53 @@ impl WriteState<'_> {
     /// Undoes the writes since a savepoint. Their keys stay in `touched`, because a watch may fire
     /// without a change.
     fn rollback(&mut self, savepoint: Savepoint) {
-        let Some(writes) = self.layers.first_mut() else {
-            return;
-        };
         let pending_adds = &mut self.pending_adds;
+        let resident = &mut *self.resident;
+        let dirty = &mut self.writer.dirty;
         let mark = self.log.rollback(savepoint, |undo| match undo {
-            Undo::Row(key, old) => writes.restore_row(key, old),
-            Undo::Cleared(begin, old) => writes.restore_cleared(begin, old),
+            Undo::Added(row) => {
+                resident.remove(row.key());
+                dirty.release(&row);
+            }
+            Undo::Replaced(old) => {
+                let new = resident.insert(old.clone());
+                match new {
+                    _ if dirty.has(&old) => dirty.put(&old),
+                    Some(new) => dirty.release(&new),
+                    None => {}
+                }
+            }
+            Undo::Removed(old) => {
+                if dirty.has(&old) {
+                    dirty.put_back(&old);
+                }
+                resident.insert(old);
+            }
+            Undo::Complete(before) => resident.complete.restore(before),
+            Undo::Cleared(before) => {
+                let cleared = resident.cleared_by(dirty.generation());
+                cleared.ranges.restore(before);
+            }
+            Undo::ClearedKey(row) => {
+                dirty.uncount_cleared(row.bytes());
+                let cleared = resident.cleared_by(dirty.generation());
+                cleared.keys.remove(row.key());
+            }
             Undo::Add(key, Some(old)) => drop(pending_adds.insert(key, old)),
             Undo::Add(key, None) => drop(pending_adds.remove(&key)),
         });
         let Some(mark) = mark else { return };
         self.writer.record.truncate(mark.record_bytes);
+        self.write_bytes = mark.write_bytes;
+        let bytes = self.range_bytes.saturating_sub(mark.range_bytes);
+        self.writer.dirty.uncount_cleared(bytes);
+        self.range_bytes = mark.range_bytes;
         self.size_bytes = mark.size_bytes;
         self.mutation_count = mark.mutation_count;
         self.grown_bytes = mark.grown_bytes;
         if !mark.has_failed {
             self.failure = None;
         }
-        self.last_scan.forget();
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -548,19 +658,19 @@ impl WriteState<'_> {
     }
 
     /// Writes pending additions into the rows, where a range read finds them.
-    fn write_adds(&mut self, store: &EmbeddedStore, begin: &[u8], end: Option<&[u8]>) {
+    fn write_adds(&mut self, begin: &[u8], end: Option<&[u8]>) {
         if self.failure.is_some() {
             return;
         }
         for (key, delta) in self.take_adds(begin, end) {
-            if !store.takes_key(&key) {
+            if !self.store.takes_key(&key) {
                 return self.fail(StoreError::TooLarge);
             }
-            let sum = match self.get(store, &key) {
+            let sum = match self.get(&key) {
                 Ok(found) => added(found.as_deref(), delta),
                 Err(error) => return self.fail(error),
             };
-            self.put(store, &key, &sum);
+            self.put(&key, &sum);
         }
     }
 }
@@ -583,7 +693,22 @@ impl ReadTransaction for EmbeddedTransaction<'_> {
     }
 
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {
-        // It caches nothing.
+        // What it has read is in memory.
+    }
+}
+
+impl Drop for WriteState<'_> {
+    fn drop(&mut self) {
+        let has_writes = !self.writer.record.is_empty();
+        if !self.is_committed && has_writes {
+            self.rollback(self.begin);
+        }
+        self.disk = None;
+        if let Working::Held(resident) = &mut self.resident {
+            let memory = &self.store.shared.memory;
+            memory.evict(resident);
+            memory.end_write();
+        }
     }
 }
 
@@ -594,12 +719,12 @@ impl Transaction for EmbeddedTransaction<'_> {
         if state.failure.is_some() {
             return;
         }
-        if !self.store.takes_key(key) {
+        if !state.store.takes_key(key) {
             return state.fail(StoreError::TooLarge);
         }
         state.forget_add(key);
         state.touched.key(key);
-        state.put(self.store, key, value);
+        state.put(key, value);
     }
 
     fn clear(&self, key: &[u8]) {
@@ -610,15 +735,11 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         state.forget_add(key);
         state.touched.key(key);
-        if self.store.takes_key(key) {
+        if state.store.takes_key(key) {
             if state.counts_growth {
-                state.grown_bytes -= state.row_bytes(self.store, key);
+                state.grown_bytes -= state.row_bytes(key);
             }
-            state.writer.record.push(&Write::Clear(key));
-            let state = &mut *state;
-            if let Some(writes) = state.layers.first_mut() {
-                state.last_scan.clear(key, writes, &mut state.log);
-            }
+            state.remove(key);
         }
     }
 
@@ -630,15 +751,10 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         drop(state.take_adds(begin, Some(end)));
         if state.counts_growth {
-            state.grown_bytes -= state.range_bytes(self.store, begin, end);
+            state.grown_bytes -= state.range_bytes(begin, end);
         }
         state.touched.range(begin, end);
-        state.writer.record.push(&Write::ClearRange(begin, end));
-        let state = &mut *state;
-        if let Some(writes) = state.layers.first_mut() {
-            let log = &mut state.log;
-            state.last_scan.clear_range(begin, end, writes, log);
-        }
+        state.remove_range(Span { begin, end });
     }
 
     fn atomic_add(&self, key: &[u8], delta: i64) {
@@ -738,7 +854,7 @@ impl Transaction for EmbeddedTransaction<'_> {
     }
 
     fn spare_bytes(&self) -> i64 {
-        self.store.shared.room.spare_bytes()
+        self.state.borrow().store.shared.room.spare_bytes()
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::dirty::Dirty;
 use super::journal::Record;
-use super::snapshot_cache::SnapshotCache;
 
 /// A fair lock: a busy writer that releases it and wants it again at once waits for those already
 /// waiting.
@@ -14,21 +14,15 @@ pub(super) struct WriterLock {
     lock: Mutex<Writer>,
 }
 
-/// What the writer that holds the lock works with. The next transaction reuses the memory.
+/// What the writer that holds the lock works with.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     /// The writes so far, for the journal.
     pub(super) record: Record,
-    /// What was read from the snapshot.
-    pub(super) cache: SnapshotCache,
-}
-
-impl Writer {
-    /// Begins a transaction.
-    pub(super) fn reset(&mut self) {
-        self.record.reset();
-        self.cache.reset();
-    }
+    /// What the data file does not have yet.
+    pub(super) dirty: Dirty,
+    /// Memory for making rows.
+    pub(super) scratch: Vec<u8>,
 }
 
 impl WriterLock {
@@ -40,5 +34,11 @@ impl WriterLock {
     pub(super) fn lock(&self) -> MutexGuard<'_, Writer> {
         let _first = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, if nobody holds it or waits for it.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Writer>> {
+        let _first = self.queue.try_lock().ok()?;
+        self.lock.try_lock().ok()
     }
 }

@@ -346,6 +346,31 @@ pub trait Store: Send + Sync + 'static {
     /// `Unreachable`, `Unavailable` or `Fatal`.
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
 
+    /// A snapshot that is dropped before its thread does anything else. It may delay all others.
+    /// `None` if `waits` is not set and a short transaction is open that writes.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Unavailable` or `Fatal`.
+    fn begin_short_read(
+        &self,
+        _waits: bool,
+    ) -> Result<Option<Box<dyn ReadTransaction + '_>>, StoreError> {
+        self.begin_read().map(Some)
+    }
+
+    /// A transaction that ends before its thread does anything else. It may delay all others,
+    /// readers too.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Unavailable` or `Fatal`.
+    fn begin_short_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        self.begin_write()
+    }
+
+    /// The caller knows that there is no row in `begin..end`, and that nobody else writes one. A store
+    /// that caches rows need not look for them.
+    fn note_empty(&self, _begin: &[u8], _end: &[u8]) {}
+
     /// Reads a key and watches it.
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched>;
 

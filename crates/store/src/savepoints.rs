@@ -58,6 +58,11 @@ impl<Mark: Copy, Undo> UndoLog<Mark, Undo> {
         Some(mark)
     }
 
+    /// How to undo each change since the outermost savepoint.
+    pub fn undos(&self) -> &[Undo] {
+        &self.undos
+    }
+
     /// Ends a savepoint and keeps the changes since.
     pub fn release(&mut self, savepoint: Savepoint) {
         self.open.truncate(savepoint.depth);

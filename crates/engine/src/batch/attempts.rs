@@ -18,6 +18,7 @@ use quoin_data::cluster::relay::write_messages;
 use quoin_data::cluster::tracker_marks::has_other_trackers;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
+use quoin_data::script::runs_script;
 use quoin_data::unit::host::Change;
 use quoin_data::unit::latest_known::Known;
 use quoin_data::unit::signals::{Ready, Signals};
@@ -168,7 +169,11 @@ impl Batch<'_> {
         self.start_over();
         // Opened before the transaction begins, so that it records every change that the transaction's reads miss.
         self.read_window = self.environment.open_read_window();
-        let transaction = match self.store.begin_write() {
+        let begun = match self.may_be_long() {
+            true => self.store.begin_write(),
+            false => self.store.begin_short_write(),
+        };
+        let transaction = match begun {
             Ok(transaction) => transaction,
             Err(error) => return self.after_error(error),
         };
@@ -221,6 +226,25 @@ impl Batch<'_> {
             Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
             Err(error) => self.after_error(error),
         }
+    }
+
+    /// Whether readers should not wait for it.
+    fn may_be_long(&self) -> bool {
+        let slow = &self.shared.rounds.slow;
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        // A round has quick commands, and stops scripts that take long.
+        self.script_limit.is_none()
+            && calls.any(|call| match &call.work {
+                Work::Command(invocation) => {
+                    call.work.script().is_some() || slow.runs_long(invocation)
+                }
+                Work::Transaction(bundle) => {
+                    let mut invocations = bundle.invocations.iter();
+                    invocations.any(|one| runs_script(one.row) || slow.runs_long(one))
+                }
+                Work::WakeUp(..) => false,
+                Work::ReadJob { .. } | Work::WriteJob { .. } => true,
+            })
     }
 
     fn note_known(&self, known: Option<Known>) {

@@ -61,14 +61,25 @@ impl Slow {
             && self.contains_at(&Timed::of(invocation), Instant::now())
     }
 
+    /// Whether a command takes long to run. Others go to a lane while syncs take long.
+    pub(crate) fn runs_long(&self, invocation: &Invocation) -> bool {
+        let command = Timed::of(invocation);
+        let ids = [Some(command.id()), Some(command.id_without_script())];
+        self.is_used.load(Ordering::Relaxed) && self.is_any_away(&ids, Instant::now())
+    }
+
     fn contains_at(&self, command: &Timed, now: Instant) -> bool {
+        let ids = [None, Some(command.id()), Some(command.id_without_script())];
+        self.is_any_away(&ids, now)
+    }
+
+    fn is_any_away(&self, ids: &[Option<(usize, u64)>], now: Instant) -> bool {
         let mut state = self.lock();
         if state.latest.is_none_or(|latest| latest <= now) {
             state.until.clear();
             self.is_used.store(false, Ordering::Relaxed);
             return false;
         }
-        let ids = [None, Some(command.id()), Some(command.id_without_script())];
         let is_away = |id| state.until.get(id).is_some_and(|end| *end > now);
         ids.iter().any(is_away)
     }

@@ -67,10 +67,10 @@ fn a_moment_stays_as_it_was_wherever_its_rows_lie() {
     for round in 0..60 {
         churn(&store, &random);
         match round % 7 {
-            // All of it in the data file, some of it in a closed layer, most of it in the newest
-            // layer.
+            // All of it in the data file, some of it in a closed generation, most of it in the
+            // open one.
             0 => store.drain_now(),
-            3 => store.shared.overlay.close_newest(),
+            3 => store.close_generation(),
             _ => {}
         }
         moments.push((store.moment().unwrap(), rows(&store), store.last_commit()));

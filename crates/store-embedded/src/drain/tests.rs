@@ -8,7 +8,6 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
-use quoin_base::limits;
 use quoin_base::random::{Random, SeededRandom};
 use quoin_store::{Isolation, RangeQuery, Store, StoreError};
 
@@ -19,6 +18,13 @@ fn options(fsync: FsyncPolicy) -> EmbeddedOptions {
         fsync,
         map_bytes: 512 << 20,
         ..EmbeddedOptions::default()
+    }
+}
+
+fn with_little_memory() -> EmbeddedOptions {
+    EmbeddedOptions {
+        memory_bytes_max: 0,
+        ..options(FsyncPolicy::EverySecond)
     }
 }
 
@@ -83,13 +89,13 @@ fn without_thread(
 }
 
 #[test]
-fn a_process_that_dies_loses_nothing_of_the_overlay() {
+fn a_process_that_dies_loses_nothing_of_its_memory() {
     for (seed, fsync) in POLICIES.into_iter().cycle().take(6).enumerate() {
         let random = SeededRandom::new(seed as u64);
         let folder = tempfile::tempdir().unwrap();
         let (store, _kept) = without_thread(folder.path(), fsync, &random);
         churn(&store, &random);
-        assert!(store.shared.overlay.bytes() > 0);
+        assert!(store.shared.memory.dirty_bytes() > 0);
         let expected = rows(&store);
         let after = killed(folder.path());
         let reopened = open(after.path(), fsync);
@@ -109,21 +115,27 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let (store, _kept) = without_thread(folder.path(), fsync, &random);
         churn(&store, &random);
-        store.shared.overlay.close_newest();
+        store.close_generation();
         churn(&store, &random);
         let expected = rows(&store);
-        let Some(closed) = store.shared.overlay.oldest_closed() else {
-            panic!("a layer was closed")
+        let Some(closed) = store.shared.memory.oldest_closed() else {
+            panic!("a generation was closed")
         };
 
-        // Part of the layer, without the number that says that all of it is there.
+        // Part of the generation, without the number that says that all of it is there.
         let mut transaction = store.environment.write_txn().unwrap();
-        for (begin, end) in closed.layer.cleared() {
+        for Span { begin, end } in closed.cleared.ranges.iter() {
             if random.below(2) == 0 {
                 delete(&store.rows, &mut transaction, begin, end).unwrap();
             }
         }
-        for (key, value) in closed.layer.rows() {
+        for row in closed.cleared.keys.all() {
+            if random.below(2) == 0 {
+                store.rows.delete(&mut transaction, row.key()).unwrap();
+            }
+        }
+        for row in &closed.rows {
+            let (key, value) = row.split();
             if random.below(2) == 0 {
                 store.rows.put(&mut transaction, key, value).unwrap();
             }
@@ -133,8 +145,8 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
         let after = killed(folder.path());
         assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
 
-        // The whole layer, while the overlay still has it.
-        write_layer(
+        // All of it, while memory still has it.
+        write(
             &store.environment,
             &store.rows,
             &closed,
@@ -145,7 +157,7 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
         assert!(rows(&store) == expected, "seed {seed}");
         let after = killed(folder.path());
         assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
-        store.shared.overlay.remove(&closed);
+        store.shared.memory.note_drained(&closed);
         assert!(rows(&store) == expected, "seed {seed}");
     }
 }
@@ -158,13 +170,13 @@ fn records_are_applied_over_a_data_file_that_is_newer_than_they() {
     churn(&store, &random);
     for _ in 0..3 {
         churn(&store, &random);
-        store.shared.overlay.close_newest();
+        store.close_generation();
     }
     let expected = rows(&store);
-    let Some(first) = store.shared.overlay.oldest_closed() else {
-        panic!("a layer was closed")
+    let Some(first) = store.shared.memory.oldest_closed() else {
+        panic!("a generation was closed")
     };
-    // The file has everything but says that it has only the first layer.
+    // The file has everything but says that it has only the first generation.
     store.drain_now();
     let mut transaction = store.environment.write_txn().unwrap();
     let sequence = first.sequence.to_le_bytes();
@@ -178,7 +190,7 @@ fn records_are_applied_over_a_data_file_that_is_newer_than_they() {
 }
 
 #[test]
-fn a_layer_of_many_slices_is_written_whole() {
+fn a_generation_of_many_slices_is_written_whole() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path(), FsyncPolicy::EverySecond);
     let transaction = store.begin_write().unwrap();
@@ -189,43 +201,68 @@ fn a_layer_of_many_slices_is_written_whole() {
     transaction.commit().now_or_never().unwrap().unwrap();
     let expected = rows(&store);
     store.drain_now();
-    assert_eq!(store.shared.overlay.bytes(), 0);
+    assert_eq!(store.shared.memory.dirty_bytes(), 0);
     assert!(rows(&store) == expected);
 }
 
 #[test]
-fn the_overlay_is_bounded_and_an_idle_store_has_none() {
+fn what_the_data_file_lacks_is_bounded_and_nothing_in_an_idle_store() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path(), FsyncPolicy::EverySecond);
+    let store = EmbeddedStore::open(folder.path(), with_little_memory()).unwrap();
     const VALUE_BYTES: usize = 500_000;
-    let rounds = 2 * limits::EMBEDDED_OVERLAY_BYTES_MAX / VALUE_BYTES;
+    let dirty_bytes_max = store.shared.memory.dirty_bytes_max;
+    let rounds = 2 * dirty_bytes_max / VALUE_BYTES;
     for round in 0..rounds {
         let transaction = store.begin_write().unwrap();
         transaction.set(&(round as u64).to_be_bytes(), &vec![1; VALUE_BYTES]);
         transaction.commit().now_or_never().unwrap().unwrap();
-        let bytes = store.shared.overlay.bytes();
-        assert!(bytes <= limits::EMBEDDED_OVERLAY_BYTES_MAX + 2 * VALUE_BYTES);
+        let bytes = store.shared.memory.dirty_bytes();
+        assert!(bytes <= dirty_bytes_max + 2 * VALUE_BYTES);
     }
     let started = Instant::now();
-    while store.shared.overlay.bytes() > 0 {
+    while store.shared.memory.dirty_bytes() > 0 {
         assert!(started.elapsed() < Duration::from_secs(40));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
+fn what_is_undone_does_not_count_as_missing_in_the_data_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let random = SeededRandom::new(3);
+    drop(without_thread(folder.path(), FsyncPolicy::Always, &random));
+    let made = EmbeddedStore::prepare(folder.path(), options(FsyncPolicy::Always));
+    let (store, _work, _first) = made.unwrap();
+    for _ in 0..3 {
+        let transaction = store.begin_write().unwrap();
+        transaction.clear_range(b"", &[200]);
+        transaction.clear(b"counter");
+        drop(transaction);
+        let transaction = store.begin_write().unwrap();
+        transaction.set(b"key", b"value");
+        let savepoint = transaction.savepoint();
+        transaction.clear_range(b"a", b"z");
+        transaction.rollback(savepoint);
+        transaction.commit().now_or_never().unwrap().unwrap();
+        store.drain_now();
+        assert_eq!(store.shared.memory.dirty_bytes(), 0);
+    }
+}
+
+#[test]
 fn writes_are_refused_while_what_is_committed_finds_no_room() {
     let folder = tempfile::tempdir().unwrap();
-    let made = EmbeddedStore::prepare(folder.path(), options(FsyncPolicy::EverySecond));
+    let made = EmbeddedStore::prepare(folder.path(), with_little_memory());
     let (store, _work, _first) = made.unwrap();
+    let third = vec![1; store.shared.memory.dirty_bytes_max / 3];
     let failed = &store.shared.checkpoints_without_room;
     failed.store(1, Ordering::SeqCst);
     let refused = loop {
         match store.begin_write() {
             Ok(transaction) => {
-                transaction.set(b"key", &vec![1; limits::EMBEDDED_OVERLAY_BYTES_MAX / 3]);
-                let other = store.shared.overlay.bytes().to_be_bytes();
-                transaction.set(&other, &vec![1; limits::EMBEDDED_OVERLAY_BYTES_MAX / 3]);
+                transaction.set(b"key", &third);
+                let other = store.shared.memory.dirty_bytes().to_be_bytes();
+                transaction.set(&other, &third);
                 transaction.commit().now_or_never().unwrap().unwrap();
             }
             Err(error) => break error,

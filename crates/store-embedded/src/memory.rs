@@ -1,0 +1,183 @@
+//! What the store's threads share of its rows in memory.
+//!
+//! One transaction at a time changes the rows. A short one holds the lock of the rows from its
+//! beginning to its end. Others wait for it. A long one works on a copy, which shares what it does
+//! not change, and puts that in place when it commits. Reads do the same.
+//!
+//! The data file gets one generation after the other. While it gets one, all rows of it are in
+//! memory, so readers do not see how far that has come.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::dirty::{Closed, Dirty};
+use super::resident::Resident;
+use quoin_base::limits;
+
+/// Rows in memory, and generations that the data file does not have.
+#[derive(Debug)]
+pub(super) struct Memory {
+    live: Mutex<Resident>,
+    /// Whether a short transaction that writes has them, or waits for them.
+    is_written: AtomicBool,
+    /// Number of the last commit.
+    sequence: AtomicU64,
+    /// Oldest first.
+    closed: Mutex<VecDeque<Arc<Closed>>>,
+    /// The last generation in the data file.
+    drained: AtomicU32,
+    /// Estimated memory of what the data file lacks, in bytes.
+    dirty_bytes: AtomicUsize,
+    /// Rows that the data file lacks, at most.
+    dirty_rows: AtomicUsize,
+    /// Estimated memory of what the data file lacks above which writes wait for the drain, in bytes.
+    pub(super) dirty_bytes_max: usize,
+    /// Estimated memory of the open generation above which it is closed, in bytes.
+    pub(super) generation_bytes_max: usize,
+}
+
+/// Estimated memory of the open generation above which it is closed, in bytes. Many rows that are
+/// written together change fewer pages.
+const GENERATION_BYTES_MAX: usize = 96 * 1024 * 1024;
+/// With little memory for rows, a generation still takes this many bytes, because smaller ones would
+/// take too long to write.
+const GENERATION_BYTES_MIN: usize = 32 * 1024 * 1024;
+const DIRTY_BYTES_MIN: usize = 2 * GENERATION_BYTES_MIN;
+/// The part of the memory for rows that what the data file lacks may take. It cannot be evicted.
+const DIRTY_PART: usize = 2;
+/// The part of the memory for rows that a generation may take.
+const GENERATION_PART: usize = 8;
+
+impl Memory {
+    pub(super) fn new(resident: Resident, bytes_max: usize) -> Self {
+        Self {
+            is_written: AtomicBool::new(false),
+            sequence: AtomicU64::new(resident.sequence),
+            live: Mutex::new(resident),
+            closed: Mutex::default(),
+            drained: AtomicU32::new(super::row::LOADED),
+            dirty_bytes: AtomicUsize::new(0),
+            dirty_rows: AtomicUsize::new(0),
+            dirty_bytes_max: (bytes_max / DIRTY_PART)
+                .clamp(DIRTY_BYTES_MIN, limits::EMBEDDED_DIRTY_BYTES_MAX),
+            generation_bytes_max: (bytes_max / GENERATION_PART)
+                .clamp(GENERATION_BYTES_MIN, GENERATION_BYTES_MAX),
+        }
+    }
+
+    /// The rows. Call this with the writer's lock held, or without wanting it.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Resident> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows, unless a short transaction writes. All others have them for a moment only.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Resident>> {
+        let is_written = self.is_written.load(Ordering::SeqCst);
+        (!is_written).then(|| self.lock())
+    }
+
+    fn closed(&self) -> MutexGuard<'_, VecDeque<Arc<Closed>>> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of the last commit. Never waits.
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence.load(Ordering::SeqCst)
+    }
+
+    /// Notes the number of the last commit.
+    pub(super) fn note_sequence(&self, sequence: u64) {
+        self.sequence.store(sequence, Ordering::SeqCst);
+    }
+
+    /// The rows, for a short transaction that writes.
+    pub(super) fn lock_to_write(&self) -> MutexGuard<'_, Resident> {
+        self.is_written.store(true, Ordering::SeqCst);
+        self.lock()
+    }
+
+    /// Ends a short transaction that writes.
+    pub(super) fn end_write(&self) {
+        self.is_written.store(false, Ordering::SeqCst);
+    }
+
+    /// Estimated memory of what the data file lacks, in bytes.
+    pub(super) fn dirty_bytes(&self) -> usize {
+        self.dirty_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Notes how much the data file lacks. Returns whether closed generations wait for the drain.
+    pub(super) fn note_dirty(&self, dirty: &Dirty) -> bool {
+        let closed = self.closed();
+        let closed_bytes: usize = closed.iter().map(|closed| closed.bytes).sum();
+        self.dirty_bytes
+            .store(closed_bytes + dirty.bytes(), Ordering::SeqCst);
+        let closed_rows: usize = closed.iter().map(|closed| closed.rows.len()).sum();
+        let rows = closed_rows + dirty.rows_max();
+        self.dirty_rows.store(rows, Ordering::SeqCst);
+        !closed.is_empty()
+    }
+
+    /// Rows that the data file lacks, at most.
+    pub(super) fn dirty_rows(&self) -> u64 {
+        self.dirty_rows.load(Ordering::SeqCst) as u64
+    }
+
+    /// Closes the open generation unless it is empty.
+    pub(super) fn close(&self, dirty: &mut Dirty) {
+        let live = self.lock();
+        let cleared = live.cleared_in(dirty.generation());
+        let sequence = live.sequence;
+        drop(live);
+        if let Some(closed) = dirty.close(cleared, sequence) {
+            self.closed().push_back(Arc::new(closed));
+        }
+        self.note_dirty(dirty);
+    }
+
+    /// The generation to drain first.
+    pub(super) fn oldest_closed(&self) -> Option<Arc<Closed>> {
+        self.closed().front().cloned()
+    }
+
+    /// Number of the last record in the closed generations.
+    pub(super) fn last_closed(&self) -> Option<u64> {
+        self.closed().back().map(|closed| closed.sequence)
+    }
+
+    /// Notes that the data file has the oldest closed generation.
+    pub(super) fn note_drained(&self, drained: &Closed) {
+        let mut closed = self.closed();
+        let is_oldest = |first: &Arc<Closed>| first.generation == drained.generation;
+        if closed.front().is_some_and(is_oldest) {
+            closed.pop_front();
+            // Never below 0, where writes would wait forever.
+            let subtract = |bytes: usize| Some(bytes.saturating_sub(drained.bytes));
+            let _ = self
+                .dirty_bytes
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, subtract);
+            self.drained.store(drained.generation, Ordering::SeqCst);
+        }
+        // Its memory is freed without the lock.
+        drop(closed);
+    }
+
+    /// The last generation in the data file.
+    pub(super) fn drained(&self) -> u32 {
+        self.drained.load(Ordering::SeqCst)
+    }
+
+    /// Drops some rows that the data file has, if memory has too many. No snapshot of the data file
+    /// may be open that is used for `resident` afterwards.
+    pub(super) fn evict(&self, resident: &mut Resident) {
+        if self.is_over(resident) {
+            resident.evict(self.drained());
+        }
+    }
+
+    /// Whether memory has too many rows.
+    pub(super) fn is_over(&self, resident: &Resident) -> bool {
+        resident.is_over(self.dirty_bytes())
+    }
+}

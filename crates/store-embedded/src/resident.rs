@@ -1,0 +1,699 @@
+//! The rows that memory holds, and which others the data file may have.
+//!
+//! Memory is the working copy. It has every row that the data file does not have yet, and rows that
+//! were read. Where it is *complete*, a key without a row in memory has none at all. Elsewhere a
+//! read asks the data file. In a new store, memory is complete everywhere until rows are evicted.
+//!
+//! A clone shares its memory with the original, and stays as it is.
+
+use std::cell::OnceCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use bytes::Bytes;
+use heed::{Env, RoTxn, WithoutTls};
+use siphasher::sip::SipHasher13;
+
+use super::dirty::Cleared;
+use super::error::store_error;
+use super::ranges::{Before, RANGE_BYTES, Ranges};
+use super::row::{Origin, Row};
+use super::table::{OWN_KEYS, Rows};
+use super::tree::{Span, Tree};
+use quoin_store::page::{self, Row as Pair};
+use quoin_store::rules::key_after;
+use quoin_store::{KeyValue, RangeQuery, StoreError};
+
+/// A read of a range reads ahead so many rows of the data file.
+const READ_AHEAD_ROWS: usize = 32;
+/// A read stops reading ahead after this many bytes.
+const READ_AHEAD_BYTES: usize = 16 * 1024;
+/// Rows that one eviction looks at, at most.
+const EVICTION_ROWS: usize = 1024;
+/// Ranges in which memory may be complete. With more, it forgets most of them.
+const COMPLETE_RANGES_MAX: usize = 1 << 16;
+
+/// All keys but the store's own.
+const ALL: Span<'static> = Span {
+    begin: b"",
+    end: OWN_KEYS,
+};
+
+/// Rows in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Resident {
+    pub(super) rows: Tree,
+    /// The keys whose rows, if they have any, are all in `rows`.
+    pub(super) complete: Ranges,
+    /// What the generations clear that the data file lacks, oldest first.
+    cleared: Vec<(u32, Cleared)>,
+    /// Estimated memory of `rows`, in bytes.
+    bytes: usize,
+    /// The number of the last commit in it.
+    pub(super) sequence: u64,
+    /// The key at which the next eviction begins.
+    hand: Vec<u8>,
+    /// Estimated memory above which rows are evicted, in bytes.
+    bytes_max: usize,
+    /// Marks of keys that were read from the data file lately. Snapshots share them.
+    seen: Arc<[AtomicU16]>,
+}
+
+/// Number of marks of keys that were read lately.
+const SEEN: usize = 1 << 17;
+
+/// A snapshot of the data file. It is opened when it is first needed.
+pub(super) struct Disk {
+    environment: Env<WithoutTls>,
+    transaction: OnceCell<RoTxn<'static, WithoutTls>>,
+}
+
+impl Disk {
+    /// A snapshot that is opened when it is first needed. Until it is dropped, no row may be evicted,
+    /// and the data file may change only where the rows are in memory.
+    pub(super) fn when_needed(environment: &Env<WithoutTls>) -> Self {
+        Self {
+            environment: environment.clone(),
+            transaction: OnceCell::new(),
+        }
+    }
+
+    /// A snapshot of this moment. It may outlive the store.
+    ///
+    /// # Errors
+    /// If too many readers are open.
+    pub(super) fn now(environment: &Env<WithoutTls>) -> Result<Self, heed::Error> {
+        let disk = Self::when_needed(environment);
+        disk.open()?;
+        Ok(disk)
+    }
+
+    /// Opens the snapshot, if it is not open.
+    ///
+    /// # Errors
+    /// If too many readers are open.
+    pub(super) fn open(&self) -> Result<&RoTxn<'static, WithoutTls>, heed::Error> {
+        match self.transaction.get() {
+            Some(transaction) => Ok(transaction),
+            None => {
+                let transaction = self.environment.clone().static_read_txn()?;
+                Ok(self.transaction.get_or_init(|| transaction))
+            }
+        }
+    }
+}
+
+/// Where a read finds what memory does not have.
+#[derive(Clone, Copy)]
+pub(super) struct Below<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) disk: &'a Disk,
+    /// Whether memory may take what is found.
+    pub(super) is_taken: bool,
+}
+
+/// What a read found in the data file. Memory may take it.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    rows: Vec<Row>,
+    /// Spans, whose rows have all been found.
+    complete: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Resident {
+    /// Over a data file. `is_empty` if that has no rows.
+    pub(super) fn over(sequence: u64, is_empty: bool, bytes_max: usize) -> Self {
+        Self {
+            rows: Tree::default(),
+            complete: match is_empty {
+                true => Ranges::of(ALL),
+                false => Ranges::default(),
+            },
+            cleared: Vec::new(),
+            bytes: 0,
+            sequence,
+            hand: Vec::new(),
+            bytes_max,
+            seen: (0..SEEN).map(|_| AtomicU16::new(0)).collect(),
+        }
+    }
+
+    /// Estimated memory, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.complete.len() * RANGE_BYTES
+    }
+
+    /// Sets a row. Returns the one that it replaces.
+    pub(super) fn insert(&mut self, row: Row) -> Option<Row> {
+        self.bytes += row.bytes();
+        let old = self.rows.insert(row);
+        self.bytes = self
+            .bytes
+            .saturating_sub(old.as_ref().map_or(0, Row::bytes));
+        old
+    }
+
+    /// Removes a row from memory. Returns it.
+    pub(super) fn remove(&mut self, key: &[u8]) -> Option<Row> {
+        let old = self.rows.remove(key)?;
+        self.bytes = self.bytes.saturating_sub(old.bytes());
+        Some(old)
+    }
+
+    /// What a generation clears. It must be the last one.
+    pub(super) fn cleared_by(&mut self, generation: u32) -> &mut Cleared {
+        let is_last = |(last, _): &(u32, Cleared)| *last == generation;
+        if !self.cleared.last().is_some_and(is_last) {
+            self.cleared.push((generation, Cleared::default()));
+        }
+        let at = self.cleared.len() - 1;
+        #[allow(clippy::indexing_slicing, reason = "there is a last one")]
+        &mut self.cleared[at].1
+    }
+
+    /// A copy of what a generation clears.
+    pub(super) fn cleared_in(&self, generation: u32) -> Cleared {
+        let mut cleared = self.cleared.iter();
+        let found = cleared.find(|(number, _)| *number == generation);
+        found
+            .map(|(_, cleared)| cleared.clone())
+            .unwrap_or_default()
+    }
+
+    /// Forgets what the data file no longer has. `drained` is the last generation in it. No older
+    /// snapshot of the data file may be used afterwards.
+    pub(super) fn note_drained(&mut self, drained: u32) {
+        if self
+            .cleared
+            .first()
+            .is_some_and(|(first, _)| *first <= drained)
+        {
+            self.cleared.retain(|(generation, _)| *generation > drained);
+        }
+    }
+
+    /// Whether the data file's row of a key, if it has one, is cleared.
+    fn is_cleared(&self, key: &[u8]) -> bool {
+        self.cleared.iter().any(|(_, cleared)| cleared.has(key))
+    }
+
+    /// The end of the range that is cleared around a key. In reverse, its beginning.
+    fn cleared_until(&self, key: &[u8], reverse: bool) -> Option<&[u8]> {
+        self.cleared.iter().find_map(|(_, cleared)| {
+            let around = cleared.ranges.around(key)?;
+            Some(if reverse { around.begin } else { around.end })
+        })
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// If the data file cannot be read.
+    pub(super) fn value(
+        &self,
+        below: Below<'_>,
+        key: &[u8],
+        loaded: &mut Loaded,
+    ) -> Result<Option<Bytes>, StoreError> {
+        if let Some(row) = self.rows.get(key) {
+            row.note_use();
+            return Ok(Some(Bytes::copy_from_slice(row.value())));
+        }
+        if self.complete.around(key).is_some() || self.is_cleared(key) {
+            return Ok(None);
+        }
+        let transaction = below.disk.open().map_err(store_error)?;
+        match below.rows.get(transaction, key) {
+            Ok(Some(value)) => {
+                if below.is_taken && self.takes(key) {
+                    loaded.push(key, value);
+                }
+                Ok(Some(Bytes::copy_from_slice(value)))
+            }
+            Ok(None) => Ok(None),
+            // No row has an empty key, or one that is too long.
+            Err(heed::Error::Mdb(heed::MdbError::BadValSize)) => Ok(None),
+            Err(error) => Err(store_error(error)),
+        }
+    }
+
+    /// Whether memory takes a row that was read from the data file. If it is full, it takes one that was
+    /// read before, so that reading everything once does not drop what is read often.
+    fn takes(&self, key: &[u8]) -> bool {
+        if self.bytes() < self.bytes_max / 8 * 7 {
+            return true;
+        }
+        let hash = SipHasher13::new().hash(key);
+        let place = hash as usize % SEEN;
+        let mark = (hash >> 48) as u16;
+        self.seen
+            .get(place)
+            .is_some_and(|seen| seen.swap(mark, Ordering::Relaxed) == mark)
+    }
+
+    /// The rows of a range, in the order of the query. Ends with the row at which keys and values
+    /// reach `bytes_max`.
+    ///
+    /// # Errors
+    /// If the data file cannot be read.
+    pub(super) fn page(
+        &self,
+        below: Below<'_>,
+        query: &RangeQuery<'_>,
+        bytes_max: usize,
+        loaded: &mut Loaded,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let mut found = Page {
+            pairs: Vec::new(),
+            bytes: 0,
+            limit: query.limit,
+            bytes_max,
+        };
+        let reverse = query.reverse;
+        let mut rest = Span {
+            begin: query.begin,
+            end: query.end.min(OWN_KEYS),
+        };
+        while rest.begin < rest.end && !found.is_full() {
+            let (part, is_complete) = self.next_part(rest, reverse);
+            if is_complete {
+                let _ = self.rows.walk(part, reverse, &mut |row| {
+                    row.note_use();
+                    found.push(row.split())
+                });
+            } else {
+                self.merge(below, part, reverse, &mut found, loaded)?;
+            }
+            match reverse {
+                true => rest.end = part.begin,
+                false => rest.begin = part.end,
+            }
+        }
+        Ok(page::pack(&found.pairs))
+    }
+
+    /// The first part of a span, in the order of the read, in which memory is complete everywhere or
+    /// nowhere.
+    fn next_part<'s>(&'s self, rest: Span<'s>, reverse: bool) -> (Span<'s>, bool) {
+        let complete = &self.complete;
+        let Span { begin, end } = rest;
+        if reverse {
+            match complete.around_before(end) {
+                Some(around) => (
+                    Span {
+                        begin: begin.max(around.begin),
+                        end,
+                    },
+                    true,
+                ),
+                None => {
+                    let last = complete.last_before(end).map_or(begin, |last| last.end);
+                    (
+                        Span {
+                            begin: begin.max(last),
+                            end,
+                        },
+                        false,
+                    )
+                }
+            }
+        } else {
+            match complete.around(begin) {
+                Some(around) => (
+                    Span {
+                        begin,
+                        end: end.min(around.end),
+                    },
+                    true,
+                ),
+                None => {
+                    let next = complete.first_from(begin).map_or(end, |next| next.begin);
+                    (
+                        Span {
+                            begin,
+                            end: end.min(next),
+                        },
+                        false,
+                    )
+                }
+            }
+        }
+    }
+
+    /// Finds rows where memory is not complete. Its own rows are newer than those of the data file.
+    fn merge<'s>(
+        &'s self,
+        below: Below<'s>,
+        part: Span<'_>,
+        reverse: bool,
+        found: &mut Page<'s>,
+        loaded: &mut Loaded,
+    ) -> Result<(), StoreError> {
+        // Where it begins: further pages of the same scan begin elsewhere.
+        let edge = if reverse { part.end } else { part.begin };
+        let takes = below.is_taken && self.takes(edge);
+        let mut own = Vec::new();
+        let rows_max = found.limit.saturating_sub(found.pairs.len());
+        let bytes_max = found.bytes_max.saturating_sub(found.bytes);
+        let mut own_bytes = 0;
+        let _ = self.rows.walk(part, reverse, &mut |row| {
+            own.push(row);
+            own_bytes += row.key().len() + row.value().len();
+            match own.len() < rows_max && own_bytes < bytes_max {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        let mut own = own.into_iter().peekable();
+        let transaction = below.disk.open().map_err(store_error)?;
+        let mut stored = Stored::new(below.rows, transaction, part, reverse)?;
+        let mut bytes = 0;
+        while !found.is_full() {
+            self.skip_cleared(&mut stored)?;
+            let is_own = match (own.peek(), stored.head) {
+                (None, None) => break,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some(row), Some((key, _))) => match reverse {
+                    true => row.key() >= key,
+                    false => row.key() <= key,
+                },
+            };
+            if !is_own && let Some(pair) = stored.head {
+                if takes {
+                    bytes += loaded.push(pair.0, pair.1);
+                }
+                let _ = found.push(pair);
+                let stepped = stored.step();
+                // Only a read that needs the next row gets its error.
+                if !found.is_full() {
+                    stepped?;
+                }
+            } else if let Some(row) = own.next() {
+                row.note_use();
+                if stored.head.is_some_and(|(key, _)| key == row.key()) {
+                    stored.step()?;
+                }
+                let _ = found.push(row.split());
+            }
+        }
+        if !takes || stored.has_failed {
+            return Ok(());
+        }
+        for _ in 0..READ_AHEAD_ROWS {
+            if self.skip_cleared(&mut stored).is_err() {
+                return Ok(());
+            }
+            let Some((key, value)) = stored.head.filter(|_| bytes < READ_AHEAD_BYTES) else {
+                break;
+            };
+            bytes += loaded.push(key, value);
+            if stored.step().is_err() {
+                return Ok(());
+            }
+        }
+        let (begin, end) = stored.read();
+        loaded.complete.push((begin.to_vec(), end.to_vec()));
+        Ok(())
+    }
+
+    /// Goes on to a row that is not cleared.
+    fn skip_cleared(&self, stored: &mut Stored<'_, '_>) -> Result<(), StoreError> {
+        if self.cleared.is_empty() {
+            return Ok(());
+        }
+        while let Some((key, _)) = stored.head {
+            if let Some(until) = self.cleared_until(key, stored.reverse) {
+                stored.seek(until)?;
+            } else if self.is_cleared(key) {
+                stored.step()?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes rows that were read from the data file. `log` gets what else changed.
+    pub(super) fn take(&mut self, loaded: &mut Loaded, mut log: impl FnMut(Before)) {
+        for row in loaded.rows.drain(..) {
+            if self.rows.get(row.key()).is_none() && self.complete.around(row.key()).is_none() {
+                self.insert(row);
+            }
+        }
+        for (begin, end) in loaded.complete.drain(..) {
+            let span = Span {
+                begin: &begin,
+                end: &end,
+            };
+            self.complete.add(span, &mut log);
+        }
+    }
+
+    /// Whether memory has so many rows that some must go. `dirty_bytes` is the memory of those that
+    /// cannot, as the data file lacks them.
+    pub(super) fn is_over(&self, dirty_bytes: usize) -> bool {
+        let bytes = self.bytes();
+        bytes > self.bytes_max && bytes - dirty_bytes.min(bytes) > self.bytes_max / 2
+    }
+
+    /// Drops rows that were not read lately and that the data file has, until memory has few enough.
+    /// Looks at some rows only, so that it may take several calls.
+    ///
+    /// `drained` is the last generation in the data file.
+    pub(super) fn evict(&mut self, drained: u32) {
+        // What these generations clear would hide rows that later ones have written.
+        self.note_drained(drained);
+        if self.complete.len() > COMPLETE_RANGES_MAX {
+            self.complete = Ranges::default();
+        }
+        let mut excess_bytes = self.bytes().saturating_sub(self.bytes_max);
+        let span = Span {
+            begin: &self.hand,
+            end: OWN_KEYS,
+        };
+        let mut looked_at = 0;
+        let mut last = None;
+        // Rows that follow each other are forgotten as one range.
+        let mut runs: Vec<Vec<Row>> = Vec::new();
+        let mut is_next = false;
+        let _ = self.rows.walk(span, false, &mut |row| {
+            looked_at += 1;
+            last = Some(row);
+            let may_go = row.origin().generation <= drained && !row.take_use();
+            if may_go {
+                excess_bytes = excess_bytes.saturating_sub(row.bytes());
+                match runs.last_mut().filter(|_| is_next) {
+                    Some(run) => run.push(row.clone()),
+                    None => runs.push(vec![row.clone()]),
+                }
+            }
+            is_next = may_go;
+            match excess_bytes > 0 && looked_at < EVICTION_ROWS {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        self.hand = match last {
+            Some(last) if looked_at == EVICTION_ROWS || excess_bytes == 0 => key_after(last.key()),
+            _ => Vec::new(),
+        };
+        for run in runs {
+            for row in &run {
+                self.remove(row.key());
+            }
+            if let (Some(first), Some(last)) = (run.first(), run.last()) {
+                let end = key_after(last.key());
+                self.complete.remove(Span {
+                    begin: first.key(),
+                    end: &end,
+                });
+            }
+        }
+    }
+}
+
+impl Loaded {
+    /// Whether there is nothing to take.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.complete.is_empty()
+    }
+
+    fn push(&mut self, key: &[u8], value: &[u8]) -> usize {
+        let mut scratch = Vec::with_capacity(key.len() + value.len());
+        self.rows
+            .push(Row::new(&mut scratch, key, value, Origin::DISK));
+        scratch.len()
+    }
+}
+
+/// Rows that a read has found so far.
+struct Page<'s> {
+    pairs: Vec<Pair<'s>>,
+    bytes: usize,
+    limit: usize,
+    bytes_max: usize,
+}
+
+impl<'s> Page<'s> {
+    fn is_full(&self) -> bool {
+        self.pairs.len() >= self.limit || self.bytes >= self.bytes_max
+    }
+
+    fn push(&mut self, pair: Pair<'s>) -> ControlFlow<()> {
+        self.bytes += pair.0.len() + pair.1.len();
+        self.pairs.push(pair);
+        match self.is_full() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The rows of a span in the data file, one by one.
+struct Stored<'s, 'k> {
+    head: Option<Pair<'s>>,
+    rows: &'s Rows,
+    transaction: &'s RoTxn<'s, WithoutTls>,
+    /// Made at the second row, because most reads take one.
+    steps: Option<super::table::Walk<'s>>,
+    span: Span<'k>,
+    reverse: bool,
+    /// Whether the next row cannot be read.
+    has_failed: bool,
+}
+
+impl<'s, 'k> Stored<'s, 'k> {
+    fn new(
+        rows: &'s Rows,
+        transaction: &'s RoTxn<'s, WithoutTls>,
+        span: Span<'k>,
+        reverse: bool,
+    ) -> Result<Self, StoreError> {
+        let edge = if reverse { span.end } else { span.begin };
+        let first = rows.next_to(transaction, edge, reverse);
+        let mut stored = Self {
+            head: None,
+            rows,
+            transaction,
+            steps: None,
+            span,
+            reverse,
+            has_failed: false,
+        };
+        stored.accept(first.map_err(store_error)?);
+        Ok(stored)
+    }
+
+    /// Goes on to the first row at or after `edge`. In reverse, to the last before it.
+    fn seek(&mut self, edge: &[u8]) -> Result<(), StoreError> {
+        self.steps = None;
+        self.head = None;
+        let row = self.rows.next_to(self.transaction, edge, self.reverse);
+        self.has_failed = row.is_err();
+        self.accept(row.map_err(store_error)?);
+        Ok(())
+    }
+
+    fn accept(&mut self, row: Option<Pair<'s>>) {
+        let is_inside = |row: &Pair<'_>| row.0 >= self.span.begin && row.0 < self.span.end;
+        self.head = row.filter(is_inside);
+    }
+
+    /// Goes on to the next row.
+    fn step(&mut self) -> Result<(), StoreError> {
+        let Some((key, _)) = self.head.take() else {
+            return Ok(());
+        };
+        let mut steps = match self.steps.take() {
+            Some(steps) => steps,
+            None => {
+                let steps = self.rows.walk(self.transaction, key, self.reverse);
+                steps.map_err(store_error)?
+            }
+        };
+        let next = steps.next().transpose();
+        self.has_failed = next.is_err();
+        self.steps = Some(steps);
+        self.accept(next.map_err(store_error)?);
+        Ok(())
+    }
+
+    /// The span of which all rows have been passed.
+    fn read(&self) -> (Vec<u8>, Vec<u8>) {
+        let Span { begin, end } = self.span;
+        let (mut begin, mut end) = (begin.to_vec(), end.to_vec());
+        match (self.head, self.reverse) {
+            // All rows.
+            (None, _) => {}
+            (Some((key, _)), true) => begin = key_after(key),
+            (Some((key, _)), false) => end = key.to_vec(),
+        }
+        (begin, end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_rows(keys: &[&[u8]]) -> Resident {
+        let mut resident = Resident::over(0, true, 0);
+        for key in keys {
+            let row = Row::new(&mut Vec::new(), key, b"value", Origin::DISK);
+            resident.insert(row);
+        }
+        resident
+    }
+
+    /// Twice, because rows that were read lately are spared once.
+    fn evict_all(resident: &mut Resident, drained: u32) {
+        for _ in 0..2 {
+            resident.evict(drained);
+        }
+    }
+
+    #[test]
+    fn where_rows_were_evicted_the_data_file_is_asked() {
+        let mut resident = with_rows(&[b"a", b"c", b"e"]);
+        evict_all(&mut resident, 0);
+        assert!(resident.rows.is_empty());
+        for gone in [b"a".as_slice(), b"c", b"d", b"e"] {
+            assert!(resident.complete.around(gone).is_none(), "{gone:?}");
+        }
+        assert!(resident.complete.around(b"f").is_some());
+    }
+
+    #[test]
+    fn rows_that_the_data_file_lacks_stay() {
+        let mut resident = with_rows(&[b"a", b"c"]);
+        let origin = Origin {
+            generation: 1,
+            ..Origin::DISK
+        };
+        resident.insert(Row::new(&mut Vec::new(), b"b", b"value", origin));
+        evict_all(&mut resident, 0);
+        let left: Vec<&[u8]> = { resident.rows.all() }.into_iter().map(Row::key).collect();
+        assert_eq!(left, [b"b"]);
+        assert!(resident.complete.around(b"b").is_some());
+    }
+
+    #[test]
+    fn what_a_generation_clears_is_hidden_until_the_data_file_has_it() {
+        let mut resident = Resident::over(0, false, 0);
+        let row = Row::new(&mut Vec::new(), b"k", b"", Origin::DISK);
+        resident.cleared_by(1).keys.insert(row);
+        let span = Span {
+            begin: b"m",
+            end: b"p",
+        };
+        resident.cleared_by(2).ranges.add(span, |_| {});
+        assert!(resident.is_cleared(b"k") && resident.is_cleared(b"n"));
+        assert!(!resident.is_cleared(b"p"));
+        resident.evict(1);
+        assert!(!resident.is_cleared(b"k") && resident.is_cleared(b"n"));
+        resident.note_drained(2);
+        assert!(!resident.is_cleared(b"n"));
+    }
+}
