@@ -116,6 +116,17 @@ impl Layout {
         }
     }
 
+    /// The keys, and the data, of all ids that a server start allocates.
+    pub fn rows_of_instance(&self, instance: u64) -> [KeyRange; 2] {
+        [Space::Keys, Space::Data].map(|space| {
+            let begin = self.pack(space, &(instance,));
+            KeyRange {
+                end: with_byte(&begin, 0xff),
+                begin,
+            }
+        })
+    }
+
     /// Prefix of everything that belongs to a data id.
     pub fn data_prefix(&self, data: Id) -> Vec<u8> {
         self.pack(Space::Data, &(data.instance, data.sequence))

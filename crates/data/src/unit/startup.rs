@@ -70,6 +70,10 @@ pub async fn prepare(
             Err(error) => return Err(error),
         }
     };
+    for range in layout.rows_of_instance(instance) {
+        // Whatever has such an id is yet to be made.
+        store.note_empty(&range.begin, &range.end);
+    }
     let latest_known = LatestKnown::default();
     if !store.capabilities().has_other_writers {
         latest_known.set(read_known(store, &layout).await?);
