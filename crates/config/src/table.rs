@@ -224,6 +224,10 @@ settings! {
         "fsync" = "always", OneOf(Fsync::NAMES), START,
             "When the embedded store makes writes durable: always (before the reply) or everysec (once a second: a crash of the machine or of its power may lose acknowledged writes of the last second). FoundationDB is always durable";
     }
+    cache_memory: MemoryLimit {
+        "cache-memory" = "40%", BytesOrPercent, START,
+            "Memory for rows of the embedded store: bytes, or a percentage of the machine's or container's memory. Beyond it, rows that were not read lately are read from the data file when they are needed again. A little more is taken while the data file lacks what was just written. 0 is no limit";
+    }
     backups_keep: u32 {
         "backups-keep" = "7", Integer(0, U32_MAX), RUNTIME,
             "Backups of this store that are kept in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). Once a new one is complete, the oldest beyond this number are removed. 0 keeps all";
@@ -521,6 +525,7 @@ mod tests {
             ("client-query-buffer-limit", "9223372036854775807"),
             ("maxmemory", "18446744073709551615"),
             ("maxmemory-clients", "1048576"),
+            ("cache-memory", "1048576"),
             ("notify-keyspace-events", "glKE"),
             ("hll-sparse-max-bytes", "0"),
             ("tracking-table-max-keys", "9223372036854775807"),

@@ -13,7 +13,7 @@ use crate::error::ServerError;
 use crate::state::ServerState;
 use crate::tls::Handshakes;
 use crate::users::UserWatch;
-use crate::{descriptors, listener, metrics, protected_mode, signals, users};
+use crate::{descriptors, listener, metrics, procfs, protected_mode, signals, users};
 use quoin_base::allocator;
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::random::SystemRandom;
@@ -138,7 +138,9 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
     let settings = config.settings();
     match settings.store {
         StoreKind::Embedded => {
+            let cache_bytes = settings.cache_memory.bytes(procfs::usable_memory_bytes());
             let options = EmbeddedOptions {
+                memory_bytes_max: cache_bytes.map_or(usize::MAX, |bytes| bytes as usize),
                 fsync: match settings.fsync {
                     Fsync::Always => FsyncPolicy::Always,
                     Fsync::EverySec => FsyncPolicy::EverySecond,
