@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::dirty::{Closed, Dirty};
-use super::resident::Resident;
+use super::resident::{EVICTION_ROWS, Resident};
 use quoin_base::limits;
 
 /// Rows in memory, and generations that the data file does not have.
@@ -146,7 +146,7 @@ impl Memory {
         self.closed().back().map(|closed| closed.sequence)
     }
 
-    /// Notes that the data file has the oldest closed generation.
+    /// Notes that the data file has the oldest closed generation. Call this without the lock of the rows.
     pub(super) fn note_drained(&self, drained: &Closed) {
         let mut closed = self.closed();
         let is_oldest = |first: &Arc<Closed>| first.generation == drained.generation;
@@ -161,6 +161,14 @@ impl Memory {
         }
         // Its memory is freed without the lock.
         drop(closed);
+        // Commits alone do not keep up with large batches. New rows are spared once.
+        for _ in 0..drained.rows.len().div_ceil(EVICTION_ROWS) * 2 {
+            let mut live = self.lock();
+            if !self.is_over(&live) {
+                break;
+            }
+            self.evict(&mut live, EVICTION_ROWS);
+        }
     }
 
     /// The last generation in the data file.
@@ -168,11 +176,11 @@ impl Memory {
         self.drained.load(Ordering::SeqCst)
     }
 
-    /// Drops some rows that the data file has, if memory has too many. No snapshot of the data file
+    /// Drops some rows that the data file has, if memory has too many. Looks at `rows_max`. No snapshot of the data file
     /// may be open that is used for `resident` afterwards.
-    pub(super) fn evict(&self, resident: &mut Resident) {
+    pub(super) fn evict(&self, resident: &mut Resident, rows_max: usize) {
         if self.is_over(resident) {
-            resident.evict(self.drained());
+            resident.evict(self.drained(), rows_max);
         }
     }
 

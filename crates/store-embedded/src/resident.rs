@@ -29,8 +29,8 @@ use quoin_store::{KeyValue, RangeQuery, StoreError};
 const READ_AHEAD_ROWS: usize = 32;
 /// A read stops reading ahead after this many bytes.
 const READ_AHEAD_BYTES: usize = 16 * 1024;
-/// Rows that one eviction looks at, at most.
-const EVICTION_ROWS: usize = 1024;
+/// Rows that one eviction looks at, at least.
+pub(super) const EVICTION_ROWS: usize = 1024;
 /// Ranges in which memory may be complete. With more, it forgets most of them.
 const COMPLETE_RANGES_MAX: usize = 1 << 16;
 
@@ -352,7 +352,7 @@ impl Resident {
     ) -> Result<(), StoreError> {
         // Where it begins: further pages of the same scan begin elsewhere.
         let edge = if reverse { part.end } else { part.begin };
-        let takes = below.is_taken && self.takes(edge);
+        let mut takes = below.is_taken && self.takes(edge);
         let mut own = Vec::new();
         let rows_max = found.limit.saturating_sub(found.pairs.len());
         let bytes_max = found.bytes_max.saturating_sub(found.bytes);
@@ -370,6 +370,8 @@ impl Resident {
         let mut stored = Stored::new(below.rows, transaction, part, reverse)?;
         let mut bytes = 0;
         while !found.is_full() {
+            // A large range does not fit.
+            takes &= self.bytes.saturating_add(bytes) < self.bytes_max;
             self.skip_cleared(&mut stored)?;
             let is_own = match (own.peek(), stored.head) {
                 (None, None) => break,
@@ -462,7 +464,7 @@ impl Resident {
     /// Looks at some rows only, so that it may take several calls.
     ///
     /// `drained` is the last generation in the data file.
-    pub(super) fn evict(&mut self, drained: u32) {
+    pub(super) fn evict(&mut self, drained: u32, rows_max: usize) {
         // What these generations clear would hide rows that later ones have written.
         self.note_drained(drained);
         if self.complete.len() > COMPLETE_RANGES_MAX {
@@ -490,13 +492,13 @@ impl Resident {
                 }
             }
             is_next = may_go;
-            match excess_bytes > 0 && looked_at < EVICTION_ROWS {
+            match excess_bytes > 0 && looked_at < rows_max {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         });
         self.hand = match last {
-            Some(last) if looked_at == EVICTION_ROWS || excess_bytes == 0 => key_after(last.key()),
+            Some(last) if looked_at == rows_max || excess_bytes == 0 => key_after(last.key()),
             _ => Vec::new(),
         };
         for run in runs {
@@ -606,6 +608,7 @@ impl<'s, 'k> Stored<'s, 'k> {
         let Some((key, _)) = self.head.take() else {
             return Ok(());
         };
+        self.has_failed = true;
         let mut steps = match self.steps.take() {
             Some(steps) => steps,
             None => {
@@ -650,7 +653,7 @@ mod tests {
     /// Twice, because rows that were read lately are spared once.
     fn evict_all(resident: &mut Resident, drained: u32) {
         for _ in 0..2 {
-            resident.evict(drained);
+            resident.evict(drained, EVICTION_ROWS);
         }
     }
 
@@ -691,7 +694,7 @@ mod tests {
         resident.cleared_by(2).ranges.add(span, |_| {});
         assert!(resident.is_cleared(b"k") && resident.is_cleared(b"n"));
         assert!(!resident.is_cleared(b"p"));
-        resident.evict(1);
+        resident.evict(1, EVICTION_ROWS);
         assert!(!resident.is_cleared(b"k") && resident.is_cleared(b"n"));
         resident.note_drained(2);
         assert!(!resident.is_cleared(b"n"));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::EmbeddedStore;
 use super::error::store_error;
-use super::resident::{Below, Disk, Loaded, Resident};
+use super::resident::{Below, Disk, EVICTION_ROWS, Loaded, Resident};
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 
 /// The rows that a transaction works on.
@@ -122,7 +122,7 @@ impl Drop for EmbeddedSnapshot<'_> {
         self.disk = None;
         let memory = &self.store.shared.memory;
         if let Working::Held(resident) = self.resident.get_mut() {
-            memory.evict(resident);
+            memory.evict(resident, EVICTION_ROWS);
         }
     }
 }

@@ -25,8 +25,8 @@ use quoin_store::StoreError;
 
 /// Time between two syncs of the journal with `fsync = everysec`.
 const SYNC_INTERVAL_MS: u64 = 1_000;
-/// A store that nobody writes to makes its last checkpoint after this time.
-const QUIET_INTERVAL_MS: u64 = 1_000;
+/// A store that nobody has written to for this time makes a checkpoint.
+const QUIET_INTERVAL_MS: u64 = 500;
 /// Time between two checkpoints, if neither memory nor the journal asks for one earlier. What is
 /// written and removed again in between never reaches the data file.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);

@@ -15,7 +15,7 @@ use super::EmbeddedStore;
 use super::error::store_error;
 use super::journal::{AppendError, JournalFailure, Record, Write};
 use super::ranges::{Before, RANGE_BYTES};
-use super::resident::{Below, Disk, Loaded, Resident};
+use super::resident::{Below, Disk, EVICTION_ROWS, Loaded, Resident};
 use super::row::{Origin, Row};
 use super::snapshot::Working;
 use super::tree::Span;
@@ -529,10 +529,10 @@ impl WriteState<'_> {
     fn publish(&mut self, sequence: u64) {
         self.disk = None;
         self.resident.sequence = sequence;
-        self.store.shared.memory.note_sequence(sequence);
         let memory = &self.store.shared.memory;
         let dirty = &mut self.writer.dirty;
-        memory.evict(&mut self.resident);
+        let written = self.log.undos().len();
+        memory.evict(&mut self.resident, EVICTION_ROWS.max(written * 4));
         let is_large = dirty.bytes() >= memory.generation_bytes_max;
         if !memory.note_dirty(dirty) && is_large {
             self.store.wake_checkpoint();
@@ -540,6 +540,7 @@ impl WriteState<'_> {
         if let Working::Copy(copy) = &mut self.resident {
             std::mem::swap(&mut **copy, &mut memory.lock());
         }
+        memory.note_sequence(sequence);
     }
 
     fn mark(&self) -> Mark {
@@ -706,7 +707,7 @@ impl Drop for WriteState<'_> {
         self.disk = None;
         if let Working::Held(resident) = &mut self.resident {
             let memory = &self.store.shared.memory;
-            memory.evict(resident);
+            memory.evict(resident, EVICTION_ROWS);
             memory.end_write();
         }
     }

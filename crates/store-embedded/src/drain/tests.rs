@@ -227,6 +227,24 @@ fn what_the_data_file_lacks_is_bounded_and_nothing_in_an_idle_store() {
 }
 
 #[test]
+fn rows_of_a_large_batch_leave_memory_once_the_data_file_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _work, _first) =
+        EmbeddedStore::prepare(folder.path(), with_little_memory()).unwrap();
+    for round in 0..3_u64 {
+        let transaction = store.begin_short_write().unwrap();
+        for number in 0..20_000_u64 {
+            transaction.set(&(round * 20_000 + number).to_be_bytes(), b"value");
+        }
+        transaction.commit().now_or_never().unwrap().unwrap();
+        assert!(store.shared.memory.lock().bytes() > 20_000 * 100);
+        store.drain_now();
+        assert!(store.shared.memory.lock().bytes() < 20_000 * 10);
+    }
+    assert_eq!(rows(&store).len(), 60_000);
+}
+
+#[test]
 fn what_is_undone_does_not_count_as_missing_in_the_data_file() {
     let folder = tempfile::tempdir().unwrap();
     let random = SeededRandom::new(3);
