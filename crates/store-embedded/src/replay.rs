@@ -126,6 +126,9 @@ pub(super) fn replay(
             // A smaller step changes fewer pages, so it needs less room.
             Err(error) if write_lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
                 replay.step_bytes /= 4;
+                // Parts of the step may be written. A checkpoint frees the pages that they replaced.
+                replay.guard = checkpoints.take(environment)?;
+                replay.is_guarded = true;
                 replay.applied = last_applied(environment, rows)?;
             }
             Err(error) => return Err(error),
