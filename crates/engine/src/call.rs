@@ -60,6 +60,15 @@ impl Work {
         }
     }
 
+    /// The commands that it runs. `None` if it is work of the server itself.
+    pub(super) fn invocations(&self) -> Option<&[Invocation]> {
+        match self {
+            Work::Command(invocation) => Some(std::slice::from_ref(invocation)),
+            Work::Transaction(bundle) => Some(&bundle.invocations),
+            Work::WakeUp(..) | Work::ReadJob { .. } | Work::WriteJob { .. } => None,
+        }
+    }
+
     /// The script that it runs, if any.
     pub(super) fn script(&self) -> Option<Timed> {
         match self {

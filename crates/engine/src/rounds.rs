@@ -34,11 +34,7 @@ const COMMANDS_MAX: usize = 16;
 /// scripts, and scripts within EXEC, which cannot leave a round alone.
 fn commands(call: &Call) -> Option<&[Invocation]> {
     let is_alone = matches!(call.work, Work::Command(_));
-    let invocations = match &call.work {
-        Work::Command(invocation) => std::slice::from_ref(invocation),
-        Work::Transaction(bundle) => bundle.invocations.as_slice(),
-        Work::WakeUp(..) | Work::ReadJob { .. } | Work::WriteJob { .. } => return None,
-    };
+    let invocations = call.work.invocations()?;
     let runs_here = |invocation: &Invocation| match invocation.row.handler {
         Handler::Read(_) | Handler::Write(_) => true,
         _ => is_alone && runs_script(invocation.row),

@@ -234,16 +234,11 @@ impl Batch<'_> {
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
         // A round has quick commands, and stops scripts that take long.
         self.script_limit.is_none()
-            && calls.any(|call| match &call.work {
-                Work::Command(invocation) => {
-                    call.work.script().is_some() || slow.runs_long(invocation)
+            && calls.any(|call| match call.work.invocations() {
+                Some(invocations) => {
+                    { invocations.iter() }.any(|one| runs_script(one.row) || slow.runs_long(one))
                 }
-                Work::Transaction(bundle) => {
-                    let mut invocations = bundle.invocations.iter();
-                    invocations.any(|one| runs_script(one.row) || slow.runs_long(one))
-                }
-                Work::WakeUp(..) => false,
-                Work::ReadJob { .. } | Work::WriteJob { .. } => true,
+                None => !matches!(call.work, Work::WakeUp(..)),
             })
     }
 
