@@ -6,7 +6,7 @@
 
 use super::ranges::Ranges;
 use super::row::{LOADED, Row};
-use super::tree::Tree;
+use super::tree::{Tree, common_bytes};
 
 /// The open generation.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ impl Closed {
     /// Its rows in the order of their keys.
     pub(super) fn sorted(&self) -> Vec<&Row> {
         // Comparing numbers next to each other is faster than comparing keys elsewhere in memory.
-        let common = self.common_bytes();
+        let common = self.shared_bytes();
         let beginning = |row: &Row| {
             let mut bytes = [0; 16];
             let rest = row.key().get(common..).unwrap_or_default();
@@ -176,14 +176,13 @@ impl Closed {
     }
 
     /// How many first bytes all keys share.
-    fn common_bytes(&self) -> usize {
+    fn shared_bytes(&self) -> usize {
         let Some((first, others)) = self.rows.split_first() else {
             return 0;
         };
         let mut common = first.key();
         for row in others {
-            let pairs = common.iter().zip(row.key());
-            let shared = pairs.take_while(|(one, other)| one == other).count();
+            let shared = common_bytes(common, row.key());
             common = common.get(..shared).unwrap_or_default();
         }
         common.len()

@@ -146,7 +146,8 @@ impl Memory {
         self.closed().back().map(|closed| closed.sequence)
     }
 
-    /// Notes that the data file has the oldest closed generation. Call this without the lock of the rows.
+    /// Notes that the data file has the oldest closed generation. Call this without the lock of the
+    /// rows.
     pub(super) fn note_drained(&self, drained: &Closed) {
         let mut closed = self.closed();
         let is_oldest = |first: &Arc<Closed>| first.generation == drained.generation;
@@ -163,11 +164,9 @@ impl Memory {
         drop(closed);
         // Commits alone do not keep up with large batches. New rows are spared once.
         for _ in 0..drained.rows.len().div_ceil(EVICTION_ROWS) * 2 {
-            let mut live = self.lock();
-            if !self.is_over(&live) {
+            if !self.evict(&mut self.lock(), EVICTION_ROWS) {
                 break;
             }
-            self.evict(&mut live, EVICTION_ROWS);
         }
     }
 
@@ -176,16 +175,14 @@ impl Memory {
         self.drained.load(Ordering::SeqCst)
     }
 
-    /// Drops some rows that the data file has, if memory has too many. Looks at `rows_max`. No snapshot of the data file
-    /// may be open that is used for `resident` afterwards.
-    pub(super) fn evict(&self, resident: &mut Resident, rows_max: usize) {
-        if self.is_over(resident) {
+    /// Drops some rows that the data file has, if memory has too many. Looks at `rows_max`. No
+    /// snapshot of the data file may be open that is used for `resident` afterwards. Returns whether
+    /// memory had too many.
+    pub(super) fn evict(&self, resident: &mut Resident, rows_max: usize) -> bool {
+        let is_over = resident.is_over(self.dirty_bytes());
+        if is_over {
             resident.evict(self.drained(), rows_max);
         }
-    }
-
-    /// Whether memory has too many rows.
-    pub(super) fn is_over(&self, resident: &Resident) -> bool {
-        resident.is_over(self.dirty_bytes())
+        is_over
     }
 }

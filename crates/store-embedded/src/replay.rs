@@ -16,7 +16,8 @@ use super::tree::{Span, Tree};
 use super::{drain, in_use};
 use quoin_base::size::counted;
 
-/// Bytes of journal records that a start applies in one transaction before it makes a checkpoint.
+/// Bytes of journal records that a start applies before it makes a checkpoint. Fewer in tests, so that
+/// they see several steps.
 const STEP_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// Minimum to which [`STEP_BYTES`] is reduced if there is no room for more.
 const STEP_BYTES_MIN: usize = 16 * 1024;

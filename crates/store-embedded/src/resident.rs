@@ -7,6 +7,7 @@
 //! A clone shares its memory with the original, and stays as it is.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -25,13 +26,13 @@ use quoin_store::page::{self, Row as Pair};
 use quoin_store::rules::key_after;
 use quoin_store::{KeyValue, RangeQuery, StoreError};
 
-/// A read of a range reads ahead so many rows of the data file.
+/// Rows of the data file that a read of a range reads ahead.
 const READ_AHEAD_ROWS: usize = 32;
 /// A read stops reading ahead after this many bytes.
 const READ_AHEAD_BYTES: usize = 16 * 1024;
 /// Rows that one eviction looks at, at least.
 pub(super) const EVICTION_ROWS: usize = 1024;
-/// Ranges in which memory may be complete. With more, it forgets most of them.
+/// Maximum number of ranges in which memory is complete. With more, an eviction forgets all of them.
 const COMPLETE_RANGES_MAX: usize = 1 << 16;
 
 /// All keys but the store's own.
@@ -46,8 +47,8 @@ pub(super) struct Resident {
     pub(super) rows: Tree,
     /// The keys whose rows, if they have any, are all in `rows`.
     pub(super) complete: Ranges,
-    /// What the generations clear that the data file lacks, oldest first.
-    cleared: Vec<(u32, Cleared)>,
+    /// What each generation clears, of those that the data file lacks.
+    cleared: BTreeMap<u32, Cleared>,
     /// Estimated memory of `rows`, in bytes.
     bytes: usize,
     /// The number of the last commit in it.
@@ -87,6 +88,11 @@ impl Disk {
         let disk = Self::when_needed(environment);
         disk.open()?;
         Ok(disk)
+    }
+
+    /// Ends the snapshot. Another one is opened when it is needed.
+    pub(super) fn close(&mut self) {
+        self.transaction = OnceCell::new();
     }
 
     /// Opens the snapshot, if it is not open.
@@ -130,7 +136,7 @@ impl Resident {
                 true => Ranges::of(ALL),
                 false => Ranges::default(),
             },
-            cleared: Vec::new(),
+            cleared: BTreeMap::new(),
             bytes: 0,
             sequence,
             hand: Vec::new(),
@@ -161,46 +167,31 @@ impl Resident {
         Some(old)
     }
 
-    /// What a generation clears. It must be the last one.
+    /// What a generation clears.
     pub(super) fn cleared_by(&mut self, generation: u32) -> &mut Cleared {
-        let is_last = |(last, _): &(u32, Cleared)| *last == generation;
-        if !self.cleared.last().is_some_and(is_last) {
-            self.cleared.push((generation, Cleared::default()));
-        }
-        let at = self.cleared.len() - 1;
-        #[allow(clippy::indexing_slicing, reason = "there is a last one")]
-        &mut self.cleared[at].1
+        self.cleared.entry(generation).or_default()
     }
 
     /// A copy of what a generation clears.
     pub(super) fn cleared_in(&self, generation: u32) -> Cleared {
-        let mut cleared = self.cleared.iter();
-        let found = cleared.find(|(number, _)| *number == generation);
-        found
-            .map(|(_, cleared)| cleared.clone())
-            .unwrap_or_default()
+        let cleared = self.cleared.get(&generation);
+        cleared.cloned().unwrap_or_default()
     }
 
     /// Forgets what the data file no longer has. `drained` is the last generation in it. No older
     /// snapshot of the data file may be used afterwards.
     pub(super) fn note_drained(&mut self, drained: u32) {
-        if self
-            .cleared
-            .first()
-            .is_some_and(|(first, _)| *first <= drained)
-        {
-            self.cleared.retain(|(generation, _)| *generation > drained);
-        }
+        self.cleared.retain(|generation, _| *generation > drained);
     }
 
     /// Whether the data file's row of a key, if it has one, is cleared.
     fn is_cleared(&self, key: &[u8]) -> bool {
-        self.cleared.iter().any(|(_, cleared)| cleared.has(key))
+        self.cleared.values().any(|cleared| cleared.has(key))
     }
 
     /// The end of the range that is cleared around a key. In reverse, its beginning.
     fn cleared_until(&self, key: &[u8], reverse: bool) -> Option<&[u8]> {
-        self.cleared.iter().find_map(|(_, cleared)| {
+        self.cleared.values().find_map(|cleared| {
             let around = cleared.ranges.around(key)?;
             Some(if reverse { around.begin } else { around.end })
         })
@@ -297,48 +288,25 @@ impl Resident {
     /// nowhere.
     fn next_part<'s>(&'s self, rest: Span<'s>, reverse: bool) -> (Span<'s>, bool) {
         let complete = &self.complete;
-        let Span { begin, end } = rest;
-        if reverse {
-            match complete.around_before(end) {
-                Some(around) => (
-                    Span {
-                        begin: begin.max(around.begin),
-                        end,
-                    },
-                    true,
-                ),
-                None => {
-                    let last = complete.last_before(end).map_or(begin, |last| last.end);
-                    (
-                        Span {
-                            begin: begin.max(last),
-                            end,
-                        },
-                        false,
-                    )
-                }
+        let Span { mut begin, mut end } = rest;
+        let around = match reverse {
+            true => complete.around_before(end),
+            false => complete.around(begin),
+        };
+        // Elsewhere the part ends where memory is complete again.
+        match (around, reverse) {
+            (Some(around), true) => begin = begin.max(around.begin),
+            (Some(around), false) => end = end.min(around.end),
+            (None, true) => {
+                let before = complete.last_before(end).map_or(begin, |last| last.end);
+                begin = begin.max(before);
             }
-        } else {
-            match complete.around(begin) {
-                Some(around) => (
-                    Span {
-                        begin,
-                        end: end.min(around.end),
-                    },
-                    true,
-                ),
-                None => {
-                    let next = complete.first_from(begin).map_or(end, |next| next.begin);
-                    (
-                        Span {
-                            begin,
-                            end: end.min(next),
-                        },
-                        false,
-                    )
-                }
+            (None, false) => {
+                let after = complete.first_from(begin).map_or(end, |next| next.begin);
+                end = end.min(after);
             }
         }
+        (Span { begin, end }, around.is_some())
     }
 
     /// Finds rows where memory is not complete. Its own rows are newer than those of the data file.
@@ -415,8 +383,7 @@ impl Resident {
                 return Ok(());
             }
         }
-        let (begin, end) = stored.read();
-        loaded.complete.push((begin.to_vec(), end.to_vec()));
+        loaded.complete.push(stored.read());
         Ok(())
     }
 
@@ -453,8 +420,8 @@ impl Resident {
         }
     }
 
-    /// Whether memory has so many rows that some must go. `dirty_bytes` is the memory of those that
-    /// cannot, as the data file lacks them.
+    /// Whether rows must be evicted. `dirty_bytes` is the memory of rows that the data file lacks,
+    /// which cannot be evicted.
     pub(super) fn is_over(&self, dirty_bytes: usize) -> bool {
         let bytes = self.bytes();
         bytes > self.bytes_max && bytes - dirty_bytes.min(bytes) > self.bytes_max / 2

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::EmbeddedStore;
 use super::error::store_error;
+use super::ranges::Before;
 use super::resident::{Below, Disk, EVICTION_ROWS, Loaded, Resident};
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 
@@ -16,6 +17,13 @@ pub(super) enum Working<'s> {
     Held(MutexGuard<'s, Resident>),
     /// A copy.
     Copy(Box<Resident>),
+}
+
+impl Working<'_> {
+    /// Whether they are those of the store. Nobody reads a copy again.
+    fn is_held(&self) -> bool {
+        matches!(self, Working::Held(_))
+    }
 }
 
 impl std::ops::Deref for Working<'_> {
@@ -38,14 +46,84 @@ impl std::ops::DerefMut for Working<'_> {
     }
 }
 
-/// A snapshot of the embedded store.
-pub(super) struct EmbeddedSnapshot<'s> {
-    store: &'s EmbeddedStore,
-    // Dropped first, because rows may be evicted only then.
-    disk: Option<Disk>,
-    resident: RefCell<Working<'s>>,
-    loaded: RefCell<Loaded>,
+/// Rows in memory, and a snapshot of the data file for those that memory lacks.
+pub(super) struct Reader<'s> {
+    pub(super) store: &'s EmbeddedStore,
+    pub(super) resident: Working<'s>,
+    disk: Disk,
+    loaded: Loaded,
 }
+
+impl<'s> Reader<'s> {
+    pub(super) fn new(store: &'s EmbeddedStore, resident: Working<'s>, disk: Disk) -> Self {
+        Self {
+            store,
+            resident,
+            disk,
+            loaded: Loaded::default(),
+        }
+    }
+
+    /// Of rows that stay as they are, or that only the caller changes.
+    pub(super) fn over(store: &'s EmbeddedStore, mut resident: Working<'s>) -> Self {
+        resident.note_drained(store.shared.memory.drained());
+        Self::new(store, resident, Disk::when_needed(&store.environment))
+    }
+
+    /// Reads. If `takes` is set, memory takes what was read from the data file. `log` gets what else
+    /// that changed.
+    fn read<T>(
+        &mut self,
+        takes: bool,
+        log: impl FnMut(Before),
+        read: impl FnOnce(&Resident, Below<'_>, &mut Loaded) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let below = Below {
+            rows: &self.store.rows,
+            disk: &self.disk,
+            is_taken: takes,
+        };
+        let result = read(&self.resident, below, &mut self.loaded);
+        if !self.loaded.is_empty() {
+            self.resident.take(&mut self.loaded, log);
+        }
+        result
+    }
+
+    /// The value of a key. See [`Self::read`].
+    pub(super) fn value(
+        &mut self,
+        key: &[u8],
+        takes: bool,
+        log: impl FnMut(Before),
+    ) -> Result<Option<Bytes>, StoreError> {
+        self.read(takes, log, |resident, below, loaded| {
+            resident.value(below, key, loaded)
+        })
+    }
+
+    /// The rows of a range. See [`Self::read`].
+    pub(super) fn page(
+        &mut self,
+        query: &RangeQuery<'_>,
+        bytes_max: usize,
+        takes: bool,
+        log: impl FnMut(Before),
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        self.read(takes, log, |resident, below, loaded| {
+            resident.page(below, query, bytes_max, loaded)
+        })
+    }
+
+    /// Ends the snapshot of the data file, and drops rows if memory has too many.
+    pub(super) fn evict(&mut self, rows_max: usize) {
+        self.disk.close();
+        self.store.shared.memory.evict(&mut self.resident, rows_max);
+    }
+}
+
+/// A snapshot of the embedded store.
+pub(super) struct EmbeddedSnapshot<'s>(RefCell<Reader<'s>>);
 
 impl<'s> EmbeddedSnapshot<'s> {
     /// A snapshot that may stay open. It delays nobody, but keeps the rows in memory that it has.
@@ -56,7 +134,7 @@ impl<'s> EmbeddedSnapshot<'s> {
         let live = store.shared.memory.lock();
         let disk = Disk::now(&store.environment).map_err(store_error)?;
         let resident = Working::Copy(Box::new(live.clone()));
-        Ok(Self::new(store, disk, resident))
+        Ok(Self(RefCell::new(Reader::new(store, resident, disk))))
     }
 
     /// A snapshot that delays all others while it is open.
@@ -69,60 +147,28 @@ impl<'s> EmbeddedSnapshot<'s> {
         Some(Self::held(store, store.shared.memory.try_lock()?))
     }
 
-    fn held(store: &'s EmbeddedStore, mut live: MutexGuard<'s, Resident>) -> Self {
-        live.note_drained(store.shared.memory.drained());
-        let disk = Disk::when_needed(&store.environment);
-        Self::new(store, disk, Working::Held(live))
-    }
-
-    fn new(store: &'s EmbeddedStore, disk: Disk, resident: Working<'s>) -> Self {
-        Self {
-            store,
-            disk: Some(disk),
-            resident: RefCell::new(resident),
-            loaded: RefCell::default(),
-        }
-    }
-
-    /// Reads, and lets memory take what was read from the data file. Nobody reads a copy a second time.
-    fn read<T>(
-        &self,
-        read: impl FnOnce(&Resident, Below<'_>, &mut Loaded) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        let Some(disk) = &self.disk else {
-            return Ok(None);
-        };
-        let below = Below {
-            rows: &self.store.rows,
-            disk,
-            is_taken: matches!(&*self.resident.borrow(), Working::Held(_)),
-        };
-        let mut loaded = self.loaded.borrow_mut();
-        let result = read(&self.resident.borrow(), below, &mut loaded);
-        if !loaded.is_empty() {
-            self.resident.borrow_mut().take(&mut loaded, |_| {});
-        }
-        result.map(Some)
+    fn held(store: &'s EmbeddedStore, live: MutexGuard<'s, Resident>) -> Self {
+        Self(RefCell::new(Reader::over(store, Working::Held(live))))
     }
 
     pub(super) fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let read = self.read(|resident, below, loaded| resident.value(below, key, loaded));
-        Ok(read?.flatten())
+        let mut reader = self.0.borrow_mut();
+        let takes = reader.resident.is_held();
+        reader.value(key, takes, |_| {})
     }
 
     fn page(&self, query: &RangeQuery<'_>, bytes_max: usize) -> Result<Vec<KeyValue>, StoreError> {
-        let read =
-            self.read(|resident, below, loaded| resident.page(below, query, bytes_max, loaded));
-        Ok(read?.unwrap_or_default())
+        let mut reader = self.0.borrow_mut();
+        let takes = reader.resident.is_held();
+        reader.page(query, bytes_max, takes, |_| {})
     }
 }
 
 impl Drop for EmbeddedSnapshot<'_> {
     fn drop(&mut self) {
-        self.disk = None;
-        let memory = &self.store.shared.memory;
-        if let Working::Held(resident) = self.resident.get_mut() {
-            memory.evict(resident, EVICTION_ROWS);
+        let reader = self.0.get_mut();
+        if reader.resident.is_held() {
+            reader.evict(EVICTION_ROWS);
         }
     }
 }

@@ -15,9 +15,9 @@ use super::EmbeddedStore;
 use super::error::store_error;
 use super::journal::{AppendError, JournalFailure, Record, Write};
 use super::ranges::{Before, RANGE_BYTES};
-use super::resident::{Below, Disk, EVICTION_ROWS, Loaded, Resident};
+use super::resident::EVICTION_ROWS;
 use super::row::{Origin, Row};
-use super::snapshot::Working;
+use super::snapshot::{Reader, Working};
 use super::tree::Span;
 use super::watch::Touched;
 use super::writer::Writer;
@@ -54,12 +54,8 @@ pub(super) struct EmbeddedTransaction<'s> {
 }
 
 struct WriteState<'s> {
-    store: &'s EmbeddedStore,
-    // Dropped first, because rows may be evicted only then.
-    disk: Option<Disk>,
-    /// With the transaction's own writes.
-    resident: Working<'s>,
-    loaded: Loaded,
+    /// Its rows have the transaction's own writes.
+    reader: Reader<'s>,
     /// Dropped after the rows, so that the next writer finds them unlocked.
     writer: MutexGuard<'s, Writer>,
     /// Additions that are not yet in the rows. They let a whole batch write a counter once.
@@ -147,8 +143,7 @@ impl<'s> EmbeddedTransaction<'s> {
         // The previous writer's commit may have broken the store.
         store.shared.check()?;
         writer.record.reset();
-        let mut resident = working();
-        resident.note_drained(store.shared.memory.drained());
+        let reader = Reader::over(store, working());
         let growth = store.growth();
         let mut log = Log::default();
         let begin = log.savepoint(Mark {
@@ -158,10 +153,7 @@ impl<'s> EmbeddedTransaction<'s> {
         Ok(Self {
             growth,
             state: RefCell::new(WriteState {
-                store,
-                disk: Some(Disk::when_needed(&store.environment)),
-                resident,
-                loaded: Loaded::default(),
+                reader,
                 writer,
                 pending_adds: BTreeMap::new(),
                 failure: None,
@@ -216,8 +208,8 @@ impl<'s> EmbeddedTransaction<'s> {
 
     fn finish(mut self) -> Result<(), StoreError> {
         let state = self.state.get_mut();
-        let shared = Arc::clone(&state.store.shared);
-        let store = state.store;
+        let shared = Arc::clone(&state.reader.store.shared);
+        let store = state.reader.store;
         state.write_adds(&[], None);
         if state.size_bytes > limits::EMBEDDED_TRANSACTION_BYTES_MAX {
             state.fail(StoreError::TooLarge);
@@ -342,32 +334,11 @@ fn signed(bytes: usize) -> i64 {
 const WRITE_BYTES: usize = 180;
 
 impl WriteState<'_> {
-    /// Reads, and lets memory take what was read from the data file.
-    fn read<T>(
-        &mut self,
-        read: impl FnOnce(&Resident, Below<'_>, &mut Loaded) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        let Some(disk) = &self.disk else {
-            return Ok(None);
-        };
-        let below = Below {
-            rows: &self.store.rows,
-            disk,
-            is_taken: !self.counts_growth,
-        };
-        let result = read(&self.resident, below, &mut self.loaded);
-        if !self.loaded.is_empty() {
-            let log = &mut self.log;
-            let log = |before| log.log(Undo::Complete(before));
-            self.resident.take(&mut self.loaded, log);
-        }
-        result.map(Some)
-    }
-
     /// The value of a key, without pending additions.
     fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let read = self.read(|resident, below, loaded| resident.value(below, key, loaded));
-        Ok(read?.flatten())
+        let log = &mut self.log;
+        let log = |before| log.log(Undo::Complete(before));
+        self.reader.value(key, !self.counts_growth, log)
     }
 
     fn page(
@@ -375,9 +346,9 @@ impl WriteState<'_> {
         query: &RangeQuery<'_>,
         bytes_max: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
-        let read =
-            self.read(|resident, below, loaded| resident.page(below, query, bytes_max, loaded));
-        Ok(read?.unwrap_or_default())
+        let log = &mut self.log;
+        let log = |before| log.log(Undo::Complete(before));
+        self.reader.page(query, bytes_max, !self.counts_growth, log)
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) {
@@ -388,26 +359,28 @@ impl WriteState<'_> {
         let writer = &mut *self.writer;
         writer.record.push(&Write::Set(key, value));
         let dirty = &mut writer.dirty;
-        let old = self.resident.rows.get(key);
+        let old = self.reader.resident.rows.get(key);
         let origin = match old.filter(|old| dirty.has(old)) {
             Some(old) => old.origin(),
             None => Origin {
                 generation: dirty.generation(),
                 slot: dirty.new_slot(),
-                may_be_on_disk: old.is_some() || self.resident.complete.around(key).is_none(),
+                may_be_on_disk: old.is_some()
+                    || self.reader.resident.complete.around(key).is_none(),
             },
         };
         let row = Row::new(&mut writer.scratch, key, value, origin);
         dirty.put(&row);
-        self.log.log(match self.resident.insert(row.clone()) {
-            Some(old) => Undo::Replaced(old),
-            None => Undo::Added(row),
-        });
+        self.log
+            .log(match self.reader.resident.insert(row.clone()) {
+                Some(old) => Undo::Replaced(old),
+                None => Undo::Added(row),
+            });
     }
 
     /// Removes a row from memory. Returns whether the data file may have it.
     fn take_row(&mut self, key: &[u8]) -> Option<bool> {
-        let old = self.resident.remove(key)?;
+        let old = self.reader.resident.remove(key)?;
         let dirty = &mut self.writer.dirty;
         let may_be_on_disk = match dirty.has(&old) {
             true => {
@@ -427,9 +400,9 @@ impl WriteState<'_> {
         let bytes = RANGE_BYTES + span.begin.len() + span.end.len();
         dirty.count_cleared(bytes);
         self.range_bytes += bytes;
-        let cleared = &mut self.resident.cleared_by(dirty.generation()).ranges;
+        let cleared = &mut self.reader.resident.cleared_by(dirty.generation()).ranges;
         cleared.add(span, |before| log.log(Undo::Cleared(before)));
-        let complete = &mut self.resident.complete;
+        let complete = &mut self.reader.resident.complete;
         complete.add(span, |before| log.log(Undo::Complete(before)));
     }
 
@@ -438,11 +411,15 @@ impl WriteState<'_> {
         self.writer.record.push(&Write::Clear(key));
         let may_be_on_disk = match self.take_row(key) {
             Some(may_be_on_disk) => may_be_on_disk,
-            None => self.resident.complete.around(key).is_none(),
+            None => self.reader.resident.complete.around(key).is_none(),
         };
         if may_be_on_disk {
             let writer = &mut *self.writer;
-            let cleared = &mut self.resident.cleared_by(writer.dirty.generation()).keys;
+            let cleared = &mut self
+                .reader
+                .resident
+                .cleared_by(writer.dirty.generation())
+                .keys;
             if cleared.get(key).is_none() {
                 let row = Row::new(&mut writer.scratch, key, b"", Origin::DISK);
                 writer.dirty.count_cleared(row.bytes());
@@ -456,8 +433,8 @@ impl WriteState<'_> {
         self.write_bytes += span.begin.len() + span.end.len() + WRITE_BYTES;
         let write = Write::ClearRange(span.begin, span.end);
         self.writer.record.push(&write);
-        let rows = self.resident.rows.rows_in(span);
-        let mut may_be_on_disk = !self.resident.complete.has_all(span);
+        let rows = self.reader.resident.rows.rows_in(span);
+        let mut may_be_on_disk = !self.reader.resident.complete.has_all(span);
         for row in rows {
             may_be_on_disk |= self.take_row(row.key()).unwrap_or(false);
         }
@@ -496,7 +473,7 @@ impl WriteState<'_> {
 
     /// Refuses rows for which the disk has no room.
     fn check_room(&self) -> Result<(), StoreError> {
-        let shared = &self.store.shared;
+        let shared = &self.reader.store.shared;
         let before = shared.memory.dirty_bytes();
         let pending = before.saturating_add(self.write_bytes) as u64;
         // The size of all writes is known. The size of the rows alone must be counted.
@@ -517,7 +494,7 @@ impl WriteState<'_> {
                 continue;
             };
             if seen.insert(row.key())
-                && let Some(row) = self.resident.rows.get(row.key())
+                && let Some(row) = self.reader.resident.rows.get(row.key())
             {
                 bytes += row.key().len() + row.value().len();
             }
@@ -527,17 +504,16 @@ impl WriteState<'_> {
 
     /// Makes the writes visible. `sequence` is their number in the journal.
     fn publish(&mut self, sequence: u64) {
-        self.disk = None;
-        self.resident.sequence = sequence;
-        let memory = &self.store.shared.memory;
-        let dirty = &mut self.writer.dirty;
         let written = self.log.undos().len();
-        memory.evict(&mut self.resident, EVICTION_ROWS.max(written * 4));
+        self.reader.evict(EVICTION_ROWS.max(written * 4));
+        self.reader.resident.sequence = sequence;
+        let memory = &self.reader.store.shared.memory;
+        let dirty = &self.writer.dirty;
         let is_large = dirty.bytes() >= memory.generation_bytes_max;
         if !memory.note_dirty(dirty) && is_large {
-            self.store.wake_checkpoint();
+            self.reader.store.wake_checkpoint();
         }
-        if let Working::Copy(copy) = &mut self.resident {
+        if let Working::Copy(copy) = &mut self.reader.resident {
             std::mem::swap(&mut **copy, &mut memory.lock());
         }
         memory.note_sequence(sequence);
@@ -559,7 +535,7 @@ impl WriteState<'_> {
     /// without a change.
     fn rollback(&mut self, savepoint: Savepoint) {
         let pending_adds = &mut self.pending_adds;
-        let resident = &mut *self.resident;
+        let resident = &mut *self.reader.resident;
         let dirty = &mut self.writer.dirty;
         let mark = self.log.rollback(savepoint, |undo| match undo {
             Undo::Added(row) => {
@@ -664,7 +640,7 @@ impl WriteState<'_> {
             return;
         }
         for (key, delta) in self.take_adds(begin, end) {
-            if !self.store.takes_key(&key) {
+            if !self.reader.store.takes_key(&key) {
                 return self.fail(StoreError::TooLarge);
             }
             let sum = match self.get(&key) {
@@ -704,11 +680,11 @@ impl Drop for WriteState<'_> {
         if !self.is_committed && has_writes {
             self.rollback(self.begin);
         }
-        self.disk = None;
-        if let Working::Held(resident) = &mut self.resident {
-            let memory = &self.store.shared.memory;
-            memory.evict(resident, EVICTION_ROWS);
-            memory.end_write();
+        if let Working::Held(_) = self.reader.resident {
+            if !self.is_committed {
+                self.reader.evict(EVICTION_ROWS);
+            }
+            self.reader.store.shared.memory.end_write();
         }
     }
 }
@@ -720,7 +696,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         if state.failure.is_some() {
             return;
         }
-        if !state.store.takes_key(key) {
+        if !state.reader.store.takes_key(key) {
             return state.fail(StoreError::TooLarge);
         }
         state.forget_add(key);
@@ -736,7 +712,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         state.forget_add(key);
         state.touched.key(key);
-        if state.store.takes_key(key) {
+        if state.reader.store.takes_key(key) {
             if state.counts_growth {
                 state.grown_bytes -= state.row_bytes(key);
             }
@@ -855,7 +831,7 @@ impl Transaction for EmbeddedTransaction<'_> {
     }
 
     fn spare_bytes(&self) -> i64 {
-        self.state.borrow().store.shared.room.spare_bytes()
+        self.state.borrow().reader.store.shared.room.spare_bytes()
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>

@@ -139,7 +139,7 @@ impl Tree {
 
     /// The first row in a span or, in reverse, the last.
     #[cfg(test)]
-    pub(super) fn first(&self, span: Span<'_>, reverse: bool) -> Option<&Row> {
+    fn first(&self, span: Span<'_>, reverse: bool) -> Option<&Row> {
         match self.walk(span, reverse, &mut ControlFlow::Break) {
             ControlFlow::Break(row) => Some(row),
             ControlFlow::Continue(()) => None,
@@ -160,7 +160,8 @@ fn descend<'t, C: Children>(
     node.children.get(*byte).ok_or(None)
 }
 
-fn common_bytes(one: &[u8], other: &[u8]) -> usize {
+/// How many first bytes are the same.
+pub(super) fn common_bytes(one: &[u8], other: &[u8]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
@@ -178,7 +179,7 @@ enum Place {
     Vacant(u8),
     /// At the end of the prefix.
     Here,
-    /// Beside the node: it has only so many bytes of the prefix.
+    /// Beside the node, because the key has only this many bytes of its prefix.
     Beside(usize),
     /// There is no node.
     NoNode,

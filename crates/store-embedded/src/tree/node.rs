@@ -1,4 +1,4 @@
-//! Nodes of the tree: four sizes, each with room for so many children.
+//! Nodes of the tree, in four sizes: for up to 4, 16, 48 or 256 children.
 
 use triomphe::Arc;
 
@@ -61,15 +61,38 @@ impl std::ops::Deref for Prefix {
 /// The children of a node, by their bytes.
 pub(super) trait Children: Clone + Default {
     fn len(&self) -> usize;
-    fn get(&self, byte: u8) -> Option<&Child>;
-    fn get_mut(&mut self, byte: u8) -> Option<&mut Child>;
+    /// Where among the [`slots`](Self::slots) a byte's child is.
+    fn place(&self, byte: u8) -> Option<usize>;
+    fn slots(&self) -> &[Child];
+    fn slots_mut(&mut self) -> &mut [Child];
+    /// The first byte with a child at or after this one.
+    fn next_byte(&self, byte: u8) -> Option<u8>;
+    /// The last byte with a child at or before this one.
+    fn previous_byte(&self, byte: u8) -> Option<u8>;
     /// Adds a child at a byte that has none. Returns it if there is no room.
     fn add(&mut self, byte: u8, child: Child) -> Result<(), Child>;
     fn take(&mut self, byte: u8) -> Option<Child>;
+
+    fn get(&self, byte: u8) -> Option<&Child> {
+        self.slots().get(self.place(byte)?)
+    }
+
+    fn get_mut(&mut self, byte: u8) -> Option<&mut Child> {
+        let place = self.place(byte)?;
+        self.slots_mut().get_mut(place)
+    }
+
     /// The first child at or after a byte.
-    fn at_or_after(&self, byte: u8) -> Option<(u8, &Child)>;
+    fn at_or_after(&self, byte: u8) -> Option<(u8, &Child)> {
+        let byte = self.next_byte(byte)?;
+        Some((byte, self.get(byte)?))
+    }
+
     /// The last child at or before a byte.
-    fn at_or_before(&self, byte: u8) -> Option<(u8, &Child)>;
+    fn at_or_before(&self, byte: u8) -> Option<(u8, &Child)> {
+        let byte = self.previous_byte(byte)?;
+        Some((byte, self.get(byte)?))
+    }
 
     /// Moves the children elsewhere, where there is room for them.
     fn move_to<C: Children>(&mut self) -> C {
@@ -112,14 +135,6 @@ impl<const N: usize> Sorted<N> {
         // `count` never exceeds the array.
         self.bytes.get(..usize::from(self.count)).unwrap_or(&[])
     }
-
-    fn position(&self, byte: u8) -> Option<usize> {
-        self.bytes().iter().position(|one| *one == byte)
-    }
-
-    fn entry(&self, at: usize) -> Option<(u8, &Child)> {
-        Some((*self.bytes().get(at)?, self.children.get(at)?))
-    }
 }
 
 impl<const N: usize> Children for Sorted<N> {
@@ -127,13 +142,24 @@ impl<const N: usize> Children for Sorted<N> {
         usize::from(self.count)
     }
 
-    fn get(&self, byte: u8) -> Option<&Child> {
-        self.children.get(self.position(byte)?)
+    fn place(&self, byte: u8) -> Option<usize> {
+        self.bytes().iter().position(|one| *one == byte)
     }
 
-    fn get_mut(&mut self, byte: u8) -> Option<&mut Child> {
-        let at = self.position(byte)?;
-        self.children.get_mut(at)
+    fn slots(&self) -> &[Child] {
+        &self.children
+    }
+
+    fn slots_mut(&mut self) -> &mut [Child] {
+        &mut self.children
+    }
+
+    fn next_byte(&self, byte: u8) -> Option<u8> {
+        self.bytes().iter().copied().find(|one| *one >= byte)
+    }
+
+    fn previous_byte(&self, byte: u8) -> Option<u8> {
+        self.bytes().iter().copied().rfind(|one| *one <= byte)
     }
 
     fn add(&mut self, byte: u8, child: Child) -> Result<(), Child> {
@@ -156,22 +182,13 @@ impl<const N: usize> Children for Sorted<N> {
     }
 
     fn take(&mut self, byte: u8) -> Option<Child> {
-        let at = self.position(byte)?;
+        let at = self.place(byte)?;
         let child = std::mem::take(self.children.get_mut(at)?);
         let count = self.len();
         self.bytes.get_mut(at..count)?.rotate_left(1);
         self.children.get_mut(at..count)?.rotate_left(1);
         self.count -= 1;
         Some(child)
-    }
-
-    fn at_or_after(&self, byte: u8) -> Option<(u8, &Child)> {
-        self.entry(self.bytes().partition_point(|one| *one < byte))
-    }
-
-    fn at_or_before(&self, byte: u8) -> Option<(u8, &Child)> {
-        let after = self.bytes().partition_point(|one| *one <= byte);
-        self.entry(after.checked_sub(1)?)
     }
 }
 
@@ -248,25 +265,30 @@ impl Default for Indexed {
     }
 }
 
-impl Indexed {
-    fn place(&self, byte: u8) -> Option<usize> {
-        let place = *self.places.get(usize::from(byte))?;
-        (place != NOWHERE).then_some(usize::from(place))
-    }
-}
-
 impl Children for Indexed {
     fn len(&self) -> usize {
         usize::from(self.count)
     }
 
-    fn get(&self, byte: u8) -> Option<&Child> {
-        self.children.get(self.place(byte)?)
+    fn place(&self, byte: u8) -> Option<usize> {
+        let place = *self.places.get(usize::from(byte))?;
+        (place != NOWHERE).then_some(usize::from(place))
     }
 
-    fn get_mut(&mut self, byte: u8) -> Option<&mut Child> {
-        let place = self.place(byte)?;
-        self.children.get_mut(place)
+    fn slots(&self) -> &[Child] {
+        &self.children
+    }
+
+    fn slots_mut(&mut self) -> &mut [Child] {
+        &mut self.children
+    }
+
+    fn next_byte(&self, byte: u8) -> Option<u8> {
+        self.present.at_or_after(byte)
+    }
+
+    fn previous_byte(&self, byte: u8) -> Option<u8> {
+        self.present.at_or_before(byte)
     }
 
     fn add(&mut self, byte: u8, child: Child) -> Result<(), Child> {
@@ -288,16 +310,6 @@ impl Children for Indexed {
         self.present.unset(byte);
         self.count -= 1;
         Some(child)
-    }
-
-    fn at_or_after(&self, byte: u8) -> Option<(u8, &Child)> {
-        let byte = self.present.at_or_after(byte)?;
-        Some((byte, self.get(byte)?))
-    }
-
-    fn at_or_before(&self, byte: u8) -> Option<(u8, &Child)> {
-        let byte = self.present.at_or_before(byte)?;
-        Some((byte, self.get(byte)?))
     }
 }
 
@@ -324,14 +336,24 @@ impl Children for Direct {
         usize::from(self.count)
     }
 
-    fn get(&self, byte: u8) -> Option<&Child> {
-        let child = self.children.get(usize::from(byte))?;
-        (!matches!(child, Child::Empty)).then_some(child)
+    fn place(&self, byte: u8) -> Option<usize> {
+        self.present.has(byte).then_some(usize::from(byte))
     }
 
-    fn get_mut(&mut self, byte: u8) -> Option<&mut Child> {
-        let child = self.children.get_mut(usize::from(byte))?;
-        (!matches!(child, Child::Empty)).then_some(child)
+    fn slots(&self) -> &[Child] {
+        &self.children
+    }
+
+    fn slots_mut(&mut self) -> &mut [Child] {
+        &mut self.children
+    }
+
+    fn next_byte(&self, byte: u8) -> Option<u8> {
+        self.present.at_or_after(byte)
+    }
+
+    fn previous_byte(&self, byte: u8) -> Option<u8> {
+        self.present.at_or_before(byte)
     }
 
     fn add(&mut self, byte: u8, child: Child) -> Result<(), Child> {
@@ -347,23 +369,9 @@ impl Children for Direct {
     }
 
     fn take(&mut self, byte: u8) -> Option<Child> {
-        if !self.present.has(byte) {
-            return None;
-        }
-        // The child may have become empty in its place.
-        let child = std::mem::take(self.children.get_mut(usize::from(byte))?);
+        let child = std::mem::take(self.get_mut(byte)?);
         self.present.unset(byte);
         self.count -= 1;
         Some(child)
-    }
-
-    fn at_or_after(&self, byte: u8) -> Option<(u8, &Child)> {
-        let byte = self.present.at_or_after(byte)?;
-        Some((byte, self.get(byte)?))
-    }
-
-    fn at_or_before(&self, byte: u8) -> Option<(u8, &Child)> {
-        let byte = self.present.at_or_before(byte)?;
-        Some((byte, self.get(byte)?))
     }
 }
