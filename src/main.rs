@@ -16,6 +16,7 @@ use quoin_tools::compact;
 use quoin_tools::doctor;
 use quoin_tools::export;
 use quoin_tools::import;
+use quoin_tools::ping;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os(), std::env::vars_os()) {
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Backup(loaded, options)) => report(backup::make(&loaded, &options)),
         Ok(Invocation::Restore(options)) => report(backup::restore(&options)),
         Ok(Invocation::Compact(loaded)) => report(compact::run(&loaded)),
+        Ok(Invocation::Ping(loaded, beside)) => report(ping::run(&loaded, &beside)),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Export(options)) => export(&options),
         Ok(Invocation::Print(text)) => print(&text),

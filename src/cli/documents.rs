@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::grammar::{
-    BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DOCTOR, EXPORT, FILE_FLAG, IMPORT, MAN, PAGE,
+    BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DOCTOR, EXPORT, FILE_FLAG, IMPORT, MAN, PAGE, PING,
     RESTORE, SHELL, VERSION, command,
 };
 use quoin_config::ConfigError;
@@ -16,11 +16,12 @@ use quoin_tools::import;
 
 const PROGRAM: &str = "quoin";
 /// Commands whose grammar is among those of the settings.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     CHECK_CONFIG,
     DOCTOR,
     BACKUP,
     COMPACT,
+    PING,
     COMPLETIONS,
     MAN,
     VERSION,
@@ -78,7 +79,7 @@ fn described() -> Command {
         RESTORE => backup::restore_command(),
         name => {
             let known = NAMES.iter().find(|known| **known == name);
-            let takes_settings = [CHECK_CONFIG, DOCTOR, BACKUP, COMPACT].contains(&name);
+            let takes_settings = [CHECK_CONFIG, DOCTOR, BACKUP, COMPACT, PING].contains(&name);
             let own = one
                 .get_arguments()
                 .filter(|argument| name == CHECK_CONFIG || !argument.is_hide_set());

@@ -17,6 +17,7 @@ pub(super) const BACKUP: &str = "backup";
 pub(super) const TO_FLAG: &str = "to";
 pub(super) const KEEP_FLAG: &str = "keep";
 pub(super) const COMPACT: &str = "compact";
+pub(super) const PING: &str = "ping";
 pub(super) const COMPLETIONS: &str = "completions";
 pub(super) const MAN: &str = "man";
 pub(super) const SHELL: &str = "shell";
@@ -83,6 +84,7 @@ pub(super) fn command() -> Command {
             Command::new(EXPORT)
                 .about("Write the data of a running server to a file that redis-server loads"),
         )
+        .subcommand(ping_command())
         .subcommand(without_settings(completions_command()))
         .subcommand(without_settings(man_command()))
         .subcommand(without_settings(
@@ -162,6 +164,32 @@ fn server_flags() -> impl Iterator<Item = Arg> {
     let flags = Beside::flags().into_iter();
     flags.map(|flag| flag.help_heading("The server that has the folder open"))
 }
+
+fn ping_command() -> Command {
+    Command::new(PING)
+        .about("Ask a running server whether it answers")
+        .after_help(
+            "Takes the options of the server, connects to the address that they name, logs in and \
+             sends a PING.\nPrints PONG and exits with 0 where that is the answer. Exits with 1 \
+             where there is none within 5\nseconds, or another one, such as NOAUTH.",
+        )
+        .args(server_flags())
+        .mut_arg("server", |server| {
+            server.help(
+                "Its address: redis://host:port, rediss:// for TLS, or unix:///path [default: by \
+                 the settings]",
+            )
+        })
+        .mut_args(|flag| flag.help_heading("The server"))
+        .args(SETTINGS.iter().map(|row| {
+            flag(row)
+                .help_heading("Settings that say where it listens")
+                .hide(!PING_SETTINGS.contains(&row.name))
+        }))
+}
+
+/// The settings that say where a server listens, and its password.
+const PING_SETTINGS: [&str; 5] = ["bind", "port", "tls-port", "unixsocket", "requirepass"];
 
 /// The settings that say which store is backed up, and how its server is asked.
 const BACKUP_SETTINGS: [&str; 7] = [

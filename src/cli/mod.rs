@@ -22,7 +22,7 @@ mod grammar;
 
 use grammar::{
     BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DEEP_FLAG, DOCTOR, EXPORT, FILE_FLAG, HELP, IMPORT,
-    KEEP_FLAG, MAN, OFFLINE_FLAG, REPAIR_FLAG, RESTORE, TO_FLAG, VERSION, command,
+    KEEP_FLAG, MAN, OFFLINE_FLAG, PING, REPAIR_FLAG, RESTORE, TO_FLAG, VERSION, command,
 };
 
 /// Flags that people know from elsewhere, and what they are called here.
@@ -56,6 +56,8 @@ pub(crate) enum Invocation {
     Restore(Box<backup::RestoreOptions>),
     /// Give the free space in a stopped store's data file back to the disk.
     Compact(LoadedSettings),
+    /// Ask a server whether it answers.
+    Ping(LoadedSettings, Box<Beside>),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
     /// Write a running server's data to a file of Redis.
@@ -146,6 +148,10 @@ pub(crate) fn parse(
             Invocation::Backup(loaded, Box::new(options))
         }
         Some((COMPACT, _)) => Invocation::Compact(loaded),
+        Some((PING, own)) => {
+            let beside = beside(own, &variables)?;
+            Invocation::Ping(loaded, Box::new(beside))
+        }
         _ => Invocation::Run(loaded),
     })
 }

@@ -138,6 +138,7 @@ fn a_wrong_flag_of_a_command_names_the_nearest_of_its_own() {
         ("quoin doctor --repare", "--repair"),
         ("quoin doctor --pasword x", "--password"),
         ("quoin compact --datadir x", "--data-dir"),
+        ("quoin ping --sever x", "--server"),
         ("quoin check-config --confg x", "--config"),
         ("quoin export --too x", "--to"),
         ("quoin export --form x", "--from"),
@@ -265,7 +266,7 @@ fn commands_show_no_options_of_others() {
             assert!(!text.contains(other), "{command}: {other}");
         }
     }
-    for command in ["backup", "compact", "doctor", "completions", "man"] {
+    for command in ["backup", "compact", "doctor", "ping", "completions", "man"] {
         assert!(
             !printed(&format!("quoin {command} --help")).contains("--maxclients"),
             "{command}"

@@ -34,6 +34,7 @@ mod limits;
 mod logging;
 mod metrics;
 mod monitoring;
+mod ping;
 mod pipelined_transactions;
 mod priority_queues;
 mod pubsub;

@@ -1,7 +1,7 @@
-//! The tools: doctor, backup, import, export and compact.
+//! The tools: doctor, backup, import, export, compact and ping.
 //!
 //! [`backup`] and [`compact`] work on the folder of an embedded store. [`doctor`] reads a store over the
-//! transaction trait. [`import`] and [`export`] are clients of servers. The server uses [`backup`] for BGSAVE
+//! transaction trait. [`import`], [`export`] and [`ping`] are clients of servers. The server uses [`backup`] for BGSAVE
 //! and for the schedule of backups.
 //!
 //! They know stores, the layout and the types. They know no connections and no engine.
@@ -11,6 +11,7 @@ pub mod compact;
 pub mod doctor;
 pub mod export;
 pub mod import;
+pub mod ping;
 mod progress;
 
 use quoin_config::{Fsync, Settings};
