@@ -108,7 +108,7 @@ impl Slots {
         // SAFETY: the folder is open, and both names end with a zero byte.
         #[allow(unsafe_code)]
         let done = unsafe {
-            libc::renameat2(
+            renameat2(
                 folder,
                 new.as_ptr(),
                 folder,
@@ -122,6 +122,26 @@ impl Slots {
             Err(io::Error::last_os_error())
         }
     }
+}
+
+#[cfg(not(target_env = "musl"))]
+use libc::renameat2;
+
+/// The system call itself: musl has it since version 1.2.6 only, and Rust brings an older one.
+///
+/// # Safety
+/// Both names end with a zero byte.
+#[cfg(target_env = "musl")]
+#[allow(unsafe_code)]
+unsafe fn renameat2(
+    old_folder: libc::c_int,
+    old: *const libc::c_char,
+    new_folder: libc::c_int,
+    new: *const libc::c_char,
+    flags: libc::c_uint,
+) -> libc::c_long {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_renameat2, old_folder, old, new_folder, new, flags) }
 }
 
 fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
