@@ -1,5 +1,6 @@
 //! Names the commit from which the program is built, as `BUILD_COMMIT`: 40 hexadecimal digits, or
-//! nothing if that is not known. `BUILD_SHORT_COMMIT` is what people are shown. Cargo
+//! nothing if that is not known. A checkout has it in git's files, an archive of git in the file COMMIT, and a
+//! package of Cargo in a file that Cargo adds. `BUILD_SHORT_COMMIT` is what people are shown. Cargo
 //! sets both for tests too, so they are not named as settings are.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,9 @@ fn main() {
     // Cargo's default, any changed file of the package, would run this too often.
     println!("cargo:rerun-if-changed=build.rs");
     let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let commit = of_repository(&crate_folder.join("../.."));
+    let commit = of_repository(&crate_folder.join("../.."))
+        .or_else(|| after(&crate_folder.join("COMMIT"), ""))
+        .or_else(|| after(&crate_folder.join(".cargo_vcs_info.json"), "\"sha1\": \""));
     let short = commit
         .as_ref()
         .and_then(|digits| digits.get(..SHORT_DIGITS));
@@ -53,6 +56,13 @@ fn of_repository(folder: &Path) -> Option<String> {
     };
     let loose = read_watched(&common.join(branch));
     loose.as_deref().and_then(commit).or_else(packed)
+}
+
+/// The commit in a file, behind the first place with this text.
+fn after(path: &Path, text: &str) -> Option<String> {
+    let file = fs::read_to_string(path).ok()?;
+    let (_, behind) = file.split_once(text)?;
+    commit(behind)
 }
 
 /// Reads a file, and makes Cargo run this script again when the file changes.
