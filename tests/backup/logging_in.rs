@@ -48,8 +48,8 @@ fn the_cron_of_the_documents_works_with_the_users_of_the_documents() {
     let line = block(BACKUP, "cron", "quoin backup");
     let line = line
         .trim()
-        .replace("/etc/quoin.toml", "quoin.toml --data-dir data")
-        .replace("/etc/quoin-tools.password", "password")
+        .replace("/etc/quoin/quoin.toml", "quoin.toml --data-dir data")
+        .replace("/etc/quoin/tools.password", "password")
         .replace("/mnt/backups", "aside");
     let words: Vec<&str> = line
         .split(' ')

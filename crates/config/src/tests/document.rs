@@ -8,12 +8,15 @@ use crate::table::{SETTINGS, SettingRow, Settings};
 /// Columns of a comment in the settings file.
 const COMMENT_WIDTH: usize = 90;
 
-/// The text of config/quoin.toml: every setting with its default.
+/// Where the data are if Quoin was installed by a package. No default: without a package there is no folder
+/// that the program could count on.
+const DATA_DIR: &str = "data-dir = \"/var/lib/quoin\"";
+
+/// The text of config/quoin.toml, which packages install as /etc/quoin/quoin.toml: every setting with its
+/// default, as a comment.
 fn settings_file() -> String {
     let mut text = String::from(
-        "# Settings of Quoin, each with its default.\n\
-         #\n\
-         # quoin --config config/quoin.toml\n\
+        "# Settings of Quoin, each with its default. Remove the # before a setting to change it.\n\
          #\n\
          # Environment variables (QUOIN_PORT for port) win over this file, flags (--port) over\n\
          # both. `quoin check-config` shows what comes out. This file is written from the table\n\
@@ -28,15 +31,18 @@ fn settings_file() -> String {
             text.push_str(&format!("# {line}\n"));
         }
         text.push_str(&format!(
-            "{} = {}\n",
+            "#{} = {}\n",
             row.name,
             row.kind.to_toml(row.default)
         ));
+        if DATA_DIR.starts_with(&format!("{} ", row.name)) {
+            text.push_str(&format!("{DATA_DIR}\n"));
+        }
     }
     text.push_str(
         "\n# Users, with rules as in ACL SETUSER (docs/operate/security.md). Not with aclfile, nor on\n\
          # FoundationDB.\n\
-         # user = [\"worker on >secret ~jobs:* +@list\"]\n",
+         #user = [\"worker on >secret ~jobs:* +@list\"]\n",
     );
     text
 }
@@ -137,7 +143,21 @@ fn the_reference_is_that_of_the_table() {
 fn the_settings_file_holds_the_defaults() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("quoin.toml");
-    std::fs::write(&path, settings_file()).unwrap();
-    let loaded = load(Some(path), [], []).unwrap();
-    assert_eq!(loaded.settings, Settings::default());
+    let load_text = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        load(Some(path.clone()), [], []).unwrap().settings
+    };
+    let installed = Settings {
+        data_dir: "/var/lib/quoin".into(),
+        ..Settings::default()
+    };
+    assert_eq!(load_text(&settings_file()), installed);
+    let settings = settings_file().replace(DATA_DIR, "");
+    let (settings, _) = settings.split_once("#user").unwrap();
+    let is_setting = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
+    let settings = settings.lines().filter(is_setting);
+    let settings: Vec<&str> = settings.map(|line| &line[1..]).collect();
+    assert_eq!(load_text(&settings.join("\n")), Settings::default());
+    let settings = settings.iter().filter(|line| !line.is_empty());
+    assert_eq!(settings.count(), SETTINGS.len());
 }
