@@ -1,5 +1,4 @@
-# Quoin with both stores. docker-compose.yml runs it on FoundationDB; alone, on the embedded
-# store:
+# Quoin with its embedded store: a static program and nothing else. Dockerfile.fdb is for a FoundationDB cluster.
 #
 #   docker build -t quoin .
 #   docker run -p 6379:6379 -e QUOIN_REQUIREPASS=… -v quoin-data:/var/lib/quoin quoin
@@ -9,30 +8,25 @@
 #
 #   docker run -p 127.0.0.1:6379:6379 -e QUOIN_PROTECTED_MODE=no -v quoin-data:/var/lib/quoin quoin
 
-# FoundationDB's client library; the same version as the cluster in docker-compose.yml.
-FROM foundationdb/foundationdb:7.3.77 AS foundationdb
-
 FROM rust:1.95-slim-bookworm AS builder
-# bindgen, which reads FoundationDB's headers, wants libclang; the allocator is built with make.
+# The allocator is built with make; tools judge servers by the system's certificates.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libclang-dev make \
+    && apt-get install --yes --no-install-recommends ca-certificates make musl-tools \
     && rm -rf /var/lib/apt/lists/*
-COPY --from=foundationdb /usr/lib/libfdb_c.so /usr/lib/libfdb_c.so
-ENV FDB_CLIENT_LIB_PATH=/usr/lib
 WORKDIR /build
 COPY . .
-RUN cargo build --release --locked --features fdb --bin quoin
+RUN target="$(uname -m)-unknown-linux-musl" \
+    && rustup target add "$target" \
+    && cargo build --locked --profile dist --target "$target" --bin quoin \
+    && install -D "target/$target/dist/quoin" /image/usr/bin/quoin \
+    && install -D --mode 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
+    && mkdir /data
 
-FROM debian:bookworm-slim
-COPY --from=foundationdb /usr/lib/libfdb_c.so /usr/lib/libfdb_c.so
-COPY --from=builder /build/target/release/quoin /usr/local/bin/quoin
-# Also says at once when the library does not load.
-RUN ldconfig && quoin --version
-# The folder is made apart from the user: a home that useradd makes holds a shell's startup files,
-# which a volume then keeps beside the data.
-RUN useradd --uid 10001 --home-dir /var/lib/quoin --no-create-home quoin \
-    && install --directory --owner quoin --group quoin --mode 0700 /var/lib/quoin
-USER quoin
+FROM scratch
+COPY --from=builder /image /
+# A new volume gets the owner of the folder.
+COPY --from=builder --chown=10001:10001 /data /var/lib/quoin
+USER 10001:10001
 WORKDIR /var/lib/quoin
 VOLUME /var/lib/quoin
 # All addresses of the container: which of the host's reach it is up to `-p`. Protected mode stays
@@ -40,4 +34,6 @@ VOLUME /var/lib/quoin
 ENV QUOIN_BIND=0.0.0.0
 ENV QUOIN_DATA_DIR=/var/lib/quoin/data
 EXPOSE 6379
-ENTRYPOINT ["quoin"]
+# Finds the server by the variables; one that is started with flags needs them here too.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=60s CMD ["/usr/bin/quoin", "ping"]
+ENTRYPOINT ["/usr/bin/quoin"]
