@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use quoin_rdb::{
-    Chunks, DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
-    read_string, reads_string, string_payload,
+    Chunks, DumpError, HashField, HashFields, ListElements, ListWriter, SetMembers,
+    SortedSetMembers, open, read_string, reads_string, string_payload,
 };
 
 /// Elements of one input that are looked at: a few bytes may stand for many.
@@ -27,7 +27,7 @@ pub(crate) fn run(data: &[u8]) {
             } else if let Ok(members) = SortedSetMembers::new(payload.clone()) {
                 sorted_set(members);
             } else if let Ok(fields) = HashFields::new(payload.clone()) {
-                let pair = |(field, value): (Bytes, Bytes)| field.len() + value.len();
+                let pair = |field: HashField| field.name.len() + field.value.len();
                 within_bounds(fields.map_while(Result::ok).map(pair));
             } else if let Ok(members) = SetMembers::new(payload) {
                 within_bounds(members.map_while(Result::ok).map(|member| member.len()));

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use quoin_layout::{
-    ElementsValue, FieldRow, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue,
-    TaskRegistry, TaskRow, TrashKind, decode_counter, decode_id, encode_id,
+    ElementsValue, FieldRow, FieldValue, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow,
+    StoredValue, TaskRegistry, TaskRow, TrashKind, decode_counter, decode_id, encode_id,
 };
 
 const DATA: Id = Id {
@@ -87,6 +87,12 @@ fn rows_of_data(layout: &Layout, tail: &[u8]) {
     key.extend_from_slice(tail);
     let _ = layout.read_member_key(DATA, &key);
     let _ = layout.read_field_key(DATA, FieldRow::Hash, &key);
+    if let Ok((at_ms, field)) = layout.read_field_expiry_key(DATA, &key) {
+        let written = layout.field_expiry_key(DATA, at_ms, &field);
+        assert!(written.is_ok_and(
+            |written| layout.read_field_expiry_key(DATA, &written) == Ok((at_ms, field))
+        ));
+    }
     let _ = layout.read_piece_key(DATA, &key);
     tasks(layout, tail);
 }
@@ -95,6 +101,9 @@ fn values(value: &[u8]) {
     let row = Bytes::copy_from_slice(value);
     if let Ok(meta) = Meta::decode(&row) {
         assert_eq!(Meta::decode(&meta.encode().into()).ok(), Some(meta));
+    }
+    if let Ok(field) = FieldValue::decode(&row) {
+        assert_eq!(FieldValue::decode(&field.encode()).ok(), Some(field));
     }
     for form in [FieldRow::Hash, FieldRow::Set] {
         let entries = form.decode_body(&row).ok();

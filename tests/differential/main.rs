@@ -3,6 +3,7 @@
 //! - `REDIS_ORACLE`: the `redis-server` to compare with, instead of the one on the PATH.
 //! - `QUOIN_TEST_SEED`: the seed of the first round; a failure tells its own.
 //! - `QUOIN_TEST_STEPS`: how many commands, instead of as many as fit into some seconds.
+//! - `QUOIN_TEST_LATER_REDIS`: a `redis-server` of 8.0 or later, for what Redis 7.2 does not have.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
 #![allow(
     clippy::unwrap_used,
@@ -19,6 +20,7 @@ mod compact;
 mod differences;
 mod errors;
 mod events;
+mod field_expiry;
 mod functions;
 mod geo;
 mod getkeys;
@@ -104,6 +106,33 @@ fn random_commands_are_answered_as_redis_answers_them() {
         servers.version(),
         seed - 1
     );
+}
+
+#[test]
+fn fields_expire_as_in_a_later_redis() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = std::env::var_os("QUOIN_TEST_LATER_REDIS") else {
+        // Written past the capture of a passing test's output.
+        let _ = writeln!(
+            std::io::stderr(),
+            "nothing is compared with a Redis 8.0 or later"
+        );
+        return;
+    };
+    let redis = redis_server::Redis::start_other(&program, folder.path(), &[]).unwrap();
+    let mut servers = Servers::beside(redis);
+    let rounds = number_of_environment("QUOIN_TEST_STEPS").unwrap_or(3_000) / 300;
+    let first = number_of_environment("QUOIN_TEST_SEED").unwrap_or(FIRST_SEED);
+    for seed in first..=first + rounds {
+        let history = field_expiry::history(seed);
+        if let Err(failure) = run(&mut servers, &history) {
+            let shrunk = shrink::shrink(&mut servers, &history, failure.at);
+            panic!(
+                "round with QUOIN_TEST_SEED={seed}: batch {}\n{}\n{shrunk}",
+                failure.at, failure.text
+            );
+        }
+    }
 }
 
 /// The commands of a round.

@@ -41,13 +41,17 @@ pub struct Servers {
 
 impl Servers {
     pub fn start() -> std::io::Result<Self> {
-        let redis = Redis::start()?;
-        Ok(Self {
+        Ok(Self::beside(Redis::start()?))
+    }
+
+    /// Quoin, and this.
+    pub fn beside(redis: Redis) -> Self {
+        Self {
             quoin: Server::start(),
             redis,
             sessions: Vec::new(),
             queues: Vec::new(),
-        })
+        }
     }
 
     /// Version of the Redis compared with.

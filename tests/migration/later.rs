@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::files::import;
 use crate::importing::{contents, knowledge, large_stream, run};
 use crate::redis_server::Redis;
-use crate::resp::Connection;
+use crate::resp::{Connection, Value};
 use crate::server::Server;
 use crate::values::{Held, Values};
 
@@ -47,6 +47,15 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
+/// When two fields of a hash expire, in milliseconds since the epoch.
+fn expiries(connection: &mut Connection, name: &str, fields: &str) -> Vec<Option<i64>> {
+    let reply = run(
+        connection,
+        &format!("HPEXPIRETIME {name} FIELDS 2 {fields}"),
+    );
+    reply.items().unwrap().iter().map(Value::integer).collect()
+}
+
 #[test]
 fn payloads_of_redis_8_are_restored() {
     let server = Server::start();
@@ -58,10 +67,8 @@ fn payloads_of_redis_8_are_restored() {
     };
     assert_eq!(restore("hash", PACKED).error(), None);
     assert_eq!(restore("stream", STREAM).error(), None);
-    for payload in [PACKED_EXPIRING, TABLE_EXPIRING] {
-        let reply = restore("expiring", payload);
-        let line = String::from_utf8_lossy(reply.error().unwrap()).into_owned();
-        assert!(line.contains("hash with fields that expire"), "{line}");
+    for (name, payload) in [("packed", PACKED_EXPIRING), ("table", TABLE_EXPIRING)] {
+        assert_eq!(restore(name, payload).error(), None);
     }
     let fields = vec![
         (b"a".to_vec(), b"1".to_vec()),
@@ -71,24 +78,30 @@ fn payloads_of_redis_8_are_restored() {
     assert_eq!(run(&mut quoin, "XLEN stream").integer(), Some(1));
     let pending = run(&mut quoin, "XPENDING stream g - + 10");
     assert_eq!(pending.items().unwrap().len(), 1);
-    assert_eq!(run(&mut quoin, "EXISTS expiring").integer(), Some(0));
+    for name in ["packed", "table"] {
+        assert_eq!(
+            expiries(&mut quoin, name, "a b"),
+            [Some(4_000_000_000_000), Some(-1)]
+        );
+    }
 }
 
 #[test]
-fn a_file_of_redis_8_arrives_but_for_hashes_whose_fields_expire() {
+fn a_file_of_redis_8_arrives_with_the_expiries_of_fields() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump.rdb");
     std::fs::write(&path, bytes(FILE)).unwrap();
     let server = Server::start();
     let (code, text) = import(&path, &server, &[]);
-    assert_eq!(code, 1, "{text}");
-    let line = "2 skipped: a hash with fields that expire\nskipped are \"tab\", \"pack\"\n";
-    assert!(
-        text.contains(line) && text.contains("3 keys copied"),
-        "{text}"
-    );
+    assert!(code == 0 && text.contains("5 keys copied"), "{text}");
     let mut quoin = Connection::open(server.address()).unwrap();
-    assert_eq!(run(&mut quoin, "DBSIZE").integer(), Some(3));
+    assert_eq!(run(&mut quoin, "DBSIZE").integer(), Some(5));
+    for name in ["pack", "tab"] {
+        assert_eq!(
+            expiries(&mut quoin, name, "a b"),
+            [Some(4_000_000_000_000), Some(-1)]
+        );
+    }
     assert_eq!(run(&mut quoin, "FCALL f 0").bytes(), Some(&b"from f"[..]));
     let at = run(&mut quoin, "PEXPIRETIME t").integer();
     assert_eq!(at, Some(4_000_000_000_000));
@@ -132,7 +145,6 @@ fn a_later_redis_is_imported_from_as_a_server_and_from_its_file() {
     ] {
         assert_eq!(run(&mut redis, line).error(), None, "{line}");
     }
-    let expected = (contents(&mut redis, 0), knowledge(&mut redis, "stream"));
     let many: Vec<String> = (0..2_000).map(|number| format!("f{number}")).collect();
     for field in &many {
         redis.command(&["HSET", "large", field, "v"]).unwrap();
@@ -144,6 +156,15 @@ fn a_later_redis_is_imported_from_as_a_server_and_from_its_file() {
     ] {
         assert_eq!(run(&mut redis, line).error(), None, "{line}");
     }
+    // A payload that is written in parts.
+    let long = vec![b'v'; 3_000_000];
+    for field in ["a", "b"] {
+        redis
+            .command(&[b"HSET", b"long", field.as_bytes(), &long])
+            .unwrap();
+    }
+    run(&mut redis, "HPEXPIREAT long 4000000000001 FIELDS 1 a");
+    let expected = (contents(&mut redis, 0), knowledge(&mut redis, "stream"));
     assert_eq!(run(&mut redis, "SAVE").error(), None);
     let address = format!("redis://{}", source.address().unwrap());
     for from in [
@@ -152,13 +173,18 @@ fn a_later_redis_is_imported_from_as_a_server_and_from_its_file() {
     ] {
         let server = Server::start();
         let (code, text) = import(from.as_ref(), &server, &[]);
-        assert_eq!(code, 1, "{text}");
-        assert!(
-            text.contains("2 skipped: a hash with fields that expire\n"),
-            "{text}"
-        );
+        assert_eq!(code, 0, "{text}");
         let mut quoin = Connection::open(server.address()).unwrap();
         let arrived = (contents(&mut quoin, 0), knowledge(&mut quoin, "stream"));
         assert!(arrived == expected, "{from}");
+        for (name, fields, at_ms) in [
+            ("expiring", "b a", 4_000_000_000_000),
+            ("large", "f1999 f1", 4_000_000_000_000),
+            ("long", "a b", 4_000_000_000_001),
+            ("no-longer", "a b", -1),
+        ] {
+            let found = expiries(&mut quoin, name, fields);
+            assert_eq!(found, [Some(at_ms), Some(-1)], "{name}");
+        }
     }
 }

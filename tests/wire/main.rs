@@ -28,6 +28,7 @@ mod client_memory;
 mod clients;
 mod command_table;
 mod dumping;
+mod field_expiry;
 mod handshake;
 mod info;
 mod limits;

@@ -204,8 +204,9 @@ impl Reaper {
             true => clear_trash(executor).await,
             false => Ok(()),
         };
+        let expires_fields = self.expires_actively.load(Ordering::Relaxed);
         let timers_run = match due.timers && !stands_still {
-            true => run_timers(executor).await,
+            true => run_timers(executor, expires_fields).await,
             false => Ok(0),
         };
         expired.and(cleared)?;
@@ -301,16 +302,19 @@ async fn clear_trash(executor: &Executor) -> Result<(), JobError> {
         .await
 }
 
-/// Runs due timers of task queues. Returns how many were examined. On a cluster it locks those queues, so that
+/// Runs due timers of task queues, streams and hashes. Returns how many were examined. On a cluster it locks those that
+/// have work, so that
 /// commands of this server's clients wait instead of conflicting with it.
-async fn run_timers(executor: &Executor) -> Result<i64, JobError> {
+async fn run_timers(executor: &Executor, expires_fields: bool) -> Result<i64, JobError> {
     let turn = executor.environment().random.below(1 << 32);
     let mut locks = KeyLocks::Nothing;
     let mut locked = None;
     if executor.plans() {
         let queues = executor
             .read(0, move |context| {
-                Box::pin(async move { Ok(timers::due_queues(context, turn).await?) })
+                Box::pin(
+                    async move { Ok(timers::due_queues(context, turn, expires_fields).await?) },
+                )
             })
             .await?;
         let hashes = queues
@@ -322,7 +326,9 @@ async fn run_timers(executor: &Executor) -> Result<i64, JobError> {
     executor
         .transact(0, locks, move |context| {
             let locked = locked.clone();
-            Box::pin(async move { Ok(timers::run_due(context, turn, locked.as_deref()).await?) })
+            Box::pin(async move {
+                Ok(timers::run_due(context, turn, expires_fields, locked.as_deref()).await?)
+            })
         })
         .await
 }

@@ -3,17 +3,21 @@
 //! A row's key is `(hash, name)`, or `(hash, nil, digest)` for a long name. Its value, in the form
 //! of [`StoredValue`](super::StoredValue), is the field's value; of a long name it is the name's
 //! length (4 bytes, big-endian), the name, and the value. A member of a set has no value, so a row
-//! of a short one is empty.
+//! of a short one is empty. A [`FieldValue`] with an expiry begins with it.
 //!
 //! A body is all entries in the order they were added: the name of each, and in a hash its value, both after
 //! their length. A length below 255 is one byte; others are the byte 255 and 2 bytes, big-endian.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{DecodeError, Id, KeyRange, Layout, Member, Section, corrupt};
+use foundationdb_tuple::pack_into;
+
+use super::{DecodeError, Id, KeyRange, Layout, Member, Section, corrupt, take, with_byte};
 
 /// The first byte of a length that has two more.
 const LONG_LENGTH: u8 = 255;
+/// Format byte of a field with an expiry.
+const EXPIRING: u8 = 2;
 /// Bytes of a long name's length in a row.
 const NAME_LENGTH_BYTES: usize = 4;
 
@@ -24,6 +28,59 @@ pub struct Entry {
     pub name: Bytes,
     /// The field's value; empty in a set.
     pub value: Bytes,
+    /// When the field expires, in milliseconds since the Unix epoch. Members of sets do not.
+    pub expire_at_ms: Option<i64>,
+}
+
+impl Entry {
+    /// An entry that does not expire.
+    pub fn new(name: Bytes, value: Bytes) -> Self {
+        Self {
+            name,
+            value,
+            expire_at_ms: None,
+        }
+    }
+}
+
+/// The value of a field's or member's row: a [`StoredValue`](super::StoredValue), or empty bytes,
+/// and in a hash an expiry before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldValue {
+    /// When the field expires, in milliseconds since the Unix epoch.
+    pub expire_at_ms: Option<i64>,
+    /// The rest of the row.
+    pub stored: Bytes,
+}
+
+impl FieldValue {
+    /// The row's value.
+    pub fn encode(&self) -> Bytes {
+        let Some(at_ms) = self.expire_at_ms else {
+            return self.stored.clone();
+        };
+        let mut row = vec![EXPIRING];
+        pack_into(&(at_ms,), &mut row);
+        row.extend_from_slice(&self.stored);
+        row.into()
+    }
+
+    /// Reads a row's value.
+    ///
+    /// # Errors
+    /// If the expiry is invalid. The stored value is not checked.
+    pub fn decode(row: &Bytes) -> Result<Self, DecodeError> {
+        let Some((&EXPIRING, mut rest)) = row.split_first() else {
+            return Ok(Self {
+                expire_at_ms: None,
+                stored: row.clone(),
+            });
+        };
+        Ok(Self {
+            expire_at_ms: Some(take(&mut rest, "expiry of a field")?),
+            stored: row.slice_ref(rest),
+        })
+    }
 }
 
 /// The section of a type's entries, and whether they have values.
@@ -67,7 +124,7 @@ impl FieldRow {
     pub fn read_content(self, name: Option<Bytes>, content: Bytes) -> Result<Entry, DecodeError> {
         if let Some(name) = name {
             let value = content;
-            return Ok(Entry { name, value });
+            return Ok(Entry::new(name, value));
         }
         let Some((length, _)) = content.split_first_chunk::<NAME_LENGTH_BYTES>() else {
             return corrupt("row of a long name");
@@ -77,16 +134,19 @@ impl FieldRow {
         if content.len() < end {
             return corrupt("row of a long name");
         }
-        Ok(Entry {
-            name: content.slice(NAME_LENGTH_BYTES..end),
-            value: content.slice(end..),
-        })
+        Ok(Entry::new(
+            content.slice(NAME_LENGTH_BYTES..end),
+            content.slice(end..),
+        ))
     }
 
-    /// The body of these entries; `None` if it would have more than `bytes_max`.
+    /// The body of these entries; `None` if it would have more than `bytes_max`, or if one of them expires.
     pub fn encode_body(self, entries: &[Entry], bytes_max: usize) -> Option<Bytes> {
         let mut body = BytesMut::with_capacity(bytes_max.min(64 * entries.len()));
         for entry in entries {
+            if entry.expire_at_ms.is_some() {
+                return None;
+            }
             put_part(&mut body, &entry.name)?;
             if self == FieldRow::Hash {
                 put_part(&mut body, &entry.value)?;
@@ -106,10 +166,7 @@ impl FieldRow {
         let mut parts = Parts(body);
         let mut entries = Vec::new();
         while let Some((name, value)) = parts.next(self)? {
-            entries.push(Entry {
-                name: body.slice_ref(name),
-                value: body.slice_ref(value),
-            });
+            entries.push(Entry::new(body.slice_ref(name), body.slice_ref(value)));
         }
         Ok(entries)
     }
@@ -213,6 +270,56 @@ impl Layout {
     ) -> Result<(u64, Option<Bytes>), DecodeError> {
         self.read_hashed_key(data, row.section(), key)
     }
+
+    /// Key of the row of [`Section::FieldExpiries`] for the field whose row has the key `field_key`.
+    ///
+    /// # Errors
+    /// If that is not the key of a field.
+    pub fn field_expiry_key(
+        &self,
+        data: Id,
+        at_ms: i64,
+        field_key: &[u8],
+    ) -> Result<Vec<u8>, DecodeError> {
+        let fields = self.section_prefix(data, Section::Fields);
+        let Some(field) = field_key.strip_prefix(fields.as_slice()) else {
+            return corrupt("key of a field");
+        };
+        let mut key = self.section_prefix(data, Section::FieldExpiries);
+        pack_into(&(at_ms,), &mut key);
+        key.extend_from_slice(field);
+        Ok(key)
+    }
+
+    /// The fields that have expired by `now_ms`, and at that time.
+    pub fn field_expiries_by(&self, data: Id, now_ms: i64) -> KeyRange {
+        let all = self.section_prefix(data, Section::FieldExpiries);
+        let mut end = all.clone();
+        pack_into(&(now_ms.saturating_add(1),), &mut end);
+        KeyRange {
+            begin: with_byte(&all, 0x00),
+            end,
+        }
+    }
+
+    /// Reads a key of [`Section::FieldExpiries`]: the time, and the key of the field's row.
+    ///
+    /// # Errors
+    /// If the key is not one.
+    pub fn read_field_expiry_key(
+        &self,
+        data: Id,
+        key: &[u8],
+    ) -> Result<(i64, Vec<u8>), DecodeError> {
+        let expiries = self.section_prefix(data, Section::FieldExpiries);
+        let Some(mut rest) = key.strip_prefix(expiries.as_slice()) else {
+            return corrupt("key of a field's expiry");
+        };
+        let at_ms = take(&mut rest, "expiry of a field")?;
+        let mut field_key = self.section_prefix(data, Section::Fields);
+        field_key.extend_from_slice(rest);
+        Ok((at_ms, field_key))
+    }
 }
 
 #[cfg(test)]
@@ -233,12 +340,12 @@ mod tests {
             for row in [FieldRow::Hash, FieldRow::Set] {
                 let entries: Vec<Entry> = parts
                     .iter()
-                    .map(|(name, value)| Entry {
-                        name: name.clone(),
-                        value: match row {
+                    .map(|(name, value)| {
+                        let value = match row {
                             FieldRow::Hash => value.clone(),
                             FieldRow::Set => Bytes::new(),
-                        },
+                        };
+                        Entry::new(name.clone(), value)
                     })
                     .collect();
                 let body = row.encode_body(&entries, usize::MAX).unwrap();
@@ -271,16 +378,49 @@ mod tests {
             let member = Member::new(&name);
             let content = FieldRow::Hash.content(&member, &value).unwrap();
             let read = FieldRow::Hash.read_content(None, content).unwrap();
-            prop_assert_eq!(read, Entry { name, value });
+            prop_assert_eq!(read, Entry::new(name, value));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_with_an_expiry_is_read_as_it_was_written(
+            at_ms in proptest::option::of(any::<i64>()),
+            value in bytes(40),
+        ) {
+            let stored = crate::StoredValue::encode_plain(&value).into();
+            let row = FieldValue { expire_at_ms: at_ms, stored };
+            prop_assert_eq!(FieldValue::decode(&row.encode()).unwrap(), row);
+        }
+
+        #[test]
+        fn rows_by_expiry_name_their_fields_and_are_in_the_order_of_time(
+            name in proptest::collection::vec(any::<u8>(), 0..1_000),
+            times in (0_i64..1 << 46, 0_i64..1 << 46),
+        ) {
+            let (layout, data) = (Layout::new("test"), Id { instance: 1, sequence: 2 });
+            let field = layout.field_key(data, FieldRow::Hash, &Member::new(&name.into()));
+            let key = |at_ms| layout.field_expiry_key(data, at_ms, &field).unwrap();
+            let [first, second] = [times.0, times.1].map(key);
+            prop_assert_eq!(first.cmp(&second), times.0.cmp(&times.1));
+            let read = layout.read_field_expiry_key(data, &first).unwrap();
+            prop_assert_eq!(read, (times.0, field));
+            let range = layout.field_expiries_by(data, times.1);
+            let is_due = range.begin <= first && first < range.end;
+            prop_assert_eq!(is_due, times.0 <= times.1);
         }
     }
 
     #[test]
+    fn an_entry_that_expires_needs_a_row() {
+        let mut entry = Entry::new(Bytes::from_static(b"name"), Bytes::from_static(b"value"));
+        entry.expire_at_ms = Some(1);
+        assert_eq!(FieldRow::Hash.encode_body(&[entry], usize::MAX), None);
+    }
+
+    #[test]
     fn a_body_has_no_more_bytes_than_allowed() {
-        let entry = Entry {
-            name: Bytes::from_static(b"name"),
-            value: Bytes::from_static(b"value"),
-        };
+        let entry = Entry::new(Bytes::from_static(b"name"), Bytes::from_static(b"value"));
         let row = FieldRow::Hash;
         let entries = [entry];
         assert_eq!(row.encode_body(&entries, 11).unwrap().len(), 11);

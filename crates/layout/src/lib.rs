@@ -34,7 +34,7 @@ pub mod value;
 mod tests;
 
 pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
-pub use field::{Entry, FieldRow};
+pub use field::{Entry, FieldRow, FieldValue};
 pub use library::{StoredFunction, StoredLibrary};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
 pub use meta::{Body, Meta, MetaCopy};
@@ -115,7 +115,7 @@ numbered! {
         /// counters that such servers change while they live; `(8, 4)`: the key of the last message
         /// that was cleared.
         Messages = 8,
-        /// `(9, at_ms, namespace…, hash, name) = ""`: timers of task queues and streams.
+        /// `(9, at_ms, namespace…, hash, name) = ""`: timers of task queues, streams and hashes.
         Timers = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
@@ -206,6 +206,8 @@ numbered! {
         RankCounts = 23,
         /// End of these blocks.
         RankMarks = 24,
+        /// A hash's fields by when they expire.
+        FieldExpiries = 25,
     }
 }
 

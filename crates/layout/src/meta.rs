@@ -17,6 +17,9 @@ const META_WITH_BODY_FORMAT: u8 = 2;
 /// Format byte of metadata of a value whose blocks are counted.
 const META_WITH_RANKS_FORMAT: u8 = 3;
 
+/// Format byte of metadata of a hash whose fields may expire.
+const META_WITH_FIELD_EXPIRIES_FORMAT: u8 = 4;
+
 /// Bytes of the count of changes at the beginning of a body.
 const CHANGES_BYTES: usize = 2;
 
@@ -36,6 +39,8 @@ pub struct Meta {
     pub body: Option<Body>,
     /// Levels of counted blocks of elements, for ranks; 0 if none are counted.
     pub rank_levels: u8,
+    /// Whether fields of a hash in rows may expire. Remains set when none does any more.
+    pub fields_expire: bool,
 }
 
 /// A small value, whole, in its key's metadata. What its bytes mean is up to the type.
@@ -73,6 +78,7 @@ impl Meta {
         let mut value = Vec::with_capacity(24 + body_bytes);
         value.push(match (&self.body, self.rank_levels) {
             (Some(_), _) => META_WITH_BODY_FORMAT,
+            (None, 0) if self.fields_expire => META_WITH_FIELD_EXPIRIES_FORMAT,
             (None, 0) => META_FORMAT,
             (None, _) => META_WITH_RANKS_FORMAT,
         });
@@ -106,7 +112,10 @@ impl Meta {
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let (format, mut rest) = match value.split_first() {
             Some((
-                format @ (&META_FORMAT | &META_WITH_BODY_FORMAT | &META_WITH_RANKS_FORMAT),
+                format @ (&META_FORMAT
+                | &META_WITH_BODY_FORMAT
+                | &META_WITH_RANKS_FORMAT
+                | &META_WITH_FIELD_EXPIRIES_FORMAT),
                 rest,
             )) => (*format, rest),
             _ => return corrupt("metadata format"),
@@ -143,6 +152,7 @@ impl Meta {
             long_name: long_name.map(|name| Bytes::from(name.into_owned())),
             body,
             rank_levels,
+            fields_expire: format == META_WITH_FIELD_EXPIRIES_FORMAT,
         })
     }
 

@@ -493,7 +493,7 @@ impl Layout {
         Ok((take(&mut rest, "class")?, rest.to_vec()))
     }
 
-    /// Key of a timer: a row that says when background work should look at a task queue or a stream.
+    /// Key of a timer: a row that says when background work should look at a task queue, a stream or a hash.
     pub fn timer_key(&self, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
         let place = (at_ms, namespace.instance, namespace.sequence, name.hash());
         let mut key = self.pack(Space::Timers, &place);

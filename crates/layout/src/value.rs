@@ -9,8 +9,8 @@ use quoin_base::limits::VALUE_CHUNK_BYTES_MAX;
 const PLAIN: u8 = 0;
 const SPLIT: u8 = 1;
 
-/// A value as its row holds it. The first byte is the format; 2 is reserved for a
-/// field with an expiry, 3 is a [run](super::run), and numbers from 4 on are free.
+/// A value as its row holds it. The first byte is the format; 2 is a [field with an
+/// expiry](super::FieldValue), 3 is a [run](super::run), and numbers from 4 on are free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredValue {
     /// The bytes themselves.

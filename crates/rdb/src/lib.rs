@@ -36,14 +36,18 @@ pub use file::{
     RdbValue,
 };
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
-pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
+pub use hash::{
+    HashField, HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_expiring_hash, small_hash,
+};
 pub use input::RdbError;
 pub use list::{ListElements, ListWriter};
 pub use own::{
     Chunks, DumpedPriority, DumpedState, DumpedTask, PriorityQueueReader, PriorityQueueWriter,
     TaskQueueReader, TaskQueueWriter, elements_in_chunks,
 };
-pub use payload::{OwnType, Payload, VERSION_WRITTEN, open, put_length, put_string};
+pub use payload::{
+    OwnType, Payload, VERSION_WRITTEN, VERSION_WRITTEN_MAX, open, put_length, put_string,
+};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,

@@ -14,8 +14,11 @@ pub(super) const VERSION_READ_MAX: u16 = 13;
 pub(super) const VERSION_OF_VALKEY: u16 = 80;
 
 /// The RDB version that is written: that of Redis 7.0, which refuses a later one. Nothing that is
-/// written here has changed since.
+/// written here has changed since, except hashes with fields that expire.
 pub const VERSION_WRITTEN: u16 = 10;
+
+/// The RDB version of hashes with fields that expire, the latest that is written: that of Redis 7.4 to 8.4.
+pub const VERSION_WRITTEN_MAX: u16 = 12;
 
 /// Bytes after the value: version and checksum.
 pub(super) const FOOTER_BYTES: usize = 10;

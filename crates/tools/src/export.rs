@@ -358,6 +358,7 @@ impl RdbFile {
             bytes: 0,
         };
         file.write(HEADER)?;
+        // Later servers than that of this version read what it does not know: hashes with fields that expire.
         file.write(format!("{:04}", quoin_rdb::VERSION_WRITTEN).as_bytes())?;
         Ok(file)
     }
@@ -391,7 +392,7 @@ impl RdbFile {
         payload: Vec<u8>,
     ) -> io::Result<Result<(), DumpError>> {
         let value = match quoin_rdb::open(&Bytes::from(payload)) {
-            Ok(value) if value.version() <= quoin_rdb::VERSION_WRITTEN => value,
+            Ok(value) if value.version() <= quoin_rdb::VERSION_WRITTEN_MAX => value,
             Ok(_) => return Ok(Err(DumpError::VersionOrChecksum)),
             Err(error) => return Ok(Err(error)),
         };

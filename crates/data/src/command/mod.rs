@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod call;
 #[cfg(test)]
 mod document;
+pub(crate) mod expiry_conditions;
 pub mod flags;
 pub mod grammar;
 pub mod help;

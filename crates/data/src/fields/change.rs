@@ -11,7 +11,7 @@ use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::BODY_BYTES_MAX;
 use crate::unit::context::WriteContext;
 use quoin_base::limits::RANGE_PAGE_ROWS;
-use quoin_layout::{Entry, FieldRow, Member};
+use quoin_layout::{Entry, FieldRow, FieldValue, Member, successor};
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
@@ -77,7 +77,9 @@ pub async fn create<T: FieldsType>(
         .create_with(name, T::VALUE_TYPE, expire_at_ms, body)
         .await?;
     if !is_small {
-        FieldsMut::<T>::open(context, &mut key).fill_rows(&entries);
+        let mut fields = FieldsMut::<T>::open(context, &mut key);
+        fields.expect_expiries(&entries).await?;
+        fields.fill_rows(&entries)?;
         context.add_length(&key, added);
     }
     Ok(Changed { key, added })
@@ -102,15 +104,57 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
         let is_contended = present.len() > 1 && changed_bodies.is_contended(self.key);
         match encode_body(T::ROW, &present).filter(|_| !is_contended) {
             Some(bytes) => self.change_body(bytes),
-            None => {
-                self.context.drop_body(self.key, to_i64(present.len()));
-                self.fill_rows(&present);
-            }
+            None => self.convert_to_rows(&present).await?,
         }
         Ok(added)
     }
 
-    /// Removes fields and returns how many there were. The caller ends with
+    /// Moves a value from its body to rows, with these entries.
+    async fn convert_to_rows(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.context.drop_body(self.key, to_i64(entries.len()));
+        self.expect_expiries(entries).await?;
+        self.fill_rows(entries)
+    }
+
+    /// Moves a value to rows, where fields may expire, if it is in a body.
+    pub(crate) async fn leave_body(&mut self) -> Result<(), StoreError> {
+        match self.read().body_entries()? {
+            Some(entries) => self.convert_to_rows(&entries).await,
+            None => Ok(()),
+        }
+    }
+
+    /// [`Self::expect_expiry`] for these entries.
+    async fn expect_expiries(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        match entries.iter().filter_map(|entry| entry.expire_at_ms).min() {
+            Some(at_ms) => self.expect_expiry(at_ms).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Must be called before fields are written that expire at this time or later. Marks the key and sets a
+    /// [timer](crate::taskqueue::timers), unless a field that expires earlier has one.
+    pub(crate) async fn expect_expiry(&mut self, at_ms: i64) -> Result<(), StoreError> {
+        if !self.key.meta.fields_expire {
+            self.context.mark_fields_expire(self.key);
+            self.context.set_timer(self.key, at_ms);
+            return Ok(());
+        }
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let earlier = layout.field_expiries_by(data, at_ms);
+        let earlier = self.context.first_rows(&earlier, 1).await?;
+        match earlier.first() {
+            // If the row is removed concurrently, perhaps by the pass that its timer began, the timer is gone too.
+            Some(row) => {
+                let transaction = self.context.transaction;
+                transaction.add_read_conflict_range(&row.key, &successor(&row.key));
+            }
+            None => self.context.set_timer(self.key, at_ms),
+        }
+        Ok(())
+    }
+
+    /// Removes fields and returns how many there were, with those that have expired, as in Redis. The caller ends with
     /// [`WriteContext::remove_if_empty`].
     pub async fn remove(&mut self, names: &[Bytes]) -> Result<i64, StoreError> {
         let Some(mut present) = self.read().body_entries()? else {
@@ -140,19 +184,51 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     }
 
     /// Writes the rows of a value that has none yet. The names are distinct.
-    fn fill_rows(&self, entries: &[Entry]) {
+    fn fill_rows(&self, entries: &[Entry]) -> Result<(), StoreError> {
         for entry in entries {
-            self.write_row(&Member::new(&entry.name), &entry.value);
+            self.write_row(&Member::new(&entry.name), entry)?;
         }
+        Ok(())
     }
 
-    fn write_row(&self, name: &Member, value: &Bytes) {
+    fn write_row(&self, name: &Member, entry: &Entry) -> Result<(), StoreError> {
         let data = self.key.data();
-        let content = T::ROW.content(name, value);
+        let content = T::ROW.content(name, &entry.value);
         let stored = content.map(|content| self.context.store_value(data, &content));
         let row_key = self.context.layout().field_key(data, T::ROW, name);
+        let value = FieldValue {
+            expire_at_ms: entry.expire_at_ms,
+            stored: stored.unwrap_or_default().into(),
+        };
+        self.write_field(&row_key, &value)
+    }
+
+    /// Writes a row, and the one by its expiry.
+    pub(crate) fn write_field(&self, row_key: &[u8], value: &FieldValue) -> Result<(), StoreError> {
         let transaction = self.context.transaction;
-        transaction.set(&row_key, &stored.unwrap_or_default());
+        transaction.set(row_key, &value.encode());
+        if let Some(at_ms) = value.expire_at_ms {
+            transaction.set(&self.expiry_key(at_ms, row_key)?, b"");
+        }
+        Ok(())
+    }
+
+    fn expiry_key(&self, at_ms: i64, row_key: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let layout = self.context.layout();
+        Ok(layout.field_expiry_key(self.key.data(), at_ms, row_key)?)
+    }
+
+    /// Clears the row by the expiry of a field.
+    pub(crate) fn clear_expiry(
+        &self,
+        row_key: &[u8],
+        value: &FieldValue,
+    ) -> Result<(), StoreError> {
+        if let Some(at_ms) = value.expire_at_ms {
+            let expiry_key = self.expiry_key(at_ms, row_key)?;
+            self.context.transaction.clear(&expiry_key);
+        }
+        Ok(())
     }
 
     /// The rows of these fields.
@@ -163,8 +239,9 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     }
 
     /// Writes entries as rows. Returns how many are new.
-    async fn put_rows(&self, entries: &[Entry]) -> Result<i64, StoreError> {
-        let mut added = 0;
+    async fn put_rows(&mut self, entries: &[Entry]) -> Result<i64, StoreError> {
+        self.expect_expiries(entries).await?;
+        let (mut added, mut longer) = (0, 0);
         for chunk in entries.chunks(RANGE_PAGE_ROWS) {
             let names: Vec<Member> = chunk.iter().map(|one| Member::new(&one.name)).collect();
             let old_rows = self.rows(&names).await?;
@@ -177,19 +254,23 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
                 match &old {
                     // A member has no value that could change.
                     Some(_) if T::ROW == FieldRow::Set => continue,
-                    Some(old) if !old.is_empty() => {
-                        self.context.discard_value(self.key.data(), old)?;
+                    Some(old) => {
+                        added += i64::from(self.read().live(old)?.is_none());
+                        let row_key = self.row_key(name);
+                        self.discard_row(&row_key, &FieldValue::decode(old)?)?;
                     }
-                    Some(_) => {}
-                    None => added += 1,
+                    None => {
+                        added += 1;
+                        longer += 1;
+                    }
                 }
-                self.write_row(name, &entry.value);
+                self.write_row(name, entry)?;
             }
         }
-        match added {
+        match longer {
             0 if T::ROW == FieldRow::Set => {}
             0 => self.context.mark_changed(self.key),
-            _ => self.context.add_length(self.key, added),
+            _ => self.context.add_length(self.key, longer),
         }
         Ok(added)
     }
@@ -205,9 +286,7 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
                 if chunk.len() > 1 && !gone.insert(name.bytes()) {
                     continue;
                 }
-                let layout = self.context.layout();
-                let row_key = layout.field_key(self.key.data(), T::ROW, name);
-                self.clear_row(&row_key, &old)?;
+                self.clear_row(&self.row_key(name), &old)?;
                 removed += 1;
             }
         }
@@ -215,13 +294,24 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
         Ok(removed)
     }
 
-    /// Clears a field's row and the chunks of its value.
-    pub(super) fn clear_row(&self, row_key: &[u8], row: &Bytes) -> Result<(), StoreError> {
-        if !row.is_empty() {
-            self.context.discard_value(self.key.data(), row)?;
-        }
+    pub(crate) fn row_key(&self, name: &Member) -> Vec<u8> {
+        let layout = self.context.layout();
+        layout.field_key(self.key.data(), T::ROW, name)
+    }
+
+    /// Clears a field's row, the row by its expiry and the chunks of its value.
+    pub(crate) fn clear_row(&self, row_key: &[u8], row: &Bytes) -> Result<(), StoreError> {
+        self.discard_row(row_key, &FieldValue::decode(row)?)?;
         self.context.transaction.clear(row_key);
         Ok(())
+    }
+
+    /// Clears what belongs to a field's row.
+    fn discard_row(&self, row_key: &[u8], row: &FieldValue) -> Result<(), StoreError> {
+        if !row.stored.is_empty() {
+            self.context.discard_value(self.key.data(), &row.stored)?;
+        }
+        self.clear_expiry(row_key, row)
     }
 }
 
@@ -248,7 +338,7 @@ fn distinct(row: FieldRow, entries: Vec<Entry>) -> Vec<Entry> {
         match places.entry(entry.name.clone()) {
             Place::Occupied(place) => {
                 if let Some(present) = distinct.get_mut(*place.get()) {
-                    present.value = entry.value;
+                    *present = entry;
                 }
             }
             Place::Vacant(place) => {
@@ -267,7 +357,7 @@ fn distinct(row: FieldRow, entries: Vec<Entry>) -> Vec<Entry> {
 fn put_among(row: FieldRow, entries: &mut Vec<Entry>, entry: Entry) -> bool {
     let mut present = entries.iter_mut();
     if let Some(present) = present.find(|present| present.name == entry.name) {
-        present.value = entry.value;
+        *present = entry;
         return false;
     }
     let place = match row {

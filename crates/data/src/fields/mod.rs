@@ -45,8 +45,8 @@ pub trait FieldsType {
 
 /// A value with fields, for writing. It changes its key, whose metadata may hold the fields.
 pub struct FieldsMut<'c, 't, T> {
-    context: &'c WriteContext<'t>,
-    key: &'c mut OpenKey,
+    pub(crate) context: &'c WriteContext<'t>,
+    pub(crate) key: &'c mut OpenKey,
     of_type: PhantomData<T>,
 }
 
@@ -61,7 +61,7 @@ impl<'c, 't, T: FieldsType> FieldsMut<'c, 't, T> {
     }
 
     /// The value for reading.
-    fn read(&self) -> Value<'_, 't, T> {
+    pub(crate) fn read(&self) -> Value<'_, 't, T> {
         Value::open(self.context, self.key)
     }
 }

@@ -19,7 +19,7 @@ impl<T: FieldsType> Value<'_, '_, T> {
     /// `Text` if they are too many, or have more than [`RANDOM_BYTES_MAX`].
     pub(crate) async fn draw(&self, draw: Draw) -> Result<Vec<Entry>, CommandError> {
         match draw {
-            Draw::Distinct(count) => Ok(self.random_distinct(count).await?),
+            Draw::Distinct(count) => self.random_distinct(count).await,
             Draw::Repeated(count) => self.random(count).await,
             Draw::TooMany if self.context.has_elements(self.key).await? => Err(OUT_OF_RANGE),
             Draw::TooMany => Ok(Vec::new()),
@@ -53,19 +53,85 @@ impl<T: FieldsType> Value<'_, '_, T> {
             .hashed_random(self.key.data(), T::ROW.section(), length, count)
             .await?;
         for row in &rows {
-            let entry = self.row_entry(row).await?;
+            let Some(entry) = self.row_entry(row).await? else {
+                return self.random_live(count).await;
+            };
             take_bytes(&mut left_bytes, &entry)?;
             drawn.push(entry);
         }
         Ok(drawn)
     }
 
-    /// Up to `count` distinct random entries.
-    async fn random_distinct(&self, count: usize) -> Result<Vec<Entry>, StoreError> {
-        match self.body_entries()? {
-            Some(entries) => Ok(distinct_entries(self.context, &entries, count)),
-            None => self.row_entries(&self.random_rows(count).await?).await,
+    /// [`Self::random`] of a value in rows, some of whose fields have expired. Reads all of it.
+    async fn random_live(&self, count: usize) -> Result<Vec<Entry>, CommandError> {
+        let live = self.live_count().await?;
+        if live == 0 {
+            return Ok(Vec::new());
         }
+        let random = &self.context.environment.random;
+        let mut draws: Vec<(u64, usize)> = (0..count)
+            .map(|place| (random.below(live), place))
+            .collect();
+        draws.sort_unstable();
+        let ranks = draws.iter().map(|(rank, _)| *rank);
+        let entries = self.live_at_ranks(ranks, RANDOM_BYTES_MAX).await?;
+        let mut drawn: Vec<(usize, Entry)> = { draws.iter() }
+            .map(|(_, place)| *place)
+            .zip(entries)
+            .collect();
+        drawn.sort_unstable_by_key(|(place, _)| *place);
+        Ok(drawn.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// The number of fields that have not expired. Reads them all.
+    pub(crate) async fn live_count(&self) -> Result<u64, StoreError> {
+        let mut pages = self.pages()?;
+        let mut count = 0;
+        while let Some(page) = pages.next().await? {
+            count += page.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// The entries at these ranks among those that have not expired. The ranks must ascend and may repeat.
+    async fn live_at_ranks(
+        &self,
+        ranks: impl Iterator<Item = u64>,
+        mut left_bytes: usize,
+    ) -> Result<Vec<Entry>, CommandError> {
+        let mut ranks = ranks.peekable();
+        let mut pages = self.pages()?;
+        let (mut rank, mut found) = (0, Vec::new());
+        while ranks.peek().is_some()
+            && let Some(page) = pages.next().await?
+        {
+            for entry in page {
+                while ranks.next_if_eq(&rank).is_some() {
+                    take_bytes(&mut left_bytes, &entry)?;
+                    found.push(entry.clone());
+                }
+                rank += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Up to `count` distinct random entries.
+    async fn random_distinct(&self, count: usize) -> Result<Vec<Entry>, CommandError> {
+        if let Some(entries) = self.body_entries()? {
+            return Ok(distinct_entries(self.context, &entries, count));
+        }
+        let rows = self.random_rows(count).await?;
+        let entries = self.row_entries(&rows).await?;
+        if entries.len() == rows.len() || rows.len() < count {
+            return Ok(entries);
+        }
+        // Some of the fields have expired.
+        let ranks = self
+            .context
+            .distinct_ranks(self.live_count().await?, count)
+            .into_iter();
+        self.live_at_ranks(ranks, usize::MAX).await
     }
 
     /// Up to `count` distinct random rows of a value in rows.

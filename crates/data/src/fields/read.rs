@@ -9,8 +9,9 @@ use crate::error::CommandError;
 use crate::keyspace::encoding::is_short;
 use crate::keyspace::handle::Value;
 use crate::rows::pages::Pages;
+use quoin_base::decode_error::DecodeError;
 use quoin_base::limits::{MGET_ANSWER_BYTES_MAX, RANGE_PAGE_ROWS};
-use quoin_layout::{Entry, Member, StoredValue};
+use quoin_layout::{Entry, FieldValue, Member, StoredValue};
 use quoin_store::{KeyValue, StoreError};
 
 use super::FieldsType;
@@ -44,27 +45,33 @@ impl<T: FieldsType> EntryPages<'_, '_, T> {
         match &mut self.source {
             Source::Body(entries) => Ok(entries.take().filter(|entries| !entries.is_empty())),
             Source::Rows { pages, rows } => {
-                if rows.is_empty()
-                    && let Some(page) = pages.next().await?
-                {
-                    rows.extend(page);
-                }
                 let (mut entries, mut bytes) = (Vec::new(), 0);
-                while bytes < PAGE_BYTES_SOFT_MAX
-                    && let Some(row) = rows.pop_front()
-                {
-                    let entry = self.value.row_entry(&row).await?;
-                    bytes += entry.name.len() + entry.value.len();
-                    entries.push(entry);
+                // All fields of a page may have expired.
+                while entries.is_empty() {
+                    if rows.is_empty() {
+                        let Some(page) = pages.next().await? else {
+                            return Ok(None);
+                        };
+                        rows.extend(page);
+                    }
+                    while bytes < PAGE_BYTES_SOFT_MAX
+                        && let Some(row) = rows.pop_front()
+                    {
+                        let Some(entry) = self.value.row_entry(&row).await? else {
+                            continue;
+                        };
+                        bytes += entry.name.len() + entry.value.len();
+                        entries.push(entry);
+                    }
                 }
-                Ok((!entries.is_empty()).then_some(entries))
+                Ok(Some(entries))
             }
         }
     }
 }
 
 impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
-    /// The number of fields.
+    /// The number of fields, with those that have expired and not been removed.
     pub(super) async fn length(&self) -> Result<i64, StoreError> {
         self.context.length(self.key, self.context.isolation).await
     }
@@ -82,14 +89,14 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
         let taken_bytes = Cell::new(0_usize);
         let get = async |name| {
             let name = Member::new(name);
-            let Some(row) = self.row(&name).await? else {
+            let Some(row) = self.live_row(&name).await? else {
                 return Ok(None);
             };
             // A single value may be this long, and a field may be named many times.
             let taken = taken_bytes.get();
-            let bytes = match row.is_empty() {
+            let bytes = match row.stored.is_empty() {
                 true => 0,
-                false => StoredValue::decode(&row)
+                false => StoredValue::decode(&row.stored)
                     .map_err(StoreError::from)?
                     .length(),
             };
@@ -98,19 +105,26 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
                 return Err(too_long_an_answer());
             }
             taken_bytes.set(bytes);
-            Ok(Some(self.named_entry(Some(&name), &row).await?.value))
+            Ok(Some(self.named_entry(Some(&name), row).await?.value))
         };
         self.context.each(names, RANGE_PAGE_ROWS, get).await
     }
 
     /// The value of one field.
     pub async fn get(&self, name: &Bytes) -> Result<Option<Bytes>, StoreError> {
+        let entry = self.get_entry(name).await?;
+        Ok(entry.map(|entry| entry.value))
+    }
+
+    /// One field, with its value and expiry.
+    pub(crate) async fn get_entry(&self, name: &Bytes) -> Result<Option<Entry>, StoreError> {
         if let Some(body) = &self.key.meta.body {
-            return Ok(T::ROW.find_in_body(&body.bytes, name)?);
+            let value = T::ROW.find_in_body(&body.bytes, name)?;
+            return Ok(value.map(|value| Entry::new(name.clone(), value)));
         }
-        let name = Member::new(name);
-        match self.row(&name).await? {
-            Some(row) => Ok(Some(self.named_entry(Some(&name), &row).await?.value)),
+        let member = Member::new(name);
+        match self.live_row(&member).await? {
+            Some(row) => Ok(Some(self.named_entry(Some(&member), row).await?)),
             None => Ok(None),
         }
     }
@@ -119,7 +133,7 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
     pub async fn contains(&self, name: &Bytes) -> Result<bool, StoreError> {
         match &self.key.meta.body {
             Some(body) => Ok(T::ROW.find_in_body(&body.bytes, name)?.is_some()),
-            None => Ok(self.row(&Member::new(name)).await?.is_some()),
+            None => Ok(self.live_row(&Member::new(name)).await?.is_some()),
         }
     }
 
@@ -218,30 +232,61 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
         self.context.transaction.get(&row_key, isolation).await
     }
 
+    /// The row of a field that has not expired.
+    pub(crate) async fn live_row(&self, name: &Member) -> Result<Option<FieldValue>, StoreError> {
+        match self.row(name).await? {
+            Some(row) => Ok(self.live(&row)?),
+            None => Ok(None),
+        }
+    }
+
+    /// What a row holds; `None` if its field has expired. Such rows stay until background work removes them.
+    pub(super) fn live(&self, row: &Bytes) -> Result<Option<FieldValue>, DecodeError> {
+        let row = FieldValue::decode(row)?;
+        let is_live = row
+            .expire_at_ms
+            .is_none_or(|at_ms| at_ms > self.context.now_ms);
+        Ok(is_live.then_some(row))
+    }
+
     /// Reads a row's value. `name` is the field's name, if the row's key holds it.
-    async fn named_entry(&self, name: Option<&Member>, row: &Bytes) -> Result<Entry, StoreError> {
-        let content = match row.is_empty() {
+    async fn named_entry(
+        &self,
+        name: Option<&Member>,
+        row: FieldValue,
+    ) -> Result<Entry, StoreError> {
+        let content = match row.stored.is_empty() {
             true => Bytes::new(),
-            false => self.context.load_value(self.key.data(), row).await?,
+            false => {
+                self.context
+                    .load_value(self.key.data(), &row.stored)
+                    .await?
+            }
         };
         let name = name.filter(|name| !name.is_long());
         let name = name.map(|name| name.bytes().clone());
-        Ok(T::ROW.read_content(name, content)?)
+        Ok(Entry {
+            expire_at_ms: row.expire_at_ms,
+            ..T::ROW.read_content(name, content)?
+        })
     }
 
-    /// Reads a row.
-    pub(super) async fn row_entry(&self, row: &KeyValue) -> Result<Entry, StoreError> {
+    /// Reads a row; `None` if its field has expired.
+    pub(super) async fn row_entry(&self, row: &KeyValue) -> Result<Option<Entry>, StoreError> {
+        let Some(value) = self.live(&row.value)? else {
+            return Ok(None);
+        };
         let layout = self.context.layout();
         let (_, name) = layout.read_field_key(self.key.data(), T::ROW, &row.key)?;
         let name = name.as_ref().map(Member::new);
-        self.named_entry(name.as_ref(), &row.value).await
+        Ok(Some(self.named_entry(name.as_ref(), value).await?))
     }
 
-    /// Reads rows.
+    /// Reads rows, except those of fields that have expired.
     pub(super) async fn row_entries(&self, rows: &[KeyValue]) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::with_capacity(rows.len());
         for row in rows {
-            entries.push(self.row_entry(row).await?);
+            entries.extend(self.row_entry(row).await?);
         }
         Ok(entries)
     }

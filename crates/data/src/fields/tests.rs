@@ -28,10 +28,7 @@ fn on_both_stores(test: impl AsyncFn(&WriteContext<'_>)) {
 }
 
 fn entry(name: &str, value: &str) -> Entry {
-    Entry {
-        name: Bytes::from(name.to_owned()),
-        value: Bytes::from(value.to_owned()),
-    }
+    Entry::new(Bytes::from(name.to_owned()), Bytes::from(value.to_owned()))
 }
 
 fn names(entries: &[Entry]) -> Vec<&str> {
@@ -83,12 +80,13 @@ async fn change_at_random<T: FieldsType>(
         let found = context.find(name, T::VALUE_TYPE).await.unwrap();
         if random.below(3) > 0 {
             let entries: Vec<Entry> = (0..=random.below(6))
-                .map(|_| Entry {
-                    name: random_name(random),
-                    value: match T::ROW {
+                .map(|_| {
+                    let name = random_name(random);
+                    let value = match T::ROW {
                         FieldRow::Hash => random_value(random),
                         FieldRow::Set => Bytes::new(),
-                    },
+                    };
+                    Entry::new(name, value)
                 })
                 .collect();
             let before = model.len();

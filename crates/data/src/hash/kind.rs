@@ -1,17 +1,22 @@
 //! The descriptor of hashes, OBJECT ENCODING, DUMP and RESTORE.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::fields::restorable;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
-    BodyKind, Restorable, SectionKind, Serialization, ValueKind, element_or_empty,
+    BodyKind, ElementRow, Entries, EntryCheck, EntryFault, Restorable, SectionKind, Serialization,
+    ValueKind,
 };
 use crate::unit::context::ReadContext;
-use quoin_layout::{Entry, FieldRow, Section};
-use quoin_rdb::{HashFields, HashWriter, Payload, SMALL_HASH_FIELDS_MAX, small_hash};
-use quoin_store::StoreError;
+use quoin_layout::{Entry, FieldRow, FieldValue, Layout, Section};
+use quoin_rdb::{
+    HashField, HashFields, HashWriter, Payload, SMALL_HASH_FIELDS_MAX, small_expiring_hash,
+    small_hash,
+};
+use quoin_store::{KeyValue, StoreError};
 
 use super::{Hash, HashType};
 
@@ -25,16 +30,45 @@ pub static KIND: ValueKind = ValueKind {
     }),
     is_waited_for: false,
     sections: &[
-        SectionKind::elements(Section::Fields, element_or_empty),
+        SectionKind::elements(Section::Fields, |row| {
+            let row = FieldValue::decode(row)?;
+            Ok(ElementRow {
+                value: Some(row.stored),
+                group: u8::from(row.expire_at_ms.is_some()),
+                count: 1,
+            })
+        })
+        .checked(EntryCheck::new(&LOST_EXPIRY, |entries| {
+            let looks = entries
+                .rows
+                .iter()
+                .map(move |row| has_expiry_row(entries, row));
+            Box::pin(try_join_all(looks))
+        })),
+        SectionKind::index(Section::FieldExpiries, &[EXPIRING]).checked(EntryCheck::new(
+            &STRAY_EXPIRY,
+            |entries| {
+                let looks = entries
+                    .rows
+                    .iter()
+                    .map(move |row| is_of_field(entries, row));
+                Box::pin(try_join_all(looks))
+            },
+        )),
         SectionKind::CHUNKS,
     ],
     counters: &[],
     queue: None,
-    on_put: None,
+    // Its timers are under its old name.
+    on_put: Some(|context, key| {
+        if key.meta.fields_expire {
+            context.set_timer(key, context.now_ms);
+        }
+    }),
     slice: None,
     named_section: Some(Section::Fields),
     figures: Some(|context, key| Box::pin(context.ready_figures(key, Vec::new()))),
-    deadlines: None,
+    deadlines: Some(Layout::field_expiries_by),
     serialization: Some(Serialization {
         reads: |payload| HashFields::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async move { Hash::open(context, key).dump().await }),
@@ -56,13 +90,17 @@ pub static KIND: ValueKind = ValueKind {
 
 impl Hash<'_, '_> {
     async fn encoding(&self) -> Result<&'static str, StoreError> {
-        match self.compact().await? {
-            Some(_) => Ok("listpack"),
-            None => Ok("hashtable"),
-        }
+        Ok(match self.compact().await? {
+            Some(_) if self.key.meta.fields_expire => "listpackex",
+            Some(_) => "listpack",
+            None => "hashtable",
+        })
     }
 
     async fn dump(&self) -> Result<Bytes, CommandError> {
+        if self.key.meta.fields_expire {
+            return self.dump_expiring().await;
+        }
         let length = self.counted_length().await?;
         if length <= SMALL_HASH_FIELDS_MAX as u64 {
             let fields = self.all().await?;
@@ -73,7 +111,44 @@ impl Hash<'_, '_> {
         }
         let mut writer = HashWriter::new(length);
         let write = |field: &Entry| {
-            writer.push(&field.name, &field.value);
+            writer.push(&field.name, &field.value, None);
+            writer.size_bytes()
+        };
+        self.dump_each(length, write).await?;
+        Ok(writer.finish())
+    }
+
+    /// [`Self::dump`] of a hash whose fields may expire. Those that have expired are left out.
+    async fn dump_expiring(&self) -> Result<Bytes, CommandError> {
+        let (mut length, mut first_ms) = (0, None);
+        let mut pages = self.pages()?;
+        while let Some(page) = pages.next().await? {
+            length += page.len() as u64;
+            let expiries = page.iter().filter_map(|field| field.expire_at_ms);
+            first_ms = expiries.chain(first_ms).min();
+        }
+        if length <= SMALL_HASH_FIELDS_MAX as u64 {
+            let fields = self.all().await?.into_iter();
+            let fields = fields.map(|field| HashField {
+                name: field.name,
+                value: field.value,
+                expire_at_ms: field.expire_at_ms,
+            });
+            let fields: Vec<HashField> = fields.collect();
+            let small = match first_ms {
+                Some(_) => small_expiring_hash(fields),
+                None => small_hash(fields.iter().map(|field| (&field.name, &field.value))),
+            };
+            if let Some(payload) = small {
+                return Ok(payload);
+            }
+        }
+        let mut writer = match first_ms {
+            Some(first_ms) => HashWriter::expiring(length, first_ms),
+            None => HashWriter::new(length),
+        };
+        let write = |field: &Entry| {
+            writer.push(&field.name, &field.value, field.expire_at_ms);
             writer.size_bytes()
         };
         self.dump_each(length, write).await?;
@@ -81,9 +156,63 @@ impl Hash<'_, '_> {
     }
 }
 
+/// The group of fields that expire.
+const EXPIRING: u8 = 1;
+
+static LOST_EXPIRY: EntryFault = EntryFault {
+    text: [
+        "field that is not removed when it expires",
+        "fields that are not removed when they expire",
+    ],
+    advice: "HPERSIST and HEXPIRE put them right",
+    is_removable: false,
+    entry_name: None,
+};
+
+static STRAY_EXPIRY: EntryFault = EntryFault {
+    text: [
+        "expiry of a field that does not have it",
+        "expiries of fields that do not have them",
+    ],
+    advice: "--deep --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+/// Whether a field that expires is found by its expiry.
+async fn has_expiry_row(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Ok(FieldValue {
+        expire_at_ms: Some(at_ms),
+        ..
+    }) = FieldValue::decode(&row.value)
+    else {
+        return Ok(true);
+    };
+    let expiry = { entries.layout }.field_expiry_key(entries.data, at_ms, &row.key)?;
+    let found = entries.transaction.get(&expiry, entries.isolation).await?;
+    Ok(found.is_some())
+}
+
+/// Whether the field of a row by expiry expires then.
+async fn is_of_field(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Ok((at_ms, field)) = { entries.layout }.read_field_expiry_key(entries.data, &row.key)
+    else {
+        return Ok(true);
+    };
+    let field = entries.transaction.get(&field, entries.isolation).await?;
+    Ok(field.is_some_and(|field| {
+        FieldValue::decode(&field).is_ok_and(|field| field.expire_at_ms == Some(at_ms))
+    }))
+}
+
 fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
     let fields = HashFields::new(payload)?;
-    let entries = fields.map(|field| field.map(|(name, value)| Entry { name, value }));
+    let entry = |field: HashField| Entry {
+        name: field.name,
+        value: field.value,
+        expire_at_ms: field.expire_at_ms,
+    };
+    let entries = fields.map(|field| field.map(entry));
     restorable::<HashType>(context, entries)
 }
 
@@ -98,7 +227,7 @@ fn payload(words: Vec<Vec<u8>>) -> Option<Bytes> {
     small_hash(fields.clone()).or_else(|| {
         let mut writer = HashWriter::new(pairs.len() as u64);
         for (field, value) in fields {
-            writer.push(field, value);
+            writer.push(field, value, None);
         }
         Some(writer.finish())
     })

@@ -7,6 +7,7 @@ use crate::keyspace::handle::Value;
 use quoin_layout::{Entry, FieldRow, ValueType};
 
 pub mod commands;
+pub mod expiry;
 mod kind;
 #[cfg(test)]
 mod tests;

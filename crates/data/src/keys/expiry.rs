@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{argument, integer, is_word, rest};
+use crate::command::arguments::{argument, integer, rest};
+use crate::command::expiry_conditions::Conditions;
 use crate::error::CommandError;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
@@ -102,64 +103,6 @@ async fn set_expiry(
     };
     context.notify(EventClasses::GENERIC, event, argument(arguments, 1)?);
     Ok(Reply::Integer(1))
-}
-
-/// The conditions under which EXPIRE has an effect.
-#[derive(Default)]
-struct Conditions {
-    only_without: bool,
-    only_with: bool,
-    only_later: bool,
-    only_earlier: bool,
-}
-
-impl Conditions {
-    fn parse(options: &[Bytes]) -> Result<Self, CommandError> {
-        let mut conditions = Self::default();
-        for option in options {
-            if is_word(option, "nx") {
-                conditions.only_without = true;
-            } else if is_word(option, "xx") {
-                conditions.only_with = true;
-            } else if is_word(option, "gt") {
-                conditions.only_later = true;
-            } else if is_word(option, "lt") {
-                conditions.only_earlier = true;
-            } else {
-                // Redis's text is a C string and ends at a zero byte.
-                let shown = option.split(|byte| *byte == 0).next().unwrap_or_default();
-                let option = String::from_utf8_lossy(shown);
-                return Err(CommandError::Text(
-                    format!("ERR Unsupported option {option}").into(),
-                ));
-            }
-        }
-        let Self {
-            only_without,
-            only_with,
-            only_later,
-            only_earlier,
-        } = conditions;
-        if only_without && (only_with || only_later || only_earlier) {
-            return Err(CommandError::text(
-                "ERR NX and XX, GT or LT options at the same time are not compatible",
-            ));
-        }
-        if only_later && only_earlier {
-            return Err(CommandError::text(
-                "ERR GT and LT options at the same time are not compatible",
-            ));
-        }
-        Ok(conditions)
-    }
-
-    /// A key without expiry counts as one that expires at the end of time.
-    fn allow(&self, present_ms: Option<i64>, new_ms: i64) -> bool {
-        !(self.only_without && present_ms.is_some()
-            || self.only_with && present_ms.is_none()
-            || self.only_later && present_ms.is_none_or(|present_ms| new_ms <= present_ms)
-            || self.only_earlier && present_ms.is_some_and(|present_ms| new_ms >= present_ms))
-    }
 }
 
 /// `PERSIST key` → 1, or 0 if there is no key or it has no expiry.

@@ -297,6 +297,7 @@ impl WriteContext<'_> {
             long_name: None,
             body: body.map(Body::new),
             rank_levels: 0,
+            fields_expire: false,
         };
         self.create_as(key, meta, 0).await
     }
@@ -541,6 +542,12 @@ impl WriteContext<'_> {
     /// Changes the number of block levels that are counted. Clients do not see a change.
     pub(crate) fn set_rank_levels(&self, key: &mut OpenKey, levels: u8) {
         key.meta.rank_levels = levels;
+        self.write_meta(&key.meta_key, &key.meta);
+    }
+
+    /// Marks a hash whose fields may expire from now on. Clients do not see a change.
+    pub(crate) fn mark_fields_expire(&self, key: &mut OpenKey) {
+        key.meta.fields_expire = true;
         self.write_meta(&key.meta_key, &key.meta);
     }
 

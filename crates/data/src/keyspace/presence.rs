@@ -107,6 +107,7 @@ mod tests {
             long_name: None,
             body: None,
             rank_levels: 0,
+            fields_expire: false,
         };
         let embedded = Bench::embedded().store.capabilities();
         let cluster = Bench::cluster_like().store.capabilities();

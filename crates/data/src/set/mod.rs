@@ -48,10 +48,7 @@ fn are_numbers(members: &[Entry]) -> bool {
 
 /// A member as an entry.
 fn entry(name: Bytes) -> Entry {
-    Entry {
-        name,
-        value: Bytes::new(),
-    }
+    Entry::new(name, Bytes::new())
 }
 
 /// Puts members as a whole set in place of whatever is at `name`. Without members, only removes

@@ -195,6 +195,7 @@ fn string_meta(data: Id, expire_at_ms: Option<i64>, body: Option<Body>) -> Meta 
         long_name: None,
         body,
         rank_levels: 0,
+        fields_expire: false,
     }
 }
 

@@ -1,6 +1,6 @@
-//! Timers: rows that say when background work should look at a task queue or a stream. A task queue may have due
-//! tasks, or requests for maintenance of its index. A stream may have groups whose idle entries are due for
-//! redelivery.
+//! Timers: rows that say when background work should look at a task queue, a stream or a hash. A task queue may have
+//! due tasks, or requests for maintenance of its index. A stream may have groups whose idle entries are due for
+//! redelivery. A hash may have fields that have expired.
 //!
 //! A timer is a row by time and key. It says only that there may be work, so too many timers or an outdated one do no
 //! harm. A key with work at some time has a timer at that time or before: a transaction that writes a row by due
@@ -14,6 +14,7 @@ use futures_util::future::{try_join, try_join_all};
 use super::index::MAINTENANCE_STEP_MS;
 use super::lease_ends::is_full_or_old;
 use super::{TaskQueueMut, range_rows};
+use crate::hash::expiry;
 use crate::keyspace::key::OpenKey;
 use crate::stream::Stream;
 use crate::unit::context::{ReadContext, WriteContext};
@@ -43,6 +44,8 @@ pub const TIMER_STEP_MS: i64 = 100;
 const TIMER_NEAR_MS: i64 = 60_000;
 /// Timers for still later times are about this far ahead, at multiples of this.
 const TIMER_FAR_MS: i64 = 3_600_000;
+/// Background work sets the next timer of a hash up to this far ahead.
+const TIMER_DAY_MS: i64 = 24 * TIMER_FAR_MS;
 
 /// A key with due timers.
 struct QueueTimers {
@@ -58,7 +61,7 @@ enum Outlook {
     Gone,
     /// There is no work before a time, if ever.
     Quiet(OpenKey, Option<i64>),
-    /// A task queue has work.
+    /// A task queue or a hash has work.
     Busy(OpenKey),
     /// A stream has idle entries for waiting clients now, and more at a time.
     Idle(OpenKey, Option<i64>),
@@ -71,16 +74,16 @@ enum Outlook {
 /// A timer stays when the lease ends that it was set for. So timers are at few times, fewer for later ones: with any
 /// leases and delays, a queue has about a hundred timers. The hash of the queue's name spreads those of different
 /// queues.
-fn timer_ms(now_ms: i64, due_ms: i64, hash: u64) -> i64 {
+fn timer_ms(now_ms: i64, due_ms: i64, hash: u64, far_ms: i64) -> i64 {
     let last_multiple = |at_ms: i64, step: i64| {
         let spread = i64::try_from(hash % step.unsigned_abs()).unwrap_or(0);
         at_ms - (at_ms - spread).rem_euclid(step)
     };
-    let (step, near, far) = (TIMER_STEP_MS, TIMER_NEAR_MS, TIMER_FAR_MS);
+    let (step, near) = (TIMER_STEP_MS, TIMER_NEAR_MS);
     match due_ms.saturating_sub(now_ms) {
         ahead if ahead <= near => due_ms.saturating_add(step - 1) / step * step,
-        ahead if ahead <= far => last_multiple(due_ms, near),
-        _ => last_multiple(now_ms.saturating_add(far), far),
+        ahead if ahead <= far_ms => last_multiple(due_ms, near),
+        _ => last_multiple(now_ms.saturating_add(far_ms), TIMER_FAR_MS),
     }
 }
 
@@ -88,7 +91,18 @@ impl WriteContext<'_> {
     /// Sets a timer for a time, or up to [`TIMER_STEP_MS`] later. If the time is far away, the timer is earlier, and
     /// is then set again.
     pub(crate) fn set_timer(&self, key: &OpenKey, at_ms: i64) {
-        let at_ms = timer_ms(self.now_ms, at_ms, key.name.hash());
+        self.set_timer_within(key, at_ms, TIMER_FAR_MS);
+    }
+
+    /// [`Self::set_timer`] for a hash that has had fields with an expiry for some time. Stores may have many of
+    /// these, whose fields expire much later, so they are looked at rarely. The timers of others are not as far
+    /// ahead, because a timer remains when its key is removed.
+    pub(crate) fn set_timer_within_day(&self, key: &OpenKey, at_ms: i64) {
+        self.set_timer_within(key, at_ms, TIMER_DAY_MS);
+    }
+
+    fn set_timer_within(&self, key: &OpenKey, at_ms: i64, far_ms: i64) {
+        let at_ms = timer_ms(self.now_ms, at_ms, key.name.hash(), far_ms);
         let row = self.layout().timer_key(at_ms, key.namespace, &key.name);
         self.transaction.set(&row, b"");
     }
@@ -98,8 +112,9 @@ impl WriteContext<'_> {
 pub async fn due_queues(
     context: &ReadContext<'_>,
     turn: u64,
+    expires_fields: bool,
 ) -> Result<Vec<(u32, Bytes)>, StoreError> {
-    let looked_at = look_at_all(context, turn).await?;
+    let looked_at = look_at_all(context, turn, expires_fields).await?;
     let busy = looked_at.iter().filter_map(|(_, outlook)| match outlook {
         Outlook::Busy(key) => Some(key.database.zip(key.name.inline().cloned())),
         _ => None,
@@ -162,6 +177,7 @@ async fn queues_with_due_timers(
 async fn look_at_all(
     context: &ReadContext<'_>,
     turn: u64,
+    expires_fields: bool,
 ) -> Result<Vec<(QueueTimers, Outlook)>, StoreError> {
     let mut queues = queues_with_due_timers(context, turn)
         .await?
@@ -176,7 +192,7 @@ async fn look_at_all(
         // Concurrently, because on a cluster each read is a round trip.
         let looks = queues.by_ref().take(REAPER_READS_AT_ONCE);
         let looks = looks.map(async |queue| {
-            let outlook = match look_at(context, &queue, &shown).await {
+            let outlook = match look_at(context, &queue, &shown, expires_fields).await {
                 Ok(outlook) => outlook,
                 Err(StoreError::Corrupt(what)) => Outlook::Unreadable(what),
                 Err(error) => return Err(error),
@@ -193,6 +209,7 @@ async fn look_at(
     context: &ReadContext<'_>,
     queue: &QueueTimers,
     shown: &[(Id, u32)],
+    expires_fields: bool,
 ) -> Result<Outlook, StoreError> {
     let meta_key = context.layout().meta_key(queue.namespace, &queue.name);
     let meta = context
@@ -201,8 +218,11 @@ async fn look_at(
         .await?;
     let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
     let meta = meta.filter(|meta| {
-        matches!(meta.value_type, ValueType::TaskQueue | ValueType::Stream)
-            && !context.is_expired(meta)
+        let has_timers = match meta.value_type {
+            ValueType::Hash => meta.fields_expire,
+            other => matches!(other, ValueType::TaskQueue | ValueType::Stream),
+        };
+        has_timers && !context.is_expired(meta)
     });
     let Some(meta) = meta else {
         return Ok(Outlook::Gone);
@@ -223,6 +243,16 @@ async fn look_at(
         return Ok(match outlook.is_due {
             true => Outlook::Idle(key, outlook.next_ms),
             false => Outlook::Quiet(key, outlook.next_ms),
+        });
+    }
+    if key.meta.value_type == ValueType::Hash {
+        let next = expiry::next_expiry(context, &key).await?;
+        return Ok(match next {
+            Some(at_ms) if at_ms > context.now_ms => Outlook::Quiet(key, next),
+            Some(_) if expires_fields => Outlook::Busy(key),
+            // Later.
+            Some(_) => Outlook::Quiet(key, Some(context.now_ms.saturating_add(TIMER_STEP_MS))),
+            None => Outlook::Quiet(key, None),
         });
     }
     let (due, requests) = (
@@ -255,13 +285,14 @@ async fn shown_namespaces(context: &ReadContext<'_>) -> Result<Vec<(Id, u32)>, S
 }
 
 /// Runs due timers: puts back due tasks, maintains indexes on request, and wakes clients that wait for idle entries
-/// of streams. Returns the number of timers.
+/// of streams, and, if `expires_fields`, removes fields of hashes that have expired. Returns the number of timers.
 ///
 /// `turn` chooses among many keys. `locked`: the queues of [`due_queues`] that are locked against clients of this
 /// server. A pass works only on these; other queues that have work by now are left to the next pass.
 pub async fn run_due(
     context: &WriteContext<'_>,
     turn: u64,
+    expires_fields: bool,
     locked: Option<&HashSet<(u32, Bytes)>>,
 ) -> Result<i64, StoreError> {
     let is_locked = |key: &OpenKey| match (locked, key.database, key.name.inline()) {
@@ -271,7 +302,7 @@ pub async fn run_due(
     };
     let mut count = 0;
     let mut busy = Vec::new();
-    for (mut queue, outlook) in look_at_all(context, turn).await? {
+    for (mut queue, outlook) in look_at_all(context, turn, expires_fields).await? {
         match outlook {
             Outlook::Busy(key) => {
                 if is_locked(&key) {
@@ -283,8 +314,12 @@ pub async fn run_due(
             Outlook::Quiet(key, next_due) => {
                 keep_fresh_timer(context, &mut queue);
                 clear_timers(context, &queue);
-                if let Some(at_ms) = next_due {
-                    context.set_timer(&key, at_ms);
+                match next_due {
+                    Some(at_ms) if key.meta.value_type == ValueType::Hash => {
+                        context.set_timer_within_day(&key, at_ms);
+                    }
+                    Some(at_ms) => context.set_timer(&key, at_ms),
+                    None => {}
                 }
             }
             Outlook::Idle(key, next) => {
@@ -370,7 +405,8 @@ fn clear_timers(context: &WriteContext<'_>, queue: &QueueTimers) {
 fn put_off(context: &WriteContext<'_>, queue: &QueueTimers, what: &str) {
     tracing::error!(
         key = ?queue.name,
-        "tasks of a queue are not put back, because something of it cannot be read: {what}"
+        "tasks of a queue are not put back, or fields of a hash not removed, because something of it cannot be read: \
+         {what}"
     );
     let step = TASK_UNREADABLE_STEP_MS;
     let at_ms = (context.now_ms / step)
@@ -382,30 +418,45 @@ fn put_off(context: &WriteContext<'_>, queue: &QueueTimers, what: &str) {
     context.transaction.set(&next, b"");
 }
 
-/// Does the work of a task queue.
+/// Does the work of a task queue or a hash.
 async fn run_timers(
     context: &WriteContext<'_>,
     timers: &QueueTimers,
     key: &OpenKey,
     share: (usize, usize),
 ) -> Result<(), StoreError> {
-    let queue = TaskQueueMut::open(context, key);
     // Conflicts with a rename or removal.
     context
         .transaction
         .add_read_conflict_range(&key.meta_key, &successor(&key.meta_key));
-    let work = queue.find_work(share).await;
-    clear_timers(context, timers);
-    let work = match work {
-        Ok(work) => work,
-        // Nothing was written for this queue yet.
-        Err(StoreError::Corrupt(what)) => {
-            put_off(context, timers, what);
-            return Ok(());
+    let is_done = match key.meta.value_type {
+        ValueType::Hash => {
+            clear_timers(context, timers);
+            match expiry::remove_expired(context, key, share).await {
+                Err(StoreError::Corrupt(what)) => {
+                    put_off(context, timers, what);
+                    return Ok(());
+                }
+                removed => removed?,
+            }
         }
-        Err(error) => return Err(error),
+        _ => {
+            let queue = TaskQueueMut::open(context, key);
+            let work = queue.find_work(share).await;
+            clear_timers(context, timers);
+            let work = match work {
+                Ok(work) => work,
+                // Nothing was written for this queue yet.
+                Err(StoreError::Corrupt(what)) => {
+                    put_off(context, timers, what);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            queue.do_work(work).await?
+        }
     };
-    if !queue.do_work(work).await? {
+    if !is_done {
         // There is more work. Other queues that have waited longer come first.
         let next = context
             .layout()
@@ -433,24 +484,30 @@ mod tests {
             ahead_ms in prop_oneof![1..200_000i64, 1..10_000_000i64, 1..TASK_TIME_MS_MAX],
             hash: u64,
         ) {
-            let at_ms = timer_ms(now_ms, now_ms + ahead_ms, hash);
-            prop_assert!(at_ms > now_ms);
-            prop_assert!(at_ms < now_ms + ahead_ms + TIMER_STEP_MS);
-            prop_assert!(at_ms <= now_ms + TIMER_FAR_MS);
+            for far_ms in [TIMER_FAR_MS, TIMER_DAY_MS] {
+                let at_ms = timer_ms(now_ms, now_ms + ahead_ms, hash, far_ms);
+                prop_assert!(at_ms > now_ms);
+                prop_assert!(at_ms < now_ms + ahead_ms + TIMER_STEP_MS);
+                prop_assert!(at_ms <= now_ms + far_ms);
+            }
         }
     }
 
     #[test]
     fn what_is_due_already_has_a_timer_at_once() {
-        assert_eq!(timer_ms(NOW_MS, NOW_MS, 7), NOW_MS);
-        assert_eq!(timer_ms(NOW_MS, NOW_MS - 950, 7), NOW_MS - 900);
+        assert_eq!(timer_ms(NOW_MS, NOW_MS, 7, TIMER_FAR_MS), NOW_MS);
+        assert_eq!(
+            timer_ms(NOW_MS, NOW_MS - 950, 7, TIMER_FAR_MS),
+            NOW_MS - 900
+        );
     }
 
     #[test]
     fn a_queue_has_few_timers_however_many_leases_of_whatever_time_it_grants() {
         for lease_ms in [86_400_000, 3_000_000, 100_000] {
             let timers: BTreeSet<i64> = (0..36_000)
-                .map(|number| timer_ms(NOW_MS + number * 100, NOW_MS + number * 100 + lease_ms, 7))
+                .map(|number| NOW_MS + number * 100)
+                .map(|now_ms| timer_ms(now_ms, now_ms + lease_ms, 7, TIMER_FAR_MS))
                 .collect();
             // In an hour.
             assert!(timers.len() <= 62, "{}", timers.len());
@@ -460,7 +517,8 @@ mod tests {
     #[test]
     fn timers_of_different_queues_are_spread_out() {
         let timers: BTreeSet<i64> = (0..100)
-            .map(|number| timer_ms(NOW_MS, NOW_MS + 86_400_000, number * 0x9e37_79b9))
+            .map(|number| number * 0x9e37_79b9)
+            .map(|hash| timer_ms(NOW_MS, NOW_MS + 86_400_000, hash, TIMER_FAR_MS))
             .collect();
         assert!(timers.len() > 90, "{}", timers.len());
     }

@@ -214,6 +214,7 @@ mod tests {
             long_name: None,
             body: None,
             rank_levels: 0,
+            fields_expire: false,
         };
         for sequence in [1, 1, 2, 1] {
             let row = Bytes::from(meta(sequence).encode());

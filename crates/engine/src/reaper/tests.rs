@@ -599,7 +599,12 @@ fn a_pass_over_timers_ends_when_its_transaction_is_old() {
     let now_ms = bench.clock.now_ms();
     bench.clock.advance_ms(1_000);
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    assert!(bench.block_on(timers::run_due(&context, 0, None)).unwrap() > 0);
+    assert!(
+        bench
+            .block_on(timers::run_due(&context, 0, true, None))
+            .unwrap()
+            > 0
+    );
     bench.block_on(transaction.commit()).unwrap();
     let left = leased(&bench, "a") + leased(&bench, "b");
     assert!((40..80).contains(&left), "{left}");

@@ -66,6 +66,7 @@ fn values_of_keys() {
         long_name: None,
         body: None,
         rank_levels: 0,
+        fields_expire: false,
     };
     golden(
         "metadata: list, data (1, 300)",
@@ -93,6 +94,18 @@ fn values_of_keys() {
         "031502150116012c00001502",
     );
     assert_eq!(Meta::decode(&ranked.encode().into()).unwrap(), ranked);
+    let expiring = Meta {
+        value_type: ValueType::Hash,
+        expire_at_ms: None,
+        fields_expire: true,
+        ..meta.clone()
+    };
+    golden(
+        "metadata: hash whose fields may expire",
+        &expiring.encode(),
+        "041506150116012c0000",
+    );
+    assert_eq!(Meta::decode(&expiring.encode().into()).unwrap(), expiring);
     let body = Body {
         bytes: Bytes::from_static(b"work"),
         changes: 3,
@@ -108,10 +121,7 @@ fn values_of_keys() {
         &meta.encode(),
         "021505150116012c00000003776f726b",
     );
-    let entry = Entry {
-        name: Bytes::from_static(b"f"),
-        value: Bytes::from_static(b"work"),
-    };
+    let entry = Entry::new(Bytes::from_static(b"f"), Bytes::from_static(b"work"));
     golden(
         "body of a hash with the field `f` = `work`",
         &FieldRow::Hash

@@ -114,6 +114,7 @@ fn rows_of_priority_queues() {
             long_name: None,
             body: None,
             rank_levels: 0,
+            fields_expire: false,
         }
         .encode(),
         "011503150116012c0000",

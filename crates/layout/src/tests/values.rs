@@ -12,6 +12,26 @@ fn fields_members_and_pieces() {
         "0271756f696e001502150116012c15051a2d1720544b23016600",
     );
     golden(
+        "field `f` that expires at 1700000000000",
+        &layout
+            .field_expiry_key(
+                DATA,
+                1_700_000_000_000,
+                &layout.field_key(DATA, FieldRow::Hash, &name),
+            )
+            .unwrap(),
+        "0271756f696e001502150116012c15191a018bcfe568001a2d1720544b23016600",
+    );
+    golden(
+        "value `work` of a field that expires at 1700000000000",
+        &FieldValue {
+            expire_at_ms: Some(1_700_000_000_000),
+            stored: StoredValue::encode_plain(b"work").into(),
+        }
+        .encode(),
+        "021a018bcfe5680000776f726b",
+    );
+    golden(
         "member `f` of a set",
         &layout.field_key(DATA, FieldRow::Set, &name),
         "0271756f696e001502150116012c15061a2d1720544b23016600",
@@ -144,6 +164,7 @@ proptest! {
             long_name: long.map(Bytes::from),
             body: None,
             rank_levels: 0,
+            fields_expire: false,
         };
         prop_assert_eq!(Meta::decode(&meta.encode().into()).unwrap(), meta);
     }

@@ -20,8 +20,18 @@ fn set_of(payload: &[u8]) -> Result<Vec<(Bytes, f64)>, DumpError> {
     SortedSetMembers::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
 }
 
-fn hash_of(payload: &[u8]) -> Result<Vec<(Bytes, Bytes)>, DumpError> {
+fn expiring_hash_of(payload: &[u8]) -> Result<Vec<HashField>, DumpError> {
     HashFields::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
+}
+
+/// A hash whose fields do not expire.
+fn hash_of(payload: &[u8]) -> Result<Vec<(Bytes, Bytes)>, DumpError> {
+    let fields = expiring_hash_of(payload)?.into_iter();
+    let pair = |field: HashField| {
+        assert_eq!(field.expire_at_ms, None);
+        (field.name, field.value)
+    };
+    Ok(fields.map(pair).collect())
 }
 
 fn members_of(payload: &[u8]) -> Result<Vec<Bytes>, DumpError> {
@@ -349,12 +359,34 @@ proptest! {
         }
         let mut writer = HashWriter::new(fields.len() as u64);
         for (field, value) in &fields {
-            writer.push(field, value);
+            writer.push(field, value, None);
         }
         prop_assert_eq!(hash_of(&writer.finish()).unwrap(), expected.clone());
         let parts = expected.iter().map(|(field, value)| (field, value));
         if let Some(payload) = small_hash(parts) {
             prop_assert_eq!(hash_of(&payload).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_hash_whose_fields_expire_is_read_as_it_was_written(
+        parts in vec((element(), element(), proptest::option::of(1_i64..1 << 46)), 1..20),
+    ) {
+        let field = |(name, value, expire_at_ms): &(Vec<u8>, Vec<u8>, Option<i64>)| HashField {
+            name: name.clone().into(),
+            value: value.clone().into(),
+            expire_at_ms: *expire_at_ms,
+        };
+        let mut fields: Vec<HashField> = parts.iter().map(field).collect();
+        let first = fields.iter().filter_map(|field| field.expire_at_ms).min();
+        let mut writer = HashWriter::expiring(fields.len() as u64, first.unwrap_or(1));
+        for field in &fields {
+            writer.push(&field.name, &field.value, field.expire_at_ms);
+        }
+        prop_assert_eq!(expiring_hash_of(&writer.finish()).unwrap(), fields.clone());
+        if let Some(payload) = small_expiring_hash(fields.clone()) {
+            fields.sort_by_key(|field| field.expire_at_ms.unwrap_or(i64::MAX));
+            prop_assert_eq!(expiring_hash_of(&payload).unwrap(), fields);
         }
     }
 
@@ -571,7 +603,7 @@ fn expiring_hashes(first_expires: bool) -> Vec<(&'static str, u16, Vec<u8>)> {
 }
 
 #[test]
-fn a_hash_whose_fields_could_expire_is_read_while_none_does() {
+fn a_hash_whose_fields_may_expire_is_read_in_every_encoding() {
     let fields = [
         (Bytes::from("a"), Bytes::from("v")),
         (Bytes::from("b"), Bytes::from("v")),
@@ -581,12 +613,45 @@ fn a_hash_whose_fields_could_expire_is_read_while_none_does() {
         assert_eq!(found.as_deref(), Ok(&fields[..]), "{form}");
     }
     for (form, version, value) in expiring_hashes(true) {
-        let refused = hash_of(&sealed(version, &value)).unwrap_err();
-        let text = "Bad data format: Quoin does not keep a hash with fields that expire";
-        assert_eq!(refused.to_string(), text, "{form}");
+        let found = expiring_hash_of(&sealed(version, &value)).unwrap();
+        // The first form has the time itself, as a length.
+        let at_ms = if form == "22" { 1 } else { 4_000_000_000_000 };
+        let expiries: Vec<_> = found.iter().map(|field| field.expire_at_ms).collect();
+        assert_eq!(expiries, [Some(at_ms), None], "{form}");
         // What is cut off is noticed.
-        let cut = hash_of(&sealed(version, &value[..value.len() - 1]));
+        let cut = expiring_hash_of(&sealed(version, &value[..value.len() - 1]));
         assert!(cut.is_err(), "{form}");
+    }
+}
+
+#[test]
+fn an_expiry_of_a_field_that_is_out_of_range_is_refused() {
+    let too_late = (1_i64 << 48) - 1;
+    for (rdb_type, first, behind) in [
+        (24, too_late, length(1)),
+        (24, -1, length(1)),
+        (
+            24,
+            1,
+            [vec![0x81], too_late.to_be_bytes().to_vec()].concat(),
+        ),
+        (22, 0, [vec![0x81], vec![0xff; 8]].concat()),
+    ] {
+        let first = if rdb_type == 24 {
+            first.to_le_bytes().to_vec()
+        } else {
+            Vec::new()
+        };
+        let value = [
+            vec![rdb_type],
+            first,
+            length(1),
+            behind,
+            string(b"f"),
+            string(b"v"),
+        ];
+        let read = expiring_hash_of(&sealed(12, &value.concat()));
+        assert_eq!(read, Err(DumpError::Format));
     }
 }
 

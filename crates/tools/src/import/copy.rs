@@ -109,7 +109,7 @@ impl Copier<'_> {
         let mut largest_bytes = 0;
         for (key, _) in keys {
             let Some(Whole {
-                words,
+                mut words,
                 expire_at_ms,
             }) = self.source.read_whole(key)?
             else {
@@ -123,14 +123,15 @@ impl Copier<'_> {
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             largest_bytes = largest_bytes.max(bytes);
-            let count = match key.kind.is_dumped() {
+            let count = match key.is_dumped() {
                 true => key.count.unsigned_abs(),
                 false => (key.kind.import.elements_in)(&words) as u64,
             };
             let is_small = count <= key.kind.small_max().unsigned_abs();
             let payload = match is_small && bytes <= IMPORT_CHUNK_BYTES {
-                true => (key.kind.import.payload)(words),
-                false => None,
+                true if !key.has_field_expiries => (key.kind.import.payload)(words),
+                true if self.source.dumps_true_expiries() => words.pop().map(Bytes::from),
+                _ => None,
             };
             let Some(payload) = payload else {
                 large.push(key.clone());
@@ -184,7 +185,7 @@ impl Copier<'_> {
             if attempt > 0 {
                 std::thread::sleep(RETRY_PAUSE);
             }
-            let tried = match key.kind.is_dumped() {
+            let tried = match key.is_dumped() {
                 true => self.try_copy_dumped(key, &temporary, after_each)?,
                 false => self.try_copy_large(key, &temporary, after_each)?,
             };
@@ -233,6 +234,9 @@ impl Copier<'_> {
         let Some(payload) = words.pop().map(Bytes::from) else {
             return Ok(Attempt::Vanished);
         };
+        if key.has_field_expiries {
+            return self.try_copy_fields(key, temporary, expire_at_ms, &payload);
+        }
         if elements::count(&payload).is_err() {
             // Of a later version than is known, or refused.
             return self.try_copy_by_commands(key, temporary, after_each);
@@ -252,6 +256,30 @@ impl Copier<'_> {
             })?;
         self.target
             .finish_large(&key.name, temporary, expire_at_ms, put)
+    }
+
+    /// Copies a hash with fields that expire.
+    fn try_copy_fields(
+        &mut self,
+        key: &SourceKey,
+        temporary: &[u8],
+        expire_at_ms: Option<i64>,
+        payload: &Bytes,
+    ) -> Result<Attempt, ClientError> {
+        let count = match elements::count(payload) {
+            Ok((_, count)) => count,
+            Err(error) => return Ok(Attempt::Refused(error.to_string())),
+        };
+        let moved = self.source.field_expiry();
+        let put = self
+            .target
+            .put_payload(key.kind, temporary, payload, moved)?;
+        if put == Ok(false) {
+            return Ok(Attempt::Vanished);
+        }
+        self.counts.copied_elements += count;
+        self.target
+            .finish_large(&key.name, temporary, expire_at_ms, put.map(|_| count))
     }
 
     /// Copies a stream whose payload is not understood: what it is by XINFO and XPENDING, its entries by

@@ -47,6 +47,15 @@ pub(super) fn count(payload: &Bytes) -> Result<(Kind, u64), DumpError> {
     Ok((kind, count))
 }
 
+/// The fields of a payload that expire, and when. None of a payload of another type, or after damage.
+pub(super) fn field_expiries(payload: &Bytes) -> impl Iterator<Item = (Bytes, i64)> {
+    let opened = quoin_rdb::open(payload).ok();
+    let hash = opened.filter(|opened| HashFields::reads(opened.rdb_type()));
+    let fields = hash.and_then(|hash| HashFields::new(hash).ok());
+    let fields = fields.into_iter().flatten().map_while(Result::ok);
+    fields.filter_map(|field| Some((field.name, field.expire_at_ms?)))
+}
+
 fn kind_of(payload: &Payload) -> Option<Kind> {
     let rdb_type = payload.rdb_type();
     let name: &[u8] = match rdb_type {
@@ -118,7 +127,7 @@ impl Elements {
             }
             Elements::Hash(fields) => {
                 let field = fields.next().transpose()?;
-                field.map(|(field, value)| vec![field.to_vec(), value.to_vec()])
+                field.map(|field| vec![field.name.to_vec(), field.value.to_vec()])
             }
             Elements::SortedSet(members) => {
                 let member = members.next().transpose()?;

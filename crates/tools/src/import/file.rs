@@ -11,7 +11,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::elements::{self, Elements};
+use super::elements::{self, field_expiries};
 use super::functions;
 use super::kinds::Kind;
 use super::options::Options;
@@ -253,7 +253,10 @@ impl Copier<'_> {
         if self.options.is_dry_run {
             return self.look(&waiting);
         }
-        if waiting.payload.len() > IMPORT_CHUNK_BYTES {
+        // RESTORE would not move the expiries of fields.
+        let is_moved =
+            self.expiry_shift_ms > 0 && field_expiries(&waiting.payload).next().is_some();
+        if waiting.payload.len() > IMPORT_CHUNK_BYTES || is_moved {
             self.flush()?;
             return self.large(&waiting);
         }
@@ -324,7 +327,10 @@ impl Copier<'_> {
         let there = there.unwrap_or(0);
         let has_expired = || {
             let now_ms = SystemClock.now_ms();
+            let gone = field_expiries(&key.payload).filter(|(_, at_ms)| *at_ms <= now_ms);
+            let gone = i64::try_from(gone.count()).unwrap_or(i64::MAX);
             key.expire_at_ms.is_some_and(|at_ms| at_ms <= now_ms)
+                || (here.saturating_sub(gone)..here).contains(&there)
         };
         if here != there && !has_expired() {
             self.counts.differs(&key.name, here, there);
@@ -371,24 +377,17 @@ impl Copier<'_> {
                 .target
                 .finish_large(&key.name, temporary, expire_at_ms, put);
         }
-        let mut elements = match Elements::new(&key.payload) {
-            Ok(elements) => elements,
-            Err(error) => return Ok(Attempt::Refused(error.to_string())),
-        };
-        loop {
-            let words = match elements.next_words(IMPORT_CHUNK_BYTES) {
-                Ok(words) => words,
-                Err(error) => return Ok(Attempt::Refused(error.to_string())),
-            };
-            if words.is_empty() {
-                break;
-            }
-            if let Err(refusal) = self.target.push(key.kind, temporary, words)? {
-                return Ok(Attempt::Refused(refusal));
-            }
+        let shift_ms = self.expiry_shift_ms;
+        let moved = |at_ms: i64| at_ms.saturating_add(shift_ms);
+        let put = self
+            .target
+            .put_payload(key.kind, temporary, &key.payload, moved)?;
+        if put == Ok(false) {
+            return Ok(Attempt::Vanished);
         }
+        let put = put.map(|_| key.count);
         self.target
-            .finish_large(&key.name, temporary, expire_at_ms, Ok(key.count))
+            .finish_large(&key.name, temporary, expire_at_ms, put)
     }
 
     fn show(&mut self) {

@@ -214,7 +214,9 @@ fn compare(
         let question = [key.kind.import.counting, &key.name];
         let here = source.client().call(&question)?.integer().unwrap_or(0);
         let there = target.call(&question)?.integer().unwrap_or(0);
-        if here != there {
+        // Fields may have expired, and are removed at each server when it gets to it.
+        let has_lost = key.has_field_expiries && there < here;
+        if here != there && !has_lost {
             counts.differs(&key.name, here, there);
         }
     }

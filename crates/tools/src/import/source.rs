@@ -19,9 +19,6 @@ const FIELDS_AT_ONCE: usize = 100;
 /// The type that may have fields that expire.
 const HASH: &str = "hash";
 
-/// Reason for skipping such a hash.
-const FIELDS_EXPIRE: &str = "a hash with fields that expire";
-
 /// How INFO calls the number of hashes with fields that expire: in Redis, in Valkey.
 const COUNTS_OF_FIELD_EXPIRIES: [&str; 2] = ["subexpiry", "keys_with_volatile_items"];
 
@@ -33,6 +30,15 @@ pub(super) struct SourceKey {
     /// Elements that it had when it was met.
     pub(super) count: i64,
     pub(super) expire_at_ms: Option<i64>,
+    /// It is a hash with fields that expire, which are read as a payload.
+    pub(super) has_field_expiries: bool,
+}
+
+impl SourceKey {
+    /// Whether it is only read as a whole.
+    pub(super) fn is_dumped(&self) -> bool {
+        self.kind.is_dumped() || self.has_field_expiries
+    }
 }
 
 /// What one call of SCAN brings.
@@ -49,17 +55,6 @@ impl Page {
     /// Number of keys of all types.
     pub(super) fn len(&self) -> usize {
         self.keys.len() + self.others.len()
-    }
-
-    /// Skips keys.
-    fn leave(&mut self, are_left: &HashSet<Vec<u8>>, why: &str) {
-        let (left, kept) = std::mem::take(&mut self.keys)
-            .into_iter()
-            .partition(|key: &SourceKey| are_left.contains(&key.name));
-        self.keys = kept;
-        let left: Vec<SourceKey> = left;
-        let left = left.into_iter().map(|key| (key.name, why.to_owned()));
-        self.others.extend(left);
     }
 }
 
@@ -92,6 +87,8 @@ pub(super) struct Source {
     /// Whether it has expiries of fields (Redis 7.4, Valkey 9), and the selected database may have some.
     knows_field_expiries: bool,
     may_have_field_expiries: bool,
+    /// Whether it refuses HSCAN without values.
+    scans_values: bool,
     /// By how much expiries are shifted into the future: a server that replays a file must not remove expired
     /// keys. Expiries that a script has set are not shifted.
     expiry_shift_ms: i64,
@@ -126,6 +123,7 @@ impl Source {
             tells_memory: true,
             knows_field_expiries,
             may_have_field_expiries: knows_field_expiries,
+            scans_values: false,
             expiry_shift_ms: 0,
             pace: Pace::new(),
         })
@@ -227,14 +225,17 @@ impl Source {
                     kind,
                     count,
                     expire_at_ms,
+                    has_field_expiries: false,
                 });
             }
         }
         if self.may_have_field_expiries {
             let hashes = page.keys.iter().filter(|key| key.kind.name == HASH);
             let hashes = hashes.map(|key| key.name.clone()).collect();
-            let left = self.with_field_expiries(hashes)?;
-            page.leave(&left, FIELDS_EXPIRE);
+            let found = self.with_field_expiries(hashes)?;
+            for key in &mut page.keys {
+                key.has_field_expiries = found.contains(&key.name);
+            }
         }
         Ok(page)
     }
@@ -246,9 +247,8 @@ impl Source {
     ) -> Result<HashSet<Vec<u8>>, ClientError> {
         let count = FIELDS_AT_ONCE.to_string();
         let mut found = HashSet::new();
-        let mut places: Vec<(Vec<u8>, Vec<u8>)> = hashes
-            .into_iter()
-            .map(|name| (name, b"0".to_vec()))
+        let mut places: Vec<(Vec<u8>, Vec<u8>)> = { hashes.iter() }
+            .map(|name| (name.clone(), b"0".to_vec()))
             .collect();
         while !places.is_empty() {
             for (name, cursor) in &places {
@@ -260,23 +260,37 @@ impl Source {
                     count.as_bytes(),
                     b"NOVALUES",
                 ];
-                self.client.queue(&words);
+                let taken = if self.scans_values { 5 } else { 6 };
+                self.client.queue(words.get(..taken).unwrap_or(&words));
             }
             self.client.send()?;
             let mut asked = Vec::new();
+            let mut is_refused = false;
             for (name, _) in std::mem::take(&mut places) {
                 let reply = self.client.read()?;
                 if is_wrong_type(&reply) {
+                    continue;
+                }
+                if !self.scans_values && reply.error().is_some() {
+                    is_refused = true;
                     continue;
                 }
                 let (next, fields) = match reply.items() {
                     Some([cursor, fields]) => (cursor.bytes(), fields.clone().into_strings()),
                     _ => (None, None),
                 };
+                let fields = fields.map(|fields| match self.scans_values {
+                    true => fields.into_iter().step_by(2).collect(),
+                    false => fields,
+                });
                 let (Some(next), Some(fields)) = (next, fields) else {
                     return Err(self.client.unexpected(&reply));
                 };
                 asked.push((name, next.to_vec(), fields));
+            }
+            if is_refused {
+                self.scans_values = true;
+                return self.with_field_expiries(hashes);
             }
             let has_fields = |fields: &Vec<Vec<u8>>| !fields.is_empty();
             for (name, _, fields) in asked.iter().filter(|(.., fields)| has_fields(fields)) {
@@ -314,6 +328,17 @@ impl Source {
         } else {
             b"PTTL"
         }
+    }
+
+    /// The expiry of a field without the shift of the replay.
+    pub(super) fn field_expiry(&self) -> impl Fn(i64) -> i64 + use<> {
+        let shift_ms = self.expiry_shift_ms;
+        move |at_ms| unshifted(at_ms, shift_ms)
+    }
+
+    /// Whether expiries in payloads are those of the keys.
+    pub(super) fn dumps_true_expiries(&self) -> bool {
+        self.expiry_shift_ms == 0
     }
 
     /// A number of elements; 0 if the key is of another type now.
@@ -362,6 +387,7 @@ impl Source {
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
         match (&key.kind.import.reading_whole, &key.kind.import.reading) {
+            _ if key.has_field_expiries => self.client.queue(&[b"DUMP", key.name.as_slice()]),
             (Some(command), _) | (None, Reading::Iteration(command)) => {
                 self.client.queue(&[command, key.name.as_slice()]);
             }
@@ -392,7 +418,7 @@ impl Source {
         if !self.was_unchanged()? {
             return Ok(None);
         }
-        let is_refused = key.kind.is_dumped() && words.error().is_some();
+        let is_refused = key.is_dumped() && words.error().is_some();
         Ok(Some(Whole {
             words: match is_refused {
                 true => vec![Vec::new()],

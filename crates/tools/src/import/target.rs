@@ -1,13 +1,20 @@
 //! The server that is written.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
+use bytes::Bytes;
+
+use super::elements::{self, Elements};
 use super::kinds::Kind;
 use super::options::Options;
 use super::report::ImportError;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
 use quoin_client::{Client, ClientError, Transaction};
 use quoin_resp::wire::reply_reader::Value;
+
+/// Expiries of fields that are sent together.
+const FIELDS_AT_ONCE: usize = 1_000;
 
 /// Attempts of an import at copying one key.
 pub(super) const ATTEMPTS_MAX: u32 = 5;
@@ -155,6 +162,66 @@ impl Target {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Puts the elements of a payload into the temporary key. Fields that expire do so at the time that `moved`
+    /// returns. Returns whether the key is there: all its fields may have expired.
+    pub(super) fn put_payload(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+        payload: &Bytes,
+        moved: impl Fn(i64) -> i64,
+    ) -> Result<Result<bool, String>, ClientError> {
+        let mut elements = match Elements::new(payload) {
+            Ok(elements) => elements,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        loop {
+            let words = match elements.next_words(IMPORT_CHUNK_BYTES) {
+                Ok(words) => words,
+                Err(error) => return Ok(Err(error.to_string())),
+            };
+            if words.is_empty() {
+                break;
+            }
+            if let Err(refusal) = self.push(kind, name, words)? {
+                return Ok(Err(refusal));
+            }
+        }
+        let mut expiries = elements::field_expiries(payload).peekable();
+        if expiries.peek().is_none() {
+            return Ok(Ok(true));
+        }
+        loop {
+            let mut sent = 0;
+            for (field, at_ms) in expiries.by_ref().take(FIELDS_AT_ONCE) {
+                let at_ms = moved(at_ms).to_string();
+                let words: [&[u8]; 6] = [
+                    b"HPEXPIREAT",
+                    name,
+                    at_ms.as_bytes(),
+                    b"FIELDS",
+                    b"1",
+                    &field,
+                ];
+                self.client.queue(&words);
+                sent += 1;
+            }
+            if sent == 0 {
+                break;
+            }
+            self.client.send()?;
+            let mut refusal = None;
+            for _ in 0..sent {
+                let reply = self.client.read()?;
+                refusal = refusal.or(reply.error_text().map(Cow::into_owned));
+            }
+            if let Some(refusal) = refusal {
+                return Ok(Err(refusal));
+            }
+        }
+        Ok(Ok(self.are_there(&[name])?.contains(&true)))
     }
 
     /// Gives the temporary key its expiry and its name, unless it is incomplete. `put` is the number of its

@@ -309,6 +309,7 @@ impl WriteContext<'_> {
                 long_name: grant.long_name,
                 body: None,
                 rank_levels: 0,
+                fields_expire: false,
             },
         };
         self.give_back(&key, elements, grant.from_end).await?;

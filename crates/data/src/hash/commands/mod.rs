@@ -1,5 +1,6 @@
 //! Hash commands.
 
+mod expiry;
 mod read;
 mod rows;
 mod write;

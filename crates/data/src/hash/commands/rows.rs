@@ -1,11 +1,11 @@
 //! The rows of the hash commands.
 
-use super::{read, write};
+use super::{expiry, read, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{
-    Argument, COUNT, block, double, integer, key, pattern, string, token,
+    Argument, COUNT, block, double, integer, key, oneof, pattern, string, token, unix_time,
 };
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, READ_UPDATE, UPDATE, at};
+use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, READ_UPDATE, TAKE, UPDATE, at};
 use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
 use crate::fields::commands::{length, plan_all, plan_first};
@@ -19,6 +19,20 @@ const EACH_FIELD: &str = "O(log N) for each field, N being all that is stored";
 const ALL_FIELDS: &str = "O(M) with M fields";
 
 const FIELDS_AND_VALUES: Argument = block("data", &[string("field"), string("value")]).multiple();
+
+/// The fields that a command names.
+const FIELDS: Argument = block(
+    "fields",
+    &[integer("numfields"), string("field").multiple()],
+)
+.token("FIELDS");
+
+/// The condition of HEXPIRE.
+const CONDITION: Argument = oneof(
+    "condition",
+    &[token("NX"), token("XX"), token("GT"), token("LT")],
+)
+.optional();
 
 const fn hash(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::Hash, handler).categories(&["@hash"])
@@ -164,4 +178,125 @@ pub const ROWS: &[Row] = &[
             pattern("pattern").token("MATCH").optional(),
             COUNT,
         ]),
+    hash("hexpire", -6, "7.4.0", write_handler!(expiry::hexpire))
+        .summary("Set expiry for hash field using relative time to expire (seconds)")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), integer("seconds"), CONDITION, FIELDS])
+        .plan(expiry::plan),
+    hash("hpexpire", -6, "7.4.0", write_handler!(expiry::hpexpire))
+        .summary("Set expiry for hash field using relative time to expire (milliseconds)")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), integer("milliseconds"), CONDITION, FIELDS])
+        .plan(expiry::plan),
+    hash("hexpireat", -6, "7.4.0", write_handler!(expiry::hexpireat))
+        .summary("Set expiry for hash field using an absolute Unix timestamp (seconds)")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), unix_time("unix-time-seconds"), CONDITION, FIELDS])
+        .plan(expiry::plan),
+    hash("hpexpireat", -6, "7.4.0", write_handler!(expiry::hpexpireat))
+        .summary("Set expiry for hash field using an absolute Unix timestamp (milliseconds)")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), unix_time("unix-time-milliseconds"), CONDITION, FIELDS])
+        .plan(expiry::plan),
+    hash("httl", -5, "7.4.0", read_handler!(expiry::httl))
+        .summary("Returns the TTL in seconds of a hash field.")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .tips(&["nondeterministic_output"])
+        .arguments(&[key(0), FIELDS])
+        .plan(expiry::plan),
+    hash("hpttl", -5, "7.4.0", read_handler!(expiry::hpttl))
+        .summary("Returns the TTL in milliseconds of a hash field.")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .tips(&["nondeterministic_output"])
+        .arguments(&[key(0), FIELDS])
+        .plan(expiry::plan),
+    hash("hexpiretime", -5, "7.4.0", read_handler!(expiry::hexpiretime))
+        .summary("Returns the expiration time of a hash field as a Unix timestamp, in seconds.")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), FIELDS])
+        .plan(expiry::plan),
+    hash("hpexpiretime", -5, "7.4.0", read_handler!(expiry::hpexpiretime))
+        .summary("Returns the expiration time of a hash field as a Unix timestamp, in msec.")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), FIELDS])
+        .plan(expiry::plan),
+    hash("hpersist", -5, "7.4.0", write_handler!(expiry::hpersist))
+        .summary("Removes the expiration time for each specified field")
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), FIELDS])
+        .plan(expiry::plan),
+    hash("hsetex", -6, "8.0.0", write_handler!(expiry::hsetex))
+        .summary(
+            "Set the value of one or more fields of a given hash key, and optionally set their expiration.",
+        )
+        .complexity(EACH_FIELD)
+        .flags(GROW_FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[
+            key(0),
+            oneof("condition", &[token("FNX"), token("FXX")]).optional(),
+            oneof(
+                "expiration",
+                &[
+                    integer("seconds").token("EX"),
+                    integer("milliseconds").token("PX"),
+                    unix_time("unix-time-seconds").token("EXAT"),
+                    unix_time("unix-time-milliseconds").token("PXAT"),
+                    token("KEEPTTL"),
+                ],
+            )
+            .optional(),
+            block("fields", &[integer("numfields"), FIELDS_AND_VALUES]).token("FIELDS"),
+        ])
+        .plan(expiry::plan_set),
+    hash("hgetex", -5, "8.0.0", write_handler!(expiry::hgetex))
+        .summary(
+            "Get the value of one or more fields of a given hash key, and optionally set their expiration.",
+        )
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ_UPDATE).notes("RW and UPDATE because it changes the TTL")])
+        .arguments(&[
+            key(0),
+            oneof(
+                "expiration",
+                &[
+                    integer("seconds").token("EX"),
+                    integer("milliseconds").token("PX"),
+                    unix_time("unix-time-seconds").token("EXAT"),
+                    unix_time("unix-time-milliseconds").token("PXAT"),
+                    token("PERSIST"),
+                ],
+            )
+            .optional(),
+            FIELDS,
+        ])
+        .plan(expiry::plan),
+    hash("hgetdel", -5, "8.0.0", write_handler!(expiry::hgetdel))
+        .summary(
+            "Returns the value of a field and deletes it from the hash.",
+        )
+        .complexity(EACH_FIELD)
+        .flags(Flags::FAST)
+        .keys(&[at(1, TAKE)])
+        .arguments(&[key(0), FIELDS])
+        .plan(expiry::plan),
 ];

@@ -62,10 +62,8 @@ fn entries(arguments: &[Bytes], command: &str) -> Result<Vec<Entry>, CommandErro
     if !odd.is_empty() {
         return Err(CommandError::WrongArity(command.to_owned()));
     }
-    let entries = pairs.iter().map(|[name, value]| Entry {
-        name: name.clone(),
-        value: value.clone(),
-    });
+    let entries = pairs.iter();
+    let entries = entries.map(|[name, value]| Entry::new(name.clone(), value.clone()));
     Ok(entries.collect())
 }
 
@@ -92,10 +90,7 @@ pub(super) async fn hsetnx(
     {
         return Ok(Reply::Integer(0));
     }
-    let entry = Entry {
-        name: field.clone(),
-        value: argument(arguments, 3)?.clone(),
-    };
+    let entry = Entry::new(field.clone(), argument(arguments, 3)?.clone());
     put_entries(context, name, found, vec![entry]).await?;
     Ok(Reply::Integer(1))
 }
@@ -164,6 +159,8 @@ struct Field<'a> {
     key: Option<OpenKey>,
     name: &'a Bytes,
     value: Option<Bytes>,
+    /// It stays, as in Redis.
+    expire_at_ms: Option<i64>,
 }
 
 impl<'a> Field<'a> {
@@ -173,21 +170,26 @@ impl<'a> Field<'a> {
     ) -> Result<Self, CommandError> {
         let (key_name, name) = (argument(arguments, 1)?, argument(arguments, 2)?);
         let key = context.find(key_name, ValueType::Hash).await?;
-        let value = match &key {
-            Some(key) => Hash::open(context, key).get(name).await?,
+        let entry = match &key {
+            Some(key) => Hash::open(context, key).get_entry(name).await?,
             None => None,
         };
+        let expire_at_ms = entry.as_ref().and_then(|entry| entry.expire_at_ms);
         Ok(Self {
             key_name,
             key,
             name,
-            value,
+            value: entry.map(|entry| entry.value),
+            expire_at_ms,
         })
     }
 
     async fn set(self, context: &WriteContext<'_>, value: Bytes) -> Result<(), CommandError> {
-        let name = self.name.clone();
-        let entries = vec![Entry { name, value }];
+        let entries = vec![Entry {
+            name: self.name.clone(),
+            value,
+            expire_at_ms: self.expire_at_ms,
+        }];
         fields::put::<HashType>(context, self.key_name, self.key, entries).await?;
         Ok(())
     }

@@ -105,6 +105,7 @@ fn forge_key(bench: &Bench, hash: u64, name: &str) {
         long_name: None,
         body: None,
         rank_levels: 0,
+        fields_expire: false,
     };
     let space = Space::Keys as u64;
     let key = foundationdb_tuple::pack(&("test", space, 0, 0, hash, name.as_bytes()));

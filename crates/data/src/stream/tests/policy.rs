@@ -389,7 +389,12 @@ fn waking_conflicts_with_what_removes_the_stream() {
         let now_ms = bench.clock.now_ms();
         let context =
             WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-        assert!(bench.block_on(timers::run_due(&context, 0, None)).unwrap() > 0);
+        assert!(
+            bench
+                .block_on(timers::run_due(&context, 0, true, None))
+                .unwrap()
+                > 0
+        );
         bench.run(line);
         let committed = bench.block_on(transaction.commit());
         assert_eq!(committed.is_err(), conflicts, "{line}");

@@ -58,7 +58,8 @@ fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    let polls = polls(async { assert!(timers::run_due(&context, turn, None).await.unwrap() > 0) });
+    let polls =
+        polls(async { assert!(timers::run_due(&context, turn, true, None).await.unwrap() > 0) });
     (transaction, polls)
 }
 
@@ -85,7 +86,9 @@ fn only_queues_with_something_to_do_are_locked() {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = ReadContext::new(&*snapshot, environment, &namespaces, now_ms, 0);
-    let queues = bench.block_on(timers::due_queues(&context, 0)).unwrap();
+    let queues = bench
+        .block_on(timers::due_queues(&context, 0, true))
+        .unwrap();
     assert_eq!(queues, [(0, Bytes::from("probe"))]);
 }
 
@@ -101,7 +104,7 @@ fn a_pass_leaves_queues_alone_that_it_has_not_locked() {
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     let locked = [(0, Bytes::from("delayed1"))].into();
-    let looked_at = bench.block_on(timers::run_due(&context, 0, Some(&locked)));
+    let looked_at = bench.block_on(timers::run_due(&context, 0, true, Some(&locked)));
     assert_eq!(looked_at.unwrap(), 1);
     bench.block_on(transaction.commit()).unwrap();
     assert_eq!(bench.run("TASK.LEN delayed0 READY"), Reply::Integer(0));

@@ -11,8 +11,8 @@ mod data;
 mod delegation;
 mod indexes;
 mod keys;
+mod overdue;
 mod spaces;
-mod tasks;
 
 use super::report::Line;
 use super::target::{self, Answer, DoctorTarget, KeyCheck};
@@ -69,8 +69,11 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
 
 /// The checks that look at keys, in the order of their lines.
 pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
-    let mut checks: Vec<Box<dyn KeyCheck>> =
-        vec![Box::<keys::Keys>::default(), Box::<tasks::Tasks>::default()];
+    let mut checks: Vec<Box<dyn KeyCheck>> = vec![
+        Box::<keys::Keys>::default(),
+        Box::new(overdue::Overdue::of_queues()),
+        Box::new(overdue::Overdue::of_hashes()),
+    ];
     if target.is_deep {
         checks.push(Box::<counters::Counters>::default());
         checks.push(Box::<indexes::Indexes>::default());

@@ -282,6 +282,7 @@ fn a_namespace_that_no_database_shows() {
                     long_name: None,
                     body: None,
                     rank_levels: 0,
+                    fields_expire: false,
                 };
                 let meta_key = layout.meta_key(FOREIGN, &name("lost"));
                 transaction.set(&meta_key, &meta.encode());

@@ -4,8 +4,8 @@ use super::damage::{assert_repaired, assert_told, get, length_key, meta};
 use super::*;
 use quoin_engine::testing::ranks::tend_wanted;
 use quoin_layout::{
-    KeyRange, OrderRow, Section, Space, StreamId, TaskCounter, TaskPlace, TaskRow, encode_counter,
-    encode_length,
+    FieldRow, KeyRange, Member, OrderRow, Section, Space, StreamId, TaskCounter, TaskPlace,
+    TaskRow, encode_counter, encode_length,
 };
 
 #[test]
@@ -303,6 +303,63 @@ fn a_lease_that_ended_without_a_timer() {
         assert_healthy(bench);
         assert!(matches!(bench.run("TASK.TAKE q"), Reply::Array(_)));
     });
+}
+
+#[test]
+fn fields_that_expired_without_a_timer() {
+    on_both(|bench| {
+        bench.run("HSETEX h PX 1000 FIELDS 1 a 1");
+        bench.run("HSET h b 2");
+        bench.clock.advance_ms(100_000);
+        let told = lines(bench, LOOK);
+        let found = line(&told, "expiring fields");
+        assert_eq!(found.level, Level::Warn);
+        assert!(found.text.contains("expired more than a minute ago"));
+        change(bench, |transaction, layout| {
+            let timers = layout.rows_of(Space::Timers);
+            transaction.clear_range(&timers.begin, &timers.end);
+        });
+        reap(bench);
+        let told = lines(bench, LOOK);
+        let found = line(&told, "expiring fields");
+        assert_eq!(found.level, Level::Fail);
+        assert!(found.text.contains("without an alarm"), "{found}");
+        lines(bench, REPAIR);
+        bench.clock.advance_ms(1_000);
+        reap(bench);
+        assert_healthy(bench);
+        assert_eq!(bench.run("HLEN h"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn a_field_without_the_row_by_its_expiry_and_such_a_row_without_a_field() {
+    let expiry = |bench: &Bench, layout: &Layout, at_ms, name: &'static [u8]| {
+        let data = meta(bench, layout, "h").data;
+        let name = Member::new(&Bytes::from_static(name));
+        let field = layout.field_key(data, FieldRow::Hash, &name);
+        layout.field_expiry_key(data, at_ms, &field).unwrap()
+    };
+    assert_told(
+        "indexes",
+        Level::Fail,
+        "1 field that is not removed when it expires",
+        |bench, layout| {
+            bench.run("HSETEX h PXAT 4000000000000 FIELDS 2 a 1 b 2");
+            let key = expiry(bench, layout, 4_000_000_000_000, b"a");
+            change(bench, |transaction, _| transaction.clear(&key));
+        },
+    );
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "1 expiry of a field that does not have it",
+        |bench, layout| {
+            bench.run("HSETEX h PXAT 4000000000000 FIELDS 2 a 1 b 2");
+            let key = expiry(bench, layout, 3_000_000_000_000, b"a");
+            change(bench, |transaction, _| transaction.set(&key, b""));
+        },
+    );
 }
 
 #[test]

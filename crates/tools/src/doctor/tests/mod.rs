@@ -188,6 +188,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             long_name: None,
             body: None,
             rank_levels: 0,
+            fields_expire: false,
         };
         let meta_key = Layout::new("test").meta_key(namespace, &name);
         change(bench, |transaction, layout| {

@@ -25,9 +25,6 @@ const COMMANDS_AT_ONCE: usize = 1_000;
 const UNKNOWN: &str = "unknown command";
 
 /// What the names of commands about expiries of fields begin with.
-const FIELD_EXPIRY_PREFIXES: [&[u8]; 5] =
-    [b"HEXPIRE", b"HPEXPIRE", b"HPERSIST", b"HGETEX", b"HSETEX"];
-
 /// Commands that such a file has although they do not write themselves.
 const RUN_TOO: [&str; 7] = [
     "select", "script", "function", "eval", "evalsha", "fcall", "pfcount",
@@ -270,13 +267,7 @@ fn why(name: &[u8], error: &str) -> Unusable {
     if !error.contains(UNKNOWN) {
         return Unusable::Failed(format!("{shown} of the append-only file: {error}"));
     }
-    let is_of_fields = FIELD_EXPIRY_PREFIXES
-        .iter()
-        .any(|one| upper.starts_with(one));
-    Unusable::Skipped(match is_of_fields {
-        true => "a hash with fields that expire".to_owned(),
-        false => format!("changed by {shown}, which Quoin does not have"),
-    })
+    Unusable::Skipped(format!("changed by {shown}, which Quoin does not have"))
 }
 
 impl UnusableKeys {
@@ -384,6 +375,19 @@ fn shift(words: &mut Vec<Bytes>, now_ms: i64) -> Option<()> {
             return Some(());
         }
     }
+    for (other, unit) in [
+        ("hexpire", Unit::Seconds),
+        ("hpexpire", Unit::Milliseconds),
+        ("hexpireat", Unit::AtSeconds),
+        ("hpexpireat", Unit::AtMilliseconds),
+    ] {
+        if is(&name, other) {
+            let at = unit.shifted(words.get(2)?, now_ms)?;
+            *words.get_mut(2)? = at;
+            *words.first_mut()? = static_word(b"HPEXPIREAT");
+            return Some(());
+        }
+    }
     for (other, unit) in [("setex", Unit::Seconds), ("psetex", Unit::Milliseconds)] {
         if is(&name, other) {
             let [_, key, number, value] = words.as_slice() else {
@@ -397,13 +401,22 @@ fn shift(words: &mut Vec<Bytes>, now_ms: i64) -> Option<()> {
     }
     let first_option = match &name {
         name if is(name, "set") => 3,
-        name if is(name, "getex") => 2,
+        name if ["getex", "hgetex", "hsetex"]
+            .iter()
+            .any(|one| is(name, one)) =>
+        {
+            2
+        }
         name if is(name, "restore") => return shift_restored(words, now_ms),
         _ => return None,
     };
     let mut place = first_option;
-    while let Some(unit) = words.get(place).map(|word| Unit::of_option(word)) {
-        if let Some(unit) = unit {
+    while let Some(word) = words.get(place) {
+        if is(word, "fields") {
+            // Fields and values follow.
+            break;
+        }
+        if let Some(unit) = Unit::of_option(word) {
             let at = unit.shifted(words.get(place + 1)?, now_ms)?;
             *words.get_mut(place + 1)? = at;
             *words.get_mut(place)? = static_word(b"PXAT");
@@ -469,8 +482,8 @@ mod tests {
     #[test]
     fn a_key_is_unusable_until_it_is_gone() {
         let mut unusable = UnusableKeys::default();
-        let unknown = Some("ERR unknown command 'HPEXPIREAT'");
-        note(&mut unusable, "HPEXPIREAT h 7 FIELDS 1 f", unknown);
+        let unknown = Some("ERR unknown command");
+        note(&mut unusable, "BF.ADD h x", unknown);
         note(&mut unusable, "BF.ADD bloom x", unknown);
         assert_eq!(keys(&unusable), ["bloom", "h"]);
         note(&mut unusable, "RENAME h other", None);
@@ -491,8 +504,7 @@ mod tests {
             ("SWAPDB 0 1", &[(1, "h")]),
         ] {
             let mut unusable = UnusableKeys::default();
-            let unknown = Some("ERR unknown command 'HPEXPIREAT'");
-            note(&mut unusable, "HPEXPIREAT h 7 FIELDS 1 f", unknown);
+            note(&mut unusable, "BF.ADD h x", Some("ERR unknown command"));
             note(&mut unusable, line, None);
             let places = expected
                 .iter()
@@ -534,10 +546,6 @@ mod tests {
         let unknown = "ERR unknown command 'x'";
         let skipped = |text: &str| Unusable::Skipped(text.to_owned());
         assert_eq!(
-            why(b"hpexpireat", unknown),
-            skipped("a hash with fields that expire")
-        );
-        assert_eq!(
             why(b"BF.ADD", unknown),
             skipped("changed by BF.ADD, which Quoin does not have")
         );
@@ -577,6 +585,22 @@ mod tests {
             let at = EXPIRY_SHIFT_MS + ms;
             assert_eq!(shifted(line), format!("{expected} {at}"), "{line}");
         }
+        let at = EXPIRY_SHIFT_MS + 12_000;
+        for (line, begin, end) in [
+            (
+                "HEXPIRE h 7 NX FIELDS 1 ex",
+                "HPEXPIREAT h",
+                "NX FIELDS 1 ex",
+            ),
+            (
+                "HSETEX h FNX EX 7 FIELDS 1 ex 9",
+                "HSETEX h FNX PXAT",
+                "FIELDS 1 ex 9",
+            ),
+            ("HGETEX h ex 7 FIELDS 1 px", "HGETEX h PXAT", "FIELDS 1 px"),
+        ] {
+            assert_eq!(shifted(line), format!("{begin} {at} {end}"), "{line}");
+        }
         let at = EXPIRY_SHIFT_MS + 7;
         let absolute = format!("RESTORE k {at} p REPLACE ABSTTL");
         assert_eq!(shifted("RESTORE k 7 p REPLACE ABSTTL"), absolute);
@@ -596,6 +620,7 @@ mod tests {
             "RESTORE k 0 p",
             "RPUSH k ex 7",
             "GETEX k PERSIST",
+            "HSETEX k KEEPTTL FIELDS 2 ex 7 px 8",
         ] {
             assert_eq!(shifted(line), line);
         }

@@ -1,4 +1,5 @@
-//! Task queues whose leases or delays have ended without anybody having been told to look.
+//! Task queues whose leases or delays have ended, and hashes whose fields have expired, without anybody having been told
+//! to look.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{
@@ -7,31 +8,94 @@ use crate::doctor::target::{
 use quoin_base::size::counted;
 use quoin_data::keyspace::kind::TypeKind;
 use quoin_data::taskqueue::timers::TIMER_STEP_MS;
-use quoin_layout::{Id, KeyRange, Layout, successor};
+use quoin_layout::{Id, KeyRange, Layout, ValueType, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// Rows of deadlines that ended by a time, see `ValueKind::deadlines`.
 type Deadlines = fn(&Layout, Id, i64) -> KeyRange;
 
-#[derive(Default)]
-pub(super) struct Tasks {
-    queues: u64,
+/// The words for keys of a type that has deadlines.
+struct Words {
+    value_type: ValueType,
+    name: &'static str,
+    /// For 1, and for other numbers.
+    keys: [&'static str; 2],
+    overdue: [&'static str; 2],
+    after_overdue: &'static str,
+    without_timer: [&'static str; 2],
+}
+
+static OF_TASKS: Words = Words {
+    value_type: ValueType::TaskQueue,
+    name: "task queues",
+    keys: ["task queue", "task queues"],
+    overdue: ["has leases", "have leases"],
+    after_overdue: "or delays that ended more than a minute ago: a running server puts these tasks back",
+    without_timer: [
+        "of them without an alarm, so that only a TASK.TAKE puts its tasks back",
+        "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
+    ],
+};
+
+static OF_FIELDS: Words = Words {
+    value_type: ValueType::Hash,
+    name: "expiring fields",
+    keys: [
+        "hash with fields that may expire",
+        "hashes with fields that may expire",
+    ],
+    overdue: ["has fields", "have fields"],
+    after_overdue: "that expired more than a minute ago: a running server removes these",
+    without_timer: [
+        "of them without an alarm, so that its fields stay, though hidden",
+        "of them without an alarm, so that their fields stay, though hidden",
+    ],
+};
+
+pub(super) struct Overdue {
+    words: &'static Words,
+    keys: u64,
     overdue: u64,
     is_offline: bool,
     without_timer: Finding,
 }
 
-impl KeyCheck for Tasks {
+impl Overdue {
+    fn new(words: &'static Words) -> Self {
+        Self {
+            words,
+            keys: 0,
+            overdue: 0,
+            is_offline: false,
+            without_timer: Finding::default(),
+        }
+    }
+
+    /// The check of task queues.
+    pub(super) fn of_queues() -> Self {
+        Self::new(&OF_TASKS)
+    }
+
+    /// The check of hashes with fields that expire.
+    pub(super) fn of_hashes() -> Self {
+        Self::new(&OF_FIELDS)
+    }
+}
+
+impl KeyCheck for Overdue {
     fn name(&self) -> &'static str {
-        "task queues"
+        self.words.name
     }
 
     fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             self.is_offline = target.is_offline;
             for key in &page.keys {
-                if let Some(deadlines) = key.meta.value_type.kind().deadlines {
-                    self.queues += 1;
+                let meta = &key.meta;
+                let is_meant = meta.value_type == self.words.value_type
+                    && (meta.fields_expire || meta.value_type != ValueType::Hash);
+                if is_meant && let Some(deadlines) = meta.value_type.kind().deadlines {
+                    self.keys += 1;
                     self.look_at(target, key, deadlines).await?;
                 }
             }
@@ -40,7 +104,7 @@ impl KeyCheck for Tasks {
     }
 
     fn line(&self) -> Line {
-        let mut outcome = Outcome::new(counted(self.queues, "task queue", "task queues"));
+        let mut outcome = Outcome::new(counted(self.keys, self.words.keys[0], self.words.keys[1]));
         if self.overdue > 0 {
             let level = if self.is_offline {
                 Level::Ok
@@ -50,9 +114,9 @@ impl KeyCheck for Tasks {
             outcome.note(
                 level,
                 format!(
-                    "{} or delays that ended more than a minute ago: a running server puts these \
-                     tasks back",
-                    counted(self.overdue, "has leases", "have leases")
+                    "{} {}",
+                    counted(self.overdue, self.words.overdue[0], self.words.overdue[1]),
+                    self.words.after_overdue
                 ),
             );
         }
@@ -60,17 +124,14 @@ impl KeyCheck for Tasks {
             .finding(
                 Level::Fail,
                 &self.without_timer,
-                [
-                    "of them without an alarm, so that only a TASK.TAKE puts its tasks back",
-                    "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
-                ],
+                self.words.without_timer,
                 "--repair sets the alarms",
             )
             .line(self.name())
     }
 }
 
-impl Tasks {
+impl Overdue {
     async fn look_at(
         &mut self,
         target: &DoctorTarget<'_>,

@@ -4,6 +4,9 @@
 use quoin_engine::testing::{Bench, bulk, bulks, planned};
 use quoin_resp::reply::Reply;
 
+mod expiry;
+mod expiry_model;
+
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 fn on_both_stores(test: impl Fn(&Bench)) {
