@@ -204,6 +204,8 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             amounts: vec![1.5; mask.count_ones() as usize],
             tries: random.random_range(0..3),
             tries_max: 3,
+            worker: random.random::<bool>().then(|| "w".into()),
+            reason: random.random::<bool>().then(|| "why".into()),
             state: match random.random_range(0..4) {
                 0 => DumpedState::Ready,
                 1 => DumpedState::Leased {

@@ -24,6 +24,13 @@ fn resp2_answers_flat_arrays_of_strings() {
         ("PQ.RANGE q 0 0 REV", "*2\r\n$1\r\nc\r\n$3\r\n2.5\r\n"),
         ("PQ.COUNT q (1 +inf", ":2\r\n"),
         ("PQ.LEN q", ":3\r\n"),
+        (
+            "PQ.LIST q",
+            "*2\r\n$1\r\n0\r\n*6\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n2\r\n$1\r\nc\r\n$3\r\n2.5\r\n",
+        ),
+        ("PQ.PUSH q 7 d 7 d", ":5\r\n"),
+        ("PQ.REM q 7.0 d COUNT 5", ":2\r\n"),
+        ("PQ.REM q 7 d", ":0\r\n"),
         ("TYPE q", "+pqueue\r\n"),
         ("PQ.MOVE q r MAX", "*2\r\n$1\r\nc\r\n$3\r\n2.5\r\n"),
         (

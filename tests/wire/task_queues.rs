@@ -68,7 +68,7 @@ fn a_task_is_given_back_dies_and_is_revived() {
     );
     assert_eq!(socket.run("TASK.NACK q a"), ":2\r\n");
     assert_eq!(socket.run("TASK.NACK q a"), ":-1\r\n");
-    let dead = "*1\r\n*5\r\n$1\r\na\r\n$1\r\n1\r\n:1\r\n*0\r\n$4\r\nwork\r\n";
+    let dead = "*1\r\n*6\r\n$1\r\na\r\n$1\r\n1\r\n:1\r\n*0\r\n$4\r\nwork\r\n$-1\r\n";
     assert_eq!(socket.run("TASK.DEAD q"), dead);
     assert_eq!(socket.run("TASK.REVIVE q a"), ":1\r\n");
     assert_eq!(socket.run("TASK.CANCEL q a"), ":1\r\n");
@@ -80,10 +80,38 @@ fn a_task_and_a_queue_tell_of_themselves() {
     let server = Server::start();
     let mut socket = server.connect();
     socket.run("TASK.ADD q 1 work ID a NEEDS gb 2");
-    let task = "*16\r\n$2\r\nid\r\n$1\r\na\r\n$5\r\nstate\r\n$5\r\nready\r\n$8\r\npriority\r\n$1\r\n1\r\n$5\r\ntries\r\n:0\r\n$8\r\nmaxtries\r\n:0\r\n$7\r\nleft-ms\r\n:-1\r\n$5\r\nneeds\r\n*2\r\n$2\r\ngb\r\n$1\r\n2\r\n$7\r\npayload\r\n$4\r\nwork\r\n";
-    assert_eq!(socket.run("TASK.GET q a"), task);
+    let task = "*22\r\n$2\r\nid\r\n$1\r\na\r\n$5\r\nstate\r\n$5\r\nready\r\n$8\r\npriority\r\n$1\r\n1\r\n$5\r\ntries\r\n:0\r\n$8\r\nmaxtries\r\n:0\r\n$7\r\nleft-ms\r\n:-1\r\n$5\r\nneeds\r\n*2\r\n$2\r\ngb\r\n$1\r\n2\r\n$7\r\npayload\r\n$4\r\nwork\r\n";
+    let got = socket.run("TASK.GET q a");
+    let rest = got.strip_prefix(task).unwrap();
+    let time = rest.strip_prefix("$5\r\nat-ms\r\n:").unwrap();
+    let (time, notes) = time.split_once("\r\n").unwrap();
+    assert!(time.parse::<u64>().is_ok(), "{got}");
+    assert_eq!(notes, "$6\r\nworker\r\n$-1\r\n$6\r\nreason\r\n$-1\r\n");
     let queue = "*18\r\n$6\r\nlength\r\n:1\r\n$5\r\nready\r\n:1\r\n$6\r\nleased\r\n:0\r\n$7\r\ndelayed\r\n:0\r\n$4\r\ndead\r\n:0\r\n$5\r\nadded\r\n:1\r\n$11\r\nnext-due-ms\r\n:-1\r\n$9\r\nresources\r\n*1\r\n$2\r\ngb\r\n$7\r\nclasses\r\n:1\r\n";
     assert_eq!(socket.run("TASK.INFO q"), queue);
+}
+
+#[test]
+fn a_queue_is_listed_page_by_page_with_workers_and_reasons() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 x ID a MAXTRIES 1");
+    socket.run("TASK.ADD q 1 x ID b");
+    socket.run("TASK.ADD q 1 x ID c");
+    socket.run("TASK.TAKE q LEASE 60000 WORKER w1");
+    socket.run("TASK.NACK q a REASON no-disk");
+    let first = socket.run("TASK.LIST q READY COUNT 1");
+    assert!(first.contains("$1\r\nb\r\n"), "{first}");
+    let cursor = first.split("\r\n").nth(2).unwrap().to_owned();
+    let second = socket.run(&format!("TASK.LIST q READY CURSOR {cursor}"));
+    assert!(second.starts_with("*2\r\n$1\r\n0\r\n*1\r\n"), "{second}");
+    assert!(second.contains("$1\r\nc\r\n"), "{second}");
+    assert_eq!(socket.run("TASK.LIST q LEASED"), "*2\r\n$1\r\n0\r\n*0\r\n");
+    socket.run("HELLO 3");
+    let dead = socket.run("TASK.LIST q DEAD");
+    assert!(dead.starts_with("*2\r\n$1\r\n0\r\n*1\r\n%8\r\n"), "{dead}");
+    let notes = "$6\r\nworker\r\n$2\r\nw1\r\n$6\r\nreason\r\n$7\r\nno-disk\r\n";
+    assert!(dead.ends_with(notes), "{dead}");
 }
 
 #[test]
@@ -101,6 +129,7 @@ fn wrong_numbers_of_arguments_are_refused() {
         "TASK.PEEK",
         "TASK.LEN",
         "TASK.DEAD",
+        "TASK.LIST q",
         "TASK.REVIVE q",
         "TASK.INFO",
     ] {

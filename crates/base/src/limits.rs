@@ -347,8 +347,8 @@ pub const SORT_VALUES_MAX: usize = 1_000_000;
 /// Bytes of those in an answer, unless the elements have as many.
 pub const SORT_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Bytes of values after which one XREADGROUP, XAUTOCLAIM, TASK.TAKE, TASK.PEEK or TASK.DEAD returns no more,
-/// with any COUNT.
+/// Bytes of values after which one XREADGROUP, XAUTOCLAIM, TASK.TAKE, TASK.PEEK, TASK.DEAD, TASK.LIST or PQ.LIST
+/// returns no more, with any COUNT.
 pub const DELIVERED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Values of any size that one command reads side by side.
 pub const LARGE_READS_AT_ONCE: usize = 16;
@@ -393,8 +393,18 @@ pub const TASK_HAVING_RESOURCES_MAX: usize = 256;
 pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 /// The options of TASK.TAKE, which names no resources that are called like one of them, in any case.
 pub const TASK_TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
+/// Words of options that follow ids, so no task has one of them as its id, in any case.
+pub const TASK_ID_KEYWORDS: &[&str] = &["token", "all"];
 /// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.
 pub const TASK_ID_BYTES_MAX: usize = 512;
+/// Bytes of the name of a consumer that takes a task.
+pub const TASK_WORKER_BYTES_MAX: usize = 256;
+/// Bytes of the reason that is kept with a task; the rest of a longer one is cut off.
+pub const TASK_REASON_BYTES_MAX: usize = 1_024;
+/// Leased and delayed tasks that one TASK.LIST of either looks at, with any COUNT.
+pub const TASK_LIST_LOOKS_MAX: usize = 1_000;
+/// Elements in one reply of PQ.LIST or TASK.LIST.
+pub const LIST_COUNT_MAX: usize = 10_000;
 /// Tasks in one reply of TASK.TAKE, TASK.PEEK or TASK.DEAD.
 pub const TASK_COUNT_MAX: usize = 10_000;
 /// The longest delay, lease or wait for a task: a thousand years.

@@ -47,7 +47,9 @@ pub use run::{ElementsValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_
 pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
-pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
+pub use task::{
+    OrderRow, TaskClass, TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow, TaskState,
+};
 pub use tuple::{
     Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,
     encode_length, length_delta,

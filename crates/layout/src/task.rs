@@ -13,6 +13,9 @@ use super::{
 /// Format byte of a task's row and of a registry's.
 const FORMAT: u8 = 1;
 
+/// Format byte of a task's row with notes.
+const FORMAT_WITH_NOTES: u8 = 2;
+
 /// Bytes of the element after the place of a node.
 const SLOT_BYTES: usize = 2;
 
@@ -34,6 +37,18 @@ impl TaskPlace {
     /// The place in keys. The bytes compare as places do.
     pub fn encode(&self) -> Vec<u8> {
         foundationdb_tuple::pack(&(normal_score(self.priority), self.index, self.random))
+    }
+
+    /// Reads [`Self::encode`].
+    ///
+    /// # Errors
+    /// If the bytes are not a place.
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
+        let place = Self::take(&mut bytes)?;
+        match bytes {
+            [] => Ok(place),
+            _ => corrupt("place of a task"),
+        }
     }
 
     fn take(rest: &mut &[u8]) -> Result<Self, DecodeError> {
@@ -71,6 +86,50 @@ impl TaskState {
     }
 }
 
+/// What a task's row holds only if a client has said it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskNotes {
+    /// The consumer that took it last.
+    pub worker: Option<Bytes>,
+    /// Why it was given back last.
+    pub reason: Option<Bytes>,
+}
+
+impl TaskNotes {
+    const WORKER: u64 = 1;
+    const REASON: u64 = 2;
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Appends the number of notes, then each with its kind.
+    fn pack_into(&self, value: &mut Vec<u8>) {
+        let notes = [(Self::WORKER, &self.worker), (Self::REASON, &self.reason)];
+        let notes = { notes.into_iter() }.filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
+        pack_into(&(notes.clone().count() as u64,), value);
+        for (kind, note) in notes {
+            pack_into(&(kind, note), value);
+        }
+    }
+
+    fn take(rest: &mut &[u8]) -> Result<Self, DecodeError> {
+        let mut notes = Self::default();
+        let count: u64 = take(rest, "notes of a task")?;
+        for _ in 0..count {
+            let kind: u64 = take(rest, "note of a task")?;
+            let note: TupleBytes<'_> = take(rest, "note of a task")?;
+            let note = Some(Bytes::from(note.into_owned()));
+            match kind {
+                Self::WORKER => notes.worker = note,
+                Self::REASON => notes.reason = note,
+                _ => return corrupt("kind of a task's note"),
+            }
+        }
+        Ok(notes)
+    }
+}
+
 /// A task as its row holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRow {
@@ -88,10 +147,12 @@ pub struct TaskRow {
     pub tries: i64,
     /// How often it may be; 0 is without limit.
     pub tries_max: i64,
-    /// When its lease or delay ends, or when it died; 0 of a ready one.
+    /// When its lease or delay ends, or when it became ready or died; 0 of a ready one if that is unknown.
     pub at_ms: i64,
     /// The token of its lease; 0 without one.
     pub token: u64,
+    /// What clients have said of it.
+    pub notes: TaskNotes,
     /// The payload, as [`StoredValue`](super::StoredValue) has it.
     pub payload: Bytes,
 }
@@ -100,7 +161,8 @@ impl TaskRow {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(64 + self.payload.len());
-        value.push(FORMAT);
+        let has_notes = !self.notes.is_empty();
+        value.push(if has_notes { FORMAT_WITH_NOTES } else { FORMAT });
         pack_into(
             &(
                 self.state as u64,
@@ -119,6 +181,9 @@ impl TaskRow {
         for amount in &self.amounts {
             pack_into(&(*amount,), &mut value);
         }
+        if has_notes {
+            self.notes.pack_into(&mut value);
+        }
         value.extend_from_slice(&self.payload);
         value
     }
@@ -128,8 +193,10 @@ impl TaskRow {
     /// # Errors
     /// If it is not one.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
-        let Some((&FORMAT, mut rest)) = value.split_first() else {
-            return corrupt("format of a task");
+        let (has_notes, mut rest) = match value.split_first() {
+            Some((&FORMAT, rest)) => (false, rest),
+            Some((&FORMAT_WITH_NOTES, rest)) => (true, rest),
+            _ => return corrupt("format of a task"),
         };
         let Some(state) = TaskState::from_number(take(&mut rest, "state of a task")?) else {
             return corrupt("state of a task");
@@ -148,6 +215,10 @@ impl TaskRow {
         for _ in 0..mask.count_ones() {
             amounts.push(take(&mut rest, "amount")?);
         }
+        let notes = match has_notes {
+            true => TaskNotes::take(&mut rest)?,
+            false => TaskNotes::default(),
+        };
         let payload = value.slice(value.len() - rest.len()..);
         Ok(Self {
             state,
@@ -159,6 +230,7 @@ impl TaskRow {
             tries_max,
             at_ms,
             token,
+            notes,
             payload,
         })
     }
@@ -448,6 +520,12 @@ impl Layout {
             Some(mut rest) => take(&mut rest, "time of a task"),
             None => corrupt("key of a dead task"),
         }
+    }
+
+    /// Whether these bytes follow the prefix in keys of [`Self::task_due_key`] and [`Self::task_dead_key`].
+    pub fn is_task_time_place(&self, mut bytes: &[u8]) -> bool {
+        let numbers = (0..3).try_for_each(|_| take::<i64>(&mut bytes, "place of a task").map(drop));
+        numbers.is_ok() && bytes.is_empty()
     }
 
     /// Key of what a task queue knows of resources.

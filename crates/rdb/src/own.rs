@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::DumpError;
 use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
 use quoin_base::limits::{
-    TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS,
+    TASK_ID_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX,
+    TASK_TAKE_KEYWORDS, TASK_WORKER_BYTES_MAX,
 };
 
 const END: u64 = 0;
@@ -353,6 +354,10 @@ const READY: u64 = 0;
 const LEASED: u64 = 1;
 const DELAYED: u64 = 2;
 const DEAD: u64 = 3;
+/// Added to the number of a state if notes follow the state: their number, then each with its kind.
+const WITH_NOTES: u64 = 16;
+const WORKER: u64 = 1;
+const REASON: u64 = 2;
 
 /// What a task is waiting for. Times are in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -399,6 +404,10 @@ pub struct DumpedTask {
     pub tries_max: i64,
     /// What it is waiting for.
     pub state: DumpedState,
+    /// The consumer that took it last.
+    pub worker: Option<Bytes>,
+    /// Why it was given back last.
+    pub reason: Option<Bytes>,
     /// What it is.
     pub payload: Bytes,
 }
@@ -490,6 +499,27 @@ impl TaskQueueReader {
             }
             amounts.push(amount);
         }
+        let (tries, tries_max) = (parts.count()?, parts.count()?);
+        let (number, has_notes) = match parts.unsigned()? {
+            number @ 0..WITH_NOTES => (number, false),
+            number => (number - WITH_NOTES, true),
+        };
+        let state = state(number, parts)?;
+        let (mut worker, mut reason) = (None, None);
+        if has_notes {
+            for _ in 0..parts.unsigned()? {
+                let (note, bytes_max) = match parts.unsigned()? {
+                    WORKER => (&mut worker, TASK_WORKER_BYTES_MAX),
+                    REASON => (&mut reason, TASK_REASON_BYTES_MAX),
+                    _ => return Err(DumpError::Format),
+                };
+                let text = parts.string()?;
+                // So none comes twice, and their number is bounded.
+                if text.len() > bytes_max || note.replace(text).is_some() {
+                    return Err(DumpError::Format);
+                }
+            }
+        }
         Ok(Some(DumpedTask {
             id,
             priority,
@@ -497,16 +527,18 @@ impl TaskQueueReader {
             random,
             mask,
             amounts,
-            tries: parts.count()?,
-            tries_max: parts.count()?,
-            state: state(parts)?,
+            tries,
+            tries_max,
+            state,
+            worker,
+            reason,
             payload: parts.string()?,
         }))
     }
 }
 
-fn state(parts: &mut PartReader) -> Result<DumpedState, DumpError> {
-    let state = parts.unsigned()?;
+/// The state with this number.
+fn state(state: u64, parts: &mut PartReader) -> Result<DumpedState, DumpError> {
     if state == READY {
         return Ok(DumpedState::Ready);
     }
@@ -572,21 +604,34 @@ impl TaskQueueWriter {
         }
         parts.count(task.tries);
         parts.count(task.tries_max);
+        let notes = [(WORKER, &task.worker), (REASON, &task.reason)];
+        let notes = notes
+            .into_iter()
+            .filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
+        let notes: Vec<_> = notes.collect();
+        let flag = if notes.is_empty() { 0 } else { WITH_NOTES };
         match task.state {
-            DumpedState::Ready => parts.unsigned(READY),
+            DumpedState::Ready => parts.unsigned(READY + flag),
             DumpedState::Leased { until_ms, token } => {
-                parts.unsigned(LEASED);
+                parts.unsigned(LEASED + flag);
                 parts.count(until_ms);
                 parts.unsigned(token);
             }
             DumpedState::Delayed { until_ms } => {
-                parts.unsigned(DELAYED);
+                parts.unsigned(DELAYED + flag);
                 parts.count(until_ms);
             }
             DumpedState::Dead { since_ms } => {
-                parts.unsigned(DEAD);
+                parts.unsigned(DEAD + flag);
                 parts.count(since_ms);
             }
+        }
+        if !notes.is_empty() {
+            parts.unsigned(notes.len() as u64);
+        }
+        for (kind, note) in notes {
+            parts.unsigned(kind);
+            parts.string(note);
         }
         parts.string(&task.payload);
     }

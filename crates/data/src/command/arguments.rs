@@ -5,11 +5,12 @@
 //! - the count of HRANDFIELD, SRANDMEMBER and ZRANDMEMBER,
 //! - the options and reply of HSCAN, SSCAN and ZSCAN,
 //! - the chunks of PQ.SCANDUMP, TASK.SCANDUMP and their counterparts, which dump a value of one of Quoin's own types.
-//!   RedisBloom uses the same names.
+//!   RedisBloom uses the same names,
+//! - the options and reply of PQ.LIST and TASK.LIST.
 
 use bytes::Bytes;
 use quoin_base::glob::Glob;
-use quoin_base::limits::{DUMP_CHUNK_ELEMENTS_MAX, RANDOM_MEMBERS_MAX};
+use quoin_base::limits::{DUMP_CHUNK_ELEMENTS_MAX, LIST_COUNT_MAX, RANDOM_MEMBERS_MAX};
 use quoin_base::number::{parse_double, parse_i64};
 use quoin_rdb::Payload;
 use quoin_resp::reply::Reply;
@@ -291,6 +292,75 @@ pub(crate) fn chunk_reply(chunk: Chunk) -> Reply {
         Reply::Bulk(next),
         Reply::Array(payload.into_iter().collect()),
     ])
+}
+
+/// The options of a command that lists elements in their order: `[CURSOR cursor] [COUNT count]`.
+#[derive(Debug)]
+pub(crate) struct ListOptions {
+    /// The place after which the list continues; `None` at the beginning.
+    pub(crate) after: Option<Vec<u8>>,
+    /// Most elements to return.
+    pub(crate) count: usize,
+}
+
+/// The error of a cursor that no reply has contained.
+pub(crate) const INVALID_CURSOR: CommandError = CommandError::text("ERR invalid cursor");
+
+impl ListOptions {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// `Syntax`; `Text` for an invalid cursor or count.
+    pub(crate) fn parse(mut options: &[Bytes]) -> Result<Self, CommandError> {
+        let mut parsed = Self {
+            after: None,
+            count: SCAN_COUNT_DEFAULT,
+        };
+        while let [option, value, rest @ ..] = options {
+            if is_word(option, "cursor") {
+                parsed.after = match value.as_ref() {
+                    END => None,
+                    digits => Some(place(digits).ok_or(INVALID_CURSOR)?),
+                };
+            } else if is_word(option, "count") {
+                let message = "ERR COUNT is out of range, must be positive";
+                let count = integer_at_least(value, 1, message)?;
+                parsed.count = to_usize(count).min(LIST_COUNT_MAX);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            options = rest;
+        }
+        match options {
+            [] => Ok(parsed),
+            _ => Err(CommandError::Syntax),
+        }
+    }
+}
+
+/// The place in a cursor, from its hexadecimal digits.
+fn place(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
+    let byte = |pair: &[u8; 2]| {
+        let is_hex = pair.iter().all(u8::is_ascii_hexdigit);
+        let text = std::str::from_utf8(pair).ok().filter(|_| is_hex)?;
+        u8::from_str_radix(text, 16).ok()
+    };
+    pairs.iter().map(byte).collect()
+}
+
+/// The cursor that continues a list after a place (`None`: the list is complete), and what was found.
+pub(crate) fn list_reply(next: Option<&[u8]>, found: Reply) -> Reply {
+    let cursor = match next {
+        Some(place) => place.iter().fold(String::new(), |mut text, byte| {
+            text.push_str(&format!("{byte:02x}"));
+            text
+        }),
+        None => String::from_utf8_lossy(END).into_owned(),
+    };
+    Reply::Array(vec![Reply::bulk(cursor), found])
 }
 
 /// The chunk of `key chunk`.

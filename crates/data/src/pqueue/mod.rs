@@ -9,6 +9,7 @@
 pub mod commands;
 mod dumping;
 mod kind;
+mod list;
 mod push_pop;
 mod range;
 #[cfg(test)]

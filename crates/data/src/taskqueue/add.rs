@@ -7,7 +7,7 @@ use super::{TaskQueue, TaskQueueMut};
 use crate::error::CommandError;
 use crate::unit::context::WriteContext;
 use quoin_layout::{
-    TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState, ValueType, decode_counter,
+    TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow, TaskState, ValueType, decode_counter,
 };
 use quoin_store::{Isolation, StoreError};
 
@@ -101,12 +101,10 @@ pub(super) async fn add(
         amounts: classified.amounts,
         tries: 0,
         tries_max: task.tries_max,
-        at_ms: if is_delayed {
-            context.now_ms.saturating_add(task.delay_ms)
-        } else {
-            0
-        },
+        // Without a delay it is ready now.
+        at_ms: context.now_ms.saturating_add(task.delay_ms),
         token: 0,
+        notes: TaskNotes::default(),
         payload: context.store_value(key.data(), &task.payload).into(),
     };
     queue.enter(&id, &row).await?;

@@ -15,7 +15,7 @@ use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE};
 use quoin_layout::{
-    KeyRange, Section, TaskCounter, TaskPlace, TaskRow, TaskState, ValueType, successor,
+    KeyRange, Section, TaskCounter, TaskNotes, TaskPlace, TaskRow, TaskState, ValueType, successor,
 };
 use quoin_rdb::{DumpError, DumpedState, DumpedTask, Payload, TaskQueueReader, TaskQueueWriter};
 use quoin_resp::reply::Reply;
@@ -49,10 +49,10 @@ fn dumped_state(row: &TaskRow) -> DumpedState {
     }
 }
 
-/// State, time and token, from the state in a payload.
-fn stored_state(state: DumpedState) -> (TaskState, i64, u64) {
+/// State, time and token, from the state in a payload. A ready task is ready here from now on.
+fn stored_state(state: DumpedState, now_ms: i64) -> (TaskState, i64, u64) {
     match state {
-        DumpedState::Ready => (TaskState::Ready, 0, 0),
+        DumpedState::Ready => (TaskState::Ready, now_ms, 0),
         DumpedState::Leased { until_ms, token } => (TaskState::Leased, until_ms, token),
         DumpedState::Delayed { until_ms } => (TaskState::Delayed, until_ms, 0),
         DumpedState::Dead { since_ms } => (TaskState::Dead, since_ms, 0),
@@ -148,6 +148,8 @@ impl TaskQueue<'_, '_> {
             random: task.place.random,
             mask: task.mask,
             state: dumped_state(&task),
+            worker: task.notes.worker.clone(),
+            reason: task.notes.reason.clone(),
             tries: task.tries,
             tries_max: task.tries_max,
             payload: self
@@ -253,7 +255,7 @@ impl TaskQueueMut<'_, '_> {
         let registry = self.registry(self.context.relaxed()).await?;
         let classifying = classify(registry, &needs)?;
         let classified = self.register(classifying).await?;
-        let (state, at_ms, token) = stored_state(task.state);
+        let (state, at_ms, token) = stored_state(task.state, self.context.now_ms);
         let row = TaskRow {
             state,
             place: TaskPlace {
@@ -268,6 +270,10 @@ impl TaskQueueMut<'_, '_> {
             tries_max: task.tries_max,
             at_ms,
             token,
+            notes: TaskNotes {
+                worker: task.worker,
+                reason: task.reason,
+            },
             payload: self
                 .context
                 .store_value(self.key.data(), &task.payload)

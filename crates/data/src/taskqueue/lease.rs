@@ -70,11 +70,12 @@ impl TaskQueueMut<'_, '_> {
     }
 
     /// Ends a lease without success. The task is ready at its old place, at once or after a delay, or dead if this
-    /// was its last try.
+    /// was its last try. A reason is kept with the task; without one, the last reason stays.
     pub(super) async fn nack(
         &self,
         id: &Bytes,
         delay_ms: i64,
+        reason: Option<Bytes>,
         token: Option<u64>,
     ) -> Result<LeaseAnswer, StoreError> {
         let mut row = match self.leased(id, token).await? {
@@ -83,13 +84,14 @@ impl TaskQueueMut<'_, '_> {
         };
         self.leave(&row);
         row.token = 0;
-        row.at_ms = 0;
+        row.at_ms = self.context.now_ms;
         row.state = state_after(&row);
-        if row.state == TaskState::Dead {
-            row.at_ms = self.context.now_ms;
-        } else if delay_ms > 0 {
+        if row.state != TaskState::Dead && delay_ms > 0 {
             row.state = TaskState::Delayed;
             row.at_ms = self.context.now_ms.saturating_add(delay_ms);
+        }
+        if reason.is_some() {
+            row.notes.reason = reason;
         }
         self.enter(id, &row).await?;
         self.context.signals.task_end(row.state == TaskState::Dead);
@@ -139,7 +141,7 @@ impl TaskQueueMut<'_, '_> {
         self.leave(&row);
         row.state = TaskState::Ready;
         row.tries = 0;
-        row.at_ms = 0;
+        row.at_ms = self.context.now_ms;
         self.enter(id, &row).await?;
         self.context.mark_changed(self.key);
         Ok(true)

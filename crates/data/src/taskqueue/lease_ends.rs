@@ -109,10 +109,7 @@ impl TaskQueueMut<'_, '_> {
                 self.context.signals.task_end(row.state == TaskState::Dead);
             }
             row.token = 0;
-            row.at_ms = match row.state {
-                TaskState::Dead => self.context.now_ms,
-                _ => 0,
-            };
+            row.at_ms = self.context.now_ms;
             back.push((due_row.value.clone(), row));
         }
         self.enter_all(&back).await?;
@@ -181,7 +178,7 @@ impl TaskQueueMut<'_, '_> {
         let classes: BTreeSet<u32> = requests_read.iter().map(|(class, ..)| *class).collect();
         for class in classes {
             let class = self.class(class, slots(class));
-            if let Some((first, _)) = self.first_order_rows(&class, 1).await?.first() {
+            if let Some((first, _)) = self.first_order_rows(&class, None, 1).await?.first() {
                 self.clear_nodes_before(&class, first).await?;
             }
         }

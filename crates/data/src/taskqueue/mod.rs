@@ -13,6 +13,7 @@ mod index;
 mod kind;
 mod lease;
 mod lease_ends;
+mod list;
 mod maintenance;
 mod resources;
 mod search;
@@ -29,7 +30,9 @@ use crate::keyspace::handle::{Value, ValueMut};
 use crate::rows::pages::Pages;
 use crate::unit::context::ReadContext;
 use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE};
-use quoin_layout::{KeyRange, TaskCounter, TaskRegistry, TaskRow, TaskState, decode_counter};
+use quoin_layout::{
+    KeyRange, TaskCounter, TaskNotes, TaskRegistry, TaskRow, TaskState, decode_counter,
+};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 use resources::{Amounts, named};
 
@@ -54,9 +57,10 @@ struct Task {
     tries: i64,
     /// How often it may be taken with a lease; 0 means no limit.
     tries_max: i64,
-    /// When its lease or delay ends, or when it died; 0 if it is ready.
+    /// When its lease or delay ends, or when it became ready or died; 0 if that is unknown.
     at_ms: i64,
     needs: Amounts,
+    notes: TaskNotes,
     payload: Bytes,
 }
 
@@ -111,6 +115,7 @@ impl TaskQueue<'_, '_> {
             tries_max: row.tries_max,
             at_ms: row.at_ms,
             needs: named(registry, row.mask, &row.amounts),
+            notes: row.notes.clone(),
             payload: self
                 .context
                 .load_value(self.key.data(), &row.payload)
@@ -126,7 +131,6 @@ impl TaskQueue<'_, '_> {
         let is_waiting = matches!(row.state, TaskState::Leased | TaskState::Delayed);
         if is_waiting && row.at_ms <= self.context.now_ms {
             row.state = state_after(&row);
-            row.at_ms = 0;
         }
         let registry = self.registry(self.context.relaxed()).await?;
         Ok(Some(self.load_task(&registry, id.clone(), &row).await?))

@@ -19,6 +19,12 @@ use quoin_layout::{TaskClass, TaskRegistry};
 pub(super) struct Amounts(pub(super) Vec<(Bytes, f64)>);
 
 impl Amounts {
+    /// As much of each resource of a queue as any task may need.
+    pub(super) fn unlimited(registry: &TaskRegistry) -> Self {
+        let names = registry.resources.iter();
+        Self(names.map(|name| (name.clone(), f64::INFINITY)).collect())
+    }
+
     /// The amount of a resource; zero if it is not named.
     fn of(&self, name: &[u8]) -> f64 {
         let named = self.0.iter().find(|(known, _)| known == name);

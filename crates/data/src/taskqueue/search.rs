@@ -69,12 +69,14 @@ pub(super) struct Search<'q, 'c, 't> {
 }
 
 impl<'q, 'c, 't> Search<'q, 'c, 't> {
-    /// Reads the first rows of each class that may have a task that fits.
+    /// Reads the first rows of each class that may have a task that fits, after a place if there is one.
     pub(super) async fn begin(
         queue: &'q TaskQueue<'c, 't>,
         registry: &TaskRegistry,
         having: &Amounts,
+        after_place: Option<&[u8]>,
     ) -> Result<Self, StoreError> {
+        let from = after_place.map(after);
         let mut searches = Vec::new();
         for (number, class) in registry.classes.iter().enumerate() {
             let Some(having) = having_for(registry, class, having) else {
@@ -93,7 +95,7 @@ impl<'q, 'c, 't> Search<'q, 'c, 't> {
         }
         let reads = searches
             .iter()
-            .map(|search| queue.first_order_rows(&search.class, HEAD_ROWS));
+            .map(|search| queue.first_order_rows(&search.class, from.as_deref(), HEAD_ROWS));
         let pages = try_join_all(reads).await?;
         let mut heads = Vec::new();
         for (search, rows) in searches.iter_mut().zip(pages) {
@@ -363,13 +365,14 @@ fn lower(least: &mut [Vec<f64>], amounts: &[f64]) {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The first ready tasks of a class, with their places.
+    /// The first ready tasks of a class, or the first ones from a key suffix on, with their places.
     pub(super) async fn first_order_rows(
         &self,
         class: &Class,
+        from: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Bytes, OrderRow)>, StoreError> {
-        let begin = begin_key(&class.order_prefix, None);
+        let begin = begin_key(&class.order_prefix, from);
         self.order_rows(class, (&begin, None), limit).await
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Taking {
     pub(super) having: Amounts,
     /// `None` removes the tasks.
     pub(super) lease_ms: Option<i64>,
+    /// The consumer's name, to be kept with a leased task.
+    pub(super) worker: Option<Bytes>,
 }
 
 impl TaskQueue<'_, '_> {
@@ -34,7 +36,7 @@ impl TaskQueue<'_, '_> {
         having: &Amounts,
     ) -> Result<Vec<Task>, StoreError> {
         let registry = self.registry(self.context.relaxed()).await?;
-        let mut search = Search::begin(self, &registry, having).await?;
+        let mut search = Search::begin(self, &registry, having, None).await?;
         let mut tasks: Vec<Task> = Vec::new();
         let mut bytes = 0_usize;
         let mut is_over = false;
@@ -74,7 +76,7 @@ impl TaskQueueMut<'_, '_> {
         let registry = self.registry(self.context.relaxed()).await?;
         // 0 means no lease.
         let token = self.context.environment.random.next_u64().max(1);
-        let mut search = Search::begin(self, &registry, &taking.having).await?;
+        let mut search = Search::begin(self, &registry, &taking.having, None).await?;
         let mut found = Vec::new();
         while found.len() < taking.count
             && let Some(next) = search.next().await?
@@ -135,6 +137,7 @@ impl TaskQueueMut<'_, '_> {
                 self.leave(&row);
                 row.state = TaskState::Leased;
                 row.token = token;
+                row.notes.worker.clone_from(&taking.worker);
                 row.at_ms = self.lease_end_ms(lease_ms);
                 self.enter(&id, &row).await?;
             }

@@ -163,6 +163,7 @@ fn rows_of_task_queues() {
         tries_max: 3,
         at_ms: 1_700_000_000_000,
         token: 9,
+        notes: TaskNotes::default(),
         payload: StoredValue::encode_plain(b"work").into(),
     };
     golden(
@@ -176,6 +177,19 @@ fn rows_of_task_queues() {
         "01150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000000776f726b",
     );
     assert_eq!(TaskRow::decode(&row.encode().into()).unwrap(), row);
+    let noted = TaskRow {
+        notes: TaskNotes {
+            worker: Some("w1".into()),
+            reason: Some("no disk".into()),
+        },
+        ..row.clone()
+    };
+    golden(
+        "that task with the worker `w1` and the reason `no disk`",
+        &noted.encode(),
+        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000015021501017731001502016e6f206469736b0000776f726b",
+    );
+    assert_eq!(TaskRow::decode(&noted.encode().into()).unwrap(), noted);
     golden(
         "lease of that task",
         &layout.task_due_key(DATA, row.at_ms, &place),

@@ -13,6 +13,8 @@ fn task(id: &str, index: i64) -> DumpedTask {
         tries: 1,
         tries_max: 3,
         state: DumpedState::Ready,
+        worker: None,
+        reason: None,
         payload: "payload".into(),
     }
 }
@@ -47,6 +49,8 @@ fn a_task_queue_is_read_as_it_was_written() {
         .map(|(number, state)| DumpedTask {
             state,
             random: -number,
+            worker: (number % 3 > 0).then(|| "w".into()),
+            reason: (number % 2 > 0).then(|| Bytes::from(vec![b'r'; 1_024])),
             ..task(&format!("t{number}"), number)
         })
         .collect();
@@ -59,7 +63,7 @@ fn a_task_queue_is_read_as_it_was_written() {
 fn what_no_task_queue_has_is_refused() {
     let sound = || task("a", 0);
     type Change = fn(&mut DumpedTask);
-    let changes: [(&str, Change); 12] = [
+    let changes: [(&str, Change); 14] = [
         ("no id", |task| task.id = Bytes::new()),
         ("a long id", |task| task.id = vec![b'i'; 513].into()),
         ("NaN", |task| task.priority = f64::NAN),
@@ -76,6 +80,12 @@ fn what_no_task_queue_has_is_refused() {
             task.state = DumpedState::Dead {
                 since_ms: (1 << 53) + 1,
             };
+        }),
+        ("a long name of a worker", |task| {
+            task.worker = Some(vec![b'w'; 257].into());
+        }),
+        ("a long reason", |task| {
+            task.reason = Some(vec![b'r'; 1_025].into());
         }),
         ("no token", |task| {
             task.state = DumpedState::Leased {

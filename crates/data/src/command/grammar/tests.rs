@@ -42,7 +42,7 @@ fn syntax_is_written_as_redis_writes_it() {
         (
             "task.take",
             "key [COUNT count] [HAVING resource amount [resource amount ...]] [LEASE \
-             milliseconds] [BLOCK milliseconds]",
+             milliseconds [WORKER name]] [BLOCK milliseconds]",
         ),
     ] {
         assert_eq!(syntax(name), expected, "{name}");

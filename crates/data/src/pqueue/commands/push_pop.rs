@@ -1,9 +1,9 @@
-//! PQ.PUSH, PQ.POPMIN, PQ.POPMAX, PQ.BPOPMIN, PQ.BPOPMAX, PQ.MOVE.
+//! PQ.PUSH, PQ.POPMIN, PQ.POPMAX, PQ.BPOPMIN, PQ.BPOPMAX, PQ.MOVE, PQ.REM.
 
 use bytes::Bytes;
 
 use super::{PUSH_EVENT, priority, value_and_priority};
-use crate::command::arguments::{argument, rest};
+use crate::command::arguments::{argument, integer_at_least, is_word, rest, to_usize};
 use crate::command::popping::{Movable, Numbered, Poppable, move_one, numbered_reply};
 use crate::command::put_series::lengths_of_series;
 use crate::error::CommandError;
@@ -123,6 +123,34 @@ impl Movable for PriorityQueueType {
         PriorityQueueMut::open(context, key).push(elements).await?;
         Ok(())
     }
+}
+
+/// `PQ.REM key priority value [COUNT count]` → the number of values removed.
+pub(in crate::pqueue) async fn rem(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let priority = priority(argument(arguments, 2)?)?;
+    let value = argument(arguments, 3)?;
+    let count = match rest(arguments, 4) {
+        [] => 1,
+        [word, count] if is_word(word, "count") => {
+            let message = "ERR COUNT is out of range, must be positive";
+            to_usize(integer_at_least(count, 1, message)?)
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::PriorityQueue).await? else {
+        return Ok(Reply::Integer(0));
+    };
+    let queue = PriorityQueueMut::open(context, &key);
+    let removed = queue.remove(&priority, value, count).await?;
+    if removed > 0 {
+        context.notify(EventClasses::MODULE, "pq.rem", name);
+        context.remove_if_empty(&key).await?;
+    }
+    Ok(Reply::Integer(removed))
 }
 
 /// `PQ.MOVE source destination MIN|MAX` → the moved value and its priority.

@@ -1,9 +1,11 @@
-//! PQ.PEEKMIN, PQ.PEEKMAX, PQ.LEN, PQ.COUNT, PQ.RANGE.
+//! PQ.PEEKMIN, PQ.PEEKMAX, PQ.LEN, PQ.COUNT, PQ.RANGE, PQ.LIST.
 
 use bytes::Bytes;
 
 use super::{value_and_priority, whole_number};
-use crate::command::arguments::{argument, integer, is_word, optional_count, rest};
+use crate::command::arguments::{
+    ListOptions, argument, integer, is_word, list_reply, optional_count, rest,
+};
 use crate::command::popping::numbered_reply;
 use crate::error::CommandError;
 use crate::pqueue::{Extreme, PriorityBound, PriorityQueue, PriorityQueueType};
@@ -95,6 +97,21 @@ fn bound(argument: &[u8]) -> Option<PriorityBound> {
         priority,
         is_exclusive,
     })
+}
+
+/// `PQ.LIST key [CURSOR cursor] [COUNT count]` → the next cursor, and values with priorities.
+pub(super) async fn list(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let options = ListOptions::parse(rest(arguments, 2))?;
+    let name = argument(arguments, 1)?;
+    let (values, next) = match context.find(name, ValueType::PriorityQueue).await? {
+        Some(key) => PriorityQueue::open(context, &key).list(&options).await?,
+        None => (Vec::new(), None),
+    };
+    let pairs = values.into_iter().map(value_and_priority);
+    Ok(list_reply(next.as_deref(), Reply::Pairs(pairs.collect())))
 }
 
 /// `PQ.RANGE key start stop [REV]` → values with priorities.

@@ -4,7 +4,7 @@ use super::{push_pop, read};
 use crate::command::flags::Flags;
 use crate::command::grammar;
 use crate::command::grammar::{Argument, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{INSERT, LOOK, READ, TAKE, at, up_to};
+use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, at, up_to};
 use crate::command::popping::{
     FIRST, LAST, blocking_pop, has_no_zero_count, is_any, plan_blocking_pop, plan_pop,
     pop_numbered, pop_series, wait_to_pop,
@@ -117,6 +117,26 @@ pub const ROWS: &[Row] = &[
             integer("stop"),
             token("REV").optional(),
         ]),
+    priority_queue("pq.list", -2, read_handler!(read::list))
+        .summary(
+            "Returns some values with their priorities, from the lowest priority up and the \
+             oldest of each first, and the cursor to go on from.",
+        )
+        .complexity("O(log N + M) with M values returned, N being all that is stored")
+        .keys(&[at(1, READ)])
+        .arguments(&[
+            key(0),
+            string("cursor").token("CURSOR").optional(),
+            grammar::COUNT,
+        ]),
+    priority_queue("pq.rem", -4, write_handler!(push_pop::rem))
+        .summary(
+            "Removes the oldest value of a priority that equals a value, or the oldest COUNT of \
+             them. Deletes the queue if the last value was removed.",
+        )
+        .complexity("O(M) with M values of the priority up to the last one removed")
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), double("priority"), string("value"), grammar::COUNT]),
     priority_queue("pq.move", 4, write_handler!(push_pop::move_value))
         .summary(
             "Pops the oldest value of the lowest or highest priority, pushes it to another \

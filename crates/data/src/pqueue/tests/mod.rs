@@ -6,6 +6,7 @@ use quoin_resp::reply::Reply;
 mod concurrency;
 mod dumping;
 mod keys;
+mod listing;
 mod model;
 mod push_pop;
 mod range;

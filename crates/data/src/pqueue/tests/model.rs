@@ -36,6 +36,8 @@ enum Operation {
     Move(usize, usize, bool),
     Range(usize, i64, i64, bool),
     Count(usize, (usize, bool), (usize, bool)),
+    /// A priority, a value, and how many.
+    Remove(usize, usize, usize, Option<usize>),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -64,6 +66,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(from, to, max)| Operation::Move(from, to, max)),
         3 => (queue.clone(), -50..50_i64, -50..50_i64, any::<bool>())
             .prop_map(|(q, start, stop, reverse)| Operation::Range(q, start, stop, reverse)),
+        3 => (queue.clone(), 0..PRIORITIES.len(), 0..20_usize, proptest::option::of(1..4_usize))
+            .prop_map(|(q, priority, value, count)| Operation::Remove(q, priority, value, count)),
         2 => (queue, bound.clone(), bound)
             .prop_map(|(q, min, max)| Operation::Count(q, min, max)),
     ]
@@ -229,6 +233,21 @@ fn apply(bench: &Bench, model: &mut Model, operation: &Operation) {
                 .collect();
             assert_eq!(reply, pairs(&expected));
         }
+        Operation::Remove(queue, priority, number, count) => {
+            let (text, rank) = PRIORITIES[*priority];
+            let count_text = count.map(|count| count.to_string());
+            let value = value(*number);
+            let mut words: Vec<&[u8]> = vec![b"PQ.REM", QUEUES[*queue].as_bytes()];
+            words.extend([text.as_bytes(), &value]);
+            if let Some(count) = &count_text {
+                words.extend([b"COUNT", count.as_bytes()]);
+            }
+            let mut removed = model.in_order(*queue, false);
+            removed.retain(|one| one.rank() == rank && one.value == *number);
+            removed.truncate(count.unwrap_or(1));
+            model.queues[*queue].retain(|element| !removed.contains(element));
+            assert_eq!(bench.run_words(&words), Reply::count(removed.len()));
+        }
         Operation::Count(queue, min, max) => {
             let bound = |(priority, is_exclusive): (usize, bool)| {
                 format!(
@@ -263,6 +282,9 @@ fn check(bench: &Bench, model: &Model) {
         );
         let up = bench.run(&line(&["PQ.RANGE", name, "0", "-1"]));
         assert_eq!(up, pairs(&elements));
+        let listed = bench.run(&line(&["PQ.LIST", name, "COUNT", "10000"]));
+        let complete = Reply::Array(vec![Reply::bulk("0"), pairs(&elements)]);
+        assert_eq!(listed, complete);
         let down = bench.run(&line(&["PQ.RANGE", name, "0", "-1", "REV"]));
         assert_eq!(down, pairs(&model.in_order(queue, true)));
         let exists = Reply::Integer(i64::from(!elements.is_empty()));

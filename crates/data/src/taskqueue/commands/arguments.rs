@@ -8,9 +8,11 @@ use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word
 use crate::error::CommandError;
 use crate::taskqueue::resources::{Amounts, too_many_resources};
 use quoin_base::limits::{
-    TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
-    TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
+    TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS,
+    TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS,
+    TASK_TIME_MS_MAX, TASK_WORKER_BYTES_MAX,
 };
+use quoin_layout::TaskState;
 
 /// The word before a list of amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,24 +161,84 @@ pub(super) fn new_id(word: &Bytes) -> Result<Bytes, CommandError> {
             format!("ERR task id must have 1 to {TASK_ID_BYTES_MAX} bytes").into(),
         ));
     }
-    if is_word(word, "token") {
-        return Err(CommandError::text("ERR task id cannot be TOKEN"));
+    if is_keyword(word) {
+        return Err(CommandError::text(
+            "ERR task id cannot be the name of an option",
+        ));
     }
     Ok(word.clone())
+}
+
+/// Whether no task has this word as its id, because an option has it.
+fn is_keyword(word: &[u8]) -> bool {
+    TASK_ID_KEYWORDS
+        .iter()
+        .any(|keyword| is_word(word, keyword))
+}
+
+/// The ids of a command.
+///
+/// # Errors
+/// `Syntax` if one of them is the word of an option.
+pub(super) fn ids(words: &[Bytes]) -> Result<&[Bytes], CommandError> {
+    match words.iter().any(|word| is_keyword(word)) {
+        true => Err(CommandError::Syntax),
+        false => Ok(words),
+    }
+}
+
+/// Why a task is given back; the beginning of a long text.
+pub(super) fn reason(word: &Bytes) -> Bytes {
+    let is_within = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    let mut end = word.len().min(TASK_REASON_BYTES_MAX);
+    // Not within a character.
+    while end > 0 && word.get(end).is_some_and(is_within) {
+        end -= 1;
+    }
+    word.slice(..end)
+}
+
+/// The name of a consumer.
+///
+/// # Errors
+/// `Text` if it is empty or too long.
+fn worker(word: &Bytes) -> Result<Bytes, CommandError> {
+    match word.len() {
+        1..=TASK_WORKER_BYTES_MAX => Ok(word.clone()),
+        _ => Err(CommandError::Text(
+            format!("ERR name of a worker must have 1 to {TASK_WORKER_BYTES_MAX} bytes").into(),
+        )),
+    }
+}
+
+/// A state of tasks.
+///
+/// # Errors
+/// `Syntax` if the word is not one.
+pub(super) fn state(word: &[u8]) -> Result<TaskState, CommandError> {
+    [
+        TaskState::Ready,
+        TaskState::Leased,
+        TaskState::Delayed,
+        TaskState::Dead,
+    ]
+    .into_iter()
+    .find(|state| is_word(word, state.name()))
+    .ok_or(CommandError::Syntax)
 }
 
 /// The ids of a command and the token after them: `id [id …] [TOKEN token]`.
 ///
 /// # Errors
-/// See [`token`].
+/// See [`ids`] and [`token`].
 pub(super) fn ids_and_token(words: &[Bytes]) -> Result<(&[Bytes], Option<u64>), CommandError> {
-    if let [ids @ .., word, last] = words
-        && !ids.is_empty()
+    if let [named @ .., word, last] = words
+        && !named.is_empty()
         && is_word(word, "token")
     {
-        return Ok((ids, Some(token(last)?)));
+        return Ok((ids(named)?, Some(token(last)?)));
     }
-    Ok((words, None))
+    Ok((ids(words)?, None))
 }
 
 /// A token of a lease.
@@ -196,12 +258,14 @@ pub(super) struct Take {
     pub(super) count: Option<usize>,
     pub(super) having: Amounts,
     pub(super) lease_ms: Option<i64>,
+    pub(super) worker: Option<Bytes>,
     /// How long to wait, if at all. The inner `None` means forever.
     pub(super) block: Option<Option<Duration>>,
 }
 
 impl Take {
-    /// Reads `[COUNT n] [HAVING resource amount …] [LEASE ms] [BLOCK ms]`.
+    /// Reads `[COUNT n] [HAVING resource amount …] [LEASE ms [WORKER name]] [BLOCK ms]`. WORKER follows the lease, so a
+    /// resource may have that name.
     ///
     /// # Errors
     /// `Syntax`, and those of each word.
@@ -220,6 +284,13 @@ impl Take {
                 take.count = Some(how_many(value)?);
             } else if is_word(word, "lease") {
                 take.lease_ms = Some(lease(value)?);
+                if let [word, name, after @ ..] = after
+                    && is_word(word, "worker")
+                {
+                    take.worker = Some(worker(name)?);
+                    words = after;
+                    continue;
+                }
             } else if is_word(word, "block") {
                 take.block = Some(timeout(value)?);
             } else {

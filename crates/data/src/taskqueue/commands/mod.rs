@@ -21,15 +21,20 @@ fn amounts(amounts: &Amounts) -> Reply {
     )
 }
 
-/// A task: id, priority, tries, needs, payload, and the token of its lease if it has one.
-fn task(task: Task, token: Option<u64>) -> Reply {
-    let mut parts = vec![
+/// The parts of a task: id, priority, tries, needs, payload.
+fn parts(task: Task) -> Vec<Reply> {
+    vec![
         Reply::Bulk(task.id),
         Reply::Double(task.priority),
         Reply::Integer(task.tries),
         amounts(&task.needs),
         Reply::Bulk(task.payload),
-    ];
+    ]
+}
+
+/// A task: its parts, and the token of its lease if it has one.
+fn task(task: Task, token: Option<u64>) -> Reply {
+    let mut parts = parts(task);
     parts.extend(token.map(|token| Reply::bulk(format!("{token:016x}"))));
     Reply::Array(parts)
 }

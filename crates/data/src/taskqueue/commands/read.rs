@@ -1,12 +1,12 @@
-//! TASK.GET, TASK.PEEK, TASK.LEN, TASK.DEAD, TASK.INFO.
+//! TASK.GET, TASK.LIST, TASK.PEEK, TASK.LEN, TASK.DEAD, TASK.INFO.
 
 use bytes::Bytes;
 
-use super::arguments::{Clause, amounts, how_many};
-use crate::command::arguments::{argument, is_word, rest};
+use super::arguments::{Clause, amounts, how_many, state};
+use crate::command::arguments::{ListOptions, argument, is_word, list_reply, rest};
 use crate::error::CommandError;
 use crate::taskqueue::TaskQueue;
-use crate::taskqueue::resources::Amounts;
+use crate::taskqueue::resources::{Amounts, named};
 use crate::unit::context::ReadContext;
 use quoin_layout::{TaskState, ValueType};
 use quoin_resp::reply::Reply;
@@ -46,7 +46,48 @@ pub(super) async fn get(
         (text("left-ms"), Reply::Integer(left_ms)),
         (text("needs"), super::amounts(&task.needs)),
         (text("payload"), Reply::Bulk(task.payload)),
+        (text("at-ms"), at_ms(task.at_ms)),
+        (text("worker"), note(task.notes.worker)),
+        (text("reason"), note(task.notes.reason)),
     ]))
+}
+
+/// The time that belongs to the state of a task; −1 if it is unknown.
+fn at_ms(at_ms: i64) -> Reply {
+    Reply::Integer(if at_ms == 0 { -1 } else { at_ms })
+}
+
+fn note(note: Option<Bytes>) -> Reply {
+    note.map_or(Reply::Null, Reply::Bulk)
+}
+
+/// `TASK.LIST key READY|LEASED|DELAYED|DEAD [CURSOR cursor] [COUNT n]` → the next cursor, and tasks without payloads.
+pub(super) async fn list(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let state = state(argument(arguments, 2)?)?;
+    let options = ListOptions::parse(rest(arguments, 3))?;
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
+        return Ok(list_reply(None, Reply::Array(Vec::new())));
+    };
+    let listed = TaskQueue::open(context, &key).list(state, &options).await?;
+    let tasks = listed.tasks.into_iter().map(|(id, row)| {
+        let needs = named(&listed.registry, row.mask, &row.amounts);
+        Reply::Map(vec![
+            (text("id"), Reply::Bulk(id)),
+            (text("priority"), Reply::Double(row.place.priority)),
+            (text("tries"), Reply::Integer(row.tries)),
+            (text("maxtries"), Reply::Integer(row.tries_max)),
+            (text("needs"), super::amounts(&needs)),
+            (text("at-ms"), at_ms(row.at_ms)),
+            (text("worker"), note(row.notes.worker)),
+            (text("reason"), note(row.notes.reason)),
+        ])
+    });
+    let tasks = Reply::Array(tasks.collect());
+    Ok(list_reply(listed.next.as_deref(), tasks))
 }
 
 /// `TASK.PEEK key [COUNT n] [HAVING resource amount …]` → the tasks that TASK.TAKE would take.
@@ -104,19 +145,7 @@ pub(super) async fn len(
     }))
 }
 
-fn state(word: &[u8]) -> Result<TaskState, CommandError> {
-    [
-        TaskState::Ready,
-        TaskState::Leased,
-        TaskState::Delayed,
-        TaskState::Dead,
-    ]
-    .into_iter()
-    .find(|state| is_word(word, state.name()))
-    .ok_or(CommandError::Syntax)
-}
-
-/// `TASK.DEAD key [COUNT n]` → dead tasks, the oldest death first.
+/// `TASK.DEAD key [COUNT n]` → dead tasks with the reasons of their last TASK.NACK, the oldest death first.
 pub(in crate::taskqueue) async fn dead(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -131,7 +160,12 @@ pub(in crate::taskqueue) async fn dead(
         Some(key) => TaskQueue::open(context, &key).dead(count).await?,
         None => Vec::new(),
     };
-    let tasks = tasks.into_iter().map(|task| super::task(task, None));
+    let tasks = tasks.into_iter().map(|mut task| {
+        let reason = note(task.notes.reason.take());
+        let mut parts = super::parts(task);
+        parts.push(reason);
+        Reply::Array(parts)
+    });
     Ok(Reply::Array(tasks.collect()))
 }
 

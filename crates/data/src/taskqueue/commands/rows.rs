@@ -13,6 +13,9 @@ const EACH_TASK: &str = "O(log N) for each task";
 
 const ID: Argument = string("id");
 const MILLISECONDS: Argument = integer("milliseconds");
+const WORKER: Argument = string("name").token("WORKER").optional();
+const LEASE: Argument = block("lease", &[MILLISECONDS.token("LEASE"), WORKER]).optional();
+const CURSOR: Argument = string("cursor").token("CURSOR").optional();
 const TOKEN: Argument = string("token").token("TOKEN").optional();
 /// Amounts of resources. The word before them says whether a task needs them or a consumer has them.
 const AMOUNTS: Argument = block("amounts", &[string("resource"), double("amount")])
@@ -26,8 +29,7 @@ const STATE: Argument = oneof(
         token("DELAYED"),
         token("DEAD"),
     ],
-)
-.optional();
+);
 
 /// A row of a command. Redis has no ACL category for task queues.
 const fn task(name: &'static str, arity: i32, handler: Handler) -> Row {
@@ -68,7 +70,7 @@ pub const ROWS: &[Row] = &[
             key(0),
             COUNT,
             AMOUNTS.token("HAVING"),
-            MILLISECONDS.token("LEASE").optional(),
+            LEASE,
             MILLISECONDS.token("BLOCK").optional(),
         ])
         .waits(write::wait_for_task),
@@ -83,7 +85,13 @@ pub const ROWS: &[Row] = &[
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
-        .arguments(&[key(0), ID, MILLISECONDS.token("DELAY").optional(), TOKEN]),
+        .arguments(&[
+            key(0),
+            ID,
+            MILLISECONDS.token("DELAY").optional(),
+            string("text").token("REASON").optional(),
+            TOKEN,
+        ]),
     task("task.extend", -4, write_handler!(write::extend))
         .summary("Lets the lease of a task end so long from now.")
         .complexity(ONE_TASK)
@@ -108,6 +116,11 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), ID]),
+    task("task.list", -3, read_handler!(read::list))
+        .summary("Returns some tasks of a state without payloads, and the cursor to go on from.")
+        .complexity("O(log N + M), M being the tasks looked at")
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), STATE, CURSOR, COUNT]),
     task("task.peek", -2, read_handler!(read::peek))
         .summary("Returns the tasks that would be taken.")
         .complexity("As TASK.TAKE")
@@ -118,9 +131,12 @@ pub const ROWS: &[Row] = &[
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, LOOK)])
-        .arguments(&[key(0), STATE]),
+        .arguments(&[key(0), STATE.optional()]),
     task("task.dead", -2, read_handler!(read::dead))
-        .summary("Returns tasks that have been tried as often as they may be.")
+        .summary(
+            "Returns tasks that have been tried as often as they may be, with the reason of the \
+             last TASK.NACK.",
+        )
         .complexity("O(log N + M), M being the tasks returned")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), COUNT]),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::arguments::{Clause, Take, amounts, delay, ids_and_token, lease, new_id, token};
+use super::arguments::{
+    Clause, Take, amounts, delay, ids, ids_and_token, lease, new_id, reason, token,
+};
 use crate::command::arguments::{argument, double_or, integer_at_least, is_word, rest};
 use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
@@ -61,7 +63,7 @@ pub(super) async fn add(
     Ok(Reply::Bulk(id))
 }
 
-/// `TASK.TAKE key [COUNT n] [HAVING resource amount …] [LEASE ms] [BLOCK ms]` → tasks, or nothing.
+/// `TASK.TAKE key [COUNT n] [HAVING resource amount …] [LEASE ms [WORKER name]] [BLOCK ms]` → tasks, or nothing.
 ///
 /// Returns null if no task fits, like other blocking commands. If there is BLOCK, the client then waits, except in
 /// MULTI.
@@ -82,6 +84,7 @@ pub(in crate::taskqueue) async fn take(
         count,
         having: options.having,
         lease_ms: options.lease_ms,
+        worker: options.worker,
     };
     let (tasks, lease_token) = TaskQueueMut::open(context, &key).take(&taking).await?;
     if tasks.is_empty() {
@@ -146,13 +149,14 @@ pub(in crate::taskqueue) async fn ack(
     Ok(Reply::Array(codes))
 }
 
-/// `TASK.NACK key id [DELAY ms] [TOKEN token]` → a code.
+/// `TASK.NACK key id [DELAY ms] [REASON text] [TOKEN token]` → a code.
 pub(super) async fn nack(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let mut delay_ms = 0;
+    let mut why = None;
     let mut named = None;
     let mut words = rest(arguments, 3);
     while let Some((word, after)) = words.split_first() {
@@ -161,6 +165,8 @@ pub(super) async fn nack(
         };
         if is_word(word, "delay") {
             delay_ms = delay(value)?;
+        } else if is_word(word, "reason") {
+            why = Some(reason(value));
         } else if is_word(word, "token") {
             named = Some(token(value)?);
         } else {
@@ -172,7 +178,7 @@ pub(super) async fn nack(
     let answer = match context.find(name, ValueType::TaskQueue).await? {
         Some(key) => {
             TaskQueueMut::open(context, &key)
-                .nack(id, delay_ms, named)
+                .nack(id, delay_ms, why, named)
                 .await?
         }
         None => LeaseAnswer::Missing,
@@ -240,12 +246,13 @@ async fn change_each(
     change: Change,
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
+    let ids = ids(rest(arguments, 2))?;
     let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(Reply::Integer(0));
     };
     let queue = TaskQueueMut::open(context, &key);
     let mut count = 0;
-    for some in rest(arguments, 2).chunks(KEY_READS_AT_ONCE) {
+    for some in ids.chunks(KEY_READS_AT_ONCE) {
         queue.read_ahead(some).await?;
         for id in some {
             count += i64::from(match change {

@@ -313,7 +313,10 @@ fn what_is_not_understood_is_refused() {
             "TASK.ADD q 1 p NEEDS count 1",
             "ERR name of a resource cannot be that of an option",
         ),
-        ("TASK.ADD q 1 p ID token", "ERR task id cannot be TOKEN"),
+        (
+            "TASK.ADD q 1 p ID token",
+            "ERR task id cannot be the name of an option",
+        ),
         (
             "TASK.ADD q 1 p DELAY -1",
             "ERR delay is out of range, must be zero or more",

@@ -11,6 +11,7 @@ mod concurrency;
 mod due;
 mod dumping;
 mod index;
+mod listing;
 mod maintenance;
 mod model;
 mod round_trips;
@@ -63,6 +64,48 @@ fn ids(reply: &Reply) -> Vec<String> {
 /// The token of the first task in a reply.
 fn token(reply: &Reply) -> String {
     text(&parts(reply)[0][5])
+}
+
+/// A page of TASK.LIST: the next cursor, and the fields of each task.
+fn page(reply: Reply) -> (String, Vec<Vec<(Reply, Reply)>>) {
+    let Reply::Array(parts) = reply else {
+        panic!("{reply:?}");
+    };
+    let [cursor, Reply::Array(tasks)] = &parts[..] else {
+        panic!("{parts:?}");
+    };
+    let tasks = tasks.iter().map(|task| match task {
+        Reply::Map(fields) => fields.clone(),
+        other => panic!("{other:?}"),
+    });
+    (text(cursor), tasks.collect())
+}
+
+/// All tasks of a state, in pages of `count`.
+fn listed(bench: &Bench, key: &str, state: &str, count: usize) -> Vec<Vec<(Reply, Reply)>> {
+    let mut cursor = "0".to_owned();
+    let mut all = Vec::new();
+    loop {
+        let line = format!("TASK.LIST {key} {state} CURSOR {cursor} COUNT {count}");
+        let (next, tasks) = page(bench.run(&line));
+        assert!(tasks.len() <= count);
+        all.extend(tasks);
+        cursor = next;
+        if cursor == "0" {
+            return all;
+        }
+    }
+}
+
+/// A field of a task.
+fn field(fields: &[(Reply, Reply)], name: &str) -> Reply {
+    let found = fields.iter().find(|(known, _)| *known == bulk(name));
+    found.unwrap_or_else(|| panic!("{name}")).1.clone()
+}
+
+fn listed_ids(bench: &Bench, key: &str, state: &str, count: usize) -> Vec<String> {
+    let tasks = listed(bench, key, state, count);
+    tasks.iter().map(|task| text(&field(task, "id"))).collect()
 }
 
 fn codes(codes: &[i64]) -> Reply {

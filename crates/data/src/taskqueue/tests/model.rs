@@ -24,6 +24,8 @@ struct Task {
     tries_max: i64,
     at_ms: i64,
     token: String,
+    worker: Option<String>,
+    reason: Option<String>,
 }
 
 /// A task queue in memory.
@@ -72,6 +74,18 @@ impl Model {
         }
     }
 
+    /// The tasks of a state in the order of TASK.LIST.
+    fn list(&self, state: State) -> Vec<(String, Task)> {
+        let tasks = self.tasks.iter();
+        let tasks = tasks.filter(|(_, task)| task.state == state);
+        let mut tasks: Vec<_> = tasks.map(|(id, task)| (id.clone(), task.clone())).collect();
+        tasks.sort_by_key(|(_, task)| match state {
+            State::Ready => (task.priority, task.number),
+            _ => (task.at_ms, task.number),
+        });
+        tasks
+    }
+
     fn count(&self, state: State) -> Reply {
         let of_state = self.tasks.values().filter(|task| task.state == state);
         Reply::count(of_state.count())
@@ -111,6 +125,8 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                     tries_max: random.below(4) as i64,
                     at_ms: 0,
                     token: String::new(),
+                    worker: None,
+                    reason: None,
                 };
                 let mut line = format!("TASK.ADD q {} p{id} ID {id}", task.priority);
                 if task.gb > 0 {
@@ -137,10 +153,11 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
             4..=6 => {
                 let (count, gb) = (1 + random.below(3), random.below(7));
                 let is_leased = random.below(3) != 0;
-                let lease = if is_leased {
-                    format!(" LEASE {lease_ms}")
-                } else {
-                    String::new()
+                let worker = (random.below(2) == 0).then(|| format!("w{}", random.below(3)));
+                let lease = match (&worker, is_leased) {
+                    (_, false) => String::new(),
+                    (None, true) => format!(" LEASE {lease_ms}"),
+                    (Some(worker), true) => format!(" LEASE {lease_ms} WORKER {worker}"),
                 };
                 let reply = bench.run(&format!("TASK.TAKE q COUNT {count} HAVING gb {gb}{lease}"));
                 model.put_back();
@@ -157,6 +174,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                         task.state = State::Leased;
                         task.at_ms = model.now_ms + lease_ms + model.tolerance_ms;
                         task.token = text(&parts[5]);
+                        task.worker.clone_from(&worker);
                         model.tasks.insert(id, task);
                     }
                 }
@@ -170,9 +188,14 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
             }
             8 => {
                 let delay_ms = 100 * random.below(20) as i64;
-                let reply = bench.run(&format!("TASK.NACK q {id} DELAY {delay_ms}{named}"));
+                let reason = (random.below(2) == 0).then(|| format!("r{step}"));
+                let why = { reason.iter() }.map(|reason| format!(" REASON {reason}"));
+                let why: String = why.collect();
+                let line = format!("TASK.NACK q {id} DELAY {delay_ms}{why}{named}");
+                let reply = bench.run(&line);
                 let mut expected = code;
                 if let (1, Some(mut task)) = (code, known) {
+                    task.reason = reason.or(task.reason);
                     model.settle(&mut task);
                     if task.state == State::Dead {
                         expected = 2;
@@ -221,6 +244,24 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 ] {
                     let reply = bench.run(&format!("TASK.LEN q {word}"));
                     assert_eq!(reply, model.count(state), "{told} {word}");
+                    let expected = model.list(state);
+                    let count = 1 + random.below(9) as usize;
+                    let listed = listed(bench, "q", word, count);
+                    assert_eq!(listed.len(), expected.len(), "{told} {word}");
+                    for (fields, (id, task)) in listed.iter().zip(expected) {
+                        let note = |note: Option<String>| note.map_or(Reply::Null, |it| bulk(&it));
+                        assert_eq!(field(fields, "id"), bulk(&id), "{told} {word}");
+                        assert_eq!(field(fields, "tries"), Reply::Integer(task.tries), "{told}");
+                        assert_eq!(field(fields, "worker"), note(task.worker), "{told} {word}");
+                        assert_eq!(field(fields, "reason"), note(task.reason), "{told} {word}");
+                        if state != State::Ready {
+                            assert_eq!(
+                                field(fields, "at-ms"),
+                                Reply::Integer(task.at_ms),
+                                "{told}"
+                            );
+                        }
+                    }
                 }
                 let reply = bench.run("TASK.PEEK q COUNT 100 HAVING gb inf");
                 assert_eq!(ids(&reply), model.ready(100), "{told}");

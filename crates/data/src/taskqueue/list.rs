@@ -1,0 +1,181 @@
+//! TASK.LIST: the tasks of a state in the order of their places, from a cursor on.
+//!
+//! A cursor is the place of the last task that was returned. So a task that keeps its place and its state is returned
+//! exactly once, whatever happens to others meanwhile.
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use super::TaskQueue;
+use super::resources::Amounts;
+use super::search::Search;
+use crate::command::arguments::{INVALID_CURSOR, ListOptions};
+use crate::error::CommandError;
+use crate::rows::pages::Pages;
+use quoin_base::limits::{DELIVERED_BYTES_MAX, TASK_LIST_LOOKS_MAX};
+use quoin_layout::{KeyRange, Section, TaskPlace, TaskRegistry, TaskRow, TaskState, successor};
+use quoin_store::StoreError;
+
+/// Some tasks of a state.
+pub(super) struct Listed {
+    pub(super) registry: TaskRegistry,
+    /// Ids and rows.
+    pub(super) tasks: Vec<(Bytes, TaskRow)>,
+    /// The place after which the list continues; `None` if it is complete.
+    pub(super) next: Option<Bytes>,
+}
+
+impl TaskQueue<'_, '_> {
+    /// The tasks of a state, ready ones in the order of takes, others by the end of their lease or delay or by their
+    /// death. Their rows have up to [`DELIVERED_BYTES_MAX`] bytes.
+    ///
+    /// Leased and delayed tasks are in one order, so a list of either passes over the others. It looks at up to
+    /// [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.
+    ///
+    /// # Errors
+    /// `Text` if the cursor is not one of such a list.
+    pub(super) async fn list(
+        &self,
+        state: TaskState,
+        options: &ListOptions,
+    ) -> Result<Listed, CommandError> {
+        let registry = self.registry(self.context.relaxed()).await?;
+        match state {
+            TaskState::Ready => self.list_ready(registry, options).await,
+            TaskState::Leased | TaskState::Delayed => {
+                let section = Section::TaskDue;
+                self.list_by_time(registry, (section, state), options).await
+            }
+            TaskState::Dead => {
+                let section = Section::TaskDead;
+                self.list_by_time(registry, (section, state), options).await
+            }
+        }
+    }
+
+    async fn list_ready(
+        &self,
+        registry: TaskRegistry,
+        options: &ListOptions,
+    ) -> Result<Listed, CommandError> {
+        let after = options.after.as_deref();
+        if after.is_some_and(|place| TaskPlace::decode(place).is_err()) {
+            return Err(INVALID_CURSOR);
+        }
+        let everything = Amounts::unlimited(&registry);
+        let mut search = Search::begin(self, &registry, &everything, after).await?;
+        let mut listing = Listing::new(options.count);
+        let mut is_over = false;
+        while !is_over && !listing.is_full() {
+            let mut some = Vec::new();
+            while some.len() < listing.room().min(self.context.large_reads_at_once()) && !is_over {
+                match search.next().await? {
+                    Some(found) => some.push((found.place, found.id)),
+                    None => is_over = true,
+                }
+            }
+            self.read_listed(TaskState::Ready, some, &mut listing)
+                .await?;
+        }
+        let next = listing.last.filter(|_| !is_over);
+        Ok(Listed {
+            registry,
+            tasks: listing.tasks,
+            next,
+        })
+    }
+
+    async fn list_by_time(
+        &self,
+        registry: TaskRegistry,
+        (section, state): (Section, TaskState),
+        options: &ListOptions,
+    ) -> Result<Listed, CommandError> {
+        let layout = self.context.layout();
+        let prefix = layout.section_prefix(self.key.data(), section);
+        let mut range = KeyRange::children(&prefix);
+        if let Some(place) = &options.after {
+            if layout.is_task_time_place(place) {
+                range.begin = successor(&[prefix.as_slice(), place].concat());
+            } else {
+                return Err(INVALID_CURSOR);
+            }
+        }
+        let mut listing = Listing::new(options.count);
+        let mut looks = 0;
+        let mut pages = Pages::new(self.context, range, false, options.count);
+        let is_over = 'pages: loop {
+            let Some(rows) = pages.next().await? else {
+                break true;
+            };
+            let mut rows = rows.into_iter().peekable();
+            while rows.peek().is_some() {
+                if listing.is_full() || looks >= TASK_LIST_LOOKS_MAX.max(options.count) {
+                    break 'pages false;
+                }
+                let at_once = listing.room().min(self.context.large_reads_at_once());
+                let some = rows.by_ref().take(at_once);
+                let some = some.map(|row| (row.key.slice(prefix.len()..), row.value));
+                let some: Vec<_> = some.collect();
+                looks += some.len();
+                self.read_listed(state, some, &mut listing).await?;
+            }
+        };
+        let next = listing.last.filter(|_| !is_over);
+        Ok(Listed {
+            registry,
+            tasks: listing.tasks,
+            next,
+        })
+    }
+
+    /// Adds those of some tasks that are in a state to a list. `some`: places and ids.
+    async fn read_listed(
+        &self,
+        state: TaskState,
+        some: Vec<(Bytes, Bytes)>,
+        listing: &mut Listing,
+    ) -> Result<(), StoreError> {
+        // Concurrently, because on a cluster each read is a round trip.
+        let reads = some.iter();
+        let reads = reads.map(|(_, id)| self.row(id, self.context.isolation));
+        let rows = try_join_all(reads).await?;
+        for ((place, id), row) in some.into_iter().zip(rows) {
+            listing.last = Some(place);
+            if let Some(row) = row.filter(|row| row.state == state) {
+                listing.bytes = listing.bytes.saturating_add(row.payload.len());
+                listing.tasks.push((id, row));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list that grows.
+struct Listing {
+    count: usize,
+    tasks: Vec<(Bytes, TaskRow)>,
+    /// Bytes of their rows, about.
+    bytes: usize,
+    /// The place of the last task that was read.
+    last: Option<Bytes>,
+}
+
+impl Listing {
+    fn new(count: usize) -> Self {
+        Self {
+            count,
+            tasks: Vec::new(),
+            bytes: 0,
+            last: None,
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.count.saturating_sub(self.tasks.len())
+    }
+
+    fn is_full(&self) -> bool {
+        self.room() == 0 || self.bytes >= DELIVERED_BYTES_MAX
+    }
+}
