@@ -179,7 +179,8 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
 /// A priority queue or a task queue with these values.
 fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
     use quoin_rdb::{
-        DumpedPriority, DumpedState, DumpedTask, PriorityQueueWriter, TaskQueueWriter,
+        DumpedOptions, DumpedPriority, DumpedState, DumpedTask, PriorityQueueWriter,
+        TaskQueueWriter,
     };
     if random.random() {
         let mut writer = PriorityQueueWriter::new();
@@ -192,7 +193,11 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
         }
         return writer.finish().to_vec();
     }
-    let mut writer = TaskQueueWriter::new(values.len() as i64, &["gb".into(), "cpu".into()]);
+    let options = DumpedOptions {
+        is_paused: random.random(),
+    };
+    let resources = ["gb".into(), "cpu".into()];
+    let mut writer = TaskQueueWriter::new(values.len() as i64, &resources, options);
     for (number, value) in values.iter().enumerate() {
         let mask = random.random_range(0..4_u8);
         writer.push(&DumpedTask {

@@ -249,6 +249,12 @@ pub fn whatever_makes_a_task_ready_wakes_the_other_server(bench: &Bench) {
             &[],
             &["TASK.ADD q 1 p ID b DELAY 600000", "TASK.ADD q 1 p ID a"],
         ),
+        (&["TASK.ADD other 1 p ID a"], &["TASK.MOVE other q a"]),
+        (&["TASK.PAUSE q", "TASK.ADD q 1 p ID a"], &["TASK.RESUME q"]),
+        (
+            &["TASK.ADD q 1 p ID a MAXTRIES 1", leased, "TASK.NACK q a"],
+            &["TASK.REVIVE q ALL"],
+        ),
     ] {
         for line in ["DEL q other", "3:DEL q"].iter().chain(before) {
             bench.run(0, line);

@@ -87,7 +87,7 @@ fn a_task_and_a_queue_tell_of_themselves() {
     let (time, notes) = time.split_once("\r\n").unwrap();
     assert!(time.parse::<u64>().is_ok(), "{got}");
     assert_eq!(notes, "$6\r\nworker\r\n$-1\r\n$6\r\nreason\r\n$-1\r\n");
-    let queue = "*18\r\n$6\r\nlength\r\n:1\r\n$5\r\nready\r\n:1\r\n$6\r\nleased\r\n:0\r\n$7\r\ndelayed\r\n:0\r\n$4\r\ndead\r\n:0\r\n$5\r\nadded\r\n:1\r\n$11\r\nnext-due-ms\r\n:-1\r\n$9\r\nresources\r\n*1\r\n$2\r\ngb\r\n$7\r\nclasses\r\n:1\r\n";
+    let queue = "*20\r\n$6\r\nlength\r\n:1\r\n$5\r\nready\r\n:1\r\n$6\r\nleased\r\n:0\r\n$7\r\ndelayed\r\n:0\r\n$4\r\ndead\r\n:0\r\n$5\r\nadded\r\n:1\r\n$11\r\nnext-due-ms\r\n:-1\r\n$9\r\nresources\r\n*1\r\n$2\r\ngb\r\n$7\r\nclasses\r\n:1\r\n$6\r\npaused\r\n:0\r\n";
     assert_eq!(socket.run("TASK.INFO q"), queue);
 }
 
@@ -115,6 +115,57 @@ fn a_queue_is_listed_page_by_page_with_workers_and_reasons() {
 }
 
 #[test]
+fn a_queue_is_steered() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("CONFIG SET notify-keyspace-events Ed");
+    let mut events = server.connect();
+    events.run("SUBSCRIBE __keyevent@0__:task.purge __keyevent@0__:task.move");
+    events.reply();
+    for (line, reply) in [
+        ("TASK.ADD q 1 x ID a MAXTRIES 1", "$1\r\na\r\n"),
+        ("TASK.ADD q 1 x ID b DELAY 60000", "$1\r\nb\r\n"),
+        ("TASK.ADD q 1 x ID c", "$1\r\nc\r\n"),
+    ] {
+        assert_eq!(socket.run(line), reply);
+    }
+    socket.run("TASK.TAKE q LEASE 60000");
+    for (line, reply) in [
+        ("TASK.NACK q a", ":2\r\n"),
+        ("TASK.REVIVE q ALL", ":1\r\n"),
+        ("TASK.REVIVE q ALL", ":0\r\n"),
+        ("TASK.PURGE q READY", "*2\r\n$1\r\n0\r\n:2\r\n"),
+        ("TASK.MOVE q other b", ":1\r\n"),
+        ("EXISTS q other", ":1\r\n"),
+        ("TASK.PURGE none DEAD", "*2\r\n$1\r\n0\r\n:0\r\n"),
+    ] {
+        assert_eq!(socket.run(line), reply, "{line}");
+    }
+    for event in ["task.purge", "task.move"] {
+        let message = events.reply();
+        assert!(
+            message.contains(event) && message.contains("\r\nq\r\n"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn who_waits_at_a_paused_queue_gets_a_task_when_it_goes_on() {
+    let server = Server::start();
+    let mut waiting = server.connect();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("TASK.PAUSE q"), ":1\r\n");
+    waiting.send("TASK.TAKE q BLOCK 0\r\n");
+    blocked(&mut socket, 1);
+    socket.run("TASK.ADD q 1 work ID a");
+    assert!(waiting.is_silent_for(Duration::from_millis(100)));
+    assert_eq!(socket.run("TASK.RESUME q"), ":1\r\n");
+    assert!(waiting.reply().contains("work"));
+    assert_eq!(socket.run("EXISTS q"), ":0\r\n");
+}
+
+#[test]
 fn wrong_numbers_of_arguments_are_refused() {
     let server = Server::start();
     let mut socket = server.connect();
@@ -130,6 +181,10 @@ fn wrong_numbers_of_arguments_are_refused() {
         "TASK.LEN",
         "TASK.DEAD",
         "TASK.LIST q",
+        "TASK.PAUSE",
+        "TASK.RESUME",
+        "TASK.PURGE q",
+        "TASK.MOVE q other",
         "TASK.REVIVE q",
         "TASK.INFO",
     ] {

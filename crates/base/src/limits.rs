@@ -403,6 +403,8 @@ pub const TASK_WORKER_BYTES_MAX: usize = 256;
 pub const TASK_REASON_BYTES_MAX: usize = 1_024;
 /// Leased and delayed tasks that one TASK.LIST of either looks at, with any COUNT.
 pub const TASK_LIST_LOOKS_MAX: usize = 1_000;
+/// Tasks that one TASK.PURGE, or TASK.REVIVE with ALL, changes.
+pub const TASK_STEERED_MAX: usize = 1_000;
 /// Elements in one reply of PQ.LIST or TASK.LIST.
 pub const LIST_COUNT_MAX: usize = 10_000;
 /// Tasks in one reply of TASK.TAKE, TASK.PEEK or TASK.DEAD.

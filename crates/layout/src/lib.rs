@@ -48,7 +48,8 @@ pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{
-    OrderRow, TaskClass, TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow, TaskState,
+    OrderRow, TaskClass, TaskCounter, TaskNotes, TaskOptions, TaskPlace, TaskRegistry, TaskRow,
+    TaskState,
 };
 pub use tuple::{
     Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,

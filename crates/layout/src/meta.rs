@@ -20,6 +20,9 @@ const META_WITH_RANKS_FORMAT: u8 = 3;
 /// Format byte of metadata of a hash whose fields may expire.
 const META_WITH_FIELD_EXPIRIES_FORMAT: u8 = 4;
 
+/// Format byte of metadata of a key that is kept when it is empty.
+const META_KEPT_FORMAT: u8 = 5;
+
 /// Bytes of the count of changes at the beginning of a body.
 const CHANGES_BYTES: usize = 2;
 
@@ -41,6 +44,9 @@ pub struct Meta {
     pub rank_levels: u8,
     /// Whether fields of a hash in rows may expire. Remains set when none does any more.
     pub fields_expire: bool,
+    /// Whether the key exists without elements, although keys of its type otherwise cease to exist with the last one.
+    /// Such a key has no body.
+    pub is_kept: bool,
 }
 
 /// A small value, whole, in its key's metadata. What its bytes mean is up to the type.
@@ -69,7 +75,7 @@ impl Body {
 
 impl Meta {
     /// The stored form: format byte, then the tuple (type, data id…, expiry | nil, name | nil),
-    /// then the body, if there is one, or the tuple (levels of ranks), if there are any.
+    /// then the body, if there is one, or the tuple (levels of ranks), if there are any or the key is kept.
     pub fn encode(&self) -> Vec<u8> {
         let body_bytes = self
             .body
@@ -78,6 +84,7 @@ impl Meta {
         let mut value = Vec::with_capacity(24 + body_bytes);
         value.push(match (&self.body, self.rank_levels) {
             (Some(_), _) => META_WITH_BODY_FORMAT,
+            (None, _) if self.is_kept => META_KEPT_FORMAT,
             (None, 0) if self.fields_expire => META_WITH_FIELD_EXPIRIES_FORMAT,
             (None, 0) => META_FORMAT,
             (None, _) => META_WITH_RANKS_FORMAT,
@@ -97,7 +104,7 @@ impl Meta {
                 value.extend_from_slice(&body.changes.to_be_bytes());
                 value.extend_from_slice(&body.bytes);
             }
-            None if self.rank_levels > 0 => {
+            None if self.is_kept || self.rank_levels > 0 => {
                 pack_into(&(u64::from(self.rank_levels),), &mut value);
             }
             None => {}
@@ -115,7 +122,8 @@ impl Meta {
                 format @ (&META_FORMAT
                 | &META_WITH_BODY_FORMAT
                 | &META_WITH_RANKS_FORMAT
-                | &META_WITH_FIELD_EXPIRIES_FORMAT),
+                | &META_WITH_FIELD_EXPIRIES_FORMAT
+                | &META_KEPT_FORMAT),
                 rest,
             )) => (*format, rest),
             _ => return corrupt("metadata format"),
@@ -139,7 +147,7 @@ impl Meta {
             _ => None,
         };
         let rank_levels = match format {
-            META_WITH_RANKS_FORMAT => take(&mut rest, "levels of ranks")?,
+            META_WITH_RANKS_FORMAT | META_KEPT_FORMAT => take(&mut rest, "levels of ranks")?,
             _ => 0_u64,
         };
         let Ok(rank_levels) = u8::try_from(rank_levels) else {
@@ -153,6 +161,7 @@ impl Meta {
             body,
             rank_levels,
             fields_expire: format == META_WITH_FIELD_EXPIRIES_FORMAT,
+            is_kept: format == META_KEPT_FORMAT,
         })
     }
 

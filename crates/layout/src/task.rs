@@ -284,9 +284,51 @@ pub struct TaskClass {
     pub octaves: Vec<u16>,
 }
 
-/// What a task queue knows of resources. Things are only ever added, so their numbers stay.
+/// Format byte of a registry with options.
+const FORMAT_WITH_OPTIONS: u8 = 2;
+
+/// What clients have set for a whole task queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskOptions {
+    /// Consumers get nothing.
+    pub is_paused: bool,
+}
+
+impl TaskOptions {
+    const PAUSED: u64 = 1;
+
+    /// Whether clients have set nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Appends the number of options, then each with its kind.
+    fn pack_into(&self, value: &mut Vec<u8>) {
+        let kinds: &[u64] = if self.is_paused { &[Self::PAUSED] } else { &[] };
+        pack_into(&(kinds.len() as u64,), value);
+        for kind in kinds {
+            pack_into(&(*kind,), value);
+        }
+    }
+
+    fn take(rest: &mut &[u8]) -> Result<Self, DecodeError> {
+        let mut options = Self::default();
+        let count: u64 = take(rest, "options of a task queue")?;
+        for _ in 0..count {
+            match take(rest, "option of a task queue")? {
+                Self::PAUSED => options.is_paused = true,
+                _ => return corrupt("kind of a task queue's option"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// What a task queue knows of resources, and its options. Resources and classes are only ever added, so their numbers stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskRegistry {
+    /// What clients have set. Part of the registry, because additions and takes read it anyway.
+    pub options: TaskOptions,
     /// The names of resources, by their numbers.
     pub resources: Vec<Bytes>,
     /// The classes, by their numbers.
@@ -297,6 +339,10 @@ impl TaskRegistry {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = vec![FORMAT];
+        if !self.options.is_empty() {
+            value = vec![FORMAT_WITH_OPTIONS];
+            self.options.pack_into(&mut value);
+        }
         pack_into(&(self.resources.len() as u64,), &mut value);
         for name in &self.resources {
             pack_into(&(name.as_ref(),), &mut value);
@@ -321,10 +367,15 @@ impl TaskRegistry {
         let Some(value) = value else {
             return Ok(Self::default());
         };
-        let Some((&FORMAT, mut rest)) = value.split_first() else {
-            return corrupt("format of a task queue's registry");
-        };
         let mut registry = Self::default();
+        let mut rest = match value.split_first() {
+            Some((&FORMAT, rest)) => rest,
+            Some((&FORMAT_WITH_OPTIONS, mut rest)) => {
+                registry.options = TaskOptions::take(&mut rest)?;
+                rest
+            }
+            _ => return corrupt("format of a task queue's registry"),
+        };
         let count: u64 = take(&mut rest, "number of resources")?;
         for _ in 0..count {
             let name: TupleBytes<'_> = take(&mut rest, "name of a resource")?;

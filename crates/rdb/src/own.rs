@@ -191,7 +191,8 @@ impl Chunks {
                 writer.finish()
             }
             Chunks::TaskQueue(tasks) => {
-                let mut writer = TaskQueueWriter::new(tasks.added(), tasks.resources());
+                let mut writer =
+                    TaskQueueWriter::new(tasks.added(), tasks.resources(), tasks.options());
                 while count < count_max
                     && writer.size_bytes() < bytes_max
                     && let Some(task) = tasks.next().transpose()?
@@ -412,12 +413,50 @@ pub struct DumpedTask {
     pub payload: Bytes,
 }
 
+/// What clients have set for a whole task queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DumpedOptions {
+    /// Consumers get nothing.
+    pub is_paused: bool,
+}
+
+/// The kind of an option.
+const PAUSED: u64 = 1;
+
+impl DumpedOptions {
+    /// Reads the number of options and their kinds. A queue without options has none of these parts.
+    fn read(parts: &mut PartReader) -> Result<Self, DumpError> {
+        let mut options = Self::default();
+        let mut ahead = parts.clone();
+        let Part::Unsigned(count) = ahead.next()? else {
+            return Ok(options);
+        };
+        for _ in 0..count {
+            match ahead.unsigned()? {
+                // So none comes twice, and their number is bounded.
+                PAUSED if !options.is_paused => options.is_paused = true,
+                _ => return Err(DumpError::Format),
+            }
+        }
+        *parts = ahead;
+        Ok(options)
+    }
+
+    fn write(self, parts: &mut PartWriter) {
+        if self.is_paused {
+            parts.unsigned(1);
+            parts.unsigned(PAUSED);
+        }
+    }
+}
+
 /// Reads a task queue; ends after the first error.
 #[derive(Debug, Clone)]
 pub struct TaskQueueReader {
     parts: PartReader,
     added: i64,
     resources: Vec<Bytes>,
+    options: DumpedOptions,
     last_id: Bytes,
     /// Index and random number of the tasks so far. No two tasks have the same.
     places: HashSet<(i64, i64)>,
@@ -448,10 +487,12 @@ impl TaskQueueReader {
             }
             resources.push(name);
         }
+        let options = DumpedOptions::read(&mut parts)?;
         Ok(Self {
             parts,
             added,
             resources,
+            options,
             last_id: Bytes::new(),
             places: HashSet::new(),
             is_done: false,
@@ -466,6 +507,11 @@ impl TaskQueueReader {
     /// The resources that the queue knows.
     pub fn resources(&self) -> &[Bytes] {
         &self.resources
+    }
+
+    /// What clients have set for the queue.
+    pub fn options(&self) -> DumpedOptions {
+        self.options
     }
 
     fn step(&mut self) -> Result<Option<DumpedTask>, DumpError> {
@@ -580,14 +626,15 @@ pub struct TaskQueueWriter {
 }
 
 impl TaskQueueWriter {
-    /// Without tasks: how many the queue was ever given, and the resources that it knows.
-    pub fn new(added: i64, resources: &[Bytes]) -> Self {
+    /// Without tasks: how many the queue was ever given, the resources that it knows, and its options.
+    pub fn new(added: i64, resources: &[Bytes], options: DumpedOptions) -> Self {
         let mut parts = PartWriter::new(OwnType::TaskQueue);
         parts.count(added);
         parts.unsigned(resources.len() as u64);
         for name in resources {
             parts.string(name);
         }
+        options.write(&mut parts);
         Self { parts }
     }
 

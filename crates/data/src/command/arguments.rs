@@ -336,6 +336,17 @@ impl ListOptions {
             _ => Err(CommandError::Syntax),
         }
     }
+
+    /// Reads `[CURSOR cursor]`.
+    ///
+    /// # Errors
+    /// `Syntax`; `Text` for an invalid cursor.
+    pub(crate) fn parse_cursor(options: &[Bytes]) -> Result<Option<Vec<u8>>, CommandError> {
+        match options {
+            [word, _] if !is_word(word, "cursor") => Err(CommandError::Syntax),
+            options => Ok(Self::parse(options)?.after),
+        }
+    }
 }
 
 /// The place in a cursor, from its hexadecimal digits.

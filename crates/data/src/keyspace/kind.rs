@@ -29,7 +29,7 @@ pub struct ValueKind {
     /// The reply of OBJECT ENCODING: Redis's word for its own types, otherwise how the value is stored.
     pub encoding: EncodingFn,
     /// Whether clients see a key of the type that has no elements. Keys of other types cease to exist with their last
-    /// element.
+    /// element, unless their metadata says that they are kept.
     pub exists_when_empty: bool,
     /// How a small value of the type is stored in its key's metadata; `None` if values are always stored in rows.
     pub body: Option<BodyKind>,
@@ -471,7 +471,7 @@ mod tests {
     use super::*;
     use crate::table;
     use quoin_rdb::testing::sealed;
-    use quoin_rdb::{PriorityQueueWriter, TaskQueueWriter, open};
+    use quoin_rdb::{DumpedOptions, PriorityQueueWriter, TaskQueueWriter, open};
 
     #[test]
     fn names_are_unique_and_lower_case() {
@@ -526,7 +526,7 @@ mod tests {
         let redis = (0..=u8::MAX).map(|rdb_type| sealed(10, &[rdb_type]).into());
         let own = [
             PriorityQueueWriter::new().finish(),
-            TaskQueueWriter::new(0, &[]).finish(),
+            TaskQueueWriter::new(0, &[], DumpedOptions::default()).finish(),
         ];
         for payload in redis.chain(own) {
             let payload = open(&payload).unwrap();

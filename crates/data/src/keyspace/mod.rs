@@ -298,6 +298,7 @@ impl WriteContext<'_> {
             body: body.map(Body::new),
             rank_levels: 0,
             fields_expire: false,
+            is_kept: false,
         };
         self.create_as(key, meta, 0).await
     }
@@ -549,6 +550,14 @@ impl WriteContext<'_> {
     pub(crate) fn mark_fields_expire(&self, key: &mut OpenKey) {
         key.meta.fields_expire = true;
         self.write_meta(&key.meta_key, &key.meta);
+    }
+
+    /// Sets whether a key exists without elements. Transactions that have read its metadata conflict, also if that does
+    /// not change.
+    pub(crate) fn set_kept(&self, key: &mut OpenKey, is_kept: bool) {
+        key.meta.is_kept = is_kept;
+        self.write_meta(&key.meta_key, &key.meta);
+        self.mark_changed(key);
     }
 
     /// Whether queues get metadata copies. They do if a read is a round trip. Clearing a whole queue also clears its

@@ -24,7 +24,8 @@ pub enum Presence {
 /// in the transaction that removes its last element, so it always exists.
 pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presence {
     let is_small = meta.body.is_some();
-    if length != 0 || is_small || meta.value_type.kind().exists_when_empty {
+    let is_kept = meta.is_kept || meta.value_type.kind().exists_when_empty;
+    if length != 0 || is_small || is_kept {
         Presence::Exists
     } else if capabilities.has_other_writers && meta.expire_at_ms.is_none() {
         Presence::Retained
@@ -108,6 +109,7 @@ mod tests {
             body: None,
             rank_levels: 0,
             fields_expire: false,
+            is_kept: false,
         };
         let embedded = Bench::embedded().store.capabilities();
         let cluster = Bench::cluster_like().store.capabilities();
@@ -124,6 +126,11 @@ mod tests {
                         Presence::Emptied
                     };
                     assert_eq!(presence(&meta, 0, capabilities), expected);
+                    let kept = Meta {
+                        is_kept: true,
+                        ..meta
+                    };
+                    assert_eq!(presence(&kept, 0, capabilities), Presence::Exists);
                 }
             }
         }

@@ -196,6 +196,7 @@ fn string_meta(data: Id, expire_at_ms: Option<i64>, body: Option<Body>) -> Meta 
         body,
         rank_levels: 0,
         fields_expire: false,
+        is_kept: false,
     }
 }
 

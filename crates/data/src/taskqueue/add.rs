@@ -11,6 +11,9 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, StoreError};
 
+/// The error of a task whose id the queue has.
+pub(super) const ID_EXISTS: CommandError = CommandError::text("EXISTS Task id already exists");
+
 /// A task to be added.
 #[derive(Debug, Clone)]
 pub(super) struct NewTask {
@@ -54,7 +57,7 @@ pub(super) async fn add(
             .await?
             .is_some()
     {
-        return Err(CommandError::text("EXISTS Task id already exists"));
+        return Err(ID_EXISTS);
     }
     let key = match found {
         Some(key) => {
@@ -65,23 +68,13 @@ pub(super) async fn add(
     };
     let queue = TaskQueueMut::open(context, &key);
     let classified = queue.register(classifying).await?;
-    let added_row = context
-        .layout()
-        .task_counter_key(key.data(), TaskCounter::Added);
-    let index = decode_counter(
-        context
-            .transaction
-            .get(&added_row, context.relaxed())
-            .await?
-            .as_ref(),
-    )?;
-    context.transaction.atomic_add(&added_row, 1);
+    let place = queue.next_place(task.priority).await?;
     let id = match &task.id {
         Some(id) => id.clone(),
         // The random part cannot be guessed, so an id that a client has chosen does not collide.
         None => {
             let random = context.environment.random.next_u64();
-            Bytes::from(format!("{index}-{random:016x}"))
+            Bytes::from(format!("{}-{random:016x}", place.index))
         }
     };
     let is_delayed = task.delay_ms > 0;
@@ -91,11 +84,7 @@ pub(super) async fn add(
         } else {
             TaskState::Ready
         },
-        place: TaskPlace {
-            priority: task.priority,
-            index,
-            random: context.environment.position_random(),
-        },
+        place,
         class: classified.class,
         mask: classified.mask,
         amounts: classified.amounts,
@@ -113,6 +102,21 @@ pub(super) async fn add(
 }
 
 impl TaskQueueMut<'_, '_> {
+    /// The place of a task that is added now, after all others of its priority.
+    pub(super) async fn next_place(&self, priority: f64) -> Result<TaskPlace, StoreError> {
+        let context = self.context;
+        let layout = context.layout();
+        let added_row = layout.task_counter_key(self.key.data(), TaskCounter::Added);
+        let added = context.transaction.get(&added_row, context.relaxed());
+        let index = decode_counter(added.await?.as_ref())?;
+        context.transaction.atomic_add(&added_row, 1);
+        Ok(TaskPlace {
+            priority,
+            index,
+            random: context.environment.position_random(),
+        })
+    }
+
     /// Writes a registry that was changed. Conflicts with other changes of it.
     pub(super) async fn register(
         &self,

@@ -9,21 +9,25 @@ use futures_util::future::try_join_all;
 use crate::command::arguments::{argument, chunk_arguments, chunk_payload, chunk_reply};
 use crate::error::CommandError;
 use crate::keyspace::dumping::{Chunk, check_size};
+use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::Restorable;
 use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE};
 use quoin_layout::{
-    KeyRange, Section, TaskCounter, TaskNotes, TaskPlace, TaskRow, TaskState, ValueType, successor,
+    KeyRange, Section, TaskCounter, TaskNotes, TaskOptions, TaskPlace, TaskRow, TaskState,
+    ValueType, successor,
 };
-use quoin_rdb::{DumpError, DumpedState, DumpedTask, Payload, TaskQueueReader, TaskQueueWriter};
+use quoin_rdb::{
+    DumpError, DumpedOptions, DumpedState, DumpedTask, Payload, TaskQueueReader, TaskQueueWriter,
+};
 use quoin_resp::reply::Reply;
 use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::resources::{Amounts, classify};
 use super::states::place_row;
-use super::{TaskQueue, TaskQueueMut};
+use super::{TaskQueue, TaskQueueMut, options};
 
 /// Tasks that a chunk reads first. Even the largest of them hardly exceed [`IMPORT_CHUNK_BYTES`].
 const FIRST_STEP_TASKS: usize = 16;
@@ -88,6 +92,8 @@ impl TaskQueue<'_, '_> {
         let mut step = FIRST_STEP_TASKS;
         let mut taken = 0;
         let mut last = None;
+        // The first chunk of an empty queue has its options.
+        let has_options = after.is_none() && self.key.meta.is_kept;
         // One task more than are taken shows whether there are more.
         while let Some(rows) = pages
             .next_of(step.min(count.saturating_add(1) - taken))
@@ -108,7 +114,7 @@ impl TaskQueue<'_, '_> {
             }
         }
         Ok(Chunk {
-            payload: (taken > 0).then(|| writer.finish()),
+            payload: (taken > 0 || has_options).then(|| writer.finish()),
             next: None,
         })
     }
@@ -116,7 +122,10 @@ impl TaskQueue<'_, '_> {
     async fn writer(&self) -> Result<TaskQueueWriter, StoreError> {
         let registry = self.registry(self.context.isolation).await?;
         let added = self.counter(TaskCounter::Added).await?;
-        Ok(TaskQueueWriter::new(added, &registry.resources))
+        let options = DumpedOptions {
+            is_paused: registry.options.is_paused,
+        };
+        Ok(TaskQueueWriter::new(added, &registry.resources, options))
     }
 
     /// The rows of tasks after an id.
@@ -168,7 +177,7 @@ fn sound_tasks(
 ) -> Result<TaskQueueReader, CommandError> {
     let tasks = TaskQueueReader::new(payload)?;
     let mut budget = context.size_budget();
-    let mut is_empty = true;
+    let mut is_empty = tasks.options() == DumpedOptions::default();
     // Tasks are not kept. They are read again when they are written.
     for task in tasks.clone() {
         let task = task?;
@@ -190,11 +199,26 @@ pub(super) fn restorable(
     Ok(Box::new(|context, name, expire_at_ms| {
         Box::pin(async move {
             let value_type = ValueType::TaskQueue;
-            let key = context.create(name, value_type, expire_at_ms).await?;
+            let mut key = context.create(name, value_type, expire_at_ms).await?;
+            set_dumped_options(context, &mut key, &tasks).await?;
             TaskQueueMut::open(context, &key).put_dumped(tasks).await?;
             Ok(())
         })
     }))
+}
+
+/// Sets the options of a payload, if it has some.
+async fn set_dumped_options(
+    context: &WriteContext<'_>,
+    key: &mut OpenKey,
+    tasks: &TaskQueueReader,
+) -> Result<(), StoreError> {
+    let DumpedOptions { is_paused } = tasks.options();
+    let options = TaskOptions { is_paused };
+    if !options.is_empty() {
+        options::set(context, key, options).await?;
+    }
+    Ok(())
 }
 
 impl TaskQueueMut<'_, '_> {
@@ -320,7 +344,8 @@ pub(super) async fn load_chunk(
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let tasks = sound_tasks(context, chunk_payload(arguments)?)?;
-    let key = context.find_or_create(name, ValueType::TaskQueue).await?;
+    let mut key = context.find_or_create(name, ValueType::TaskQueue).await?;
+    set_dumped_options(context, &mut key, &tasks).await?;
     let count = TaskQueueMut::open(context, &key).put_dumped(tasks).await?;
     context.notify(EventClasses::MODULE, "task.add", name);
     Ok(Reply::Integer(count))

@@ -135,16 +135,22 @@ impl TaskQueueMut<'_, '_> {
     /// Makes a dead task ready again at its old place, with all its tries. Returns false if it is not dead.
     pub(super) async fn revive(&self, id: &Bytes) -> Result<bool, StoreError> {
         let found = self.row(id, Isolation::Serializable).await?;
-        let Some(mut row) = found.filter(|row| row.state == TaskState::Dead) else {
+        let Some(row) = found.filter(|row| row.state == TaskState::Dead) else {
             return Ok(false);
         };
+        let row = self.leave_dead(row);
+        self.enter(id, &row).await?;
+        self.context.mark_changed(self.key);
+        Ok(true)
+    }
+
+    /// Removes the row by which a dead task is found. Returns the task as it is ready again.
+    pub(super) fn leave_dead(&self, mut row: TaskRow) -> TaskRow {
         self.leave(&row);
         row.state = TaskState::Ready;
         row.tries = 0;
         row.at_ms = self.context.now_ms;
-        self.enter(id, &row).await?;
-        self.context.mark_changed(self.key);
-        Ok(true)
+        row
     }
 
     /// When a lease that is granted now is over on all servers.

@@ -9,7 +9,7 @@ use super::index::Scope;
 use super::{TaskQueueMut, range_rows, state_after};
 use crate::unit::context::WriteContext;
 use quoin_base::limits::REAPER_READS_AT_ONCE;
-use quoin_layout::{TaskRegistry, TaskRow, TaskState, successor};
+use quoin_layout::{KeyRange, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::{Isolation, KeyValue, StoreError};
 
 /// Due tasks that are read first, while their size is unknown.
@@ -19,8 +19,8 @@ const REQUESTS_PER_PASS: usize = 64;
 /// Every other pass handles fewer requests: it halves the number at random, down to 1. The number of sizes.
 const REQUESTS_SIZES: u64 = 7;
 
-/// A row by due time, and the task's own row if it exists.
-type Due = (KeyValue, Option<TaskRow>);
+/// A row by time, and the task's own row if it exists.
+pub(super) type Due = (KeyValue, Option<TaskRow>);
 
 /// The background work of a queue. It is read before anything is written.
 pub(super) struct QueueWork {
@@ -58,11 +58,20 @@ impl TaskQueueMut<'_, '_> {
         limit: usize,
         bytes_max: usize,
     ) -> Result<(Vec<Due>, bool), StoreError> {
-        let range = self
-            .context
-            .layout()
-            .task_due_by(self.key.data(), self.context.now_ms);
-        let due = range_rows(self.context, &range, limit, self.context.relaxed()).await?;
+        let layout = self.context.layout();
+        let range = layout.task_due_by(self.key.data(), self.context.now_ms);
+        self.tasks_by_time(&range, limit, bytes_max).await
+    }
+
+    /// The first tasks of a range of rows by time, at most `limit` with about `bytes_max` bytes of payloads, and
+    /// whether there may be more. They are at least one, but otherwise only as many as the batch has room for.
+    pub(super) async fn tasks_by_time(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<(Vec<Due>, bool), StoreError> {
+        let due = range_rows(self.context, range, limit, self.context.relaxed()).await?;
         let soft_max = self.context.environment.capabilities.batch_bytes_soft_max;
         let room = soft_max.saturating_sub(self.context.transaction.size_bytes());
         let mut bytes_left = bytes_max.min(room);

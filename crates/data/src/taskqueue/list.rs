@@ -12,22 +12,24 @@ use super::search::Search;
 use crate::command::arguments::{INVALID_CURSOR, ListOptions};
 use crate::error::CommandError;
 use crate::rows::pages::Pages;
-use quoin_base::limits::{DELIVERED_BYTES_MAX, TASK_LIST_LOOKS_MAX};
+use quoin_base::limits::TASK_LIST_LOOKS_MAX;
 use quoin_layout::{KeyRange, Section, TaskPlace, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::StoreError;
+
+/// Ids and rows of tasks.
+pub(super) type Rows = Vec<(Bytes, TaskRow)>;
 
 /// Some tasks of a state.
 pub(super) struct Listed {
     pub(super) registry: TaskRegistry,
-    /// Ids and rows.
-    pub(super) tasks: Vec<(Bytes, TaskRow)>,
+    pub(super) tasks: Rows,
     /// The place after which the list continues; `None` if it is complete.
     pub(super) next: Option<Bytes>,
 }
 
 impl TaskQueue<'_, '_> {
     /// The tasks of a state, ready ones in the order of takes, others by the end of their lease or delay or by their
-    /// death. Their rows have up to [`DELIVERED_BYTES_MAX`] bytes.
+    /// death. Their rows have about `bytes_max` bytes of payloads.
     ///
     /// Leased and delayed tasks are in one order, so a list of either passes over the others. It looks at up to
     /// [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.
@@ -38,33 +40,36 @@ impl TaskQueue<'_, '_> {
         &self,
         state: TaskState,
         options: &ListOptions,
+        bytes_max: usize,
     ) -> Result<Listed, CommandError> {
         let registry = self.registry(self.context.relaxed()).await?;
-        match state {
-            TaskState::Ready => self.list_ready(registry, options).await,
+        let after = options.after.as_deref();
+        let listing = Listing::new(state, options.count, bytes_max);
+        let (tasks, next) = match state {
+            TaskState::Ready => self.list_ready(&registry, after, listing).await?,
             TaskState::Leased | TaskState::Delayed => {
-                let section = Section::TaskDue;
-                self.list_by_time(registry, (section, state), options).await
+                self.list_by_time(Section::TaskDue, after, listing).await?
             }
-            TaskState::Dead => {
-                let section = Section::TaskDead;
-                self.list_by_time(registry, (section, state), options).await
-            }
-        }
+            TaskState::Dead => self.list_by_time(Section::TaskDead, after, listing).await?,
+        };
+        Ok(Listed {
+            registry,
+            tasks,
+            next,
+        })
     }
 
     async fn list_ready(
         &self,
-        registry: TaskRegistry,
-        options: &ListOptions,
-    ) -> Result<Listed, CommandError> {
-        let after = options.after.as_deref();
+        registry: &TaskRegistry,
+        after: Option<&[u8]>,
+        mut listing: Listing,
+    ) -> Result<(Rows, Option<Bytes>), CommandError> {
         if after.is_some_and(|place| TaskPlace::decode(place).is_err()) {
             return Err(INVALID_CURSOR);
         }
-        let everything = Amounts::unlimited(&registry);
-        let mut search = Search::begin(self, &registry, &everything, after).await?;
-        let mut listing = Listing::new(options.count);
+        let everything = Amounts::unlimited(registry);
+        let mut search = Search::begin(self, registry, &everything, after).await?;
         let mut is_over = false;
         while !is_over && !listing.is_full() {
             let mut some = Vec::new();
@@ -74,43 +79,37 @@ impl TaskQueue<'_, '_> {
                     None => is_over = true,
                 }
             }
-            self.read_listed(TaskState::Ready, some, &mut listing)
-                .await?;
+            self.read_listed(some, &mut listing).await?;
         }
-        let next = listing.last.filter(|_| !is_over);
-        Ok(Listed {
-            registry,
-            tasks: listing.tasks,
-            next,
-        })
+        Ok((listing.tasks, listing.last.filter(|_| !is_over)))
     }
 
     async fn list_by_time(
         &self,
-        registry: TaskRegistry,
-        (section, state): (Section, TaskState),
-        options: &ListOptions,
-    ) -> Result<Listed, CommandError> {
+        section: Section,
+        after: Option<&[u8]>,
+        mut listing: Listing,
+    ) -> Result<(Rows, Option<Bytes>), CommandError> {
         let layout = self.context.layout();
         let prefix = layout.section_prefix(self.key.data(), section);
         let mut range = KeyRange::children(&prefix);
-        if let Some(place) = &options.after {
+        if let Some(place) = after {
             if layout.is_task_time_place(place) {
                 range.begin = successor(&[prefix.as_slice(), place].concat());
             } else {
                 return Err(INVALID_CURSOR);
             }
         }
-        let mut listing = Listing::new(options.count);
         let mut looks = 0;
-        let mut pages = Pages::new(self.context, range, false, options.count);
+        let looks_max = TASK_LIST_LOOKS_MAX.max(listing.count);
+        let mut pages = Pages::new(self.context, range, false, listing.count);
         let is_over = 'pages: loop {
             let Some(rows) = pages.next().await? else {
                 break true;
             };
             let mut rows = rows.into_iter().peekable();
             while rows.peek().is_some() {
-                if listing.is_full() || looks >= TASK_LIST_LOOKS_MAX.max(options.count) {
+                if listing.is_full() || looks >= looks_max {
                     break 'pages false;
                 }
                 let at_once = listing.room().min(self.context.large_reads_at_once());
@@ -118,21 +117,15 @@ impl TaskQueue<'_, '_> {
                 let some = some.map(|row| (row.key.slice(prefix.len()..), row.value));
                 let some: Vec<_> = some.collect();
                 looks += some.len();
-                self.read_listed(state, some, &mut listing).await?;
+                self.read_listed(some, &mut listing).await?;
             }
         };
-        let next = listing.last.filter(|_| !is_over);
-        Ok(Listed {
-            registry,
-            tasks: listing.tasks,
-            next,
-        })
+        Ok((listing.tasks, listing.last.filter(|_| !is_over)))
     }
 
-    /// Adds those of some tasks that are in a state to a list. `some`: places and ids.
+    /// Adds those of some tasks to a list that are in its state. `some`: places and ids.
     async fn read_listed(
         &self,
-        state: TaskState,
         some: Vec<(Bytes, Bytes)>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
@@ -142,7 +135,7 @@ impl TaskQueue<'_, '_> {
         let rows = try_join_all(reads).await?;
         for ((place, id), row) in some.into_iter().zip(rows) {
             listing.last = Some(place);
-            if let Some(row) = row.filter(|row| row.state == state) {
+            if let Some(row) = row.filter(|row| row.state == listing.state) {
                 listing.bytes = listing.bytes.saturating_add(row.payload.len());
                 listing.tasks.push((id, row));
             }
@@ -153,8 +146,10 @@ impl TaskQueue<'_, '_> {
 
 /// A list that grows.
 struct Listing {
+    state: TaskState,
     count: usize,
-    tasks: Vec<(Bytes, TaskRow)>,
+    bytes_max: usize,
+    tasks: Rows,
     /// Bytes of their rows, about.
     bytes: usize,
     /// The place of the last task that was read.
@@ -162,9 +157,11 @@ struct Listing {
 }
 
 impl Listing {
-    fn new(count: usize) -> Self {
+    fn new(state: TaskState, count: usize, bytes_max: usize) -> Self {
         Self {
+            state,
             count,
+            bytes_max,
             tasks: Vec::new(),
             bytes: 0,
             last: None,
@@ -176,6 +173,6 @@ impl Listing {
     }
 
     fn is_full(&self) -> bool {
-        self.room() == 0 || self.bytes >= DELIVERED_BYTES_MAX
+        self.room() == 0 || self.bytes >= self.bytes_max
     }
 }

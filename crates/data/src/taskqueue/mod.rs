@@ -15,9 +15,11 @@ mod lease;
 mod lease_ends;
 mod list;
 mod maintenance;
+mod options;
 mod resources;
 mod search;
 mod states;
+mod steering;
 mod take;
 #[cfg(test)]
 mod tests;
@@ -165,12 +167,6 @@ impl TaskQueue<'_, '_> {
             .get(&row, self.context.isolation)
             .await?;
         Ok(decode_counter(value.as_ref())?)
-    }
-
-    /// The names of the queue's resources, and the number of its classes.
-    async fn resources(&self) -> Result<(Vec<Bytes>, usize), StoreError> {
-        let registry = self.registry(self.context.isolation).await?;
-        Ok((registry.resources, registry.classes.len()))
     }
 
     /// When the next lease or delay ends.

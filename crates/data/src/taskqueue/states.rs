@@ -106,6 +106,9 @@ impl TaskQueueMut<'_, '_> {
     async fn offer(&self, row: &TaskRow, place: Bytes) -> Result<(), StoreError> {
         if let Some(client_key) = self.key.client_key() {
             let registry = self.registry(self.context.relaxed()).await?;
+            if registry.options.is_paused {
+                return Ok(());
+            }
             let needs = named(&registry, row.mask, &row.amounts);
             let value_type = self.key.meta.value_type;
             let offer = Arc::new(needs);

@@ -74,6 +74,9 @@ impl TaskQueueMut<'_, '_> {
     pub(super) async fn take(&self, taking: &Taking) -> Result<(Vec<Task>, u64), StoreError> {
         self.put_back_due(DUE_PER_TAKE, DUE_BYTES_PER_TAKE).await?;
         let registry = self.registry(self.context.relaxed()).await?;
+        if registry.options.is_paused {
+            return Ok((Vec::new(), 0));
+        }
         // 0 means no lease.
         let token = self.context.environment.random.next_u64().max(1);
         let mut search = Search::begin(self, &registry, &taking.having, None).await?;

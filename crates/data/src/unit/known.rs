@@ -215,6 +215,7 @@ mod tests {
             body: None,
             rank_levels: 0,
             fields_expire: false,
+            is_kept: false,
         };
         for sequence in [1, 1, 2, 1] {
             let row = Bytes::from(meta(sequence).encode());

@@ -67,6 +67,7 @@ fn values_of_keys() {
         body: None,
         rank_levels: 0,
         fields_expire: false,
+        is_kept: false,
     };
     golden(
         "metadata: list, data (1, 300)",
@@ -106,6 +107,18 @@ fn values_of_keys() {
         "041506150116012c0000",
     );
     assert_eq!(Meta::decode(&expiring.encode().into()).unwrap(), expiring);
+    let kept = Meta {
+        value_type: ValueType::TaskQueue,
+        rank_levels: 0,
+        is_kept: true,
+        ..ranked
+    };
+    golden(
+        "metadata: task queue with options",
+        &kept.encode(),
+        "051504150116012c000014",
+    );
+    assert_eq!(Meta::decode(&kept.encode().into()).unwrap(), kept);
     let body = Body {
         bytes: Bytes::from_static(b"work"),
         changes: 3,

@@ -115,6 +115,7 @@ fn rows_of_priority_queues() {
             body: None,
             rank_levels: 0,
             fields_expire: false,
+            is_kept: false,
         }
         .encode(),
         "011503150116012c0000",
@@ -206,6 +207,7 @@ fn rows_of_task_queues() {
         "0271756f696e001502150116012c150d14",
     );
     let registry = TaskRegistry {
+        options: TaskOptions::default(),
         resources: vec![Bytes::from_static(b"gb"), Bytes::from_static(b"cards")],
         classes: vec![
             TaskClass {
@@ -225,6 +227,17 @@ fn rows_of_task_queues() {
     );
     let again = TaskRegistry::decode(Some(&registry.encode().into()));
     assert_eq!(again.unwrap(), registry);
+    let paused = TaskRegistry {
+        options: TaskOptions { is_paused: true },
+        ..registry
+    };
+    golden(
+        "that registry of a paused queue",
+        &paused.encode(),
+        "021501150115020167620001636172647300150114150315021604001603fe",
+    );
+    let again = TaskRegistry::decode(Some(&paused.encode().into()));
+    assert_eq!(again.unwrap(), paused);
     golden(
         "counter of leased tasks",
         &layout.task_counter_key(DATA, TaskCounter::Leased),

@@ -165,6 +165,7 @@ proptest! {
             body: None,
             rank_levels: 0,
             fields_expire: false,
+            is_kept: false,
         };
         prop_assert_eq!(Meta::decode(&meta.encode().into()).unwrap(), meta);
     }

@@ -28,7 +28,7 @@ fn read(payload: &Bytes) -> Result<Vec<DumpedTask>, DumpError> {
 }
 
 fn written(added: i64, resources: &[Bytes], tasks: &[DumpedTask]) -> Bytes {
-    let mut writer = TaskQueueWriter::new(added, resources);
+    let mut writer = TaskQueueWriter::new(added, resources, DumpedOptions::default());
     tasks.iter().for_each(|task| writer.push(task));
     writer.finish()
 }
@@ -57,6 +57,28 @@ fn a_task_queue_is_read_as_it_was_written() {
     let payload = written(4, &resources(), &tasks);
     assert_eq!(read(&payload), Ok(tasks));
     assert_eq!(open(&payload).unwrap().own_type(), Some(OwnType::TaskQueue));
+}
+
+#[test]
+fn options_are_read_as_they_were_written() {
+    for is_paused in [false, true] {
+        let options = DumpedOptions { is_paused };
+        let mut writer = TaskQueueWriter::new(1, &resources(), options);
+        writer.push(&task("a", 0));
+        let reader = TaskQueueReader::new(open(&writer.finish()).unwrap()).unwrap();
+        assert_eq!(reader.options(), options);
+        let read: Result<Vec<_>, _> = reader.collect();
+        assert_eq!(read, Ok(vec![task("a", 0)]));
+    }
+    // Two options, an unknown one, none that is announced.
+    let whole = TaskQueueWriter::new(0, &[], DumpedOptions { is_paused: true }).finish();
+    let value = &whole[..whole.len() - 10];
+    let head = &value[..value.len() - 5];
+    for parts in [&[2, 2, 2, 1, 2, 1, 0][..], &[2, 1, 2, 9, 0], &[2, 1, 0]] {
+        let payload = sealed(10, &[head, parts].concat());
+        let refused = TaskQueueReader::new(open(&payload.into()).unwrap());
+        assert_eq!(refused.map(drop), Err(DumpError::Format), "{parts:?}");
+    }
 }
 
 #[test]

@@ -310,6 +310,7 @@ impl WriteContext<'_> {
                 body: None,
                 rank_levels: 0,
                 fields_expire: false,
+                is_kept: false,
             },
         };
         self.give_back(&key, elements, grant.from_end).await?;

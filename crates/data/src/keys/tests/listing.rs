@@ -106,6 +106,7 @@ fn forge_key(bench: &Bench, hash: u64, name: &str) {
         body: None,
         rank_levels: 0,
         fields_expire: false,
+        is_kept: false,
     };
     let space = Space::Keys as u64;
     let key = foundationdb_tuple::pack(&("test", space, 0, 0, hash, name.as_bytes()));

@@ -3,6 +3,7 @@
 mod arguments;
 pub(super) mod read;
 mod rows;
+pub(super) mod steering;
 pub(super) mod write;
 
 pub use rows::ROWS;

@@ -8,6 +8,7 @@ use crate::error::CommandError;
 use crate::taskqueue::TaskQueue;
 use crate::taskqueue::resources::{Amounts, named};
 use crate::unit::context::ReadContext;
+use quoin_base::limits::DELIVERED_BYTES_MAX;
 use quoin_layout::{TaskState, ValueType};
 use quoin_resp::reply::Reply;
 
@@ -72,7 +73,8 @@ pub(super) async fn list(
     let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(list_reply(None, Reply::Array(Vec::new())));
     };
-    let listed = TaskQueue::open(context, &key).list(state, &options).await?;
+    let queue = TaskQueue::open(context, &key);
+    let listed = queue.list(state, &options, DELIVERED_BYTES_MAX).await?;
     let tasks = listed.tasks.into_iter().map(|(id, row)| {
         let needs = named(&listed.registry, row.mask, &row.amounts);
         Reply::Map(vec![
@@ -183,10 +185,10 @@ pub(super) async fn info(
     }
     let queue = TaskQueue::open(context, &key);
     let counts = queue.counts().await?;
-    let (resources, classes) = queue.resources().await?;
+    let registry = queue.registry(context.isolation).await?;
     let next_due_ms = queue.next_due_ms().await?;
     let left_ms = next_due_ms.map_or(-1, |at_ms| (at_ms - context.now_ms).max(0));
-    let resources = resources.into_iter().map(Reply::Bulk).collect();
+    let resources = registry.resources.into_iter().map(Reply::Bulk).collect();
     let length = counts.ready + counts.leased + counts.delayed + counts.dead;
     Ok(Reply::Map(vec![
         (text("length"), Reply::Integer(length)),
@@ -197,6 +199,10 @@ pub(super) async fn info(
         (text("added"), Reply::Integer(counts.added)),
         (text("next-due-ms"), Reply::Integer(left_ms)),
         (text("resources"), Reply::Array(resources)),
-        (text("classes"), Reply::count(classes)),
+        (text("classes"), Reply::count(registry.classes.len())),
+        (
+            text("paused"),
+            Reply::Integer(i64::from(registry.options.is_paused)),
+        ),
     ]))
 }

@@ -1,6 +1,6 @@
 //! The rows of the task queues' commands.
 
-use super::{read, write};
+use super::{read, steering, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at};
@@ -98,18 +98,52 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID, MILLISECONDS, TOKEN]),
-    task("task.cancel", -3, write_handler!(write::cancel))
+    task("task.cancel", -3, write_handler!(steering::cancel))
         .summary("Removes tasks, whatever their state.")
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), ID.multiple()]),
-    task("task.revive", -3, write_handler!(write::revive))
-        .summary("Makes dead tasks ready again.")
+    task("task.revive", -3, write_handler!(steering::revive))
+        .summary(
+            "Makes dead tasks ready again: those of some ids, or those that have been dead longest, \
+             a thousand at most.",
+        )
         .complexity(EACH_TASK)
-        .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
-        .arguments(&[key(0), ID.multiple()]),
+        .arguments(&[key(0), oneof("tasks", &[token("ALL"), ID.multiple()])]),
+    task("task.purge", -3, write_handler!(steering::purge))
+        .summary(
+            "Removes tasks of a state, a thousand at most, and returns the cursor to go on from and \
+             how many there were. Deletes the task queue if the last task was.",
+        )
+        .complexity("O(log N + M), M being the tasks looked at")
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), STATE, CURSOR]),
+    task("task.move", -4, write_handler!(steering::move_tasks))
+        .summary(
+            "Moves tasks that are not leased to another task queue, with their states. Deletes the \
+             task queue if the last task was moved.",
+        )
+        .complexity(EACH_TASK)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[
+            key(0).named("source"),
+            key(1).named("destination"),
+            ID.multiple(),
+        ]),
+    task("task.pause", 2, write_handler!(steering::pause))
+        .summary("Lets consumers get nothing from a task queue. Creates the key if it doesn't exist.")
+        .complexity(ONE_TASK)
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, INSERT)])
+        .arguments(&[key(0)]),
+    task("task.resume", 2, write_handler!(steering::resume))
+        .summary("Ends the pause of a task queue. Deletes the key if it has no tasks.")
+        .complexity("O(log N) and the takes of clients that wait")
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0)]),
     task("task.get", 3, read_handler!(read::get))
         .summary("Returns what is known of a task.")
         .complexity(ONE_TASK)

@@ -1,12 +1,10 @@
-//! TASK.ADD, TASK.TAKE, TASK.ACK, TASK.NACK, TASK.EXTEND, TASK.CANCEL, TASK.REVIVE.
+//! TASK.ADD, TASK.TAKE, TASK.ACK, TASK.NACK, TASK.EXTEND.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::arguments::{
-    Clause, Take, amounts, delay, ids, ids_and_token, lease, new_id, reason, token,
-};
+use super::arguments::{Clause, Take, amounts, delay, ids_and_token, lease, new_id, reason, token};
 use crate::command::arguments::{argument, double_or, integer_at_least, is_word, rest};
 use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
@@ -214,62 +212,4 @@ pub(super) async fn extend(
         context.notify(EventClasses::MODULE, "task.extend", name);
     }
     Ok(Reply::Integer(answer.code()))
-}
-
-/// `TASK.CANCEL key id [id …]` → the number of tasks removed.
-pub(in crate::taskqueue) async fn cancel(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    change_each(context, arguments, Change::Cancel).await
-}
-
-/// `TASK.REVIVE key id [id …]` → the number of tasks that were dead.
-pub(in crate::taskqueue) async fn revive(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    change_each(context, arguments, Change::Revive).await
-}
-
-/// What a command does to each of its tasks.
-#[derive(Clone, Copy)]
-enum Change {
-    Cancel,
-    Revive,
-}
-
-/// Changes each task of `key id [id …]`. Returns how many could be changed.
-async fn change_each(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    change: Change,
-) -> Result<Reply, CommandError> {
-    let name = argument(arguments, 1)?;
-    let ids = ids(rest(arguments, 2))?;
-    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
-        return Ok(Reply::Integer(0));
-    };
-    let queue = TaskQueueMut::open(context, &key);
-    let mut count = 0;
-    for some in ids.chunks(KEY_READS_AT_ONCE) {
-        queue.read_ahead(some).await?;
-        for id in some {
-            count += i64::from(match change {
-                Change::Cancel => queue.cancel(id).await?,
-                Change::Revive => queue.revive(id).await?,
-            });
-        }
-    }
-    if count > 0 {
-        let event = match change {
-            Change::Cancel => "task.cancel",
-            Change::Revive => "task.revive",
-        };
-        context.notify(EventClasses::MODULE, event, name);
-        if matches!(change, Change::Cancel) {
-            context.remove_if_empty(&key).await?;
-        }
-    }
-    Ok(Reply::Integer(count))
 }

@@ -14,7 +14,9 @@ mod index;
 mod listing;
 mod maintenance;
 mod model;
+mod pausing;
 mod round_trips;
+mod steering;
 mod timers;
 
 /// Runs a test on a store with a single writer and on one with many.

@@ -32,6 +32,7 @@ struct Task {
 struct Model {
     now_ms: i64,
     tolerance_ms: i64,
+    is_paused: bool,
     tasks: BTreeMap<String, Task>,
 }
 
@@ -97,6 +98,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
     let mut model = Model {
         now_ms: quoin_engine::testing::START_MS,
         tolerance_ms,
+        is_paused: false,
         tasks: BTreeMap::new(),
     };
     let mut number = 0;
@@ -114,7 +116,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
             .as_ref()
             .map_or(String::new(), |token| format!(" TOKEN {token}"));
         let code = model.lease(&id, token.as_deref());
-        match random.below(14) {
+        match random.below(18) {
             0..=3 => {
                 let task = Task {
                     priority: random.below(4) as i64,
@@ -161,7 +163,10 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 };
                 let reply = bench.run(&format!("TASK.TAKE q COUNT {count} HAVING gb {gb}{lease}"));
                 model.put_back();
-                let mut expected = model.ready(gb);
+                let mut expected = match model.is_paused {
+                    true => Vec::new(),
+                    false => model.ready(gb),
+                };
                 expected.truncate(count as usize);
                 assert_eq!(ids(&reply), expected, "{told}");
                 for parts in parts(&reply) {
@@ -229,6 +234,45 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                     task.at_ms = 0;
                 }
             }
+            13 if random.below(3) == 0 => {
+                assert_eq!(
+                    bench.run("TASK.REVIVE q ALL"),
+                    model.count(State::Dead),
+                    "{told}"
+                );
+                for task in model.tasks.values_mut() {
+                    if task.state == State::Dead {
+                        task.state = State::Ready;
+                        task.tries = 0;
+                        task.at_ms = 0;
+                    }
+                }
+            }
+            14 if random.below(4) == 0 => {
+                let (word, state) = [
+                    ("READY", State::Ready),
+                    ("LEASED", State::Leased),
+                    ("DELAYED", State::Delayed),
+                    ("DEAD", State::Dead),
+                ][random.below(4) as usize];
+                let purged = Reply::Array(vec![bulk("0"), model.count(state)]);
+                assert_eq!(
+                    bench.run(&format!("TASK.PURGE q {word}")),
+                    purged,
+                    "{told} {word}"
+                );
+                model.tasks.retain(|_, task| task.state != state);
+            }
+            15 => {
+                let done = Reply::count(usize::from(model.is_paused));
+                assert_eq!(bench.run("TASK.RESUME q"), done, "{told}");
+                model.is_paused = false;
+            }
+            16 if random.below(3) == 0 => {
+                let done = Reply::count(usize::from(!model.is_paused));
+                assert_eq!(bench.run("TASK.PAUSE q"), done, "{told}");
+                model.is_paused = true;
+            }
             12 => {
                 bench.clock.advance_ms(lease_ms);
                 model.now_ms += lease_ms;
@@ -274,7 +318,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 dead.sort();
                 let dead: Vec<_> = dead.into_iter().map(|(_, id)| id).collect();
                 assert_eq!(ids(&bench.run("TASK.DEAD q COUNT 100")), dead, "{told}");
-                let exists = Reply::count(usize::from(!model.tasks.is_empty()));
+                let exists = Reply::count(usize::from(model.is_paused || !model.tasks.is_empty()));
                 assert_eq!(bench.run("EXISTS q"), exists, "{told}");
             }
         }

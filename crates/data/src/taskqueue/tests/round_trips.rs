@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 
 use super::*;
-use crate::taskqueue::commands::{read, write};
+use crate::taskqueue::commands::{read, steering, write};
 use crate::testing::environment;
 use crate::unit::context::{NamespaceCache, ReadContext, WriteContext};
 use crate::unit::signals::Signals;
@@ -89,8 +89,8 @@ fn polls_of(bench: &Bench, line: &str) -> usize {
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     match arguments[0].as_ref() {
         b"TASK.ACK" => polls(write::ack(&context, &arguments)),
-        b"TASK.CANCEL" => polls(write::cancel(&context, &arguments)),
-        b"TASK.REVIVE" => polls(write::revive(&context, &arguments)),
+        b"TASK.CANCEL" => polls(steering::cancel(&context, &arguments)),
+        b"TASK.REVIVE" => polls(steering::revive(&context, &arguments)),
         b"TASK.TAKE" => polls(write::take(&context, &arguments)),
         b"TASK.PEEK" => polls(read::peek(&context, &arguments)),
         _ => polls(read::dead(&context, &arguments)),
@@ -124,4 +124,19 @@ fn commands_on_many_tasks_read_them_concurrently() {
         let polls = polls_of(&bench, &line);
         assert!(polls < POLLS_MAX, "{polls}: {line}");
     }
+}
+
+#[test]
+fn commands_without_options_write_the_rows_of_a_task_and_no_others() {
+    let bench = Bench::embedded();
+    // The registry, the number of tasks ever added, the task, its place.
+    bench.run("TASK.ADD q 1 x ID a");
+    assert_eq!(bench.data_rows(), 4);
+    bench.run("TASK.ADD q 1 x ID b");
+    assert_eq!(bench.data_rows(), 6);
+    // The number of leased tasks. The place moves.
+    bench.run("TASK.TAKE q LEASE 60000");
+    assert_eq!(bench.data_rows(), 7);
+    bench.run("TASK.ACK q a");
+    assert_eq!(bench.data_rows(), 5);
 }

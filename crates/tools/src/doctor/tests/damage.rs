@@ -283,6 +283,7 @@ fn a_namespace_that_no_database_shows() {
                     body: None,
                     rank_levels: 0,
                     fields_expire: false,
+                    is_kept: false,
                 };
                 let meta_key = layout.meta_key(FOREIGN, &name("lost"));
                 transaction.set(&meta_key, &meta.encode());

@@ -170,6 +170,22 @@ fn a_store_with_everything_in_it_is_healthy() {
 }
 
 #[test]
+fn a_paused_task_queue_without_tasks_is_kept() {
+    on_both(|bench| {
+        bench.run("TASK.PAUSE q");
+        bench.run("TASK.ADD q 1 x ID a");
+        bench.run("TASK.CANCEL q a");
+        for options in [LOOK, REPAIR] {
+            let told = lines(bench, options);
+            assert!(told.iter().all(|line| line.level == Level::Ok), "{told:?}");
+            assert_eq!(line(&told, "keys").text, "1 key");
+        }
+        bench.run("TASK.ADD q 1 x ID b");
+        assert_eq!(bench.run("TASK.TAKE q"), Reply::NullArray);
+    });
+}
+
+#[test]
 fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
     on_both(|bench| {
         let name = KeyName::new(&Bytes::from_static(b"stream"));
@@ -189,6 +205,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             body: None,
             rank_levels: 0,
             fields_expire: false,
+            is_kept: false,
         };
         let meta_key = Layout::new("test").meta_key(namespace, &name);
         change(bench, |transaction, layout| {

@@ -1,0 +1,130 @@
+//! Changes of many tasks: TASK.REVIVE with ALL, TASK.PURGE and TASK.MOVE.
+//!
+//! A command changes as many tasks as one transaction should. The caller repeats it until nothing is left.
+
+use bytes::Bytes;
+
+use super::TaskQueueMut;
+use super::add::ID_EXISTS;
+use super::resources::{Amounts, classify, named};
+use crate::command::arguments::ListOptions;
+use crate::error::CommandError;
+use quoin_base::limits::TASK_STEERED_MAX;
+use quoin_layout::{TaskRow, TaskState};
+use quoin_store::{Isolation, StoreError};
+
+/// A task that was removed from its queue to be put into another.
+pub(super) struct TakenOut {
+    row: TaskRow,
+    needs: Amounts,
+    payload: Bytes,
+}
+
+impl TaskQueueMut<'_, '_> {
+    /// Bytes of payloads after which a command changes no more tasks.
+    fn steered_bytes_max(&self) -> usize {
+        self.context.environment.capabilities.batch_bytes_soft_max
+    }
+
+    /// Makes dead tasks ready, those first that have been dead longest, up to [`TASK_STEERED_MAX`]. Returns how many.
+    pub(super) async fn revive_some(&self) -> Result<i64, StoreError> {
+        let range = self.context.layout().task_dead(self.key.data());
+        let bytes_max = self.steered_bytes_max();
+        let dead = self.tasks_by_time(&range, TASK_STEERED_MAX, bytes_max);
+        let (dead, _) = dead.await?;
+        let mut revived = Vec::with_capacity(dead.len());
+        for (dead_row, task) in dead {
+            match task.filter(|row| row.state == TaskState::Dead) {
+                Some(row) => {
+                    let row = self.leave_dead(row);
+                    revived.push((dead_row.value, row));
+                }
+                None => self.context.transaction.clear(&dead_row.key),
+            }
+        }
+        self.enter_all(&revived).await?;
+        if !revived.is_empty() {
+            self.context.mark_changed(self.key);
+        }
+        Ok(i64::try_from(revived.len()).unwrap_or(i64::MAX))
+    }
+
+    /// Removes tasks of a state after a place, up to [`TASK_STEERED_MAX`]. Returns how many, and the place to go on
+    /// from. The caller calls [`remove_if_empty`] afterwards.
+    ///
+    /// # Errors
+    /// `Text` if the cursor is not one of TASK.PURGE or TASK.LIST for this state.
+    ///
+    /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
+    pub(super) async fn purge(
+        &self,
+        state: TaskState,
+        after: Option<Vec<u8>>,
+    ) -> Result<(i64, Option<Bytes>), CommandError> {
+        let options = ListOptions {
+            after,
+            count: TASK_STEERED_MAX,
+        };
+        let bytes_max = self.steered_bytes_max();
+        let listed = self.list(state, &options, bytes_max).await?;
+        for (id, row) in &listed.tasks {
+            self.remove(id, row)?;
+        }
+        let removed = i64::try_from(listed.tasks.len()).unwrap_or(i64::MAX);
+        if removed > 0 {
+            self.context.count_change(self.key, -removed);
+        }
+        Ok((removed, listed.next))
+    }
+
+    /// Removes a task that is to be moved to another queue, unless it is leased. The caller calls [`remove_if_empty`]
+    /// afterwards.
+    ///
+    /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
+    pub(super) async fn take_out(&self, id: &Bytes) -> Result<Option<TakenOut>, StoreError> {
+        let found = self.row(id, Isolation::Serializable).await?;
+        let Some(row) = found.filter(|row| row.state != TaskState::Leased) else {
+            return Ok(None);
+        };
+        let registry = self.registry(self.context.relaxed()).await?;
+        let needs = named(&registry, row.mask, &row.amounts);
+        let payload = self.context.load_value(self.key.data(), &row.payload);
+        let payload = payload.await?;
+        self.remove(id, &row)?;
+        self.context.count_change(self.key, -1);
+        Ok(Some(TakenOut {
+            row,
+            needs,
+            payload,
+        }))
+    }
+
+    /// Adds a task of another queue after the others of its priority, in its state.
+    ///
+    /// # Errors
+    /// `Text` if the queue has a task with this id, or gets too many resources.
+    pub(super) async fn put_in(&self, id: &Bytes, task: TakenOut) -> Result<(), CommandError> {
+        if self.row(id, Isolation::Serializable).await?.is_some() {
+            return Err(ID_EXISTS);
+        }
+        let TakenOut {
+            row,
+            needs,
+            payload,
+        } = task;
+        let registry = self.registry(self.context.relaxed()).await?;
+        let classified = self.register(classify(registry, &needs)?).await?;
+        let stored = self.context.store_value(self.key.data(), &payload);
+        let row = TaskRow {
+            place: self.next_place(row.place.priority).await?,
+            class: classified.class,
+            mask: classified.mask,
+            amounts: classified.amounts,
+            payload: stored.into(),
+            ..row
+        };
+        self.enter(id, &row).await?;
+        self.context.count_change(self.key, 1);
+        Ok(())
+    }
+}
