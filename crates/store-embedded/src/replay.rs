@@ -19,8 +19,8 @@ use quoin_base::size::counted;
 /// Bytes of journal records that a start applies before it makes a checkpoint. Fewer in tests, so that
 /// they see several steps.
 const STEP_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
-/// Minimum to which [`STEP_BYTES`] is reduced if there is no room for more.
-const STEP_BYTES_MIN: usize = 16 * 1024;
+/// Minimum to which [`STEP_BYTES`] is reduced if there is no room for more. Each row may change a page of its own.
+const STEP_BYTES_MIN: usize = 4 * 1024;
 
 /// What a start does if the journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +240,17 @@ impl Replay<'_> {
             };
             self.is_guarded = false;
             let slice_bytes = drain::SLICE_BYTES.min(self.step_bytes);
-            changes.write(self.environment, self.rows, slice_bytes, || Ok(()))?;
+            let is_short_of_room = self.step_bytes < STEP_BYTES;
+            let (environment, checkpoints, guard) =
+                (self.environment, self.checkpoints, &mut self.guard);
+            changes.write(environment, self.rows, slice_bytes, || {
+                // A single record may be larger than the room. If the start ends here, the next one applies the
+                // record again.
+                if is_short_of_room {
+                    *guard = checkpoints.take(environment)?;
+                }
+                Ok(())
+            })?;
         }
         if !self.is_guarded {
             // The previous checkpoint and its pages are released only once this succeeds.

@@ -30,6 +30,8 @@ const QUIET_INTERVAL_MS: u64 = 500;
 /// Time between two checkpoints, if neither memory nor the journal asks for one earlier. What is
 /// written and removed again in between never reaches the data file.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
+/// Time between two checkpoints while room is short.
+const SHORT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Bytes that one step of the drain writes if room is short. Each row may change a different page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
@@ -146,7 +148,11 @@ impl Work {
         // The journal before the switch is needed until a checkpoint is on the disk.
         let mut has_switched = false;
         loop {
-            let left = interval.saturating_sub(looked_at.elapsed());
+            let is_short = self.shared.room.is_short();
+            let left = match is_short {
+                true => SHORT_INTERVAL,
+                false => interval.saturating_sub(looked_at.elapsed()),
+            };
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
@@ -160,7 +166,9 @@ impl Work {
                 is_quiet = sequence == last_sequence;
                 last_sequence = sequence;
             }
-            let made = if is_due || is_quiet || last_at.elapsed() >= CHECKPOINT_INTERVAL {
+            // Other programs may take the room that is left. What is in the data file by then needs none.
+            let is_due = is_due || is_quiet || is_short;
+            let made = if is_due || last_at.elapsed() >= CHECKPOINT_INTERVAL {
                 last_at = Instant::now();
                 self.checkpoint(&mut has_switched, &mut last)
             } else {
