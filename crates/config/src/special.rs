@@ -8,7 +8,8 @@ use crate::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Pe
 use crate::value::{Kind, Special, Value, parse_bytes};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
-    BIND_ADDRESSES_MAX, DATABASES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
+    BIND_ADDRESSES_MAX, DATABASES_MAX, HOST_NAME_BYTES_MAX, METRICS_KEYS_PATTERNS_MAX,
+    ROOT_PREFIX_BYTES_MAX,
 };
 use quoin_tls::{AuthClients, Password, Version};
 
@@ -36,6 +37,20 @@ pub(super) const SOCKET_ADDRESS: Special = Special {
     normalise: socket_address,
     accepted: "an IP address with a port, such as 127.0.0.1:9121 or [::1]:9121; empty for none",
     placeholder: "ADDRESS:PORT",
+    is_list: false,
+};
+/// An IP address, or nothing.
+pub(super) const IP_ADDRESS: Special = Special {
+    normalise: ip_address,
+    accepted: "an IP address, such as 10.0.0.1 or fd00::1; empty for none",
+    placeholder: "ADDRESS",
+    is_list: false,
+};
+/// A host name, or nothing.
+pub(super) const HOST_NAME: Special = Special {
+    normalise: host_name,
+    accepted: "a host name of at most 253 letters, digits, hyphens and dots; empty for none",
+    placeholder: "NAME",
     is_list: false,
 };
 /// Patterns of names of keys, each perhaps with the number of a database.
@@ -104,6 +119,34 @@ fn socket_address(given: &str, _: &str) -> Result<String, String> {
     match Option::<SocketAddr>::parse(given) {
         Some(address) => Ok(address.render()),
         None => Err("argument must be an IP address with a port".to_owned()),
+    }
+}
+
+fn ip_address(given: &str, _: &str) -> Result<String, String> {
+    if given.is_empty() {
+        return Ok(String::new());
+    }
+    let address = given.parse::<IpAddr>();
+    let address = address.map_err(|_| "argument must be an IP address".to_owned())?;
+    if address.is_unspecified() {
+        return Err("argument must be an address that clients can connect to".to_owned());
+    }
+    Ok(address.to_string())
+}
+
+/// Redis's rules for `cluster-announce-hostname`.
+fn host_name(given: &str, _: &str) -> Result<String, String> {
+    if given.len() > HOST_NAME_BYTES_MAX {
+        return Err(format!(
+            "Hostnames must be at most {HOST_NAME_BYTES_MAX} characters"
+        ));
+    }
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    match given.bytes().all(is_allowed) {
+        true => Ok(given.to_owned()),
+        false => {
+            Err("Hostnames may only contain alphanumeric characters, hyphens or dots".to_owned())
+        }
     }
 }
 
@@ -418,6 +461,26 @@ mod tests {
         for wrong in ["127.0.0.1", ":9121", "localhost:9121", "9121", "::1:x"] {
             assert!(address(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_announced_address_is_one_to_connect_to() {
+        assert_eq!(ip_address("10.0.0.1", "").unwrap(), "10.0.0.1");
+        assert_eq!(ip_address("fd00:0::1", "").unwrap(), "fd00::1");
+        assert_eq!(ip_address("", "").unwrap(), "");
+        for wrong in ["0.0.0.0", "::", "localhost", "10.0.0.1:6379"] {
+            assert!(ip_address(wrong, "").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_host_name_has_no_other_letters() {
+        assert_eq!(host_name("a-1.example", "").unwrap(), "a-1.example");
+        assert_eq!(host_name("", "").unwrap(), "");
+        for wrong in ["a b", "a_b", "a:1", "bücher.example"] {
+            assert!(host_name(wrong, "").is_err(), "{wrong}");
+        }
+        assert!(host_name(&"a".repeat(254), "").is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod version;
 // How clients come in.
 mod addresses;
 mod admission;
+mod announced;
 mod listener;
 mod protected_mode;
 mod stream;

@@ -50,6 +50,8 @@ pub(super) async fn serve(
         () = state.shutdown.asked() => tracing::info!("SHUTDOWN: shutting down"),
     }
     systemd::note_stopping();
+    // First, so that clients that look for a server find another one.
+    state.membership.leave().await;
     let limit = Duration::from_secs(state.config.live.shutdown_timeout_s().into());
     let deadline = Instant::now() + limit;
     let scripts = &state.executor.environment().scripts;

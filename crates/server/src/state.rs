@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::access::AccessControl;
 use crate::addresses::Ports;
+use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
 use crate::monitors::Monitors;
 use crate::pause::Pause;
@@ -28,6 +29,7 @@ use quoin_data::table;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::{CallResult, Rights, ScriptCall, ScriptCalls, Trackers};
 use quoin_data::unit::signals::Subscribers;
+use quoin_engine::roster::Membership;
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
@@ -67,6 +69,8 @@ pub(super) struct ServerState {
     pub(super) executor: Arc<Executor>,
     /// The store, for INFO and for whether it takes more data.
     pub(super) store: Arc<dyn Store>,
+    /// This server among those that share its store.
+    pub(super) membership: Membership,
     /// Backups, if the store is the embedded one.
     pub(super) backups: Option<Arc<Backups>>,
     /// The time.
@@ -177,10 +181,14 @@ impl ServerState {
             ..ExecutorOptions::default()
         };
         let executor = Arc::new(Executor::start(Arc::clone(&store), environment, options)?);
+        let own_row = announced::own_row(&config.settings(), ports, &run_id);
+        let environment = Arc::clone(executor.environment());
+        let membership = Membership::start(Arc::clone(&store), environment, own_row)?;
         Ok(Self {
             config,
             executor,
             store,
+            membership,
             backups,
             clients,
             disconnections,

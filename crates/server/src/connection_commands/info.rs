@@ -586,6 +586,30 @@ fn quoin(state: &ServerState, text: &mut String) {
         "task_deaths": executor.task_deaths.get(),
         "open_watches": state.executor.open_watches(),
     }
+    servers(state, text);
+}
+
+/// The living servers that share the store, the oldest first. None while this server does not know them.
+fn servers(state: &ServerState, text: &mut String) {
+    let roster = state.membership.roster();
+    let servers = roster.as_ref().map_or(&[][..], |roster| roster.servers());
+    lines! { text; "living_servers": servers.len(), }
+    for (number, server) in servers.iter().enumerate() {
+        let is_own = roster.as_ref().is_some_and(|roster| roster.is_own(server));
+        let row = &server.row;
+        text.push_str(&format!(
+            "server{number}:start={},ip={},port={},tls_port={},hostname={},version={},run_id={},\
+             own={}\r\n",
+            server.instance,
+            row.ip,
+            row.port,
+            row.tls_port,
+            row.hostname,
+            row.version,
+            row.run_id,
+            u8::from(is_own)
+        ));
+    }
 }
 
 #[cfg(test)]
