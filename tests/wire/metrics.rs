@@ -390,6 +390,20 @@ fn who_asks_whether_it_is_well_is_told() {
     assert!(alive.starts_with("HTTP/1.1 200 "), "{alive}");
 }
 
+#[test]
+fn a_server_alone_is_the_leader_of_every_name() {
+    let (_server, address) = server();
+    for path in ["/leader", "/leader?name=mymaster", "/leader?name=other"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: quoin\r\n\r\n");
+        wait_until("it leads", || {
+            let response = ask(address, &request);
+            response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nok\n")
+        });
+    }
+    let head = ask(address, "HEAD /leader HTTP/1.1\r\nHost: quoin\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+}
+
 /// The names of metrics in an expression, and whether its brackets close and its strings end.
 fn names_in(expression: &str) -> Result<BTreeSet<String>, String> {
     let mut open = Vec::new();

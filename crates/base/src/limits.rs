@@ -136,6 +136,10 @@ pub const TRACKED_KEYS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Changed keys that are kept while clients who track keys read; with more, what they read counts as
 /// changed.
 pub const TRACKED_RECENT_CHANGES_MAX: usize = 100_000;
+/// Names of masters that clients with Sentinel may ask for.
+pub const MASTER_NAMES_MAX: usize = 64;
+/// Bytes of such a name.
+pub const MASTER_NAME_BYTES_MAX: usize = 128;
 /// Bytes of a host name (RFC 1035).
 pub const HOST_NAME_BYTES_MAX: usize = 253;
 /// Servers that share a store; further ones are not seen by the others.

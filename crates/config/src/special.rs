@@ -8,8 +8,8 @@ use crate::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Pe
 use crate::value::{Kind, Special, Value, parse_bytes};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
-    BIND_ADDRESSES_MAX, DATABASES_MAX, HOST_NAME_BYTES_MAX, METRICS_KEYS_PATTERNS_MAX,
-    ROOT_PREFIX_BYTES_MAX,
+    BIND_ADDRESSES_MAX, DATABASES_MAX, HOST_NAME_BYTES_MAX, MASTER_NAME_BYTES_MAX,
+    MASTER_NAMES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
 };
 use quoin_tls::{AuthClients, Password, Version};
 
@@ -52,6 +52,13 @@ pub(super) const HOST_NAME: Special = Special {
     accepted: "a host name of at most 253 letters, digits, hyphens and dots; empty for none",
     placeholder: "NAME",
     is_list: false,
+};
+/// Names of masters.
+pub(super) const MASTER_NAMES: Special = Special {
+    normalise: master_names,
+    accepted: "names of letters, digits, dots, hyphens and underscores, at most 64 names of 128 letters",
+    placeholder: "NAMES",
+    is_list: true,
 };
 /// Patterns of names of keys, each perhaps with the number of a database.
 pub(super) const KEYS_PATTERNS: Special = Special {
@@ -147,6 +154,25 @@ fn host_name(given: &str, _: &str) -> Result<String, String> {
         false => {
             Err("Hostnames may only contain alphanumeric characters, hyphens or dots".to_owned())
         }
+    }
+}
+
+/// Redis's rules for `sentinel monitor`. Separators may be spaces or commas.
+fn master_names(given: &str, _: &str) -> Result<String, String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in given.split([' ', ',']).filter(|name| !name.is_empty()) {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        if name.len() > MASTER_NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
+            return Err(format!("'{name}' cannot be the name of a master"));
+        }
+        if names.contains(&name) {
+            return Err(format!("the name '{name}' is there twice"));
+        }
+        names.push(name);
+    }
+    match names.len() {
+        1..=MASTER_NAMES_MAX => Ok(names.join(" ")),
+        _ => Err(format!("argument must be 1 to {MASTER_NAMES_MAX} names")),
     }
 }
 
@@ -471,6 +497,18 @@ mod tests {
         for wrong in ["0.0.0.0", "::", "localhost", "10.0.0.1:6379"] {
             assert!(ip_address(wrong, "").is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn names_of_masters_are_those_that_redis_takes() {
+        let names = |given: &str| master_names(given, "");
+        assert_eq!(names("a.b, c-d  e_f").unwrap(), "a.b c-d e_f");
+        for wrong in ["", "a/b", "a a", "ä", &"a".repeat(129)] {
+            assert!(names(wrong).is_err(), "{wrong}");
+        }
+        let many: Vec<String> = (0..65).map(|number| number.to_string()).collect();
+        assert!(names(&many.join(" ")).is_err());
+        assert!(names(&many[1..].join(" ")).is_ok());
     }
 
     #[test]

@@ -212,6 +212,18 @@ settings! {
         "announce-hostname" = "", Special(special::HOST_NAME), START,
             "Host name of this server that clients get in place of its address, for example because its certificate has that name";
     }
+    sentinel_port: u16 {
+        "sentinel-port" = "0", Integer(0, 65_535), START,
+            "TCP port on which the server answers as Redis Sentinel does, so that clients with Sentinel find a living server (docs/operate/several-servers.md); 26379 is usual, and 0 is none. Asks for no password except where something is changed";
+    }
+    sentinel_tls_port: u16 {
+        "sentinel-tls-port" = "0", Integer(0, 65_535), START,
+            "The same for clients that speak TLS, which get the ports for TLS of the servers";
+    }
+    sentinel_masters: Vec<String> {
+        "sentinel-masters" = "mymaster", Special(special::MASTER_NAMES), START,
+            "Names that clients with Sentinel ask for. For each name all servers name the same living server, and names spread over the servers: one name for each application. The same on all servers";
+    }
     metrics_address: Option<SocketAddr> {
         "metrics-address" = "", Special(special::SOCKET_ADDRESS), START,
             "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start";
@@ -499,6 +511,9 @@ mod tests {
             ("announce-port", "16379"),
             ("announce-tls-port", "16380"),
             ("announce-hostname", "a.example"),
+            ("sentinel-port", "26379"),
+            ("sentinel-tls-port", "26380"),
+            ("sentinel-masters", "mail web"),
             ("metrics-address", "127.0.0.1:9121"),
             ("metrics-tls", "yes"),
             ("store", "fdb"),

@@ -17,7 +17,7 @@ mod membership;
 #[cfg(test)]
 mod tests;
 
-pub use membership::Membership;
+pub use membership::{Membership, RosterWatch};
 
 /// Looks that must find the same beat before a server is dead. Time alone is not enough: a store that did not
 /// answer for a while kept all servers from writing.

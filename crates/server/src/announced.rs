@@ -18,8 +18,8 @@ pub(super) fn own_row(settings: &Settings, ports: Ports, run_id: &str) -> Server
         beat: 0,
         port: or_own(settings.announce_port, ports.plain),
         tls_port: or_own(settings.announce_tls_port, ports.tls),
-        sentinel_port: 0,
-        sentinel_tls_port: 0,
+        sentinel_port: ports.sentinel,
+        sentinel_tls_port: ports.sentinel_tls,
         run_id: run_id.to_owned(),
         version: version::VERSION.to_owned(),
         ip: ip(settings).to_string(),
@@ -70,6 +70,8 @@ mod tests {
     const PORTS: Ports = Ports {
         plain: 7001,
         tls: 7002,
+        sentinel: 7003,
+        sentinel_tls: 0,
     };
 
     fn row(settings: &Settings) -> ServerRow {

@@ -42,6 +42,7 @@ mod eviction;
 mod monitors;
 mod pause;
 mod pubsub;
+mod sentinel;
 mod state;
 mod tracking;
 

@@ -8,13 +8,14 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::access::AccessControl;
-use crate::addresses::Ports;
+use crate::addresses::{Face, Ports};
 use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
 use crate::monitors::Monitors;
 use crate::pause::Pause;
 use crate::procfs;
 use crate::pubsub::PubSub;
+use crate::sentinel::Sentinel;
 use crate::shutdown::Shutdown;
 use crate::slowlog::Slowlog;
 use crate::statistics::{LatencyMonitor, Samples, ServerStatistics};
@@ -71,6 +72,8 @@ pub(super) struct ServerState {
     pub(super) store: Arc<dyn Store>,
     /// This server among those that share its store.
     pub(super) membership: Membership,
+    /// What clients of the Sentinel port share.
+    pub(super) sentinel: Sentinel,
     /// Backups, if the store is the embedded one.
     pub(super) backups: Option<Arc<Backups>>,
     /// The time.
@@ -181,6 +184,7 @@ impl ServerState {
             ..ExecutorOptions::default()
         };
         let executor = Arc::new(Executor::start(Arc::clone(&store), environment, options)?);
+        let sentinel = Sentinel::new(config.settings().sentinel_masters.clone(), &delivery);
         let own_row = announced::own_row(&config.settings(), ports, &run_id);
         let environment = Arc::clone(executor.environment());
         let membership = Membership::start(Arc::clone(&store), environment, own_row)?;
@@ -189,6 +193,7 @@ impl ServerState {
             executor,
             store,
             membership,
+            sentinel,
             backups,
             clients,
             disconnections,
@@ -219,6 +224,14 @@ impl ServerState {
     /// The ports on which the server listens.
     pub(super) fn ports(&self) -> Ports {
         self.ports
+    }
+
+    /// The subscriptions of the clients of a face.
+    pub(super) fn pubsub_of(&self, face: Face) -> &PubSub {
+        match face {
+            Face::Data => &self.pubsub,
+            Face::Sentinel { speaks_tls } => self.sentinel.pubsub(speaks_tls),
+        }
     }
 
     /// Adds a command to the slow log.

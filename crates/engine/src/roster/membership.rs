@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, timeout};
@@ -84,6 +85,13 @@ impl Membership {
         self.sightings.borrow().as_ref().and_then(Sighting::current)
     }
 
+    /// How long ago this server has last looked who lives.
+    pub fn confirmed_ago(&self) -> Duration {
+        let sighting = self.sightings.borrow();
+        let at = sighting.as_ref().and_then(|sighting| sighting.at);
+        at.map_or(Duration::ZERO, |at| at.elapsed())
+    }
+
     /// Waits until the living servers are known.
     pub async fn settled(&self) {
         let mut sightings = self.sightings.clone();
@@ -132,6 +140,14 @@ impl Membership {
     }
 }
 
+impl Drop for Membership {
+    /// Ends the thread, without waiting for it.
+    fn drop(&mut self) {
+        self.stage
+            .send_modify(|stage| *stage = (*stage).max(Stage::Leaving));
+    }
+}
+
 /// Sees rosters as they change.
 pub struct RosterWatch(watch::Receiver<Option<Sighting>>);
 
@@ -140,13 +156,19 @@ impl RosterWatch {
     /// one. Waits forever if no more will come. Cancel-safe.
     pub async fn next(&mut self) -> Arc<Roster> {
         loop {
-            if let Some(sighting) = &*self.0.borrow_and_update() {
-                break Arc::clone(&sighting.roster);
+            if let Some(roster) = self.latest() {
+                break roster;
             }
             if self.0.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// The present roster, if there is one.
+    pub fn latest(&mut self) -> Option<Arc<Roster>> {
+        let sighting = self.0.borrow_and_update();
+        sighting.as_ref().map(|one| Arc::clone(&one.roster))
     }
 
     /// Waits for another roster than the last one that [`Self::next`] has returned.
