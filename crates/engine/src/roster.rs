@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use quoin_base::limits::{SERVER_DEAD_AFTER, SERVER_REMOVED_AFTER};
+use quoin_base::limits::{SERVER_BEAT_INTERVAL, SERVER_DEAD_AFTER, SERVER_REMOVED_AFTER};
 use quoin_data::cluster::roster::RosterRows;
 use quoin_layout::ServerRow;
 
@@ -19,6 +20,11 @@ mod tests;
 
 pub use membership::{Membership, RosterWatch};
 
+/// Time for which a server must at least be silent to be dead. Half a beat less than it usually is, because looks are
+/// not exactly a beat apart.
+const SILENCE_MIN: Duration = SERVER_DEAD_AFTER.saturating_sub(Duration::from_millis(
+    SERVER_BEAT_INTERVAL.as_millis() as u64 / 2,
+));
 /// Looks that must find the same beat before a server is dead. Time alone is not enough: a store that did not
 /// answer for a while kept all servers from writing.
 const SILENT_LOOKS_MIN: u32 = 3;
@@ -114,7 +120,7 @@ struct Seen {
 
 impl Seen {
     fn lives(&self, now: Instant) -> bool {
-        let is_silent = now - self.changed_at > SERVER_DEAD_AFTER;
+        let is_silent = now - self.changed_at > SILENCE_MIN;
         self.is_proven && !(is_silent && self.silent_looks >= SILENT_LOOKS_MIN)
     }
 }
@@ -242,7 +248,7 @@ struct Sighting {
 impl Sighting {
     /// The roster, unless others may have taken this server for dead meanwhile.
     fn current(&self) -> Option<Arc<Roster>> {
-        let is_old = self.at.is_some_and(|at| at.elapsed() > SERVER_DEAD_AFTER);
+        let is_old = self.at.is_some_and(|at| at.elapsed() > SILENCE_MIN);
         (!is_old).then(|| Arc::clone(&self.roster))
     }
 }

@@ -18,7 +18,7 @@ use quoin_store::{Store, StoreError};
 
 /// The membership of this server among those that share its store.
 pub struct Membership {
-    sightings: watch::Receiver<Option<Sighting>>,
+    sightings: Arc<watch::Sender<Option<Sighting>>>,
     stage: Arc<watch::Sender<Stage>>,
     look: Arc<Notify>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -52,19 +52,19 @@ impl Membership {
                 at: None,
             };
             return Ok(Self {
-                sightings: watch::channel(Some(sighting)).1,
+                sightings: Arc::new(watch::Sender::new(Some(sighting))),
                 stage,
                 look,
                 thread: Mutex::new(None),
             });
         }
-        let (sender, sightings) = watch::channel(None);
+        let sightings = Arc::new(watch::Sender::new(None));
         let job = Job {
             observer: Observer::new(environment.ids.instance()),
             store,
             environment,
             own_row,
-            sightings: sender,
+            sightings: Arc::clone(&sightings),
             failing: LogThrottle::new(),
             doubled: LogThrottle::new(),
             is_crowded: false,
@@ -94,14 +94,14 @@ impl Membership {
 
     /// Waits until the living servers are known.
     pub async fn settled(&self) {
-        let mut sightings = self.sightings.clone();
-        // An error: the thread has ended, and the server stops.
+        let mut sightings = self.sightings.subscribe();
+        // There is no error: the sender lives as long as this.
         let _ = sightings.wait_for(Option::is_some).await.map(|_| ());
     }
 
     /// Sees each new roster. One that looks late misses those before.
     pub fn watch(&self) -> RosterWatch {
-        RosterWatch(self.sightings.clone())
+        RosterWatch(self.sightings.subscribe())
     }
 
     /// Looks at the store at once, because this server has changed something there.
@@ -112,6 +112,9 @@ impl Membership {
     /// Leaves: the others stop directing clients here. Waits until this server's row is removed, for a bounded time.
     pub async fn leave(&self) {
         let has_thread = self.thread().is_some();
+        if !has_thread {
+            leave_out_own(&self.sightings);
+        }
         self.stage.send_if_modified(|stage| {
             let begins = *stage == Stage::Member;
             *stage = (*stage).max(Stage::Leaving);
@@ -179,12 +182,22 @@ impl RosterWatch {
     }
 }
 
+/// This server stops: it is no longer in its own roster.
+fn leave_out_own(sightings: &watch::Sender<Option<Sighting>>) {
+    sightings.send_if_modified(|sighting| {
+        if let Some(sighting) = sighting {
+            sighting.roster = Arc::new(sighting.roster.without_own());
+        }
+        sighting.is_some()
+    });
+}
+
 struct Job {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     observer: Observer,
     own_row: ServerRow,
-    sightings: watch::Sender<Option<Sighting>>,
+    sightings: Arc<watch::Sender<Option<Sighting>>>,
     failing: LogThrottle,
     doubled: LogThrottle,
     is_crowded: bool,
@@ -202,8 +215,9 @@ impl Job {
                 _ = ticks.tick() => {}
                 () = look.notified() => {}
             }
+            let begun = Instant::now();
             match timeout(SERVER_BEAT_MAX, self.beat()).await {
-                Ok(Ok(rows)) => self.observe(&rows).await,
+                Ok(Ok(rows)) => self.observe(&rows, begun).await,
                 Ok(Err(error)) => self.note_failure(&error.to_string()),
                 Err(_) => self.note_failure("the store does not answer in time"),
             }
@@ -225,7 +239,8 @@ impl Job {
         Ok(rows)
     }
 
-    async fn observe(&mut self, rows: &RosterRows) {
+    /// Takes what a beat that began then has read.
+    async fn observe(&mut self, rows: &RosterRows, begun: Instant) {
         let is_crowded = rows.servers.len() >= SERVERS_MAX;
         if is_crowded && !self.is_crowded {
             tracing::warn!("more than {SERVERS_MAX} servers share the store: some are not seen");
@@ -245,7 +260,8 @@ impl Job {
         if self.observer.is_settled {
             self.note_changes(&roster);
             let roster = Arc::new(roster);
-            let at = Some(now);
+            // Before others can have seen the beat, so that this roster is old before they take this server for dead.
+            let at = Some(begun);
             self.sightings.send_replace(Some(Sighting { roster, at }));
         }
         let remains = self.observer.remains(rows, now);
@@ -295,12 +311,7 @@ impl Job {
     }
 
     async fn leave(&self) {
-        self.sightings.send_if_modified(|sighting| {
-            if let Some(sighting) = sighting {
-                sighting.roster = Arc::new(sighting.roster.without_own());
-            }
-            sighting.is_some()
-        });
+        leave_out_own(&self.sightings);
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         loop {
             let removed = async {

@@ -107,10 +107,22 @@ async fn a_server_that_is_silent_for_three_seconds_is_dead_until_it_beats_again(
     let mut scene = Scene::of(&[1]);
     scene.look();
     assert_eq!(scene.second(&[1]), [1, OWN]);
-    for _ in 0..3 {
+    for _ in 0..2 {
         assert_eq!(scene.second(&[]), [1, OWN]);
     }
     assert_eq!(scene.second(&[]), [OWN]);
+    assert_eq!(scene.second(&[1]), [1, OWN]);
+}
+
+#[tokio::test]
+async fn looks_in_a_row_kill_nobody() {
+    let mut scene = Scene::of(&[1]);
+    scene.look();
+    assert_eq!(scene.second(&[1]), [1, OWN]);
+    // As after SENTINEL FAILOVER.
+    for _ in 0..10 {
+        assert_eq!(scene.passes(10, &[]), [1, OWN]);
+    }
     assert_eq!(scene.second(&[1]), [1, OWN]);
 }
 
@@ -347,5 +359,6 @@ async fn on_a_store_with_one_server_nothing_is_written() {
         .unwrap();
     assert_eq!(rows, RosterRows::default());
     server.leave().await;
+    assert_eq!(server.roster().unwrap().master_of(b"mymaster"), None);
     server.join();
 }

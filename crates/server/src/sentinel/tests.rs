@@ -113,11 +113,7 @@ impl Fleet {
             let mut announcer = Announcer::new(announcing.membership.watch());
             announcer.run(&announcing.sentinel).await;
         });
-        TestServer {
-            way,
-            state,
-            _tasks: tasks,
-        }
+        TestServer { way, state, tasks }
     }
 
     /// Servers that see each other.
@@ -139,7 +135,7 @@ impl Fleet {
 struct TestServer {
     way: Arc<Way>,
     state: Arc<ServerState>,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl TestServer {
@@ -160,6 +156,12 @@ impl TestServer {
         Client::connect(self.sentinel_port()).await
     }
 
+    /// Ends the server as a kill does: its connections break, and it leaves nothing in order.
+    async fn kill(&mut self) {
+        self.cut_off();
+        self.tasks.shutdown().await;
+    }
+
     fn cut_off(&self) {
         self.way.is_cut.store(true, Ordering::SeqCst);
     }
@@ -169,8 +171,24 @@ struct Client(TcpStream);
 
 impl Client {
     async fn connect(port: u16) -> Self {
+        Self::try_connect(port).await.unwrap()
+    }
+
+    async fn try_connect(port: u16) -> Option<Self> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        Self(TcpStream::connect(address).await.unwrap())
+        TcpStream::connect(address).await.ok().map(Self)
+    }
+
+    /// A reply that fits into one read, or `None` if the connection breaks.
+    async fn try_run(&mut self, line: &str) -> Option<String> {
+        self.0
+            .write_all(format!("{line}\r\n").as_bytes())
+            .await
+            .ok()?;
+        let mut buffer = [0; 4096];
+        let count = self.0.read(&mut buffer).await.ok()?;
+        let reply = std::str::from_utf8(&buffer[..count]).unwrap();
+        (!reply.is_empty()).then(|| reply.to_owned())
     }
 
     async fn send(&mut self, line: &str) {
@@ -224,16 +242,21 @@ async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     panic!("{what}");
 }
 
-/// Where the master of a name is among servers, as each of them says.
+/// Where the master of a name is among servers, once all of them say the same.
 async fn master_among(servers: &[TestServer], name: &str) -> usize {
-    let mut places = Vec::new();
-    for server in servers {
-        let port = server.connect().await.master(name).await;
-        let mut ports = servers.iter().map(TestServer::port);
-        places.push(ports.position(|one| Some(one) == port).unwrap());
-    }
-    assert!(places.iter().all(|place| *place == places[0]), "{places:?}");
-    places[0]
+    let mut agreed = None;
+    wait_until("all name one master", async || {
+        let mut places = Vec::new();
+        for server in servers {
+            let port = server.connect().await.master(name).await;
+            let mut ports = servers.iter().map(TestServer::port);
+            places.push(ports.position(|one| Some(one) == port));
+        }
+        agreed = places[0];
+        agreed.is_some() && places.iter().all(|place| *place == agreed)
+    })
+    .await;
+    agreed.unwrap()
 }
 
 #[tokio::test]
@@ -325,6 +348,101 @@ async fn one_server_is_the_leader_of_a_name_and_none_that_is_cut_off() {
     let (status, why) = metrics::leader(None, &servers[first].state);
     assert_eq!(status.as_u16(), 503);
     assert_eq!(why, "this server does not know which servers live\n");
+}
+
+/// A client that pushes to the master that sentinels name.
+struct Pusher {
+    sentinel_ports: Vec<u16>,
+    connection: Option<Client>,
+    acknowledged: Vec<String>,
+    /// Pushes whose reply did not come.
+    unknown: usize,
+}
+
+impl Pusher {
+    /// Pushes once. Whether the push is acknowledged.
+    async fn push(&mut self, value: &str) -> bool {
+        if self.connection.is_none() {
+            self.connection = self.find_master().await;
+        }
+        let Some(connection) = &mut self.connection else {
+            return false;
+        };
+        match connection.try_run(&format!("RPUSH jobs {value}")).await {
+            Some(reply) if reply.starts_with(':') => {
+                self.acknowledged.push(value.to_owned());
+                true
+            }
+            reply => {
+                self.unknown += usize::from(reply.is_none());
+                self.connection = None;
+                false
+            }
+        }
+    }
+
+    async fn find_master(&self) -> Option<Client> {
+        for port in &self.sentinel_ports {
+            let Some(mut sentinel) = Client::try_connect(*port).await else {
+                continue;
+            };
+            let ask = "SENTINEL GET-MASTER-ADDR-BY-NAME mymaster";
+            let Some(reply) = sentinel.try_run(ask).await else {
+                continue;
+            };
+            let port = reply
+                .split("\r\n")
+                .nth(4)
+                .and_then(|port| port.parse().ok());
+            if let Some(port) = port
+                && let Some(client) = Client::try_connect(port).await
+            {
+                return Some(client);
+            }
+        }
+        None
+    }
+}
+
+#[tokio::test]
+async fn no_acknowledged_push_is_lost_while_masters_are_killed() {
+    let fleet = Fleet::new();
+    let mut servers: Vec<TestServer> = fleet.start_all::<3>().await.into();
+    let mut pusher = Pusher {
+        sentinel_ports: servers.iter().map(TestServer::sentinel_port).collect(),
+        connection: None,
+        acknowledged: Vec::new(),
+        unknown: 0,
+    };
+    let mut number = 0;
+    for kills in 1..=2 {
+        for _ in 0..50 {
+            number += 1;
+            assert!(pusher.push(&format!("before{kills}-{number}")).await);
+        }
+        let place = master_among(&servers, "mymaster").await;
+        servers.remove(place).kill().await;
+        let killed_at = std::time::Instant::now();
+        loop {
+            number += 1;
+            if pusher.push(&format!("during{kills}-{number}")).await {
+                break;
+            }
+            // Three seconds of silence, and up to a look more, on a machine that may be slow.
+            assert!(killed_at.elapsed() < Duration::from_secs(15));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    let mut reader = Client::connect(servers[0].port()).await;
+    let mut pushed = reader.run("LRANGE jobs 0 -1").await;
+    for value in &pusher.acknowledged {
+        let line = format!("\r\n{value}\r\n");
+        assert_eq!(pushed.matches(&line).count(), 1, "{value}");
+        pushed = pushed.replacen(&line, "\r\n", 1);
+    }
+    // Others were pushed without their reply.
+    assert!(pushed.matches("\r\n$").count() <= pusher.acknowledged.len() + pusher.unknown);
+    assert!(pusher.acknowledged.len() > 100);
 }
 
 #[tokio::test]
