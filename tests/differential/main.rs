@@ -37,6 +37,7 @@ mod reports;
 #[path = "../support/resp.rs"]
 mod resp;
 mod scripts;
+mod sentinel;
 #[path = "../support/server.rs"]
 mod server;
 mod servers;

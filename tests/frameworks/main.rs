@@ -2,7 +2,7 @@
 //! works, retries, schedules, fails and cleans up while the server is killed and started again.
 //! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
 //!
-//! A client library of another project speaks TLS with it ([tls]).
+//! A client library of another project speaks TLS with it ([tls]), and some find it by its Sentinel port ([sentinel]).
 //!
 //! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
@@ -24,6 +24,7 @@ mod process;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod scenario;
+mod sentinel;
 #[path = "../support/server.rs"]
 mod server;
 mod tls;

@@ -50,6 +50,16 @@ impl Redis {
         Self::launch_other(binary, folder, Some(address), flags)
     }
 
+    /// Starts a Sentinel that watches the server at an address, under this name.
+    pub fn start_sentinel(master: SocketAddr, name: &str) -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("sentinel.conf");
+        let (ip, port) = (master.ip(), master.port());
+        std::fs::write(&file, format!("sentinel monitor {name} {ip} {port} 1\n"))?;
+        let file = file.display().to_string();
+        Self::launch(folder, None, &[&file, "--sentinel"])
+    }
+
     fn launch(
         folder: tempfile::TempDir,
         address: Option<SocketAddr>,
@@ -75,6 +85,7 @@ impl Redis {
         let socket = folder.path().join("redis.sock");
         let port = address.map_or(0, |address| address.port()).to_string();
         let child = Command::new(binary)
+            .args(flags)
             .args([
                 "--bind",
                 "127.0.0.1",
@@ -87,7 +98,6 @@ impl Redis {
             .arg(&socket)
             .arg("--dir")
             .arg(folder.path())
-            .args(flags)
             // SORT ALPHA compares in the order of the locale.
             .env("LC_ALL", "C")
             .stdin(Stdio::null())

@@ -256,6 +256,18 @@ pub fn as_another_user() -> Command {
     command
 }
 
+/// A port that nobody uses, outside of those that the system gives away by itself.
+pub fn free_port() -> u16 {
+    let mut port = 20_000 + (std::process::id() % 10_000) as u16;
+    loop {
+        let salt = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), port);
+        port = 20_000 + (salt % 12_000) as u16;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 /// Whether servers run on FoundationDB: where the tests are built with it, a cluster is there, and
 /// `QUOIN_TEST_STORE=fdb` asks for it.
 pub fn is_on_foundationdb() -> bool {

@@ -46,6 +46,34 @@ fn sections_are_those_of_redis_and_one_more() {
 }
 
 #[test]
+fn a_server_is_among_those_that_it_sees() {
+    let server = Server::start_with(&["--announce-ip", "10.1.2.3", "--announce-hostname", "a.b"]);
+    let mut socket = server.connect();
+    wait_until("it sees itself", || {
+        info(&mut socket, "quoin")["living_servers"] == "1"
+    });
+    let own = &info(&mut socket, "quoin")["server0"];
+    let run_id = &info(&mut socket, "server")["run_id"];
+    let port = server.address().port();
+    let (start, rest) = own.split_once(',').unwrap();
+    assert!(
+        start
+            .strip_prefix("start=")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            > 0
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        rest,
+        format!(
+            "ip=10.1.2.3,port={port},tls_port=0,hostname=a.b,version={version},run_id={run_id},own=1"
+        )
+    );
+}
+
+#[test]
 fn nothing_is_named_twice() {
     let server = Server::start();
     let mut socket = server.connect();

@@ -43,6 +43,7 @@ mod queues_as_keys;
 mod reloading;
 mod requests;
 mod scripts;
+mod sentinel;
 mod stopping;
 mod stream_blocking;
 mod task_queues;

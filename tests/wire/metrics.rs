@@ -123,6 +123,7 @@ fn figures_agree_with_info() {
         ("quoin_commands_rolled_back_total", "commands_rolled_back"),
         ("quoin_expired_keys_total", "expired_keys"),
         ("quoin_open_watches", "open_watches"),
+        ("quoin_living_servers", "living_servers"),
         ("quoin_store_reachable", "store_reachable"),
     ] {
         let value = metrics[metric];
@@ -387,6 +388,20 @@ fn who_asks_whether_it_is_well_is_told() {
     });
     let alive = ask(address, "GET /healthz HTTP/1.1\r\nHost: quoin\r\n\r\n");
     assert!(alive.starts_with("HTTP/1.1 200 "), "{alive}");
+}
+
+#[test]
+fn a_server_alone_is_the_leader_of_every_name() {
+    let (_server, address) = server();
+    for path in ["/leader", "/leader?name=mymaster", "/leader?name=other"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: quoin\r\n\r\n");
+        wait_until("it leads", || {
+            let response = ask(address, &request);
+            response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nok\n")
+        });
+    }
+    let head = ask(address, "HEAD /leader HTTP/1.1\r\nHost: quoin\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
 }
 
 /// The names of metrics in an expression, and whether its brackets close and its strings end.

@@ -1,7 +1,7 @@
 //! TLS of clients: the handshake, certificates of clients, and certificates that change.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::authority::Authority;
-use crate::server::{PATIENCE, Server, Socket, reply_end, request, wait_until};
+use crate::server::{PATIENCE, Server, Socket, free_port, reply_end, request, wait_until};
 
 /// A client that trusts this authority and shows the certificate of that name.
 fn client(authority: &Authority, name: Option<&str>) -> ClientConfig {
@@ -31,18 +31,6 @@ fn client(authority: &Authority, name: Option<&str>) -> ClientConfig {
     builder
         .with_client_auth_cert(vec![certificate.unwrap()], key.unwrap())
         .unwrap()
-}
-
-/// A port that nobody uses, outside of those that the system gives away by itself.
-fn free_port() -> u16 {
-    let mut port = 20_000 + (std::process::id() % 10_000) as u16;
-    loop {
-        let salt = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), port);
-        port = 20_000 + (salt % 12_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 /// A server with a port for each, without certificates of clients, and the address with TLS.
@@ -483,4 +471,26 @@ fn a_server_without_a_valid_certificate_does_not_start() {
     let refusal = Server::start_in(folder.path(), &flags).err().unwrap();
     assert!(refusal.contains("cannot speak TLS: "), "{refusal}");
     assert!(refusal.contains("no private key in it"), "{refusal}");
+}
+
+#[test]
+fn clients_of_sentinel_with_tls_get_the_port_with_tls() {
+    let authority = Authority::new();
+    authority.sign("server");
+    let (tls, sentinel) = (free_port(), free_port());
+    let mut flags = authority.flags(tls, "server", "no");
+    for (name, value) in [
+        ("--sentinel-tls-port", sentinel.to_string()),
+        ("--announce-hostname", "localhost".to_owned()),
+    ] {
+        flags.extend([name.to_owned(), value]);
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let _server = Server::start_with(&flags);
+    let address = ([127, 0, 0, 1], sentinel).into();
+    let mut socket = TlsSocket::connect(address, client(&authority, None));
+    assert_eq!(
+        socket.run("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster"),
+        format!("*2\r\n$9\r\nlocalhost\r\n$5\r\n{tls}\r\n")
+    );
 }

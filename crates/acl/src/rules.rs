@@ -201,7 +201,7 @@ fn change_category(
         .ok_or(RuleError::UnknownCommand)?;
     selector.note_command_rule(category, allows);
     let is_meant = |row: &&_| categories(row).any(|one| one == category);
-    for row in table::all().iter().filter(is_meant) {
+    for row in table::of_all_ports().iter().filter(is_meant) {
         selector.change(row, allows);
     }
     Ok(())

@@ -189,7 +189,7 @@ pub(super) struct CommandSet {
 impl CommandSet {
     /// All commands.
     pub(super) fn all() -> Self {
-        let words = table::all().len().div_ceil(64);
+        let words = table::of_all_ports().len().div_ceil(64);
         Self {
             words: vec![u64::MAX; words],
         }

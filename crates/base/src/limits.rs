@@ -136,6 +136,24 @@ pub const TRACKED_KEYS_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Changed keys that are kept while clients who track keys read; with more, what they read counts as
 /// changed.
 pub const TRACKED_RECENT_CHANGES_MAX: usize = 100_000;
+/// Names of masters that clients with Sentinel may ask for.
+pub const MASTER_NAMES_MAX: usize = 64;
+/// Bytes of such a name.
+pub const MASTER_NAME_BYTES_MAX: usize = 128;
+/// Bytes of a host name (RFC 1035).
+pub const HOST_NAME_BYTES_MAX: usize = 253;
+/// Servers that share a store; further ones are not seen by the others.
+pub const SERVERS_MAX: usize = 256;
+/// Names for which an operator may have chosen a server.
+pub const CHOICES_MAX: usize = 256;
+/// Time between two signs of life of a server that shares its store with others.
+pub const SERVER_BEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+/// Time without a sign of life after which others take a server for dead.
+pub const SERVER_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(3);
+/// Time after which others remove the row of a dead server.
+pub const SERVER_REMOVED_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time that a sign of life may take, and the removal of the own row at a shutdown.
+pub const SERVER_BEAT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Prefixes that one client tracks with CLIENT TRACKING … BCAST.
 pub const TRACKED_PREFIXES_PER_CLIENT_MAX: usize = 10_000;
 /// Messages stay in the store for other servers for one to two times as long.

@@ -3,7 +3,7 @@
 use crate::parameters::PARAMETERS;
 
 /// Replacements for settings of Redis that Quoin does not have, by the beginning of their names.
-const INSTEAD: [(&str, &str); 12] = [
+const INSTEAD: [(&str, &str); 14] = [
     (
         "appendonly",
         "every write is kept; fsync says when it is on the disk",
@@ -26,6 +26,8 @@ const INSTEAD: [(&str, &str); 12] = [
         "cluster-",
         "servers on one FoundationDB cluster share their data",
     ),
+    ("replica-announce-ip", "its place takes announce-ip"),
+    ("replica-announce-port", "its place takes announce-port"),
     (
         "replicaof",
         "servers on one FoundationDB cluster share their data",

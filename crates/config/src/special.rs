@@ -8,7 +8,8 @@ use crate::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Pe
 use crate::value::{Kind, Special, Value, parse_bytes};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
-    BIND_ADDRESSES_MAX, DATABASES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
+    BIND_ADDRESSES_MAX, DATABASES_MAX, HOST_NAME_BYTES_MAX, MASTER_NAME_BYTES_MAX,
+    MASTER_NAMES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
 };
 use quoin_tls::{AuthClients, Password, Version};
 
@@ -37,6 +38,27 @@ pub(super) const SOCKET_ADDRESS: Special = Special {
     accepted: "an IP address with a port, such as 127.0.0.1:9121 or [::1]:9121; empty for none",
     placeholder: "ADDRESS:PORT",
     is_list: false,
+};
+/// An IP address, or nothing.
+pub(super) const IP_ADDRESS: Special = Special {
+    normalise: ip_address,
+    accepted: "an IP address, such as 10.0.0.1 or fd00::1; empty for none",
+    placeholder: "ADDRESS",
+    is_list: false,
+};
+/// A host name, or nothing.
+pub(super) const HOST_NAME: Special = Special {
+    normalise: host_name,
+    accepted: "a host name of at most 253 letters, digits, hyphens and dots; empty for none",
+    placeholder: "NAME",
+    is_list: false,
+};
+/// Names of masters.
+pub(super) const MASTER_NAMES: Special = Special {
+    normalise: master_names,
+    accepted: "names of letters, digits, dots, hyphens and underscores, at most 64 names of 128 letters",
+    placeholder: "NAMES",
+    is_list: true,
 };
 /// Patterns of names of keys, each perhaps with the number of a database.
 pub(super) const KEYS_PATTERNS: Special = Special {
@@ -104,6 +126,53 @@ fn socket_address(given: &str, _: &str) -> Result<String, String> {
     match Option::<SocketAddr>::parse(given) {
         Some(address) => Ok(address.render()),
         None => Err("argument must be an IP address with a port".to_owned()),
+    }
+}
+
+fn ip_address(given: &str, _: &str) -> Result<String, String> {
+    if given.is_empty() {
+        return Ok(String::new());
+    }
+    let address = given.parse::<IpAddr>();
+    let address = address.map_err(|_| "argument must be an IP address".to_owned())?;
+    if address.is_unspecified() {
+        return Err("argument must be an address that clients can connect to".to_owned());
+    }
+    Ok(address.to_string())
+}
+
+/// Redis's rules for `cluster-announce-hostname`.
+fn host_name(given: &str, _: &str) -> Result<String, String> {
+    if given.len() > HOST_NAME_BYTES_MAX {
+        return Err(format!(
+            "Hostnames must be at most {HOST_NAME_BYTES_MAX} characters"
+        ));
+    }
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    match given.bytes().all(is_allowed) {
+        true => Ok(given.to_owned()),
+        false => {
+            Err("Hostnames may only contain alphanumeric characters, hyphens or dots".to_owned())
+        }
+    }
+}
+
+/// Redis's rules for `sentinel monitor`. Separators may be spaces or commas.
+fn master_names(given: &str, _: &str) -> Result<String, String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in given.split([' ', ',']).filter(|name| !name.is_empty()) {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        if name.len() > MASTER_NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
+            return Err(format!("'{name}' cannot be the name of a master"));
+        }
+        if names.contains(&name) {
+            return Err(format!("the name '{name}' is there twice"));
+        }
+        names.push(name);
+    }
+    match names.len() {
+        1..=MASTER_NAMES_MAX => Ok(names.join(" ")),
+        _ => Err(format!("argument must be 1 to {MASTER_NAMES_MAX} names")),
     }
 }
 
@@ -418,6 +487,38 @@ mod tests {
         for wrong in ["127.0.0.1", ":9121", "localhost:9121", "9121", "::1:x"] {
             assert!(address(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_announced_address_is_one_to_connect_to() {
+        assert_eq!(ip_address("10.0.0.1", "").unwrap(), "10.0.0.1");
+        assert_eq!(ip_address("fd00:0::1", "").unwrap(), "fd00::1");
+        assert_eq!(ip_address("", "").unwrap(), "");
+        for wrong in ["0.0.0.0", "::", "localhost", "10.0.0.1:6379"] {
+            assert!(ip_address(wrong, "").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_of_masters_are_those_that_redis_takes() {
+        let names = |given: &str| master_names(given, "");
+        assert_eq!(names("a.b, c-d  e_f").unwrap(), "a.b c-d e_f");
+        for wrong in ["", "a/b", "a a", "ä", &"a".repeat(129)] {
+            assert!(names(wrong).is_err(), "{wrong}");
+        }
+        let many: Vec<String> = (0..65).map(|number| number.to_string()).collect();
+        assert!(names(&many.join(" ")).is_err());
+        assert!(names(&many[1..].join(" ")).is_ok());
+    }
+
+    #[test]
+    fn a_host_name_has_no_other_letters() {
+        assert_eq!(host_name("a-1.example", "").unwrap(), "a-1.example");
+        assert_eq!(host_name("", "").unwrap(), "");
+        for wrong in ["a b", "a_b", "a:1", "bücher.example"] {
+            assert!(host_name(wrong, "").is_err(), "{wrong}");
+        }
+        assert!(host_name(&"a".repeat(254), "").is_err());
     }
 
     #[test]

@@ -196,6 +196,34 @@ settings! {
         "unixsocketperm" = "0", Special(special::PERMISSIONS), START,
             "Permissions of the Unix socket: 700 is for the server's user alone, 770 for its group too. 0 leaves what the process's mask (umask) gives";
     }
+    announce_ip: Option<IpAddr> {
+        "announce-ip" = "", Special(special::IP_ADDRESS), START,
+            "Address of this server that it tells other servers and clients (docs/operate/several-servers.md). Without it, the first address of bind, or that of the network card by which other networks are reached where bind is 0.0.0.0 or ::";
+    }
+    announce_port: u16 {
+        "announce-port" = "0", Integer(0, 65_535), START,
+            "Port without TLS that this server tells them, where it is not that of port, as behind a forwarding of ports. 0 is that of port";
+    }
+    announce_tls_port: u16 {
+        "announce-tls-port" = "0", Integer(0, 65_535), START,
+            "The same for tls-port";
+    }
+    announce_hostname: String {
+        "announce-hostname" = "", Special(special::HOST_NAME), START,
+            "Host name of this server that clients get in place of its address, for example because its certificate has that name";
+    }
+    sentinel_port: u16 {
+        "sentinel-port" = "0", Integer(0, 65_535), START,
+            "TCP port on which the server answers as Redis Sentinel does, so that clients with Sentinel find a living server (docs/operate/several-servers.md); 26379 is usual, and 0 is none. Asks for no password except where something is changed";
+    }
+    sentinel_tls_port: u16 {
+        "sentinel-tls-port" = "0", Integer(0, 65_535), START,
+            "The same for clients that speak TLS, which get the ports for TLS of the servers";
+    }
+    sentinel_masters: Vec<String> {
+        "sentinel-masters" = "mymaster", Special(special::MASTER_NAMES), START,
+            "Names that clients with Sentinel ask for. For each name all servers name the same living server, and names spread over the servers: one name for each application. The same on all servers";
+    }
     metrics_address: Option<SocketAddr> {
         "metrics-address" = "", Special(special::SOCKET_ADDRESS), START,
             "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start";
@@ -479,6 +507,13 @@ mod tests {
             ("tls-protocols", "TLSv1.3"),
             ("unixsocket", "/run/quoin.sock"),
             ("unixsocketperm", "770"),
+            ("announce-ip", "10.0.0.1"),
+            ("announce-port", "16379"),
+            ("announce-tls-port", "16380"),
+            ("announce-hostname", "a.example"),
+            ("sentinel-port", "26379"),
+            ("sentinel-tls-port", "26380"),
+            ("sentinel-masters", "mail web"),
             ("metrics-address", "127.0.0.1:9121"),
             ("metrics-tls", "yes"),
             ("store", "fdb"),

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 
 use quoin_layout::ValueType;
 
+use crate::command::flags::Flags;
 use crate::command::row::Row;
 use crate::keyspace::kind::{TypeKind, ValueKind};
-use crate::server_commands::{command, connection, pubsub, transactions};
+use crate::server_commands::{command, connection, pubsub, sentinel, transactions};
 use crate::{hash, keys, list, pqueue, script, set, stream, string, taskqueue, zset};
 
 impl TypeKind for ValueType {
@@ -53,21 +54,42 @@ const GENERAL: &[&[Row]] = &[
     transactions::ROWS,
 ];
 
+/// The rows of the ports for data, then those of the Sentinel port only.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let of_types = ValueType::ALL.iter().flat_map(|each| type_of(*each).1);
-    let commands = of_types.chain(GENERAL).copied().flatten();
-    let rows = commands.flat_map(|row| std::iter::once(row).chain(row.subcommands));
+    let of_data = of_types.chain(GENERAL).copied().flatten();
+    let rows = with_subcommands(of_data.chain(sentinel::ROWS));
     rows.enumerate()
         .map(|(id, row)| Row { id, ..*row })
         .collect()
 });
 
+/// The number of rows of the ports for data.
+static DATA_ROWS: LazyLock<usize> =
+    LazyLock::new(|| ROWS.len() - with_subcommands(sentinel::ROWS.iter()).count());
+
+fn with_subcommands<'r>(commands: impl Iterator<Item = &'r Row>) -> impl Iterator<Item = &'r Row> {
+    commands.flat_map(|row| std::iter::once(row).chain(row.subcommands))
+}
+
 /// The names are fixed, so nobody can provoke collisions in a fast hash.
 static BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> =
     LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
 
-/// Commands and subcommands, each subcommand after its container. A row's index is its id.
+/// Those of the Sentinel port, by name.
+static SENTINEL_BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> = LazyLock::new(|| {
+    let commands = of_all_ports().iter().filter(|row| !row.is_subcommand());
+    let there = commands.filter(|row| row.flags.contains(Flags::SENTINEL));
+    there.map(|row| (row.name, row)).collect()
+});
+
+/// Commands and subcommands of the ports for data, each subcommand after its container. A row's index is its id.
 pub fn all() -> &'static [Row] {
+    ROWS.get(..*DATA_ROWS).unwrap_or_default()
+}
+
+/// The same, and then those that only the Sentinel port has.
+pub fn of_all_ports() -> &'static [Row] {
     &ROWS
 }
 
@@ -79,7 +101,7 @@ pub fn commands() -> impl Iterator<Item = &'static Row> {
 /// The subcommands of a command.
 pub fn subcommands(row: &Row) -> &'static [Row] {
     let first = row.id + 1;
-    all()
+    of_all_ports()
         .get(first..first + row.subcommands.len())
         .unwrap_or_default()
 }
@@ -89,13 +111,22 @@ const NAME_BYTES_MAX: usize = 32;
 
 /// The command of this name, ignoring case.
 pub fn find(name: &[u8]) -> Option<&'static Row> {
+    find_in(&BY_NAME, name)
+}
+
+/// The command of this name on the Sentinel port, ignoring case.
+pub fn find_on_sentinel(name: &[u8]) -> Option<&'static Row> {
+    find_in(&SENTINEL_BY_NAME, name)
+}
+
+fn find_in(commands: &FxHashMap<&'static str, &'static Row>, name: &[u8]) -> Option<&'static Row> {
     let mut lower = [0_u8; NAME_BYTES_MAX];
     let lower = lower.get_mut(..name.len())?;
     for (to, from) in lower.iter_mut().zip(name) {
         *to = from.to_ascii_lowercase();
     }
     let name = std::str::from_utf8(lower).ok()?;
-    BY_NAME.get(name).copied()
+    commands.get(name).copied()
 }
 
 /// The subcommand of this name, ignoring case.
@@ -134,6 +165,64 @@ mod tests {
             let found = find_by_full_name(row.name.to_ascii_uppercase().as_bytes());
             assert_eq!(found.map(|row| row.id), Some(id), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn the_sentinel_port_has_its_own_commands_and_harmless_ones_of_the_others() {
+        let names = |rows: &mut dyn Iterator<Item = &Row>| {
+            let mut names: Vec<_> = rows.map(|row| row.name).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(
+            names(&mut SENTINEL_BY_NAME.values().copied()),
+            [
+                "auth",
+                "client",
+                "hello",
+                "info",
+                "ping",
+                "psubscribe",
+                "punsubscribe",
+                "quit",
+                "reset",
+                "role",
+                "sentinel",
+                "subscribe",
+                "unsubscribe",
+            ]
+        );
+        let client = find(b"client").unwrap();
+        let there = subcommands(client).iter();
+        let mut there = there.filter(|row| row.flags.contains(Flags::SENTINEL));
+        assert_eq!(
+            names(&mut there),
+            [
+                "client|getname",
+                "client|help",
+                "client|id",
+                "client|info",
+                "client|maint_notifications",
+                "client|reply",
+                "client|setinfo",
+                "client|setname",
+            ]
+        );
+        assert!(find(b"sentinel").is_none());
+        let sentinel = find_on_sentinel(b"Sentinel").unwrap();
+        assert_eq!(sentinel.id, all().len());
+        assert_eq!(
+            sentinel.id + 1 + subcommands(sentinel).len(),
+            of_all_ports().len()
+        );
+        let masters = find_subcommand(sentinel, b"MASTERS").unwrap();
+        assert_eq!(of_all_ports()[masters.id].name, "sentinel|masters");
+        // Whoever may run them changes nothing.
+        let mut changing = subcommands(sentinel).iter();
+        let mut changing = changing
+            .by_ref()
+            .filter(|row| !row.flags.contains(Flags::NO_AUTH));
+        assert_eq!(names(&mut changing), ["sentinel|failover"]);
     }
 
     #[test]

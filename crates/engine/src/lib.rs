@@ -45,6 +45,7 @@ mod read_lane;
 pub mod reaper;
 pub mod relay;
 mod relay_state;
+pub mod roster;
 mod rounds;
 mod rounds_state;
 mod shared;

@@ -22,6 +22,7 @@ pub mod row_kinds;
 pub mod rows;
 pub mod run;
 pub mod script;
+pub mod server;
 pub mod stream;
 pub mod stream_group;
 pub mod string;
@@ -45,6 +46,7 @@ pub use rank::place_between;
 pub use rows::{KeysRow, Layout};
 pub use run::{ElementsValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
 pub use script::{ScriptOrigin, StoredScript};
+pub use server::{ServerRow, ServersKey, decode_choice, encode_choice};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{
@@ -128,6 +130,9 @@ numbered! {
         Scripts = 11,
         /// `(12, 0)`: the version of the users; `(12, 1, name)`: the rules of a user.
         Users = 12,
+        /// `(13, 0, instance)`: a server that shares the store; `(13, 1, name) = instance`: the server that
+        /// was chosen for a name.
+        Servers = 13,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
     }

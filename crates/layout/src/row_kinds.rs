@@ -150,6 +150,8 @@ mod tests {
             (Space::Scripts, layout.libraries_version_key()),
             (Space::Users, layout.users_version_key()),
             (Space::Users, layout.user_key(b"alice")),
+            (Space::Servers, layout.server_key(3)),
+            (Space::Servers, layout.choice_key(b"mymaster")),
             (Space::Scratch, layout.scratch_key(u64::MAX)),
         ];
         for (space, key) in &rows {

@@ -54,6 +54,18 @@ impl fmt::Display for Endpoint {
     }
 }
 
+/// What the clients of an address talk to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// The server with its data.
+    Data,
+    /// A Redis Sentinel.
+    Sentinel {
+        /// Its clients speak TLS, and want the ports for TLS of servers.
+        speaks_tls: bool,
+    },
+}
+
 /// Addresses that this server has bound, and the path of its Unix socket. Nobody can connect until it
 /// listens on them.
 pub(super) struct Addresses {
@@ -70,9 +82,22 @@ pub(super) struct Ports {
     pub(super) plain: u16,
     /// With TLS.
     pub(super) tls: u16,
+    /// Of Redis Sentinel's commands, without TLS.
+    pub(super) sentinel: u16,
+    /// Of Redis Sentinel's commands, with TLS.
+    pub(super) sentinel_tls: u16,
 }
 
 impl Ports {
+    /// The port of a face.
+    pub(super) fn of_face(self, face: Face) -> u16 {
+        match face {
+            Face::Data => self.shown(),
+            Face::Sentinel { speaks_tls: false } => self.sentinel,
+            Face::Sentinel { speaks_tls: true } => self.sentinel_tls,
+        }
+    }
+
     /// The one that INFO shows as `tcp_port`: that of TLS if there is no other, as in Redis.
     pub(super) fn shown(self) -> u16 {
         match self.plain {
@@ -86,6 +111,7 @@ struct BoundTcp {
     address: SocketAddr,
     socket: TcpSocket,
     speaks_tls: bool,
+    face: Face,
 }
 
 impl Addresses {
@@ -95,20 +121,34 @@ impl Addresses {
     /// For example if another program uses one of them.
     pub(super) fn take(settings: &Settings) -> Result<Self, ServerError> {
         let mut tcp = Vec::new();
+        let mut take = |port: u16, speaks_tls: bool, face: Face| {
+            take_port(settings, port, speaks_tls, face, &mut tcp)
+        };
         let plain = match settings.tcp_port() {
-            Some(port) => take_port(settings, port, false, &mut tcp)?,
+            Some(port) => take(port, false, Face::Data)?,
             None => 0,
         };
-        let tls = match settings.tls_port {
-            0 => 0,
-            port => take_port(settings, port, true, &mut tcp)?,
+        let mut take_unless_0 = |port: u16, speaks_tls: bool, face: Face| match port {
+            0 => Ok(0),
+            port => take(port, speaks_tls, face),
         };
+        let tls = take_unless_0(settings.tls_port, true, Face::Data)?;
+        let [sentinel, sentinel_tls] = [
+            (settings.sentinel_port, false),
+            (settings.sentinel_tls_port, true),
+        ]
+        .map(|(port, speaks_tls)| take_unless_0(port, speaks_tls, Face::Sentinel { speaks_tls }));
         let unix = settings.unixsocket.as_deref();
         let unix = unix.map(|path| SocketPath::check(path, settings.unixsocketperm.0));
         Ok(Self {
             tcp,
             unix: unix.transpose()?,
-            ports: Ports { plain, tls },
+            ports: Ports {
+                plain,
+                tls,
+                sentinel: sentinel?,
+                sentinel_tls: sentinel_tls?,
+            },
         })
     }
 
@@ -120,6 +160,7 @@ impl Addresses {
                 address,
                 socket,
                 speaks_tls,
+                face,
             } = bound;
             let address = match socket.local_addr() {
                 Ok(bound) => bound,
@@ -133,6 +174,7 @@ impl Addresses {
                 socket,
                 address,
                 speaks_tls,
+                face,
             });
         }
         if let Some(path) = self.unix {
@@ -147,6 +189,7 @@ fn take_port(
     settings: &Settings,
     port: u16,
     speaks_tls: bool,
+    face: Face,
     taken: &mut Vec<BoundTcp>,
 ) -> Result<u16, ServerError> {
     let mut port = port;
@@ -158,6 +201,7 @@ fn take_port(
             address,
             socket,
             speaks_tls,
+            face,
         });
     }
     Ok(port)
@@ -184,6 +228,8 @@ pub(super) enum Listener {
         address: SocketAddr,
         /// Whether clients must do a TLS handshake first.
         speaks_tls: bool,
+        /// What clients talk to.
+        face: Face,
     },
     /// A Unix socket, which is removed with this value.
     Unix(UnixSocket),
@@ -199,6 +245,14 @@ impl Listener {
                 ..
             }
         )
+    }
+
+    /// What clients talk to.
+    pub(super) fn face(&self) -> Face {
+        match self {
+            Listener::Tcp { face, .. } => *face,
+            Listener::Unix(_) => Face::Data,
+        }
     }
 
     /// The next connection. Cancel-safe.
@@ -222,10 +276,18 @@ impl fmt::Display for Listener {
         match self {
             Listener::Tcp {
                 address,
-                speaks_tls: false,
+                speaks_tls,
+                face,
                 ..
-            } => address.fmt(f),
-            Listener::Tcp { address, .. } => write!(f, "{address} (TLS)"),
+            } => {
+                address.fmt(f)?;
+                f.write_str(match (speaks_tls, face) {
+                    (false, Face::Data) => "",
+                    (true, Face::Data) => " (TLS)",
+                    (false, Face::Sentinel { .. }) => " (Sentinel)",
+                    (true, Face::Sentinel { .. }) => " (Sentinel, TLS)",
+                })
+            }
             Listener::Unix(socket) => f.write_str(socket.path()),
         }
     }

@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::addresses::{Endpoint, Listener};
+use crate::addresses::{Endpoint, Face, Listener};
 use crate::clients::{ClientRecord, Place};
 use crate::connection::Connection;
 use crate::protected_mode;
@@ -34,6 +34,8 @@ pub(super) struct Admission {
     state: Arc<ServerState>,
     /// Whether clients must do a TLS handshake first.
     speaks_tls: bool,
+    /// What clients talk to.
+    face: Face,
     /// A spare file descriptor. It is closed if there is no other, so that a client can be accepted and
     /// told the reason.
     spare: Option<File>,
@@ -42,10 +44,11 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    pub(super) fn new(state: Arc<ServerState>, speaks_tls: bool) -> Self {
+    pub(super) fn new(state: Arc<ServerState>, listener: &Listener) -> Self {
         Self {
             state,
-            speaks_tls,
+            speaks_tls: listener.speaks_tls(),
+            face: listener.face(),
             spare: open_spare(),
             lingering: Arc::new(Semaphore::new(LINGERING_REFUSED_MAX)),
         }
@@ -95,10 +98,10 @@ impl Admission {
         let place = Place::new(client, &state.clients);
         let state = Arc::clone(state);
         Some(match (socket, self.speaks_tls) {
-            (Socket::Tcp(stream), true) => Admitted::Handshaking(stream, place, state),
+            (Socket::Tcp(stream), true) => Admitted::Handshaking(stream, place, self.face, state),
             (socket, _) => {
                 state.statistics.connections_received.add(1);
-                Admitted::Client(socket, place, state)
+                Admitted::Client(socket, place, self.face, state)
             }
         })
     }
@@ -171,9 +174,9 @@ impl Admission {
 /// A connection that is not to be closed at once.
 pub(super) enum Admitted {
     /// It is registered and can be served.
-    Client(Socket, Place, Arc<ServerState>),
+    Client(Socket, Place, Face, Arc<ServerState>),
     /// It must do a TLS handshake first.
-    Handshaking(TcpStream, Place, Arc<ServerState>),
+    Handshaking(TcpStream, Place, Face, Arc<ServerState>),
     /// It was told why it is refused, and may still send.
     Refused(Socket, Arc<ServerState>, OwnedSemaphorePermit),
 }
@@ -182,12 +185,12 @@ impl Admitted {
     /// Does the handshake if needed, and serves the client until it leaves.
     pub(super) async fn serve(self) {
         let connection = match self {
-            Admitted::Client(socket, place, state) => {
-                Some(Connection::new(socket.into(), place, state))
+            Admitted::Client(socket, place, face, state) => {
+                Some(Connection::new(socket.into(), place, face, state))
             }
             // Boxed: the future is large, and short-lived compared with the connection.
-            Admitted::Handshaking(stream, place, state) => {
-                Box::pin(handshake(stream, place, state)).await
+            Admitted::Handshaking(stream, place, face, state) => {
+                Box::pin(handshake(stream, place, face, state)).await
             }
             Admitted::Refused(socket, state, _turn) => {
                 linger(socket.into(), &state).await;
@@ -201,7 +204,12 @@ impl Admitted {
 }
 
 /// Does the handshake with a TLS client. `None` if it fails, or if the client is refused.
-async fn handshake(stream: TcpStream, place: Place, state: Arc<ServerState>) -> Option<Connection> {
+async fn handshake(
+    stream: TcpStream,
+    place: Place,
+    face: Face,
+    state: Arc<ServerState>,
+) -> Option<Connection> {
     let client = place.client();
     let shaken = tokio::select! {
         shaken = tokio::time::timeout(TLS_HANDSHAKE_MAX, shake(stream, client, &state)) => shaken,
@@ -216,7 +224,7 @@ async fn handshake(stream: TcpStream, place: Place, state: Arc<ServerState>) -> 
         .statistics
         .connections_received
         .add(u64::from(stream.is_some()));
-    Some(Connection::new(stream?, place, state))
+    Some(Connection::new(stream?, place, face, state))
 }
 
 /// Waits until a refused client has received the reason, unless the server stops.

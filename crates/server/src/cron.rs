@@ -31,7 +31,7 @@ pub(super) async fn run(state: &ServerState) {
             let memory = procfs::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
             let hears = !state.pubsub.is_empty() || !state.monitors.is_empty();
-            if hears || state.tracking.is_any() {
+            if hears || state.tracking.is_any() || !state.sentinel.is_unheard() {
                 state.delivery.close_overdue(&state.clients);
             }
             let timeout_s = state.config.live.timeout_s();

@@ -96,7 +96,13 @@ fn make_room(files: &impl OpenFiles, wanted: u64) -> Room {
 /// Descriptors that are reserved for the server itself.
 fn reserved(settings: &Settings) -> u64 {
     let has_plain_port = settings.tcp_port().is_some();
-    let tcp_ports = u64::from(has_plain_port) + u64::from(settings.tls_port != 0);
+    let others = [
+        settings.tls_port,
+        settings.sentinel_port,
+        settings.sentinel_tls_port,
+    ];
+    let others = others.into_iter().filter(|port| *port != 0).count() as u64;
+    let tcp_ports = u64::from(has_plain_port) + others;
     let unix_sockets = u64::from(settings.unixsocket.is_some());
     let addresses = settings.bind.len() as u64 * tcp_ports + unix_sockets;
     let further_addresses = addresses.saturating_sub(1);

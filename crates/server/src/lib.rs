@@ -20,6 +20,7 @@ pub mod version;
 // How clients come in.
 mod addresses;
 mod admission;
+mod announced;
 mod listener;
 mod protected_mode;
 mod stream;
@@ -41,6 +42,7 @@ mod eviction;
 mod monitors;
 mod pause;
 mod pubsub;
+mod sentinel;
 mod state;
 mod tracking;
 

@@ -8,9 +8,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::addresses::{Addresses, Listener};
+use crate::addresses::{Addresses, Face, Listener};
 use crate::admission::Admission;
 use crate::error::ServerError;
+use crate::sentinel::Announcer;
 use crate::state::ServerState;
 use crate::{cron, signals, systemd, version};
 use quoin_base::fatal_panic::vital;
@@ -42,14 +43,19 @@ pub(super) async fn serve(
     }
     let sampling = cron::run(&state);
     tokio::pin!(sampling);
+    let mut announcer = Announcer::new(state.membership.watch());
     tokio::select! {
         () = &mut sampling => {}
+        () = announcer.run(&state.sentinel) => {}
         () = systemd::keep_informed() => {}
         _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
         () = state.shutdown.asked() => tracing::info!("SHUTDOWN: shutting down"),
     }
     systemd::note_stopping();
+    // First, so that clients that look for a server find another one.
+    state.membership.leave().await;
+    announcer.catch_up(&state.sentinel);
     let limit = Duration::from_secs(state.config.live.shutdown_timeout_s().into());
     let deadline = Instant::now() + limit;
     let scripts = &state.executor.environment().scripts;
@@ -146,8 +152,16 @@ fn announce(state: &ServerState, listeners: &[Listener]) {
     );
 }
 
-async fn accept(listener: Listener, state: Arc<ServerState>) {
-    let mut admission = Admission::new(Arc::clone(&state), listener.speaks_tls());
+/// Serves the clients of a listener until the server stops.
+pub(super) async fn accept(listener: Listener, state: Arc<ServerState>) {
+    if listener.face() != Face::Data {
+        // Clients wait until there is an answer. Otherwise the first would hear of this server only.
+        tokio::select! {
+            () = state.membership.settled() => {}
+            () = state.shutdown.begun() => return,
+        }
+    }
+    let mut admission = Admission::new(Arc::clone(&state), &listener);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {

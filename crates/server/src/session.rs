@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::addresses::Face;
 use crate::clients::{ClientRecord, Subscriptions, TrackingMode};
 use quoin_acl::{User, Users};
 use quoin_base::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
@@ -34,6 +35,8 @@ pub(super) enum ReplyMode {
 pub(super) struct Session {
     /// Its record in the registry.
     pub(super) client: Arc<ClientRecord>,
+    /// What the client talks to.
+    pub(super) face: Face,
     /// RESP2, or RESP3 after HELLO 3.
     pub(super) protocol: Protocol,
     /// The database that SELECT chose.
@@ -66,11 +69,12 @@ pub(super) struct Session {
 
 impl Session {
     /// The state of a new connection.
-    pub(super) fn new(client: Arc<ClientRecord>) -> Self {
+    pub(super) fn new(client: Arc<ClientRecord>, face: Face) -> Self {
         let user = client.user();
         let is_authenticated = user.definition().admits_all();
         Self {
             client,
+            face,
             user,
             protocol: Protocol::Resp2,
             database: 0,
@@ -86,6 +90,11 @@ impl Session {
             prefix_bytes: 0,
             is_caching: false,
         }
+    }
+
+    /// Whether the client talks to a Redis Sentinel.
+    pub(super) fn is_on_sentinel(&self) -> bool {
+        self.face != Face::Data
     }
 
     /// Whether the client may send commands that need authentication: it has authenticated, or no client

@@ -86,6 +86,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
         state.shutdown.begin();
         metrics.join();
     }
+    state.membership.join();
     served?;
     drop(state);
     match Arc::try_unwrap(executor) {

@@ -8,12 +8,14 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::access::AccessControl;
-use crate::addresses::Ports;
+use crate::addresses::{Face, Ports};
+use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
 use crate::monitors::Monitors;
 use crate::pause::Pause;
 use crate::procfs;
 use crate::pubsub::PubSub;
+use crate::sentinel::Sentinel;
 use crate::shutdown::Shutdown;
 use crate::slowlog::Slowlog;
 use crate::statistics::{LatencyMonitor, Samples, ServerStatistics};
@@ -28,6 +30,7 @@ use quoin_data::table;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::{CallResult, Rights, ScriptCall, ScriptCalls, Trackers};
 use quoin_data::unit::signals::Subscribers;
+use quoin_engine::roster::Membership;
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
@@ -67,6 +70,10 @@ pub(super) struct ServerState {
     pub(super) executor: Arc<Executor>,
     /// The store, for INFO and for whether it takes more data.
     pub(super) store: Arc<dyn Store>,
+    /// This server among those that share its store.
+    pub(super) membership: Membership,
+    /// What clients of the Sentinel port share.
+    pub(super) sentinel: Sentinel,
     /// Backups, if the store is the embedded one.
     pub(super) backups: Option<Arc<Backups>>,
     /// The time.
@@ -177,10 +184,16 @@ impl ServerState {
             ..ExecutorOptions::default()
         };
         let executor = Arc::new(Executor::start(Arc::clone(&store), environment, options)?);
+        let sentinel = Sentinel::new(config.settings().sentinel_masters.clone(), &delivery);
+        let own_row = announced::own_row(&config.settings(), ports, &run_id);
+        let environment = Arc::clone(executor.environment());
+        let membership = Membership::start(Arc::clone(&store), environment, own_row)?;
         Ok(Self {
             config,
             executor,
             store,
+            membership,
+            sentinel,
             backups,
             clients,
             disconnections,
@@ -211,6 +224,14 @@ impl ServerState {
     /// The ports on which the server listens.
     pub(super) fn ports(&self) -> Ports {
         self.ports
+    }
+
+    /// The subscriptions of the clients of a face.
+    pub(super) fn pubsub_of(&self, face: Face) -> &PubSub {
+        match face {
+            Face::Data => &self.pubsub,
+            Face::Sentinel { speaks_tls } => self.sentinel.pubsub(speaks_tls),
+        }
     }
 
     /// Adds a command to the slow log.

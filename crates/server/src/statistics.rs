@@ -74,7 +74,7 @@ struct PerCommand(Vec<CommandStatistics>);
 
 impl Default for PerCommand {
     fn default() -> Self {
-        let rows = table::all().iter();
+        let rows = table::of_all_ports().iter();
         Self(rows.map(|_| CommandStatistics::default()).collect())
     }
 }
@@ -113,7 +113,7 @@ impl ServerStatistics {
 
     /// Commands and subcommands with their counters.
     pub(super) fn commands(&self) -> impl Iterator<Item = (&'static Row, &CommandStatistics)> {
-        table::all().iter().zip(&self.commands.0)
+        table::of_all_ports().iter().zip(&self.commands.0)
     }
 
     /// CONFIG RESETSTAT.

@@ -2,5 +2,6 @@
 
 pub mod delegation;
 pub mod relay;
+pub mod roster;
 pub mod tracker_marks;
 pub mod users;

@@ -74,6 +74,9 @@ impl Flags {
     /// Also adds rows, although its key specification (which is Redis's) only says that it removes.
     pub const ADDS: Flags = Flags(1 << 29);
 
+    /// Also on the Sentinel port (Redis: `CMD_SENTINEL`). Redis does not list this flag.
+    pub const SENTINEL: Flags = Flags(1 << 30);
+
     /// The flags of most connection and server commands: allowed at any time, but not in scripts.
     pub const AT_ANY_TIME: Flags = Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE);
 

@@ -25,6 +25,6 @@ pub use crate::command::access::KeyLocks;
 pub use access::Access;
 pub use call::{CallError, Invocation, Mode, call};
 pub use plan::Plan;
-pub use resolve::{Refusal, resolve};
+pub use resolve::{Refusal, resolve, resolve_on_sentinel};
 pub use row::{ConnectionCommand, Handler, Row};
 pub use waits::{WaitSpec, Wake};

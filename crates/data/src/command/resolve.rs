@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
+use crate::command::flags::Flags;
 use crate::command::row::Row;
 use crate::error::CommandError;
-use crate::table::{find, find_subcommand};
+use crate::table::{find, find_on_sentinel, find_subcommand};
 
 /// Most bytes of an unknown command to repeat in the error.
 const UNKNOWN_NAME_BYTES_MAX: usize = 128;
@@ -22,6 +23,24 @@ pub struct Refusal {
 /// # Errors
 /// Redis's, if there is no such command or the number of arguments is wrong.
 pub fn resolve(arguments: &[Bytes]) -> Result<&'static Row, Refusal> {
+    resolve_by(arguments, find, find_subcommand)
+}
+
+/// [`resolve`] on the Sentinel port.
+///
+/// # Errors
+/// Likewise.
+pub fn resolve_on_sentinel(arguments: &[Bytes]) -> Result<&'static Row, Refusal> {
+    resolve_by(arguments, find_on_sentinel, |command, word| {
+        find_subcommand(command, word).filter(|row| row.flags.contains(Flags::SENTINEL))
+    })
+}
+
+fn resolve_by(
+    arguments: &[Bytes],
+    find: impl Fn(&[u8]) -> Option<&'static Row>,
+    find_subcommand: impl Fn(&Row, &[u8]) -> Option<&'static Row>,
+) -> Result<&'static Row, Refusal> {
     let unknown = |line| Refusal { row: None, line };
     let Some(name) = arguments.first() else {
         return Err(unknown("ERR unknown command ''".to_owned()));

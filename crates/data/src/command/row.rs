@@ -54,6 +54,8 @@ pub enum Group {
     Transactions,
     /// Redis Cluster. Quoin does not take part in one.
     Cluster,
+    /// Redis Sentinel. On the Sentinel port only.
+    Sentinel,
 }
 
 impl Group {
@@ -78,6 +80,7 @@ impl Group {
             Group::Scripting => "scripting",
             Group::Transactions => "transactions",
             Group::Cluster => "cluster",
+            Group::Sentinel => "sentinel",
         }
     }
 }
@@ -110,8 +113,10 @@ pub enum ConnectionCommand {
     Punsubscribe,
     Quit,
     Reset,
+    Role,
     Save,
     Select,
+    Sentinel,
     Shutdown,
     Slowlog,
     Ssubscribe,

@@ -81,21 +81,22 @@ pub const ROWS: &[Row] = &[
     connection("auth", -2, "1.0.0", by(Command::Auth))
         .summary("Authenticates the connection.")
         .complexity("O(N) where N is the number of passwords defined for the user")
-        .flags(BEFORE_AUTH)
+        .flags(BEFORE_AUTH.and(Flags::SENTINEL))
         .history(&[("6.0.0", "Added ACL style (username and password).")])
         .arguments(&[
             string("username").since("6.0.0").optional(),
             string("password"),
         ]),
     Row::container("client", "2.4.0", Group::Connection, CLIENT)
-        .summary("A container for client connection commands."),
+        .summary("A container for client connection commands.")
+        .flags(Flags::SENTINEL),
     connection("echo", 2, "1.0.0", Handler::Pure(echo))
         .summary("Returns the given string.")
         .flags(LOADING_FAST)
         .arguments(&[string("message")]),
     connection("hello", -1, "6.0.0", by(Command::Hello))
         .summary("Handshakes with the Redis server.")
-        .flags(BEFORE_AUTH)
+        .flags(BEFORE_AUTH.and(Flags::SENTINEL))
         .history(&[(
             "6.2.0",
             "`protover` made optional; when called without arguments the command reports the \
@@ -114,16 +115,16 @@ pub const ROWS: &[Row] = &[
         .optional()]),
     connection("ping", -1, "1.0.0", Handler::Pure(ping))
         .summary("Returns the server's liveliness response.")
-        .flags(Flags::FAST.and(Flags::FOR_SUBSCRIBERS))
+        .flags(Flags::FAST.and(Flags::FOR_SUBSCRIBERS).and(Flags::SENTINEL))
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .arguments(&[string("message").optional()]),
     connection("quit", -1, "1.0.0", by(Command::Quit))
         .summary("Closes the connection.")
-        .flags(BEFORE_AUTH.and(Flags::FOR_SUBSCRIBERS))
+        .flags(BEFORE_AUTH.and(Flags::FOR_SUBSCRIBERS).and(Flags::SENTINEL))
         .deprecated("7.2.0", "just closing the connection"),
     connection("reset", 1, "6.2.0", by(Command::Reset))
         .summary("Resets the connection.")
-        .flags(BEFORE_AUTH.and(Flags::FOR_SUBSCRIBERS)),
+        .flags(BEFORE_AUTH.and(Flags::FOR_SUBSCRIBERS).and(Flags::SENTINEL)),
     connection("select", 2, "1.0.0", by(Command::Select))
         .summary("Changes the selected database.")
         .flags(LOADING_FAST)
@@ -147,7 +148,7 @@ pub const ROWS: &[Row] = &[
         .system(),
     server("info", -1, "1.0.0", by(Command::Info))
         .summary("Returns information and statistics about the server.")
-        .flags(Flags::LOADING.and(Flags::STALE))
+        .flags(Flags::LOADING.and(Flags::STALE).and(Flags::SENTINEL))
         .categories(&["@dangerous"])
         .tips(&[
             "nondeterministic_output",
@@ -193,9 +194,9 @@ pub const ROWS: &[Row] = &[
         .summary("Configures a server as replica of another, or promotes it to a master.")
         .flags(REPLICATES)
         .arguments(MASTER),
-    server("role", 1, "2.8.12", Handler::Pure(replication::role))
+    server("role", 1, "2.8.12", by(Command::Role))
         .summary("Returns the replication role.")
-        .flags(Flags::AT_ANY_TIME.and(Flags::FAST))
+        .flags(Flags::AT_ANY_TIME.and(Flags::FAST).and(Flags::SENTINEL))
         .categories(&["@admin", "@dangerous"]),
     server("slaveof", 3, "1.0.0", REPLICAOF)
         .summary("Sets a Redis server as a replica of another, or promotes it to being a master.")

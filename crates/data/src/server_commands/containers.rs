@@ -268,14 +268,21 @@ pub(super) const CLIENT: &[Row] = &[
     client("client|caching", 3, "6.0.0")
         .summary("Instructs the server whether to track the keys in the next request.")
         .arguments(&[oneof("mode", &[token("YES"), token("NO")])]),
-    client("client|getname", 2, "2.6.9").summary("Returns the name of the connection."),
+    client("client|getname", 2, "2.6.9")
+        .flags(Flags::SENTINEL)
+        .summary("Returns the name of the connection."),
     client("client|getredir", 2, "6.0.0").summary(
         "Returns the client ID to which the connection's tracking notifications are \
          redirected.",
     ),
-    Row::help("client|help", "5.0.0", Group::Connection, BY_SERVER).categories(CONNECTION),
-    client("client|id", 2, "5.0.0").summary("Returns the unique client ID of the connection."),
+    Row::help("client|help", "5.0.0", Group::Connection, BY_SERVER)
+        .categories(CONNECTION)
+        .flags(Flags::SENTINEL),
+    client("client|id", 2, "5.0.0")
+        .flags(Flags::SENTINEL)
+        .summary("Returns the unique client ID of the connection."),
     client("client|info", 2, "6.2.0")
+        .flags(Flags::SENTINEL)
         .summary("Returns information about the connection.")
         .tips(&["nondeterministic_output"]),
     client("client|kill", -3, "2.4.0")
@@ -353,15 +360,18 @@ pub(super) const CLIENT: &[Row] = &[
                 .optional(),
         ]),
     client("client|reply", 3, "3.2.0")
+        .flags(Flags::SENTINEL)
         .summary("Instructs the server whether to reply to commands.")
         .arguments(&[oneof("action", &[token("ON"), token("OFF"), token("SKIP")])]),
     client("client|maint_notifications", -3, "7.2.0")
+        .flags(Flags::SENTINEL)
         .summary("Asks for notifications of maintenance, which do not come.")
         .arguments(&[
             oneof("status", &[token("ON"), token("OFF")]),
             string("type").token("moving-endpoint-type").optional(),
         ]),
     client("client|setinfo", 4, "7.2.0")
+        .flags(Flags::SENTINEL)
         .summary("Sets information specific to the client or connection.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .arguments(&[oneof(
@@ -372,6 +382,7 @@ pub(super) const CLIENT: &[Row] = &[
             ],
         )]),
     client("client|setname", 3, "2.6.9")
+        .flags(Flags::SENTINEL)
         .summary("Sets the connection name.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .arguments(&[string("connection-name")]),

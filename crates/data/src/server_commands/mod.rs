@@ -5,4 +5,5 @@ pub mod connection;
 mod containers;
 pub mod pubsub;
 mod replication;
+pub mod sentinel;
 pub mod transactions;

@@ -64,6 +64,7 @@ const fn subcommand(name: &'static str, arity: i32, since: &'static str) -> Row 
 /// The Pub/Sub commands.
 pub const ROWS: &[Row] = &[
     subscribing("psubscribe", -2, "2.0.0", Command::Psubscribe)
+        .flags(Flags::SENTINEL)
         .summary("Listens for messages published to channels that match one or more patterns.")
         .complexity("O(N) where N is the number of patterns to subscribe to.")
         .arguments(&[pattern("pattern").multiple()]),
@@ -77,6 +78,7 @@ pub const ROWS: &[Row] = &[
     Row::container("pubsub", "2.8.0", Group::Pubsub, PUBSUB)
         .summary("A container for Pub/Sub commands."),
     subscribing("punsubscribe", -1, "2.0.0", Command::Punsubscribe)
+        .flags(Flags::SENTINEL)
         .summary(
             "Stops listening to messages published to channels that match one or more patterns.",
         )
@@ -95,6 +97,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[up_to(1, -1, CHANNEL)])
         .arguments(&[string("shardchannel").multiple()]),
     subscribing("subscribe", -2, "2.0.0", Command::Subscribe)
+        .flags(Flags::SENTINEL)
         .summary("Listens for messages published to channels.")
         .complexity("O(N) where N is the number of channels to subscribe to.")
         .arguments(&[string("channel").multiple()]),
@@ -104,6 +107,7 @@ pub const ROWS: &[Row] = &[
         .keys(&[up_to(1, -1, CHANNEL)])
         .arguments(&[string("shardchannel").optional().multiple()]),
     subscribing("unsubscribe", -1, "2.0.0", Command::Unsubscribe)
+        .flags(Flags::SENTINEL)
         .summary("Stops listening to messages posted to channels.")
         .complexity("O(N) where N is the number of channels to unsubscribe.")
         .arguments(&[string("channel").optional().multiple()]),

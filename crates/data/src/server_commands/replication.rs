@@ -11,15 +11,6 @@ use crate::error::CommandError;
 use crate::unit::context::Environment;
 use quoin_resp::reply::Reply;
 
-/// `ROLE` → the role (master), its replication offset, and its replicas.
-pub(super) fn role(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
-    Ok(Reply::Array(vec![
-        Reply::bulk("master"),
-        Reply::Integer(0),
-        Reply::Array(Vec::new()),
-    ]))
-}
-
 /// `REPLICAOF NO ONE` changes nothing. Any other master is refused.
 pub(super) fn replicaof(
     environment: &Environment,

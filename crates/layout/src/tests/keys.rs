@@ -166,6 +166,43 @@ fn rows_of_users() {
 }
 
 #[test]
+fn rows_of_servers() {
+    let layout = layout();
+    let key = layout.server_key(300);
+    golden("server start 300", &key, "0271756f696e00150d1416012c");
+    assert_eq!(
+        layout.read_servers_key(&key).unwrap(),
+        ServersKey::Server(300)
+    );
+    let row = ServerRow {
+        beat: 7,
+        port: 6379,
+        tls_port: 6380,
+        sentinel_port: 26379,
+        sentinel_tls_port: 0,
+        run_id: "ab".to_owned(),
+        version: "0.1.0".to_owned(),
+        ip: "10.0.0.1".to_owned(),
+        hostname: "a.b".to_owned(),
+    };
+    golden(
+        "server with the ports 6379, 6380, 26379 and 0, run id `ab`, version `0.1.0`, at `10.0.0.1` and `a.b`",
+        &row.encode(),
+        "01000000000000000718eb18ec670b000002616205302e312e300831302e302e302e3103612e62",
+    );
+    assert_eq!(ServerRow::decode(&row.encode()).unwrap(), row);
+    // Versions of Quoin must agree on it.
+    assert_eq!(row.score(b"mymaster"), 11_157_320_470_753_359_575);
+    let key = layout.choice_key(b"mymaster");
+    golden(
+        "server that was chosen for `mymaster`",
+        &key,
+        "0271756f696e00150d1501016d796d617374657200",
+    );
+    golden("server start 300, chosen", &encode_choice(300), "16012c");
+}
+
+#[test]
 fn rows_of_messages() {
     let layout = layout();
     golden("bell", &layout.bell_key(), "0271756f696e00150814");

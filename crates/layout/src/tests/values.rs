@@ -218,6 +218,9 @@ proptest! {
         let _ = layout.read_member_key(DATA, &bytes);
         let _ = Meta::decode(&Bytes::from(bytes.clone()));
         let _ = MemberEntry::decode(&bytes);
+        let _ = layout.read_servers_key(&bytes);
+        let _ = ServerRow::decode(&bytes);
+        let _ = decode_choice(&bytes);
         let _ = StoredValue::decode(&Bytes::from(bytes));
     }
 }

@@ -64,7 +64,7 @@ fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mu
     let unsent = unsent - counted;
     let waiting = messages + usize::from(counted > 0);
     let waiting_bytes = message_bytes + counted as u64;
-    let command = table::all()
+    let command = table::of_all_ports()
         .get(client.shown_command())
         .map_or("NULL", |row| row.name);
     let user = client.user();

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
+use crate::addresses::Face;
 use quoin_data::command::flags::Flags;
-use quoin_data::command::resolve;
 use quoin_data::command::row::{ConnectionCommand, Handler, Row};
+use quoin_data::command::{resolve, resolve_on_sentinel};
 use quoin_data::error::CommandError;
 use quoin_store::Growth;
 
@@ -23,6 +24,8 @@ pub(super) enum Dispatch {
 /// What a client may send now.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
+    /// What it talks to.
+    pub(super) face: Face,
     /// It has authenticated, or need not.
     pub(super) is_authenticated: bool,
     /// The answer while a script or function has run for longer than `busy-reply-threshold`.
@@ -43,18 +46,24 @@ pub(super) fn dispatch(
     conditions: Conditions,
     refusal: impl FnOnce(&'static Row) -> Option<String>,
 ) -> Dispatch {
-    let row = match resolve(arguments) {
+    let resolved = match conditions.face {
+        Face::Data => resolve(arguments),
+        Face::Sentinel { .. } => resolve_on_sentinel(arguments),
+    };
+    let row = match resolved {
         Ok(row) => row,
         Err(refusal) if refusal.row.is_none() && is_web_request(arguments) => {
             return Dispatch::Hangup;
         }
         Err(refusal) => return Dispatch::Refused(refusal.row, refusal.line),
     };
-    if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) {
+    // A Sentinel's clients need no password, except to change something.
+    let is_free = conditions.face != Face::Data && !row.flags.contains(Flags::ADMIN);
+    if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) && !is_free {
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(row), line);
     }
-    if let Some(line) = refusal(row) {
+    if !is_free && let Some(line) = refusal(row) {
         return Dispatch::Refused(Some(row), line);
     }
     if let Some(busy) = &conditions.busy

@@ -212,9 +212,15 @@ impl Connection {
     }
 
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
+        let is_on_sentinel = self.session.is_on_sentinel();
         let conditions = Conditions {
+            face: self.session.face,
             is_authenticated: self.session.is_allowed(&self.state.access.users),
-            busy: self.busy(),
+            // Scripts do not concern a Sentinel.
+            busy: match is_on_sentinel {
+                true => None,
+                false => self.busy(),
+            },
             growth: self.state.store.growth(),
             is_in_multi: self.session.transaction.is_some(),
             is_confined: self.session.is_confined(),
@@ -246,6 +252,7 @@ impl Connection {
             }
         };
         if let Dispatch::Data(row) | Dispatch::Connection(_, row) = &dispatched
+            && !self.session.is_on_sentinel()
             && let may_write = self.may_write(row, &request.arguments).await?
             && self.state.pause.applies(may_write)
         {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use crate::addresses::Face;
 use crate::clients::Place;
 use crate::connection::read_ahead::ReadAhead;
 use crate::connection::waiting::Waiting;
@@ -114,10 +115,10 @@ pub(super) struct Ended;
 
 impl Connection {
     /// A new client's connection.
-    pub(crate) fn new(stream: Stream, place: Place, state: Arc<ServerState>) -> Self {
+    pub(crate) fn new(stream: Stream, place: Place, face: Face, state: Arc<ServerState>) -> Self {
         Self {
             stream,
-            session: Session::new(Arc::clone(place.client())),
+            session: Session::new(Arc::clone(place.client()), face),
             parser: RequestParser::new(RequestLimits::default()),
             input: BytesMut::new(),
             ahead: ReadAhead::default(),
@@ -143,7 +144,7 @@ impl Connection {
     pub(super) fn leave(&mut self) {
         let subscriptions = &mut self.session.subscriptions;
         self.state
-            .pubsub
+            .pubsub_of(self.session.face)
             .unsubscribe_all(&self.session.client, subscriptions);
         self.state.monitors.remove(&self.session.client);
         self.state.tracking.disable(&self.session.client);
@@ -225,6 +226,9 @@ impl Connection {
 
     /// Shows a command to the clients that monitor the server.
     pub(super) fn show_monitors(&self, row: &Row, arguments: &[Bytes]) {
+        if self.session.is_on_sentinel() {
+            return;
+        }
         let (monitors, client) = (&self.state.monitors, &self.session.client);
         monitors.note(row, self.session.database, client, arguments);
     }

@@ -4,8 +4,11 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use crate::addresses::Face;
 use crate::connection_commands::backup::last_save_s;
 use crate::connection_commands::memory::{Figures, count_keys};
+use crate::connection_commands::sentinel;
+use crate::session::Session;
 use crate::state::{REDIS_VERSION, ServerState};
 use crate::statistics::CommandStatistics;
 use crate::{procfs, systemd, version};
@@ -50,14 +53,31 @@ const SECTIONS: &[(&str, bool)] = &[
     ("debug", false),
 ];
 
+/// Those of a Sentinel, in its order.
+const SENTINEL_SECTIONS: &[(&str, bool)] = &[
+    ("server", true),
+    ("clients", true),
+    ("stats", true),
+    ("cpu", true),
+    ("sentinel", true),
+];
+
 /// `INFO [section [section …]]`. Unknown sections are empty, as in Redis.
-pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
+pub(super) async fn info(
+    arguments: &[Bytes],
+    session: &Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
     let wanted = rest(arguments, 1);
     let asks_for = |name: &str| wanted.iter().any(|word| is_word(word, name));
     let shows_all = asks_for("all") || asks_for("everything");
     let shows_default = wanted.is_empty() || asks_for("default");
     let mut text = String::new();
-    for (name, is_default) in SECTIONS {
+    let sections = match session.face {
+        Face::Data => SECTIONS,
+        Face::Sentinel { .. } => SENTINEL_SECTIONS,
+    };
+    for (name, is_default) in sections {
         let is_named = asks_for(name) || (*name == "modules" && asks_for("module_list"));
         let is_hidden = *name == "debug";
         if !((shows_all && !is_hidden) || (shows_default && *is_default) || is_named) {
@@ -67,7 +87,7 @@ pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Rep
             text.push_str("\r\n");
         }
         match *name {
-            "server" => server(state, &mut text),
+            "server" => server(session.face, state, &mut text),
             "clients" => clients(state, &mut text),
             "memory" => memory(state, &mut text),
             "persistence" => persistence(state, &mut text),
@@ -81,17 +101,26 @@ pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Rep
             "cluster" => text.push_str("# Cluster\r\ncluster_enabled:0\r\n"),
             "keyspace" => keyspace(state, &mut text).await,
             "debug" => debug(&mut text),
+            "sentinel" => sentinel::info(session, state, &mut text),
             _ => quoin(state, &mut text),
         }
     }
-    Ok(Reply::Verbatim("txt", text.into()))
+    Ok(match session.face {
+        Face::Data => Reply::Verbatim("txt", text.into()),
+        // As Redis Sentinel: in RESP3 too.
+        Face::Sentinel { .. } => Reply::Bulk(text.into()),
+    })
 }
 
-fn server(state: &ServerState, text: &mut String) {
+fn server(face: Face, state: &ServerState, text: &mut String) {
     let settings = state.config.settings();
     let uptime_s = (state.clock.now_ms() - state.started_ms).max(0) / 1000;
     let file = state.config.file().map(|file| file.display().to_string());
     let executable = std::env::current_exe().map(|path| path.display().to_string());
+    let mode = match face {
+        Face::Data => "standalone",
+        Face::Sentinel { .. } => "sentinel",
+    };
     text.push_str("# Server\r\n");
     lines! { text;
         "redis_version": REDIS_VERSION,
@@ -100,7 +129,7 @@ fn server(state: &ServerState, text: &mut String) {
         "redis_git_sha1": version::COMMIT.get(..8).unwrap_or("00000000"),
         "redis_git_dirty": 0,
         "redis_build_id": "0",
-        "redis_mode": "standalone",
+        "redis_mode": mode,
         "os": procfs::system(),
         "arch_bits": usize::BITS,
         "monotonic_clock": "POSIX clock_gettime",
@@ -111,7 +140,7 @@ fn server(state: &ServerState, text: &mut String) {
         "process_id": std::process::id(),
         "process_supervised": if systemd::is_there() { "systemd" } else { "no" },
         "run_id": state.run_id,
-        "tcp_port": state.ports().shown(),
+        "tcp_port": state.ports().of_face(face),
         "server_time_usec": state.clock.now_us(),
         "uptime_in_seconds": uptime_s,
         "uptime_in_days": uptime_s / 86_400,
@@ -121,6 +150,9 @@ fn server(state: &ServerState, text: &mut String) {
         "executable": executable.unwrap_or_default(),
         "config_file": file.unwrap_or_default(),
         "io_threads_active": u8::from(settings.io_threads > 1),
+    }
+    if face != Face::Data {
+        return;
     }
     let ports = state.ports();
     let ips: String = settings
@@ -585,6 +617,30 @@ fn quoin(state: &ServerState, text: &mut String) {
         "task_retries": executor.task_retries.get(),
         "task_deaths": executor.task_deaths.get(),
         "open_watches": state.executor.open_watches(),
+    }
+    servers(state, text);
+}
+
+/// The living servers that share the store, the oldest first. None while this server does not know them.
+fn servers(state: &ServerState, text: &mut String) {
+    let roster = state.membership.roster();
+    let servers = roster.as_ref().map_or(&[][..], |roster| roster.servers());
+    lines! { text; "living_servers": servers.len(), }
+    for (number, server) in servers.iter().enumerate() {
+        let is_own = roster.as_ref().is_some_and(|roster| roster.is_own(server));
+        let row = &server.row;
+        text.push_str(&format!(
+            "server{number}:start={},ip={},port={},tls_port={},hostname={},version={},run_id={},\
+             own={}\r\n",
+            server.instance,
+            row.ip,
+            row.port,
+            row.tls_port,
+            row.hostname,
+            row.version,
+            row.run_id,
+            u8::from(is_own)
+        ));
     }
 }
 

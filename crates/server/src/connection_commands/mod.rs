@@ -10,6 +10,7 @@ mod latency;
 mod memory;
 mod migrate;
 mod pubsub;
+mod sentinel;
 mod server;
 mod session;
 mod shared;
@@ -54,7 +55,7 @@ pub(super) async fn execute(
         ConnectionCommand::Debug => server::debug(arguments, state).await,
         ConnectionCommand::FunctionStats => server::function_stats(state).await,
         ConnectionCommand::Hello => session::hello(arguments, session, state).await,
-        ConnectionCommand::Info => info::info(arguments, state).await,
+        ConnectionCommand::Info => info::info(arguments, session, state).await,
         ConnectionCommand::Lastsave => Ok(backup::lastsave(state)),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(server::lolwut()),
@@ -73,6 +74,10 @@ pub(super) async fn execute(
         )),
         ConnectionCommand::Quit => session::quit(session),
         ConnectionCommand::Reset => Ok(session::reset(session, state)),
+        ConnectionCommand::Role => Ok(sentinel::role(session, state)),
+        ConnectionCommand::Sentinel => {
+            sentinel::execute(row.own_name(), arguments, session, state).await
+        }
         ConnectionCommand::Save => backup::save(state).await,
         ConnectionCommand::Select => session::select(arguments, session, state),
         ConnectionCommand::Shutdown => server::shutdown(arguments, session, state),

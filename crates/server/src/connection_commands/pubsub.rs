@@ -33,12 +33,17 @@ pub(super) async fn subscribe(
     let names = rest(arguments, 1).iter();
     let replies = names.map(|name| {
         let subscriptions = &mut session.subscriptions;
-        let count = state
-            .pubsub
-            .subscribe(&session.client, subscriptions, scope, name);
+        let count =
+            state
+                .pubsub_of(session.face)
+                .subscribe(&session.client, subscriptions, scope, name);
         confirmation(word, Reply::Bulk(name.clone()), count)
     });
     let replies = replies.collect();
+    if session.is_on_sentinel() {
+        // Its messages concern no user's channels and come from this server.
+        return Ok(Reply::Several(replies));
+    }
     let user = &session.user;
     if !user.is_open() {
         // The user may have lost a channel since it was checked, and nobody saw this subscription.
@@ -79,9 +84,10 @@ pub(super) fn unsubscribe(
     }
     let replies = names.iter().map(|name| {
         let subscriptions = &mut session.subscriptions;
-        let count = state
-            .pubsub
-            .unsubscribe(&session.client, subscriptions, scope, name);
+        let count =
+            state
+                .pubsub_of(session.face)
+                .unsubscribe(&session.client, subscriptions, scope, name);
         confirmation(word, Reply::Bulk(name.clone()), count)
     });
     Reply::Several(replies.collect())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::addresses::Face;
 use crate::connection_commands::shared::{check_attribute, lossy_text, number, refusal};
 use crate::session::{ReplyMode, Session};
 use crate::state::{REDIS_VERSION, ServerState};
@@ -153,7 +154,7 @@ pub(super) async fn hello(
         users::refresh_for(&session.client, state).await;
         authenticate(user, password, arguments, session, state)?;
     }
-    if !session.is_allowed(&state.access.users) {
+    if !session.is_allowed(&state.access.users) && !session.is_on_sentinel() {
         return Err(CommandError::text(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -173,7 +174,11 @@ pub(super) async fn hello(
 
 fn greeting(session: &Session) -> Reply {
     let text = |text: &'static str| Reply::bulk(text);
-    Reply::Map(vec![
+    let mode = match session.face {
+        Face::Data => "standalone",
+        Face::Sentinel { .. } => "sentinel",
+    };
+    let mut fields = vec![
         (text("server"), text("redis")),
         (text("version"), text(REDIS_VERSION)),
         (
@@ -181,10 +186,13 @@ fn greeting(session: &Session) -> Reply {
             Reply::Integer(version_number(session.protocol).into()),
         ),
         (text("id"), number(session.client.id)),
-        (text("mode"), text("standalone")),
-        (text("role"), text("master")),
-        (text("modules"), Reply::Array(Vec::new())),
-    ])
+        (text("mode"), text(mode)),
+    ];
+    if !session.is_on_sentinel() {
+        fields.push((text("role"), text("master")));
+    }
+    fields.push((text("modules"), Reply::Array(Vec::new())));
+    Reply::Map(fields)
 }
 
 fn version_number(protocol: Protocol) -> u8 {
@@ -202,7 +210,9 @@ fn set_protocol(session: &mut Session, protocol: Protocol) {
 /// `RESET`: resets the session to that of a new client.
 pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     let subscriptions = &mut session.subscriptions;
-    state.pubsub.unsubscribe_all(&session.client, subscriptions);
+    state
+        .pubsub_of(session.face)
+        .unsubscribe_all(&session.client, subscriptions);
     state.monitors.remove(&session.client);
     state.tracking.disable(&session.client);
     session.tracking = None;

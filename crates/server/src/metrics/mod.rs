@@ -1,7 +1,8 @@
 //! Metrics over HTTP, for Prometheus and other readers of OpenMetrics, and health checks.
 //!
 //! A separate thread serves them from existing counters. So neither slow nor frequent readers delay
-//! commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the store.
+//! commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the store. `/leader` tells what
+//! this server knows of the others.
 
 mod ages;
 mod collector;
@@ -20,7 +21,7 @@ use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
@@ -30,6 +31,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::ServerError;
 use crate::metrics::queues::WatchedKeys;
+use crate::sentinel::ServerAddress;
 use crate::state::ServerState;
 use crate::tls::Handshakes;
 use quoin_base::limits::{
@@ -46,6 +48,8 @@ const PATH: &str = "/metrics";
 const ALIVE_PATH: &str = "/healthz";
 /// The path that says whether the server answers commands.
 const READY_PATH: &str = "/readyz";
+/// The path that says whether this server is the one that clients of a name should use.
+const LEADER_PATH: &str = "/leader";
 /// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -164,7 +168,7 @@ async fn accept(listener: &TcpListener, served: &Arc<Served>, handshakes: Option
 /// Answers one request. The connection is then closed, because there are few.
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, served: &Served) {
     let service = service_fn(async |request: Request<Incoming>| {
-        Ok::<_, Infallible>(answer(request.method(), request.uri().path(), served).await)
+        Ok::<_, Infallible>(answer(request.method(), request.uri(), served).await)
     });
     let answered = http1::Builder::new()
         .keep_alive(false)
@@ -176,9 +180,10 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, served: &Served) {
     }
 }
 
-async fn answer(method: &Method, path: &str, served: &Served) -> Response<String> {
+async fn answer(method: &Method, uri: &Uri, served: &Served) -> Response<String> {
     let mut response = Response::new(String::new());
-    if ![PATH, ALIVE_PATH, READY_PATH].contains(&path) {
+    let path = uri.path();
+    if ![PATH, ALIVE_PATH, READY_PATH, LEADER_PATH].contains(&path) {
         *response.status_mut() = StatusCode::NOT_FOUND;
         *response.body_mut() = format!("metrics are at {PATH}\n");
         return response;
@@ -192,6 +197,7 @@ async fn answer(method: &Method, path: &str, served: &Served) -> Response<String
     let (status, text) = match path {
         ALIVE_PATH => alive(),
         READY_PATH => ready(&served.state).await,
+        LEADER_PATH => leader(uri.query(), &served.state),
         _ => return metrics(response, &served.registry),
     };
     *response.status_mut() = status;
@@ -242,6 +248,31 @@ async fn ready(state: &ServerState) -> (StatusCode, String) {
             let bound_ms = READY_ANSWER_MAX.as_millis();
             not_ready(&format!("the store has not answered in {bound_ms} ms"))
         }
+    }
+}
+
+/// Whether this server is the master of a name: `name=…`, or else the first of `sentinel-masters`. At most one server
+/// says so, except for the seconds in which servers learn that another has joined or died. None does while it does not
+/// know who lives.
+pub(super) fn leader(query: Option<&str>, state: &ServerState) -> (StatusCode, String) {
+    let mut fields = query.unwrap_or_default().split('&');
+    let given = fields.find_map(|field| field.strip_prefix("name="));
+    let Some(name) = given.or_else(|| state.sentinel.names.first().map(String::as_str)) else {
+        return not_ready("no name is given");
+    };
+    if state.shutdown.has_begun() {
+        return not_ready("the server is shutting down");
+    }
+    let Some(roster) = state.membership.roster() else {
+        return not_ready("this server does not know which servers live");
+    };
+    match roster.master_of(name.as_bytes()) {
+        Some(master) if roster.is_own(master) => (StatusCode::OK, "ok\n".to_owned()),
+        Some(master) => {
+            let address = ServerAddress::of_data(&master.row, false);
+            not_ready(&format!("another server is the leader: {address}"))
+        }
+        None => not_ready("the last server is shutting down"),
     }
 }
 

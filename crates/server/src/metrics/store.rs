@@ -123,6 +123,12 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         "Rows of the store that are watched for clients that wait",
         state.executor.open_watches() as f64,
     )?;
+    let roster = state.membership.roster();
+    writer.gauge(
+        "living_servers",
+        "Servers that share the store and live, this one included; 0 while this one does not know",
+        roster.map_or(0, |roster| roster.servers().len()) as f64,
+    )?;
     backups(state, writer)?;
     disk(state, writer)
 }

@@ -12,6 +12,7 @@ mod delegation;
 mod indexes;
 mod keys;
 mod overdue;
+mod servers;
 mod spaces;
 
 use super::report::Line;
@@ -52,6 +53,10 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     StoreCheck {
         name: "messages",
         run: |target, name| Box::pin(spaces::check_messages(target, name)),
+    },
+    StoreCheck {
+        name: "servers",
+        run: |target, name| Box::pin(servers::check(target, name)),
     },
     StoreCheck {
         name: "delegation",

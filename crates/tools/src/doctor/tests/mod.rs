@@ -4,6 +4,7 @@
 mod damage;
 mod delegation;
 mod elements;
+mod servers;
 mod stream_groups;
 
 use std::cell::OnceCell;

@@ -1,0 +1,254 @@
+//! The servers that share a store, as this server sees them (docs/understand/decisions/040-servers.md).
+//!
+//! Every server writes a row once a second and reads those of all others. [`Observer`] decides by this server's own
+//! clock which of them live. The result is a [`Roster`]. Two servers may see different rosters for some seconds, so a
+//! roster may direct clients, and nothing that must be true may depend on it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use quoin_base::limits::{SERVER_BEAT_INTERVAL, SERVER_DEAD_AFTER, SERVER_REMOVED_AFTER};
+use quoin_data::cluster::roster::RosterRows;
+use quoin_layout::ServerRow;
+
+mod membership;
+#[cfg(test)]
+mod tests;
+
+pub use membership::{Membership, RosterWatch};
+
+/// Time for which a server must at least be silent to be dead. Half a beat less than it usually is, because looks are
+/// not exactly a beat apart.
+const SILENCE_MIN: Duration = SERVER_DEAD_AFTER.saturating_sub(Duration::from_millis(
+    SERVER_BEAT_INTERVAL.as_millis() as u64 / 2,
+));
+/// Looks that must find the same beat before a server is dead. Time alone is not enough: a store that did not
+/// answer for a while kept all servers from writing.
+const SILENT_LOOKS_MIN: u32 = 3;
+/// Looks after which a row that was there from the beginning, and whose beat never changed, is no longer waited for.
+const UNPROVEN_LOOKS_MAX: u32 = 2;
+
+/// A server that lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LivingServer {
+    /// The number of its start. The oldest server has the least.
+    pub instance: u64,
+    /// Where it listens.
+    pub row: ServerRow,
+}
+
+/// The living servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roster {
+    servers: Vec<LivingServer>,
+    choices: BTreeMap<Vec<u8>, u64>,
+    own: u64,
+}
+
+impl Roster {
+    /// A roster of one server.
+    pub fn of_one(instance: u64, row: ServerRow) -> Self {
+        Self {
+            servers: vec![LivingServer { instance, row }],
+            choices: BTreeMap::new(),
+            own: instance,
+        }
+    }
+
+    /// The living servers, the oldest first.
+    pub fn servers(&self) -> &[LivingServer] {
+        &self.servers
+    }
+
+    /// The living servers except this one.
+    pub fn others(&self) -> impl Iterator<Item = &LivingServer> {
+        self.servers
+            .iter()
+            .filter(|server| server.instance != self.own)
+    }
+
+    /// Whether a living server is this one.
+    pub fn is_own(&self, server: &LivingServer) -> bool {
+        server.instance == self.own
+    }
+
+    /// The server that clients of a name should use: the one that an operator has chosen if it lives, or else the
+    /// one that suits the name best. `None` only while the last server stops.
+    pub fn master_of(&self, name: &[u8]) -> Option<&LivingServer> {
+        let chosen = self.choices.get(name);
+        let is_chosen = |server: &&LivingServer| Some(&server.instance) == chosen;
+        let chosen = self.servers.iter().find(is_chosen);
+        chosen.or_else(|| self.best(name, None))
+    }
+
+    /// The server that should follow the master of a name. `None` if there is no other.
+    pub fn successor_of(&self, name: &[u8]) -> Option<&LivingServer> {
+        let master = self.master_of(name)?;
+        self.best(name, Some(master.instance))
+    }
+
+    fn best(&self, name: &[u8], except: Option<u64>) -> Option<&LivingServer> {
+        let servers = self.servers.iter();
+        servers
+            .filter(|server| Some(server.instance) != except)
+            // The instance decides between equal scores, so that all servers decide alike.
+            .max_by_key(|server| (server.row.score(name), server.instance))
+    }
+
+    /// The roster after this server has left.
+    fn without_own(&self) -> Self {
+        let mut left = self.clone();
+        let own = self.own;
+        left.servers.retain(|server| server.instance != own);
+        left
+    }
+}
+
+/// What is known of another server's row.
+#[derive(Debug)]
+struct Seen {
+    row: ServerRow,
+    changed_at: Instant,
+    /// Looks since then.
+    silent_looks: u32,
+    /// Its beat has changed, or the row is newer than this observer.
+    is_proven: bool,
+}
+
+impl Seen {
+    fn lives(&self, now: Instant) -> bool {
+        let is_silent = now - self.changed_at > SILENCE_MIN;
+        self.is_proven && !(is_silent && self.silent_looks >= SILENT_LOOKS_MIN)
+    }
+}
+
+/// What is to be removed from the store.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Remains {
+    servers: Vec<(u64, ServerRow)>,
+    choices: Vec<(Vec<u8>, u64)>,
+}
+
+/// Decides which servers live.
+#[derive(Debug)]
+struct Observer {
+    own: u64,
+    seen: HashMap<u64, Seen>,
+    has_looked: bool,
+    is_settled: bool,
+}
+
+impl Observer {
+    fn new(own: u64) -> Self {
+        Self {
+            own,
+            seen: HashMap::new(),
+            has_looked: false,
+            is_settled: false,
+        }
+    }
+
+    /// Takes what a look at the rows has found. `own_row` is this server's.
+    fn look(&mut self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
+        self.seen
+            .retain(|instance, _| rows.servers.iter().any(|(other, _)| other == instance));
+        for (instance, row) in &rows.servers {
+            if *instance == self.own {
+                continue;
+            }
+            match self.seen.get_mut(instance) {
+                Some(seen) if seen.row.beat == row.beat => seen.silent_looks += 1,
+                seen => {
+                    let is_proven = seen.is_some() || self.has_looked;
+                    let found = Seen {
+                        row: row.clone(),
+                        changed_at: now,
+                        silent_looks: 0,
+                        is_proven,
+                    };
+                    self.seen.insert(*instance, found);
+                }
+            }
+        }
+        self.has_looked = true;
+        self.is_settled |= self
+            .seen
+            .values()
+            .all(|seen| seen.is_proven || seen.silent_looks >= UNPROVEN_LOOKS_MAX);
+        self.roster(rows, own_row, now)
+    }
+
+    fn roster(&self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
+        let living = self.seen.iter().filter(|(_, seen)| seen.lives(now));
+        let mut servers: Vec<LivingServer> = living
+            .map(|(instance, seen)| (*instance, &seen.row))
+            .chain([(self.own, own_row)])
+            .map(|(instance, row)| LivingServer {
+                instance,
+                row: row.clone(),
+            })
+            .collect();
+        servers.sort_by_key(|server| server.instance);
+        let restarted: Vec<u64> = servers
+            .iter()
+            .enumerate()
+            .filter(|(place, server)| {
+                let mut later = servers.iter().skip(place + 1);
+                later.any(|later| later.row.has_address_of(&server.row))
+            })
+            .map(|(_, server)| server.instance)
+            .collect();
+        servers
+            .retain(|server| server.instance == self.own || !restarted.contains(&server.instance));
+        Roster {
+            servers,
+            choices: rows.choices.iter().cloned().collect(),
+            own: self.own,
+        }
+    }
+
+    /// Whether another server lives at the same address, which a setting must have caused: it has shown a sign of life
+    /// since this server listens there.
+    fn has_double(&self, own_row: &ServerRow) -> bool {
+        let is_double = |seen: &Seen| {
+            seen.is_proven && seen.silent_looks == 0 && seen.row.has_address_of(own_row)
+        };
+        self.seen.values().any(is_double)
+    }
+
+    /// Rows of servers that have been silent for long, and choices of servers that have no row.
+    fn remains(&self, rows: &RosterRows, now: Instant) -> Remains {
+        let is_silent = |seen: &Seen| now - seen.changed_at > SERVER_REMOVED_AFTER;
+        let servers = self.seen.iter().filter(|(_, seen)| is_silent(seen));
+        let has_row = |instance: u64| rows.servers.iter().any(|(other, _)| *other == instance);
+        let is_known = |instance: u64| instance == self.own || has_row(instance);
+        // A row that cannot be read may be that server's.
+        let choices = rows.choices.iter();
+        let choices = choices.filter(|(_, instance)| rows.unreadable == 0 && !is_known(*instance));
+        Remains {
+            servers: servers
+                .map(|(instance, seen)| (*instance, seen.row.clone()))
+                .collect(),
+            choices: choices.cloned().collect(),
+        }
+    }
+}
+
+/// A roster, and when it was last confirmed.
+#[derive(Debug, Clone)]
+struct Sighting {
+    roster: Arc<Roster>,
+    /// `None`: it does not age, as there are no other servers.
+    at: Option<Instant>,
+}
+
+impl Sighting {
+    /// The roster, unless others may have taken this server for dead meanwhile.
+    fn current(&self) -> Option<Arc<Roster>> {
+        let is_old = self.at.is_some_and(|at| at.elapsed() > SILENCE_MIN);
+        (!is_old).then(|| Arc::clone(&self.roster))
+    }
+}
