@@ -137,7 +137,8 @@ impl HashFields {
                 let at_ms = match reader.length()? {
                     NO_EXPIRY => None,
                     behind => {
-                        let at_ms = behind.checked_add(*first_ms - 1);
+                        let at_ms = behind.checked_add(*first_ms);
+                        let at_ms = at_ms.and_then(|at_ms| at_ms.checked_sub(1));
                         let at_ms = at_ms.and_then(|at_ms| i64::try_from(at_ms).ok());
                         Some(at_ms.ok_or(DumpError::Format)?)
                     }

@@ -14,7 +14,7 @@ use crate::keyspace::key::OpenKey;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{RANGE_PAGE_ROWS, REAPER_READS_AT_ONCE};
-use quoin_layout::{FieldValue, Member, Section};
+use quoin_layout::{FieldValue, KeyRange, Member, Section, successor};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::{Hash, HashMut};
@@ -163,7 +163,7 @@ pub(crate) async fn next_expiry(
 /// more have expired; if so, it sets the next timer.
 ///
 /// Conflicts with changes of these fields, and with a field that is added concurrently to expire before any that
-/// remain: it may have no timer of its own.
+/// remain: it may have no timer of its own. Fields that expire after the first that remains do not matter.
 pub(crate) async fn remove_expired(
     context: &WriteContext<'_>,
     key: &OpenKey,
@@ -171,15 +171,34 @@ pub(crate) async fn remove_expired(
 ) -> Result<bool, StoreError> {
     let layout = context.layout();
     let data = key.data();
-    let range = layout.section(data, Section::FieldExpiries);
+    let due = layout.field_expiries_by(data, context.now_ms);
     let rows = context.transaction.get_range(RangeQuery {
-        begin: &range.begin,
-        end: &range.end,
+        begin: &due.begin,
+        end: &due.end,
         limit: fields_max.saturating_add(1),
         reverse: false,
         isolation: Isolation::Serializable,
     });
-    let rows = rows.await?;
+    let mut rows = rows.await?;
+    if rows.len() <= fields_max {
+        let later = KeyRange {
+            begin: due.end,
+            end: layout.section(data, Section::FieldExpiries).end,
+        };
+        let first = context.transaction.get_range(RangeQuery {
+            begin: &later.begin,
+            end: &later.end,
+            limit: 1,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        });
+        let first = first.await?;
+        let end = first.first().map_or(later.end, |row| successor(&row.key));
+        context
+            .transaction
+            .add_read_conflict_range(&later.begin, &end);
+        rows.extend(first);
+    }
     let read = |row: &KeyValue| layout.read_field_expiry_key(data, &row.key);
     let rows = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let due = rows.iter().take(fields_max);

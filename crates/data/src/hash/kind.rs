@@ -164,7 +164,7 @@ static LOST_EXPIRY: EntryFault = EntryFault {
         "field that is not removed when it expires",
         "fields that are not removed when they expire",
     ],
-    advice: "HPERSIST and HEXPIRE put them right",
+    advice: "HPERSIST and HEXPIRE put them right; HDEL removes those whose time is over",
     is_removable: false,
     entry_name: None,
 };

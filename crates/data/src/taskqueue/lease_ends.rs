@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::index::Scope;
@@ -39,6 +40,13 @@ pub(super) fn is_full_or_old(context: &WriteContext<'_>) -> bool {
     context.is_full() || context.is_old()
 }
 
+/// About the bytes that are written when a task changes its place: its row, and its id in some others.
+fn written_bytes(id: &[u8], row: &TaskRow) -> usize {
+    let notes = [&row.notes.worker, &row.notes.reason];
+    let notes = notes.into_iter().flatten().map(Bytes::len).sum::<usize>();
+    row.payload.len() + 2 * notes + 4 * id.len()
+}
+
 impl TaskQueueMut<'_, '_> {
     /// Puts back up to `limit` tasks whose lease or delay is over, with about `bytes_max` bytes of payloads. Stops
     /// when the batch is full, but puts back at least one. Returns whether there may be more.
@@ -63,7 +71,7 @@ impl TaskQueueMut<'_, '_> {
         self.tasks_by_time(&range, limit, bytes_max).await
     }
 
-    /// The first tasks of a range of rows by time, at most `limit` with about `bytes_max` bytes of payloads, and
+    /// The first tasks of a range of rows by time, at most `limit` with about `bytes_max` bytes to write, and
     /// whether there may be more. They are at least one, but otherwise only as many as the batch has room for.
     pub(super) async fn tasks_by_time(
         &self,
@@ -88,7 +96,9 @@ impl TaskQueueMut<'_, '_> {
                 .map(|row| self.row(&row.value, Isolation::Serializable));
             let mut bytes_largest = 1;
             for (due_row, row) in some.iter().zip(try_join_all(reads).await?) {
-                let bytes = row.as_ref().map_or(0, |row| row.payload.len());
+                let bytes = row
+                    .as_ref()
+                    .map_or(0, |row| written_bytes(&due_row.value, row));
                 bytes_largest = bytes_largest.max(bytes);
                 if bytes > bytes_left && !found.is_empty() {
                     bytes_left = 0;

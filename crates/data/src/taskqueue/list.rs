@@ -34,6 +34,9 @@ impl TaskQueue<'_, '_> {
     /// Leased and delayed tasks are in one order, so a list of either passes over the others. It looks at up to
     /// [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.
     ///
+    /// It conflicts with no change of a leased, delayed or dead task. A caller that changes tasks adds the conflicts
+    /// with their rows.
+    ///
     /// # Errors
     /// `Text` if the cursor is not one of such a list.
     pub(super) async fn list(
@@ -102,7 +105,8 @@ impl TaskQueue<'_, '_> {
         }
         let mut looks = 0;
         let looks_max = TASK_LIST_LOOKS_MAX.max(listing.count);
-        let mut pages = Pages::new(self.context, range, false, listing.count);
+        let mut pages = Pages::new(self.context, range, false, listing.count)
+            .in_isolation(self.context.relaxed());
         let is_over = 'pages: loop {
             let Some(rows) = pages.next().await? else {
                 break true;
@@ -131,7 +135,7 @@ impl TaskQueue<'_, '_> {
     ) -> Result<(), StoreError> {
         // Concurrently, because on a cluster each read is a round trip.
         let reads = some.iter();
-        let reads = reads.map(|(_, id)| self.row(id, self.context.isolation));
+        let reads = reads.map(|(_, id)| self.row(id, self.context.relaxed()));
         let rows = try_join_all(reads).await?;
         for ((place, id), row) in some.into_iter().zip(rows) {
             listing.last = Some(place);

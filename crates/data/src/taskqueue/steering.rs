@@ -10,7 +10,7 @@ use super::resources::{Amounts, classify, named};
 use crate::command::arguments::ListOptions;
 use crate::error::CommandError;
 use quoin_base::limits::TASK_STEERED_MAX;
-use quoin_layout::{TaskRow, TaskState};
+use quoin_layout::{TaskRow, TaskState, successor};
 use quoin_store::{Isolation, StoreError};
 
 /// A task that was removed from its queue to be put into another.
@@ -68,6 +68,11 @@ impl TaskQueueMut<'_, '_> {
         let bytes_max = self.steered_bytes_max();
         let listed = self.list(state, &options, bytes_max).await?;
         for (id, row) in &listed.tasks {
+            // The list has passed over others, which consumers may change meanwhile.
+            let key = self.context.layout().task_key(self.key.data(), id);
+            self.context
+                .transaction
+                .add_read_conflict_range(&key, &successor(&key));
             self.remove(id, row)?;
         }
         let removed = i64::try_from(listed.tasks.len()).unwrap_or(i64::MAX);

@@ -59,6 +59,8 @@ struct QueueTimers {
 enum Outlook {
     /// The key does not exist any more.
     Gone,
+    /// The time of the key is over, which has this metadata key. It has not been removed yet.
+    Expired(Vec<u8>),
     /// There is no work before a time, if ever.
     Quiet(OpenKey, Option<i64>),
     /// A task queue or a hash has work.
@@ -217,15 +219,19 @@ async fn look_at(
         .get(&meta_key, Isolation::Snapshot)
         .await?;
     let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
+    let has_expired = meta.as_ref().is_some_and(|meta| context.is_expired(meta));
     let meta = meta.filter(|meta| {
         let has_timers = match meta.value_type {
             ValueType::Hash => meta.fields_expire,
             other => matches!(other, ValueType::TaskQueue | ValueType::Stream),
         };
-        has_timers && !context.is_expired(meta)
+        has_timers && !has_expired
     });
     let Some(meta) = meta else {
-        return Ok(Outlook::Gone);
+        return Ok(match has_expired {
+            true => Outlook::Expired(meta_key),
+            false => Outlook::Gone,
+        });
     };
     let database = shown
         .iter()
@@ -311,6 +317,13 @@ pub async fn run_due(
                 continue;
             }
             Outlook::Gone => clear_timers(context, &queue),
+            Outlook::Expired(meta_key) => {
+                // A client whose clock is behind may give the key a later expiry, and rely on its timers.
+                context
+                    .transaction
+                    .add_read_conflict_range(&meta_key, &successor(&meta_key));
+                clear_timers(context, &queue);
+            }
             Outlook::Quiet(key, next_due) => {
                 keep_fresh_timer(context, &mut queue);
                 clear_timers(context, &queue);

@@ -603,6 +603,34 @@ fn expiring_hashes(first_expires: bool) -> Vec<(&'static str, u16, Vec<u8>)> {
 }
 
 #[test]
+fn a_time_before_all_times_is_no_time() {
+    let value = [
+        vec![24],
+        vec![0; 8],
+        length(1),
+        length(1),
+        string(b"a"),
+        string(b"v"),
+    ]
+    .concat();
+    let found = expiring_hash_of(&sealed(12, &value)).unwrap();
+    assert_eq!(found[0].expire_at_ms, Some(0));
+    let value = [
+        vec![24],
+        vec![0xff; 8],
+        length(1),
+        length(1),
+        string(b"a"),
+        string(b"v"),
+    ]
+    .concat();
+    assert_eq!(
+        expiring_hash_of(&sealed(12, &value)),
+        Err(DumpError::Format)
+    );
+}
+
+#[test]
 fn a_hash_whose_fields_may_expire_is_read_in_every_encoding() {
     let fields = [
         (Bytes::from("a"), Bytes::from("v")),

@@ -385,6 +385,9 @@ impl FieldsToSet {
                 let [count, fields @ ..] = after else {
                     return Err(wrong_arity());
                 };
+                if fields.len() < 2 {
+                    return Err(wrong_arity());
+                }
                 let count = parse_i64(count)
                     .and_then(|count| i32::try_from(count).ok())
                     .filter(|count| *count > 0)

@@ -366,6 +366,7 @@ fn refusals_are_those_of_redis_8() {
         ("HGETEX h EX x FOO 5 a", not_a_number),
         ("HSETEX h FIELDS 2 a 1 b 2 c 3", of_hsetex),
         ("HSETEX h EX 10 FNX FIELDS", of_hsetex),
+        ("HSETEX h FNX FIELDS 0 a", of_hsetex),
         (
             "HSETEX h FIELDS 2147483648 a b",
             "ERR invalid number of fields",
@@ -438,10 +439,14 @@ fn a_hash_without_expiries_is_stored_as_before() {
 
 /// Whether a pass of background work that runs now conflicts if `meanwhile` commits first.
 fn pass_conflicts(bench: &Bench, meanwhile: &str) -> bool {
+    pass_at_conflicts(bench, bench.clock.now_ms(), meanwhile)
+}
+
+/// The same of a pass of a server whose clock shows `now_ms`.
+fn pass_at_conflicts(bench: &Bench, now_ms: i64, meanwhile: &str) -> bool {
     let transaction = bench.store.begin_write().unwrap();
     let (namespaces, signals) = (NamespaceCache::default(), Signals::default());
     let environment = bench.executor.environment();
-    let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     assert!(
         bench
@@ -455,6 +460,30 @@ fn pass_conflicts(bench: &Bench, meanwhile: &str) -> bool {
         Err(StoreError::Conflict) => true,
         Err(other) => panic!("{other}"),
     }
+}
+
+#[test]
+fn an_expiry_after_the_next_one_does_not_conflict_with_a_removal() {
+    let begin = || {
+        let bench = Bench::cluster_like();
+        bench.run("HSET h a 1 b 2 c 3");
+        bench.run("HPEXPIRE h 100 FIELDS 1 a");
+        bench.run("HPEXPIRE h 5000 FIELDS 1 c");
+        bench.clock.advance_ms(200);
+        bench
+    };
+    assert!(!pass_conflicts(&begin(), "HPEXPIRE h 9000 FIELDS 1 b"));
+    assert!(pass_conflicts(&begin(), "HPEXPIRE h 1000 FIELDS 1 b"));
+}
+
+#[test]
+fn a_hash_whose_time_is_over_by_one_clock_keeps_its_timers_if_another_prolongs_it() {
+    let bench = Bench::cluster_like();
+    bench.run("HSET h a 1");
+    bench.run("HPEXPIRE h 100 FIELDS 1 a");
+    bench.run("PEXPIRE h 120");
+    let later_ms = bench.clock.now_ms() + 200;
+    assert!(pass_at_conflicts(&bench, later_ms, "PERSIST h"));
 }
 
 #[test]

@@ -190,12 +190,11 @@ pub(super) fn ids(words: &[Bytes]) -> Result<&[Bytes], CommandError> {
 /// Why a task is given back; the beginning of a long text.
 pub(super) fn reason(word: &Bytes) -> Bytes {
     let is_within = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
-    let mut end = word.len().min(TASK_REASON_BYTES_MAX);
-    // Not within a character.
-    while end > 0 && word.get(end).is_some_and(is_within) {
-        end -= 1;
-    }
-    word.slice(..end)
+    let end = word.len().min(TASK_REASON_BYTES_MAX);
+    // Not within a character, which has up to four bytes. Text may also be something else than UTF-8.
+    let between = |end: &usize| !word.get(*end).is_some_and(is_within);
+    let whole = (0..4).map(|less| end.saturating_sub(less)).find(between);
+    word.slice(..whole.unwrap_or(end))
 }
 
 /// The name of a consumer.

@@ -63,3 +63,29 @@ fn takes_conflict_only_where_they_want_the_same_task() {
         "TASK.ADD q -9 p NEEDS gb 1 cards 1"
     ));
 }
+
+#[test]
+fn a_purge_conflicts_only_with_changes_of_what_it_removes() {
+    let begin = || {
+        let bench = Bench::cluster_like();
+        for line in [
+            "TASK.ADD q 1 p ID a",
+            "TASK.ADD q 1 p ID b",
+            "TASK.ADD q 1 p ID later DELAY 5000",
+        ] {
+            bench.run(line);
+        }
+        bench.run("TASK.TAKE q LEASE 60000");
+        bench
+    };
+    let purge = "TASK.PURGE q DELAYED";
+    for meanwhile in [
+        "TASK.TAKE q LEASE 1000",
+        "TASK.EXTEND q a 5000",
+        "TASK.ACK q a",
+        "TASK.ADD q 1 p ID other DELAY 9000",
+    ] {
+        assert!(!conflicts(&begin(), purge, meanwhile), "{meanwhile}");
+    }
+    assert!(conflicts(&begin(), purge, "TASK.CANCEL q later"));
+}

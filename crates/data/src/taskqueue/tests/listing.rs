@@ -1,6 +1,7 @@
 //! TASK.LIST, and what is kept of workers and reasons.
 
 use super::*;
+use bytes::Bytes;
 use quoin_base::limits::{TASK_LIST_LOOKS_MAX, TASK_REASON_BYTES_MAX};
 use quoin_engine::testing::START_MS;
 
@@ -121,6 +122,20 @@ fn a_long_reason_is_cut_off_between_characters() {
         let kept = text(&field(&tasks[0], "reason"));
         assert_eq!(kept.len(), TASK_REASON_BYTES_MAX - 1);
         assert!(long.starts_with(&kept));
+    });
+}
+
+#[test]
+fn a_long_reason_that_is_no_text_is_cut_off_at_its_limit() {
+    on_both_stores(|bench| {
+        bench.run("TASK.ADD q 1 x ID a");
+        bench.run("TASK.TAKE q LEASE 1000");
+        let long = [0x9f; TASK_REASON_BYTES_MAX + 100];
+        let nack: [&[u8]; 5] = [b"TASK.NACK", b"q", b"a", b"REASON", &long];
+        assert_eq!(bench.run_words(&nack), Reply::Integer(1));
+        let tasks = listed(bench, "q", "READY", 10);
+        let kept = Reply::Bulk(Bytes::copy_from_slice(&long[..TASK_REASON_BYTES_MAX]));
+        assert_eq!(field(&tasks[0], "reason"), kept);
     });
 }
 
