@@ -1,5 +1,6 @@
 //! How long a thread has been busy.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -7,6 +8,14 @@ use rustix::time::{ClockId, clock_gettime};
 /// Divisor for time in which the thread did not have the processor: it may have waited for the disk, which
 /// counts, or for other threads, which does not.
 const WAITING_DIVISOR: u32 = 4;
+
+/// How long a thread's processor time is used for further stopwatches. Much shorter than what they measure.
+const SAMPLE_AGE_MAX: Duration = Duration::from_micros(100);
+
+thread_local! {
+    /// The processor time that the thread last asked for, and when.
+    static SAMPLE: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
+}
 
 /// Begins when it is made, on the thread that is measured.
 #[derive(Debug, Clone, Copy)]
@@ -16,12 +25,19 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins now.
+    /// Begins now. To ask for the processor time is a system call, so it may be up to [`SAMPLE_AGE_MAX`] old. Work
+    /// that the thread did since then counts too.
     pub fn start() -> Self {
-        Self {
-            began: Instant::now(),
-            processor: processor_time(),
-        }
+        let began = Instant::now();
+        let processor = SAMPLE.with(|sample| match sample.get() {
+            Some((at, processor)) if began.duration_since(at) < SAMPLE_AGE_MAX => processor,
+            _ => {
+                let processor = processor_time();
+                sample.set(Some((began, processor)));
+                processor
+            }
+        });
+        Self { began, processor }
     }
 
     /// The time since the beginning.

@@ -17,6 +17,7 @@ use quoin_data::command::row::{Handler, HandlerFuture};
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::script;
 use quoin_data::unit::context::{ReadContext, WriteContext};
+use quoin_data::unit::host::NO_CLIENT;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
@@ -228,6 +229,15 @@ pub(super) struct Submission {
     pub(super) reply_bytes_max: usize,
     /// Receives the result. `None` for a wake-up, which the lane itself submits.
     pub(super) respond: Option<oneshot::Sender<SubmissionResult>>,
+}
+
+impl Submission {
+    /// The number of the client that made it, or [`NO_CLIENT`].
+    pub(super) fn client(&self) -> u64 {
+        let invocations = self.calls.iter().find_map(|call| call.work.invocations());
+        let first = invocations.and_then(<[Invocation]>::first);
+        first.map_or(NO_CLIENT, |first| first.origin.client)
+    }
 }
 
 /// The executor has stopped.

@@ -90,12 +90,27 @@ impl Default for ExecutorOptions {
     }
 }
 
+/// Where the lanes take submissions.
+struct Lanes {
+    write: mpsc::Sender<Submission>,
+    reads: Vec<mpsc::Sender<Submission>>,
+    next_read: AtomicUsize,
+}
+
+impl Lanes {
+    /// The read lanes take turns.
+    fn next_read(&self) -> &mpsc::Sender<Submission> {
+        let turn = self.next_read.fetch_add(1, Ordering::Relaxed);
+        self.reads
+            .get(turn % self.reads.len().max(1))
+            .unwrap_or(&self.write)
+    }
+}
+
 /// Runs commands on a store.
 pub struct Executor {
-    store: Arc<dyn Store>,
-    write_lane: mpsc::Sender<Submission>,
-    read_lanes: Vec<mpsc::Sender<Submission>>,
-    next_read_lane: AtomicUsize,
+    lanes: Arc<Lanes>,
+    round: Arc<rounds::Round>,
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
@@ -165,11 +180,21 @@ impl Executor {
             let relaying = relay::Relay::new(store, environment, Arc::clone(&shared));
             threads.push(spawn_lane("quoin-relay", move || relaying.run(stop))?);
         }
+        let lanes = Arc::new(Lanes {
+            write: write_lane,
+            reads: read_lanes,
+            next_read: AtomicUsize::new(0),
+        });
+        let round = rounds::Round::new(
+            Arc::clone(&store),
+            Arc::clone(&environment),
+            Arc::clone(&statistics),
+            Arc::clone(&shared),
+            Arc::clone(&lanes),
+        );
         Ok(Self {
-            store,
-            write_lane,
-            read_lanes,
-            next_read_lane: AtomicUsize::new(0),
+            lanes,
+            round: Arc::new(round),
             environment,
             statistics,
             shared,
@@ -285,26 +310,26 @@ impl Executor {
         let capabilities = &self.environment.capabilities;
         // A round cannot wait to find out whether its commit was applied.
         if !capabilities.has_other_writers && !capabilities.has_unknown_results {
-            match self.join_round(calls, reply_bytes_max) {
-                Ok(response) => return response.await.map_err(|_| stopped()),
-                Err(not_joined) => calls = not_joined,
+            match self.run_in_round(calls, reply_bytes_max).await {
+                Ok(result) => return result,
+                Err(not_run) => calls = not_run,
             }
         }
         // A batch parks a read that may wait.
         let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
-            let lane = self.pick_read_lane();
+            let lane = self.lanes.next_read();
             return self.submit_to(lane, calls, reply_bytes_max).await;
         }
         // If other servers can write meanwhile, a read in a batch has to conflict with their writes.
         if reads == 0 || !capabilities.has_other_writers {
             return self
-                .submit_to(&self.write_lane, calls, reply_bytes_max)
+                .submit_to(&self.lanes.write, calls, reply_bytes_max)
                 .await;
         }
         let from_first_write = calls.split_off(reads);
-        let lane = self.pick_read_lane();
+        let lane = self.lanes.next_read();
         let mut finished = self.submit_to(lane, calls, reply_bytes_max).await?;
         finished.rest.extend(from_first_write);
         Ok(finished)
@@ -326,18 +351,11 @@ impl Executor {
         response.await.map_err(|_| stopped())
     }
 
-    fn pick_read_lane(&self) -> &mpsc::Sender<Submission> {
-        let turn = self.next_read_lane.fetch_add(1, Ordering::Relaxed);
-        self.read_lanes
-            .get(turn % self.read_lanes.len().max(1))
-            .unwrap_or(&self.write_lane)
-    }
-
     /// Stops the lanes when everything submitted has been answered. Blocks.
     pub fn stop(self) {
         let Self {
-            write_lane,
-            read_lanes,
+            lanes,
+            round,
             wake_watches,
             relay,
             threads,
@@ -345,8 +363,8 @@ impl Executor {
         } = self;
         drop(wake_watches);
         drop(relay);
-        drop(write_lane);
-        drop(read_lanes);
+        drop(lanes);
+        drop(round);
         let threads = threads
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);

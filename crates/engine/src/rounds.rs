@@ -8,23 +8,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::Executor;
 use super::batch::{Batch, Slot, bring_together};
-use super::call::{Call, Submission, SubmissionResult, Work};
+use super::call::{Call, Submission, SubmissionResult, Work, stopped};
 use super::read_lane::{InRound, ReadLane};
-use super::rounds_state::{Kind, SCRIPT_RUN_MAX};
+use super::rounds_state::{Added, Kind, SCRIPT_RUN_MAX};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
+use super::{Executor, Lanes};
 use quoin_base::fatal_panic::Vital;
 use quoin_base::stopwatch::{BusyLimit, Stopwatch};
 use quoin_data::command::call::Invocation;
 use quoin_data::command::row::Handler;
 use quoin_data::script::runs_script;
 use quoin_data::unit::context::Environment;
-use quoin_store::Store;
+use quoin_store::{Store, StoreError};
 
 /// Maximum number of commands of a submission in a round. A longer pipeline goes to a lane, so that this thread reads
 /// the next requests while it runs.
@@ -43,12 +43,13 @@ fn commands(call: &Call) -> Option<&[Invocation]> {
 }
 
 impl Executor {
-    /// Adds commands to the next round. Returns them if they belong in a lane.
-    pub(super) fn join_round(
+    /// Runs commands in a round. Returns them if they belong in a lane. The inner error says that the executor has
+    /// stopped.
+    pub(super) async fn run_in_round(
         &self,
         calls: Vec<Call>,
         reply_bytes_max: usize,
-    ) -> Result<oneshot::Receiver<SubmissionResult>, Vec<Call>> {
+    ) -> Result<Result<SubmissionResult, StoreError>, Vec<Call>> {
         let rounds = &self.shared.rounds;
         let mut count = 0;
         let mut is_quick = |call: &Call| {
@@ -61,9 +62,9 @@ impl Executor {
             return Err(calls);
         }
         let only_reads = |call: &Call| call.work.only_reads() && call.waiter.is_none();
-        let (kind, lane) = match calls.iter().all(only_reads) {
-            true => (Kind::Reads, self.pick_read_lane()),
-            false => (Kind::Writes, &self.write_lane),
+        let kind = match calls.iter().all(only_reads) {
+            true => Kind::Reads,
+            false => Kind::Writes,
         };
         let (respond, response) = oneshot::channel();
         let submission = Submission {
@@ -71,38 +72,59 @@ impl Executor {
             reply_bytes_max,
             respond: Some(respond),
         };
-        if rounds.gathered(kind).add(submission) {
-            let round = Round {
-                store: Arc::clone(&self.store),
-                environment: Arc::clone(&self.environment),
-                statistics: Arc::clone(&self.statistics),
-                shared: Arc::clone(&self.shared),
-                lane: lane.clone(),
-            };
-            tokio::spawn(round.run(kind));
+        let is_begun = match rounds.gathered(kind).add(submission) {
+            Added::Joins => true,
+            Added::BeginsAlone => self.round.run_now(kind),
+            Added::Begins => false,
+        };
+        if !is_begun {
+            tokio::spawn(Arc::clone(&self.round).run(kind));
         }
-        Ok(response)
+        Ok(response.await.map_err(|_| stopped()))
     }
 }
 
-/// One round.
-struct Round {
+/// Runs rounds.
+pub(super) struct Round {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
-    /// The lane that takes what this round does not finish.
-    lane: mpsc::Sender<Submission>,
+    reader: ReadLane,
+    /// They take what a round does not finish.
+    lanes: Arc<Lanes>,
 }
 
 impl Round {
-    async fn run(self, kind: Kind) {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        environment: Arc<Environment>,
+        statistics: Arc<ExecutorStatistics>,
+        shared: Arc<Shared>,
+        lanes: Arc<Lanes>,
+    ) -> Self {
+        let reader = ReadLane::new(
+            Arc::clone(&store),
+            Arc::clone(&environment),
+            Arc::clone(&statistics),
+            Arc::clone(&shared),
+        );
+        Self {
+            store,
+            environment,
+            statistics,
+            shared,
+            reader,
+            lanes,
+        }
+    }
+
+    /// Runs what has been gathered. Several clients share the batch and its sync, and their replies leave together.
+    async fn run(self: Arc<Self>, kind: Kind) {
+        // Let requests in transit arrive first.
+        tokio::task::yield_now().await;
         let rounds = &self.shared.rounds;
         let gathered = rounds.gathered(kind);
-        if gathered.is_shared() {
-            // Let requests in transit arrive first.
-            tokio::task::yield_now().await;
-        }
         let not_run = match kind {
             // The lane waits until there is room for the replies.
             _ if !self.shared.in_flight.has_room() => gathered.take(),
@@ -120,9 +142,38 @@ impl Round {
                 self.write(gathered.take())
             }
         };
-        for submission in not_run {
+        self.pass_on(not_run, kind).await;
+    }
+
+    /// [`Self::run`] for a client that is alone, without waiting. Returns false if it would have to wait.
+    fn run_now(self: &Arc<Self>, kind: Kind) -> bool {
+        let rounds = &self.shared.rounds;
+        let (true, Ok(_turn)) = (self.shared.in_flight.has_room(), rounds.turn.try_lock()) else {
+            return false;
+        };
+        let submissions = rounds.gathered(kind).take();
+        let not_run = match kind {
+            Kind::Reads => self
+                .read(submissions, true)
+                .unwrap_or_else(|not_run| not_run),
+            Kind::Writes => self.write(submissions),
+        };
+        if !not_run.is_empty() {
+            let round = Arc::clone(self);
+            tokio::spawn(async move { round.pass_on(not_run, kind).await });
+        }
+        true
+    }
+
+    /// Hands what a round did not finish to a lane.
+    async fn pass_on(&self, submissions: Vec<Submission>, kind: Kind) {
+        let lane = match kind {
+            Kind::Reads => self.lanes.next_read(),
+            Kind::Writes => &self.lanes.write,
+        };
+        for submission in submissions {
             // Fails if the executor has stopped. The client is then told.
-            let _ = self.lane.send(submission).await;
+            let _ = lane.send(submission).await;
         }
     }
 
@@ -136,17 +187,11 @@ impl Round {
         let _vital = Vital::enter("a round of commands that read");
         let commands = timed(&submissions);
         let stopwatch = Stopwatch::start();
-        let lane = ReadLane::new(
-            Arc::clone(&self.store),
-            Arc::clone(&self.environment),
-            Arc::clone(&self.statistics),
-            Arc::clone(&self.shared),
-        );
         let in_round = InRound {
             script_limit: script_limit(stopwatch),
             waits,
         };
-        let served = lane.serve_at_once(&mut submissions, in_round);
+        let served = self.reader.serve_at_once(&mut submissions, in_round);
         if served.is_busy {
             return Err(submissions);
         }

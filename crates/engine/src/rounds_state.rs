@@ -1,17 +1,17 @@
 //! What the next [rounds](super::rounds) will run, and what is too slow for them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::slow::Slow;
 use super::call::Submission;
+use quoin_data::unit::host::NO_CLIENT;
 
 mod slow;
 
 pub(super) use slow::SCRIPT_RUN_MAX;
 
-/// A client that has had this many consecutive rounds to itself counts as alone.
-const ALONE_ROUNDS_MIN: u32 = 8;
+/// A client that has made this many consecutive submissions counts as alone.
+pub(super) const ALONE_SUBMISSIONS_MIN: u32 = 8;
 
 /// What the next rounds run, and the lock for running a batch.
 #[derive(Default)]
@@ -26,39 +26,59 @@ pub(super) struct Rounds {
 /// Submissions for the next round.
 #[derive(Default)]
 pub(super) struct Gathered {
-    submissions: Mutex<Vec<Submission>>,
-    /// How many more rounds with a single client must pass before a round begins at once. Until then, each round
-    /// first gives other clients a chance to join.
-    shared_lately: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    submissions: Vec<Submission>,
+    /// The client of the latest submission.
+    client: u64,
+    /// How many submissions it has made since another client made one.
+    consecutive: u32,
+}
+
+/// What a submission that was added has to do.
+pub(super) enum Added {
+    /// Others came before it, and have started the round.
+    Joins,
+    /// It is the first, so it must start the round.
+    Begins,
+    /// It must start the round, and a single client has made all of the latest submissions.
+    BeginsAlone,
 }
 
 impl Gathered {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Submission>> {
-        let locked = self.submissions.lock();
-        locked.unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a submission. Returns whether it is the first, in which case the caller must start a round.
-    pub(super) fn add(&self, submission: Submission) -> bool {
-        let mut submissions = self.lock();
-        submissions.push(submission);
-        submissions.len() == 1
+    /// Adds a submission.
+    pub(super) fn add(&self, submission: Submission) -> Added {
+        let mut state = self.lock();
+        let client = submission.client();
+        state.consecutive = match client == state.client && client != NO_CLIENT {
+            true => state.consecutive.saturating_add(1),
+            false => 1,
+        };
+        state.client = client;
+        state.submissions.push(submission);
+        match state.submissions.len() {
+            1 if state.consecutive >= ALONE_SUBMISSIONS_MIN => Added::BeginsAlone,
+            1 => Added::Begins,
+            _ => Added::Joins,
+        }
     }
 
-    /// Whether several clients have recently shared rounds.
-    pub(super) fn is_shared(&self) -> bool {
-        self.shared_lately.load(Ordering::Relaxed) > 0
+    /// Whether nothing waits for a round.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().submissions.is_empty()
     }
 
     /// Takes the submissions for a round that begins.
     pub(super) fn take(&self) -> Vec<Submission> {
-        let taken = std::mem::take(&mut *self.lock());
-        let lately = match taken.len() {
-            0 | 1 => self.shared_lately.load(Ordering::Relaxed).saturating_sub(1),
-            _ => ALONE_ROUNDS_MIN,
-        };
-        self.shared_lately.store(lately, Ordering::Relaxed);
-        taken
+        std::mem::take(&mut self.lock().submissions)
     }
 }
 

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 
 use super::COMMANDS_MAX;
+use crate::rounds_state::ALONE_SUBMISSIONS_MIN;
 use crate::testing::{Bench, bulk, bulks, call, with_handler, words_of};
 use crate::{Bundle, Call, Cursor};
 use quoin_base::fatal_panic::PANIC_EXIT_CODE;
@@ -129,6 +130,50 @@ fn clients_that_come_together_share_a_batch() {
     assert_eq!(bench.run("LLEN list"), Reply::Integer(50));
 }
 
+/// Whether a push of a client is done when it is submitted, without waiting for others.
+fn is_done_at_once(bench: &Bench, client: u64) -> bool {
+    let mut push = with_handler("APPEND list x", write_handler!(push));
+    push.origin.client = client;
+    bench.block_on(async {
+        let submitted = bench.executor.submit(vec![Call::command(push, false)]);
+        let mut submitted = Box::pin(submitted);
+        let first_look = submitted.as_mut().now_or_never();
+        let is_done = first_look.is_some();
+        if !is_done {
+            submitted.await.unwrap();
+        }
+        is_done
+    })
+}
+
+#[test]
+fn a_client_that_is_alone_waits_for_nobody_and_others_share_rounds() {
+    let bench = Bench::embedded();
+    let alone = ALONE_SUBMISSIONS_MIN as usize;
+    let done: Vec<bool> = (0..alone).map(|_| is_done_at_once(&bench, 1)).collect();
+    assert_eq!(done.iter().position(|is_done| *is_done), Some(alone - 1));
+    assert!(!is_done_at_once(&bench, 2));
+    assert!(!is_done_at_once(&bench, 1));
+    let pushed = i64::try_from(alone + 2).unwrap();
+    assert_eq!(bench.run("LLEN list"), Reply::Integer(pushed));
+}
+
+#[test]
+fn a_client_that_is_alone_waits_for_the_batch_of_the_lane() {
+    let bench = Bench::embedded();
+    while !is_done_at_once(&bench, 1) {}
+    let turn = bench.executor.shared.rounds.turn.try_lock().unwrap();
+    let mut push = with_handler("APPEND list x", write_handler!(push));
+    push.origin.client = 1;
+    bench.block_on(async {
+        let submitted = bench.executor.submit(vec![Call::command(push, false)]);
+        let mut submitted = Box::pin(submitted);
+        assert!(submitted.as_mut().now_or_never().is_none());
+        drop(turn);
+        assert_eq!(submitted.await.unwrap().replies, [name_of_thread()]);
+    });
+}
+
 #[test]
 fn a_command_that_has_to_wait_goes_to_the_lane_and_is_done_once() {
     let bench = Bench::embedded();
@@ -168,7 +213,7 @@ fn runs_here(bench: &Bench, words: &[&[u8]]) -> bool {
         let turn = shared.rounds.turn.lock().await;
         let mut submitted = Box::pin(bench.executor.submit(script(words)));
         assert!(submitted.as_mut().now_or_never().is_none());
-        let runs_here = !shared.rounds.writes.lock().is_empty();
+        let runs_here = !shared.rounds.writes.is_empty();
         drop(turn);
         submitted.await.unwrap();
         runs_here
