@@ -3,7 +3,7 @@
 //! Included by `#[path]` from the test crates that need it.
 #![allow(dead_code, unreachable_pub)] // no crate needs all of it
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// How long it may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The `redis-server` that `REDIS_ORACLE` names, else the one on the PATH.
+fn binary() -> OsString {
+    std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into())
+}
 
 /// A `redis-server` in a folder of its own; killed when dropped.
 pub struct Redis {
@@ -23,8 +28,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts the `redis-server` that `REDIS_ORACLE` names, else the one on the PATH, on a Unix
-    /// socket only.
+    /// Starts it on a Unix socket only.
     pub fn start() -> io::Result<Self> {
         Self::launch(tempfile::tempdir()?, None, &[])
     }
@@ -47,7 +51,7 @@ impl Redis {
     pub fn start_other(binary: &OsStr, folder: &Path, flags: &[&str]) -> io::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let folder = tempfile::tempdir_in(folder)?;
-        Self::launch_other(binary, folder, Some(address), flags)
+        Self::launch_other(binary, folder, Some(address), None, flags)
     }
 
     /// Starts a Sentinel that watches the server at an address, under this name.
@@ -56,8 +60,7 @@ impl Redis {
         let file = folder.path().join("sentinel.conf");
         let (ip, port) = (master.ip(), master.port());
         std::fs::write(&file, format!("sentinel monitor {name} {ip} {port} 1\n"))?;
-        let file = file.display().to_string();
-        Self::launch(folder, None, &[&file, "--sentinel"])
+        Self::launch_other(&binary(), folder, None, Some(&file), &["--sentinel"])
     }
 
     fn launch(
@@ -65,14 +68,14 @@ impl Redis {
         address: Option<SocketAddr>,
         flags: &[&str],
     ) -> io::Result<Self> {
-        let binary = std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into());
-        Self::launch_other(&binary, folder, address, flags)
+        Self::launch_other(&binary(), folder, address, None, flags)
     }
 
     fn launch_other(
         binary: &OsStr,
         folder: tempfile::TempDir,
         address: Option<SocketAddr>,
+        settings_file: Option<&Path>,
         flags: &[&str],
     ) -> io::Result<Self> {
         let output = Command::new(binary).arg("--version").output()?;
@@ -85,7 +88,7 @@ impl Redis {
         let socket = folder.path().join("redis.sock");
         let port = address.map_or(0, |address| address.port()).to_string();
         let child = Command::new(binary)
-            .args(flags)
+            .args(settings_file)
             .args([
                 "--bind",
                 "127.0.0.1",
@@ -98,6 +101,7 @@ impl Redis {
             .arg(&socket)
             .arg("--dir")
             .arg(folder.path())
+            .args(flags)
             // SORT ALPHA compares in the order of the locale.
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
