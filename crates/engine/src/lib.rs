@@ -20,7 +20,7 @@
 pub mod testing;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,6 +40,7 @@ mod delegation;
 mod in_flight;
 mod jobs;
 mod lane;
+mod lanes;
 mod lock_set;
 mod read_lane;
 pub mod reaper;
@@ -59,9 +60,9 @@ pub mod watchers;
 mod panic_tests;
 
 pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
-use call::{Submission, stopped};
 pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
+use lanes::Lanes;
 pub use reaper::{Reaper, ReaperHandle, Standstill};
 pub use shared::Shared;
 pub use statistics::ExecutorStatistics;
@@ -87,23 +88,6 @@ impl Default for ExecutorOptions {
             wake_watches_max: WAKE_WATCHES_MAX,
             delegates_pops: Arc::new(AtomicBool::new(true)),
         }
-    }
-}
-
-/// Where the lanes take submissions.
-struct Lanes {
-    write: mpsc::Sender<Submission>,
-    reads: Vec<mpsc::Sender<Submission>>,
-    next_read: AtomicUsize,
-}
-
-impl Lanes {
-    /// The read lanes take turns.
-    fn next_read(&self) -> &mpsc::Sender<Submission> {
-        let turn = self.next_read.fetch_add(1, Ordering::Relaxed);
-        self.reads
-            .get(turn % self.reads.len().max(1))
-            .unwrap_or(&self.write)
     }
 }
 
@@ -180,11 +164,7 @@ impl Executor {
             let relaying = relay::Relay::new(store, environment, Arc::clone(&shared));
             threads.push(spawn_lane("quoin-relay", move || relaying.run(stop))?);
         }
-        let lanes = Arc::new(Lanes {
-            write: write_lane,
-            reads: read_lanes,
-            next_read: AtomicUsize::new(0),
-        });
+        let lanes = Arc::new(Lanes::new(write_lane, read_lanes));
         let round = rounds::Round::new(
             Arc::clone(&store),
             Arc::clone(&environment),
@@ -310,7 +290,7 @@ impl Executor {
         let capabilities = &self.environment.capabilities;
         // A round cannot wait to find out whether its commit was applied.
         if !capabilities.has_other_writers && !capabilities.has_unknown_results {
-            match self.run_in_round(calls, reply_bytes_max).await {
+            match self.round.run(calls, reply_bytes_max).await {
                 Ok(result) => return result,
                 Err(not_run) => calls = not_run,
             }
@@ -320,35 +300,17 @@ impl Executor {
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
             let lane = self.lanes.next_read();
-            return self.submit_to(lane, calls, reply_bytes_max).await;
+            return lane.submit(calls, reply_bytes_max).await;
         }
         // If other servers can write meanwhile, a read in a batch has to conflict with their writes.
         if reads == 0 || !capabilities.has_other_writers {
-            return self
-                .submit_to(&self.lanes.write, calls, reply_bytes_max)
-                .await;
+            return self.lanes.write.submit(calls, reply_bytes_max).await;
         }
         let from_first_write = calls.split_off(reads);
         let lane = self.lanes.next_read();
-        let mut finished = self.submit_to(lane, calls, reply_bytes_max).await?;
+        let mut finished = lane.submit(calls, reply_bytes_max).await?;
         finished.rest.extend(from_first_write);
         Ok(finished)
-    }
-
-    async fn submit_to(
-        &self,
-        lane: &mpsc::Sender<Submission>,
-        calls: Vec<Call>,
-        reply_bytes_max: usize,
-    ) -> Result<SubmissionResult, StoreError> {
-        let (respond, response) = oneshot::channel();
-        let submission = Submission {
-            calls,
-            reply_bytes_max,
-            respond: Some(respond),
-        };
-        lane.send(submission).await.map_err(|_| stopped())?;
-        response.await.map_err(|_| stopped())
     }
 
     /// Stops the lanes when everything submitted has been answered. Blocks.

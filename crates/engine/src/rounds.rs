@@ -12,12 +12,12 @@ use tokio::sync::oneshot;
 
 use super::batch::{Batch, Slot, bring_together};
 use super::call::{Call, Submission, SubmissionResult, Work, stopped};
+use super::lanes::Lanes;
 use super::read_lane::{InRound, ReadLane};
 use super::rounds_state::{Added, Kind, SCRIPT_RUN_MAX};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
-use super::{Executor, Lanes};
 use quoin_base::fatal_panic::Vital;
 use quoin_base::stopwatch::{BusyLimit, Stopwatch};
 use quoin_data::command::call::Invocation;
@@ -40,48 +40,6 @@ fn commands(call: &Call) -> Option<&[Invocation]> {
         _ => is_alone && runs_script(invocation.row),
     };
     invocations.iter().all(runs_here).then_some(invocations)
-}
-
-impl Executor {
-    /// Runs commands in a round. Returns them if they belong in a lane. The inner error says that the executor has
-    /// stopped.
-    pub(super) async fn run_in_round(
-        &self,
-        calls: Vec<Call>,
-        reply_bytes_max: usize,
-    ) -> Result<Result<SubmissionResult, StoreError>, Vec<Call>> {
-        let rounds = &self.shared.rounds;
-        let mut count = 0;
-        let mut is_quick = |call: &Call| {
-            commands(call).is_some_and(|commands| {
-                count += commands.len();
-                count <= COMMANDS_MAX && !commands.iter().any(|one| rounds.slow.contains(one))
-            })
-        };
-        if !calls.iter().all(&mut is_quick) {
-            return Err(calls);
-        }
-        let only_reads = |call: &Call| call.work.only_reads() && call.waiter.is_none();
-        let kind = match calls.iter().all(only_reads) {
-            true => Kind::Reads,
-            false => Kind::Writes,
-        };
-        let (respond, response) = oneshot::channel();
-        let submission = Submission {
-            calls,
-            reply_bytes_max,
-            respond: Some(respond),
-        };
-        let is_begun = match rounds.gathered(kind).add(submission) {
-            Added::Joins => true,
-            Added::BeginsAlone => self.round.run_now(kind),
-            Added::Begins => false,
-        };
-        if !is_begun {
-            tokio::spawn(Arc::clone(&self.round).run(kind));
-        }
-        Ok(response.await.map_err(|_| stopped()))
-    }
 }
 
 /// Runs rounds.
@@ -119,8 +77,48 @@ impl Round {
         }
     }
 
+    /// Runs commands in the next round. Returns them if they belong in a lane. The inner error says that the executor has
+    /// stopped.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        calls: Vec<Call>,
+        reply_bytes_max: usize,
+    ) -> Result<Result<SubmissionResult, StoreError>, Vec<Call>> {
+        let rounds = &self.shared.rounds;
+        let mut count = 0;
+        let mut is_quick = |call: &Call| {
+            commands(call).is_some_and(|commands| {
+                count += commands.len();
+                count <= COMMANDS_MAX && !commands.iter().any(|one| rounds.slow.contains(one))
+            })
+        };
+        if !calls.iter().all(&mut is_quick) {
+            return Err(calls);
+        }
+        let only_reads = |call: &Call| call.work.only_reads() && call.waiter.is_none();
+        let kind = match calls.iter().all(only_reads) {
+            true => Kind::Reads,
+            false => Kind::Writes,
+        };
+        let (respond, response) = oneshot::channel();
+        let submission = Submission {
+            calls,
+            reply_bytes_max,
+            respond: Some(respond),
+        };
+        let is_begun = match rounds.gathered(kind).add(submission) {
+            Added::Joins => true,
+            Added::BeginsAlone => self.run_now(kind),
+            Added::Begins => false,
+        };
+        if !is_begun {
+            tokio::spawn(Arc::clone(self).run_gathered(kind));
+        }
+        Ok(response.await.map_err(|_| stopped()))
+    }
+
     /// Runs what has been gathered. Several clients share the batch and its sync, and their replies leave together.
-    async fn run(self: Arc<Self>, kind: Kind) {
+    async fn run_gathered(self: Arc<Self>, kind: Kind) {
         // Let requests in transit arrive first.
         tokio::task::yield_now().await;
         let rounds = &self.shared.rounds;
@@ -145,7 +143,7 @@ impl Round {
         self.pass_on(not_run, kind).await;
     }
 
-    /// [`Self::run`] for a client that is alone, without waiting. Returns false if it would have to wait.
+    /// [`Self::run_gathered`] for a client that is alone, without waiting. Returns false if it would have to wait.
     fn run_now(self: &Arc<Self>, kind: Kind) -> bool {
         let rounds = &self.shared.rounds;
         let (true, Ok(_turn)) = (self.shared.in_flight.has_room(), rounds.turn.try_lock()) else {
@@ -173,7 +171,7 @@ impl Round {
         };
         for submission in submissions {
             // Fails if the executor has stopped. The client is then told.
-            let _ = lane.send(submission).await;
+            let _ = lane.0.send(submission).await;
         }
     }
 
