@@ -43,7 +43,8 @@ fn command(dice: &mut Dice) -> Words {
     };
     let named =
         |dice: &mut Dice| [vec![dice.word("FIELDS"), number.clone()], fields.clone()].concat();
-    let (name, middle, end): (&str, Words, Words) = match dice.below(14) {
+    let (name, middle, end): (&str, Words, Words) = match dice.below(15) {
+        14 => ("HSCAN", vec![b"0".to_vec()], vec![dice.word("NOVALUES")]),
         0..5 => {
             let name = dice.pick(&["HEXPIREAT", "HPEXPIREAT", "HPEXPIREAT"]);
             let condition = match dice.one_in(2) {

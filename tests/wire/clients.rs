@@ -143,6 +143,26 @@ fn a_client_can_be_killed_by_address_or_number() {
 }
 
 #[test]
+fn clients_can_be_killed_by_age() {
+    let server = Server::start();
+    let mut old = server.connect();
+    let number = id(&mut old);
+    let mut killer = server.connect();
+    let by_age = |age_s: &str| format!("CLIENT KILL ID {number} MAXAGE {age_s}");
+    assert_eq!(killer.run(&by_age("1000")), ":0\r\n");
+    assert_eq!(old.run("PING"), "+PONG\r\n");
+    wait_until("it is a second old", || {
+        killer.run(&by_age("1")) == ":1\r\n"
+    });
+    for (age_s, error) in [
+        ("0", "-ERR maxage should be greater than 0\r\n"),
+        ("x", "-ERR maxage is not an integer or out of range\r\n"),
+    ] {
+        assert_eq!(killer.run(&by_age(age_s)), error);
+    }
+}
+
+#[test]
 fn a_client_that_kills_itself_reads_the_reply_first() {
     let server = Server::start();
     let mut socket = server.connect();

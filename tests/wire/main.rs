@@ -27,6 +27,7 @@ mod buffers;
 mod client_memory;
 mod clients;
 mod command_table;
+mod comparisons;
 mod dumping;
 mod field_expiry;
 mod handshake;

@@ -19,6 +19,7 @@ use quoin_base::log_throttle::LogThrottle;
 use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::taskqueue::timers;
+use quoin_layout::Timers;
 use quoin_store::StoreError;
 
 use super::Executor;
@@ -204,13 +205,17 @@ impl Reaper {
             true => clear_trash(executor).await,
             false => Ok(()),
         };
+        let queues_run = match due.queue_timers && !stands_still {
+            true => run_timers(executor, Timers::Queues).await,
+            false => Ok(0),
+        };
         let expires_fields = self.expires_actively.load(Ordering::Relaxed);
-        let timers_run = match due.timers && !stands_still {
-            true => run_timers(executor, expires_fields).await,
+        let hashes_run = match due.hash_timers && !stands_still && expires_fields {
+            true => run_timers(executor, Timers::Hashes).await,
             false => Ok(0),
         };
         expired.and(cleared)?;
-        let timers_run = timers_run?;
+        let timers_run = queues_run? + hashes_run?;
         let had_work = expires || due.trash || timers_run != 0;
         if had_work {
             let clears = due.trash;
@@ -302,19 +307,16 @@ async fn clear_trash(executor: &Executor) -> Result<(), JobError> {
         .await
 }
 
-/// Runs due timers of task queues, streams and hashes. Returns how many were examined. On a cluster it locks those that
-/// have work, so that
-/// commands of this server's clients wait instead of conflicting with it.
-async fn run_timers(executor: &Executor, expires_fields: bool) -> Result<i64, JobError> {
+/// Runs due timers. Returns how many were examined. On a cluster it locks the keys that have work, so that commands of
+/// this server's clients wait instead of conflicting with it.
+async fn run_timers(executor: &Executor, of: Timers) -> Result<i64, JobError> {
     let turn = executor.environment().random.below(1 << 32);
     let mut locks = KeyLocks::Nothing;
     let mut locked = None;
     if executor.plans() {
         let queues = executor
             .read(0, move |context| {
-                Box::pin(
-                    async move { Ok(timers::due_queues(context, turn, expires_fields).await?) },
-                )
+                Box::pin(async move { Ok(timers::due_queues(context, of, turn).await?) })
             })
             .await?;
         let hashes = queues
@@ -326,9 +328,9 @@ async fn run_timers(executor: &Executor, expires_fields: bool) -> Result<i64, Jo
     executor
         .transact(0, locks, move |context| {
             let locked = locked.clone();
-            Box::pin(async move {
-                Ok(timers::run_due(context, turn, expires_fields, locked.as_deref()).await?)
-            })
+            Box::pin(
+                async move { Ok(timers::run_due(context, of, turn, locked.as_deref()).await?) },
+            )
         })
         .await
 }

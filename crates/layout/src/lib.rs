@@ -51,7 +51,7 @@ pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{
     OrderRow, TaskClass, TaskCounter, TaskNotes, TaskOptions, TaskPlace, TaskRegistry, TaskRow,
-    TaskState,
+    TaskState, Timers,
 };
 pub use tuple::{
     Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,
@@ -120,7 +120,7 @@ numbered! {
         /// counters that such servers change while they live; `(8, 4)`: the key of the last message
         /// that was cleared.
         Messages = 8,
-        /// `(9, at_ms, namespace…, hash, name) = ""`: timers of task queues, streams and hashes.
+        /// `(9, at_ms, namespace…, hash, name) = ""`: timers of task queues and streams.
         Timers = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
@@ -133,6 +133,8 @@ numbered! {
         /// `(13, 0, instance)`: a server that shares the store; `(13, 1, name) = instance`: the server that
         /// was chosen for a name.
         Servers = 13,
+        /// `(14, at_ms, namespace…, hash, name) = ""`: timers of hashes with fields that expire.
+        HashTimers = 14,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
     }

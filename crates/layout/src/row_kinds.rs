@@ -107,6 +107,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Timers;
     use super::*;
     use bytes::Bytes;
 
@@ -143,7 +144,14 @@ mod tests {
             (Space::Instances, layout.instances_key()),
             (Space::Databases, layout.database_key(0)),
             (Space::Messages, layout.bell_key()),
-            (Space::Timers, layout.timer_key(7, ID, &name)),
+            (
+                Space::Timers,
+                layout.timer_key(Timers::Queues, 7, ID, &name),
+            ),
+            (
+                Space::HashTimers,
+                layout.timer_key(Timers::Hashes, 7, ID, &name),
+            ),
             (Space::Scripts, layout.script_flushes_key()),
             (Space::Scripts, layout.script_by_time_key(7, "ab")),
             (Space::Scripts, layout.library_piece_key("lib", 1)),

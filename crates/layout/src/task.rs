@@ -6,8 +6,8 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
 use super::member::normal_score;
 use super::{
-    DecodeError, Id, KeyName, KeyRange, Layout, Section, Space, corrupt, numbered, take, take_id,
-    with_byte,
+    DecodeError, Id, KeyName, KeyRange, Layout, Section, Space, ValueType, corrupt, numbered, take,
+    take_id, with_byte,
 };
 
 /// Format byte of a task's row and of a registry's.
@@ -57,6 +57,32 @@ impl TaskPlace {
             index: take(rest, "index of a task")?,
             random: take(rest, "random number of a task")?,
         })
+    }
+}
+
+/// Whose timers. Many hashes whose fields expire at the same time must not delay the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timers {
+    /// Those of task queues and streams.
+    Queues,
+    /// Those of hashes with fields that expire.
+    Hashes,
+}
+
+impl Timers {
+    /// Those of keys of this type.
+    pub fn of(value_type: ValueType) -> Self {
+        match value_type {
+            ValueType::Hash => Self::Hashes,
+            _ => Self::Queues,
+        }
+    }
+
+    fn space(self) -> Space {
+        match self {
+            Self::Queues => Space::Timers,
+            Self::Hashes => Space::HashTimers,
+        }
     }
 }
 
@@ -622,17 +648,17 @@ impl Layout {
         Ok((take(&mut rest, "class")?, rest.to_vec()))
     }
 
-    /// Key of a timer: a row that says when background work should look at a task queue, a stream or a hash.
-    pub fn timer_key(&self, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
+    /// Key of a timer: a row that says when background work should look at a key.
+    pub fn timer_key(&self, timers: Timers, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
         let place = (at_ms, namespace.instance, namespace.sequence, name.hash());
-        let mut key = self.pack(Space::Timers, &place);
+        let mut key = self.pack(timers.space(), &place);
         name.pack_into(&mut key);
         key
     }
 
     /// Timers up to and including `now_ms`.
-    pub fn timers_by(&self, now_ms: i64) -> KeyRange {
-        let all = self.pack(Space::Timers, &());
+    pub fn timers_by(&self, timers: Timers, now_ms: i64) -> KeyRange {
+        let all = self.pack(timers.space(), &());
         let mut end = all.clone();
         pack_into(&(now_ms.saturating_add(1),), &mut end);
         KeyRange {
@@ -645,8 +671,8 @@ impl Layout {
     ///
     /// # Errors
     /// If the key is not of this space.
-    pub fn read_timer_key(&self, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
-        let mut rest = self.strip(Space::Timers, key)?;
+    pub fn read_timer_key(&self, timers: Timers, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
+        let mut rest = self.strip(timers.space(), key)?;
         let _: i64 = take(&mut rest, "time of an alarm")?;
         let namespace = take_id(&mut rest, "namespace")?;
         let hash = take(&mut rest, "key hash")?;

@@ -212,12 +212,14 @@ impl Draw {
     }
 }
 
-/// `[MATCH pattern] [COUNT count]`.
+/// `[MATCH pattern] [COUNT count]`, and of HSCAN `[NOVALUES]`.
 pub(crate) struct ScanOptions {
     /// `None` matches everything.
     pattern: Option<Glob>,
     /// Approximate number of members or fields to examine per call.
     pub(crate) count: usize,
+    /// Whether the values of fields are left out.
+    pub(crate) without_values: bool,
 }
 
 impl ScanOptions {
@@ -225,12 +227,30 @@ impl ScanOptions {
     ///
     /// # Errors
     /// `Syntax`; `NotAnInteger` for an invalid count.
-    pub(crate) fn parse(mut options: &[Bytes]) -> Result<Self, CommandError> {
+    pub(crate) fn parse(options: &[Bytes]) -> Result<Self, CommandError> {
+        Self::parse_with(options, false)
+    }
+
+    /// [`Self::parse`] for HSCAN.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn parse_of_hash(options: &[Bytes]) -> Result<Self, CommandError> {
+        Self::parse_with(options, true)
+    }
+
+    fn parse_with(mut options: &[Bytes], is_of_hash: bool) -> Result<Self, CommandError> {
         let mut parsed = Self {
             pattern: None,
             count: SCAN_COUNT_DEFAULT,
+            without_values: false,
         };
         while let Some((option, values)) = options.split_first() {
+            if is_of_hash && is_word(option, "novalues") {
+                parsed.without_values = true;
+                options = values;
+                continue;
+            }
             let Some((value, behind)) = values.split_first() else {
                 return Err(CommandError::Syntax);
             };

@@ -30,6 +30,8 @@ pub const READ_UPDATE: KeyFlags = &["RW", "access", "update"];
 pub const TAKE: KeyFlags = &["RW", "access", "delete"];
 /// Removes elements of a value.
 pub const DELETE: KeyFlags = &["RW", "delete"];
+/// Removes a value, perhaps depending on it.
+pub const DELETE_OR_LESS: KeyFlags = &["RW", "delete", "variable_flags"];
 /// Replaces a value without reading it.
 pub const OVERWRITE: KeyFlags = &["OW", "update"];
 /// Takes whole values. There may be more keys than the specification finds.
@@ -70,6 +72,8 @@ pub enum KeyPlace {
     Counted {
         /// Position of the number.
         count: usize,
+        /// Distance from one key to the next.
+        step: usize,
     },
     /// Named by the elements to be sorted (BY and GET of SORT).
     NamedByElements,
@@ -129,7 +133,14 @@ pub const fn every_second(first: usize, flags: KeyFlags) -> KeySpec {
 
 /// Keys whose number is the argument at `count`.
 pub const fn counted_at(count: usize, flags: KeyFlags) -> KeySpec {
-    spec(KeyPlace::Counted { count }, flags)
+    let step = 1;
+    spec(KeyPlace::Counted { count, step }, flags)
+}
+
+/// Keys with a value after each, whose number is the argument at `count`.
+pub const fn counted_pairs_at(count: usize, flags: KeyFlags) -> KeySpec {
+    let step = 2;
+    spec(KeyPlace::Counted { count, step }, flags)
 }
 
 /// Keys named by the elements to be sorted.
@@ -198,12 +209,15 @@ impl KeySpec {
                 };
                 ((first < end).then_some(first..end)?, step)
             }
-            KeyPlace::Counted { count: count_at } => {
+            KeyPlace::Counted {
+                count: count_at,
+                step,
+            } => {
                 let number = std::str::from_utf8(arguments.get(count_at)?).ok()?;
                 let number = number.parse::<usize>().ok().filter(|number| *number > 0)?;
                 let first = count_at + 1;
-                let end = first.checked_add(number)?;
-                ((end <= count).then_some(first..end)?, 1)
+                let end = first.checked_add(number.checked_mul(step)?)?;
+                ((end <= count).then_some(first..end)?, step)
             }
             KeyPlace::NamedByElements => (0..0, 1),
             KeyPlace::AfterStore => (stored_key(arguments).map_or(0..0, |at| at..at + 1), 1),

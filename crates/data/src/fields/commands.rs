@@ -45,12 +45,12 @@ pub(crate) async fn remove<T: FieldsType>(
     Ok(Reply::Integer(removed))
 }
 
-/// HSCAN and SSCAN: `command key cursor [MATCH pattern] [COUNT count]` → next cursor, the items of
-/// each entry.
+/// HSCAN and SSCAN: `command key cursor [options]` → next cursor, the items of each entry.
 pub(crate) async fn scan<T: FieldsType, I: IntoIterator<Item = Reply>>(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
-    items: impl Fn(Entry) -> I,
+    parse: fn(&[Bytes]) -> Result<ScanOptions, CommandError>,
+    items: impl Fn(Entry, &ScanOptions) -> I,
 ) -> Result<Reply, CommandError> {
     let cursor = cursor(argument(arguments, 2)?)?;
     let Some(key) = context.find(argument(arguments, 1)?, T::VALUE_TYPE).await? else {
@@ -59,11 +59,12 @@ pub(crate) async fn scan<T: FieldsType, I: IntoIterator<Item = Reply>>(
     if !context.has_elements(&key).await? {
         return Ok(scan_reply(0, Vec::new()));
     }
-    let options = ScanOptions::parse(rest(arguments, 3))?;
+    let options = parse(rest(arguments, 3))?;
     let value = Value::<T>::open(context, &key);
     let (next, entries) = value.scan(cursor, options.count).await?;
     let accepted = entries.into_iter().filter(|one| options.accepts(&one.name));
-    Ok(scan_reply(next, accepted.flat_map(items).collect()))
+    let items = accepted.flat_map(|one| items(one, &options));
+    Ok(scan_reply(next, items.collect()))
 }
 
 /// The plan of commands whose arguments after the key are fields or members.

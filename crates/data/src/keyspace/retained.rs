@@ -7,12 +7,13 @@
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use futures_util::try_join;
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
     BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE,
     TRASH_PAGE_ROWS,
 };
-use quoin_layout::{Id, KeyRange, KeysRow, Meta, TrashKind, decode_length, successor};
+use quoin_layout::{Id, KeyRange, KeysRow, Meta, Timers, TrashKind, decode_length, successor};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use crate::keyspace::key::OpenKey;
@@ -121,7 +122,9 @@ pub struct DueWork {
     /// Trash.
     pub trash: bool,
     /// Timers of task queues and streams.
-    pub timers: bool,
+    pub queue_timers: bool,
+    /// Timers of hashes with fields that expire.
+    pub hash_timers: bool,
 }
 
 /// Rows written when a key is removed: metadata, length, expiry, and its data or trash.
@@ -150,16 +153,23 @@ impl Budget {
 impl ReadContext<'_> {
     /// The background work that is due now.
     pub async fn due_work(&self) -> Result<DueWork, StoreError> {
+        let (layout, now_ms) = (self.layout(), self.now_ms);
+        let has_rows = async |range: KeyRange| {
+            let first = self.first_rows(&range, 1).await?;
+            Ok::<bool, StoreError>(!first.is_empty())
+        };
+        // Concurrently, because on a cluster each read is a round trip.
+        let (expired, trash, queue_timers, hash_timers) = try_join!(
+            has_rows(layout.expired_by(now_ms)),
+            has_rows(layout.trash()),
+            has_rows(layout.timers_by(Timers::Queues, now_ms)),
+            has_rows(layout.timers_by(Timers::Hashes, now_ms)),
+        )?;
         Ok(DueWork {
-            expired: !self
-                .first_rows(&self.layout().expired_by(self.now_ms), 1)
-                .await?
-                .is_empty(),
-            trash: !self.first_rows(&self.layout().trash(), 1).await?.is_empty(),
-            timers: !self
-                .first_rows(&self.layout().timers_by(self.now_ms), 1)
-                .await?
-                .is_empty(),
+            expired,
+            trash,
+            queue_timers,
+            hash_timers,
         })
     }
 

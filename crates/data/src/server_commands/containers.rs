@@ -254,6 +254,7 @@ const KILL_FILTERS: Argument = oneof(
             .since("6.2.0")
             .optional(),
         SKIP_ME,
+        integer("maxage").token("MAXAGE").since("7.4.0").optional(),
     ],
 )
 .multiple();
@@ -299,6 +300,7 @@ pub(super) const CLIENT: &[Row] = &[
                  compatibility.",
             ),
             ("6.2.0", "`LADDR` option."),
+            ("7.4.0", "`MAXAGE` option."),
         ])
         .arguments(&[oneof(
             "filter",

@@ -22,7 +22,7 @@ use quoin_base::limits::{
     REAPER_READS_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS,
     TASK_UNREADABLE_STEP_MS,
 };
-use quoin_layout::{Id, KeyName, Meta, ValueType, successor};
+use quoin_layout::{Id, KeyName, Meta, Timers, ValueType, successor};
 use quoin_store::{Isolation, StoreError};
 
 /// On a store with many writers, every other pass works on fewer queues: it halves the number at random, down to 1.
@@ -49,6 +49,7 @@ const TIMER_DAY_MS: i64 = 24 * TIMER_FAR_MS;
 
 /// A key with due timers.
 struct QueueTimers {
+    of: Timers,
     namespace: Id,
     name: KeyName,
     /// Their rows.
@@ -105,7 +106,10 @@ impl WriteContext<'_> {
 
     fn set_timer_within(&self, key: &OpenKey, at_ms: i64, far_ms: i64) {
         let at_ms = timer_ms(self.now_ms, at_ms, key.name.hash(), far_ms);
-        let row = self.layout().timer_key(at_ms, key.namespace, &key.name);
+        let timers = Timers::of(key.meta.value_type);
+        let row = self
+            .layout()
+            .timer_key(timers, at_ms, key.namespace, &key.name);
         self.transaction.set(&row, b"");
     }
 }
@@ -113,10 +117,10 @@ impl WriteContext<'_> {
 /// The task queues that have work for [`run_due`]: databases and keys. Some long names are not known, and left out.
 pub async fn due_queues(
     context: &ReadContext<'_>,
+    of: Timers,
     turn: u64,
-    expires_fields: bool,
 ) -> Result<Vec<(u32, Bytes)>, StoreError> {
-    let looked_at = look_at_all(context, turn, expires_fields).await?;
+    let looked_at = look_at_all(context, of, turn).await?;
     let busy = looked_at.iter().filter_map(|(_, outlook)| match outlook {
         Outlook::Busy(key) => Some(key.database.zip(key.name.inline().cloned())),
         _ => None,
@@ -131,6 +135,7 @@ pub async fn due_queues(
 /// `turn` chooses a window of them.
 async fn queues_with_due_timers(
     context: &ReadContext<'_>,
+    of: Timers,
     turn: u64,
 ) -> Result<Vec<QueueTimers>, StoreError> {
     let windows = match context.environment.capabilities.has_other_writers {
@@ -138,7 +143,7 @@ async fn queues_with_due_timers(
         true => TIMER_WINDOWS,
     };
     let queues_max = TASK_QUEUES_PER_PASS * windows;
-    let mut range = context.layout().timers_by(context.now_ms);
+    let mut range = context.layout().timers_by(of, context.now_ms);
     let mut queues: Vec<QueueTimers> = Vec::new();
     let mut known: HashMap<(Id, KeyName), usize> = HashMap::new();
     let mut fetched = 0;
@@ -149,9 +154,10 @@ async fn queues_with_due_timers(
         let is_last = page.len() < TIMERS_PER_PAGE;
         for timer in page {
             range.begin = successor(&timer.key);
-            let (namespace, name) = context.layout().read_timer_key(&timer.key)?;
+            let (namespace, name) = context.layout().read_timer_key(of, &timer.key)?;
             let at = *known.entry((namespace, name.clone())).or_insert_with(|| {
                 queues.push(QueueTimers {
+                    of,
                     namespace,
                     name,
                     timers: Vec::new(),
@@ -178,10 +184,10 @@ async fn queues_with_due_timers(
 /// These keys, and the work of each.
 async fn look_at_all(
     context: &ReadContext<'_>,
+    of: Timers,
     turn: u64,
-    expires_fields: bool,
 ) -> Result<Vec<(QueueTimers, Outlook)>, StoreError> {
-    let mut queues = queues_with_due_timers(context, turn)
+    let mut queues = queues_with_due_timers(context, of, turn)
         .await?
         .into_iter()
         .peekable();
@@ -194,7 +200,7 @@ async fn look_at_all(
         // Concurrently, because on a cluster each read is a round trip.
         let looks = queues.by_ref().take(REAPER_READS_AT_ONCE);
         let looks = looks.map(async |queue| {
-            let outlook = match look_at(context, &queue, &shown, expires_fields).await {
+            let outlook = match look_at(context, &queue, &shown).await {
                 Ok(outlook) => outlook,
                 Err(StoreError::Corrupt(what)) => Outlook::Unreadable(what),
                 Err(error) => return Err(error),
@@ -211,7 +217,6 @@ async fn look_at(
     context: &ReadContext<'_>,
     queue: &QueueTimers,
     shown: &[(Id, u32)],
-    expires_fields: bool,
 ) -> Result<Outlook, StoreError> {
     let meta_key = context.layout().meta_key(queue.namespace, &queue.name);
     let meta = context
@@ -255,9 +260,7 @@ async fn look_at(
         let next = expiry::next_expiry(context, &key).await?;
         return Ok(match next {
             Some(at_ms) if at_ms > context.now_ms => Outlook::Quiet(key, next),
-            Some(_) if expires_fields => Outlook::Busy(key),
-            // Later.
-            Some(_) => Outlook::Quiet(key, Some(context.now_ms.saturating_add(TIMER_STEP_MS))),
+            Some(_) => Outlook::Busy(key),
             None => Outlook::Quiet(key, None),
         });
     }
@@ -290,15 +293,15 @@ async fn shown_namespaces(context: &ReadContext<'_>) -> Result<Vec<(Id, u32)>, S
     try_join_all(namespaces).await
 }
 
-/// Runs due timers: puts back due tasks, maintains indexes on request, and wakes clients that wait for idle entries
-/// of streams, and, if `expires_fields`, removes fields of hashes that have expired. Returns the number of timers.
+/// Runs due timers: puts back due tasks, maintains indexes on request, wakes clients that wait for idle entries of
+/// streams, and removes fields of hashes that have expired. Returns the number of timers.
 ///
 /// `turn` chooses among many keys. `locked`: the queues of [`due_queues`] that are locked against clients of this
 /// server. A pass works only on these; other queues that have work by now are left to the next pass.
 pub async fn run_due(
     context: &WriteContext<'_>,
+    of: Timers,
     turn: u64,
-    expires_fields: bool,
     locked: Option<&HashSet<(u32, Bytes)>>,
 ) -> Result<i64, StoreError> {
     let is_locked = |key: &OpenKey| match (locked, key.database, key.name.inline()) {
@@ -308,7 +311,7 @@ pub async fn run_due(
     };
     let mut count = 0;
     let mut busy = Vec::new();
-    for (mut queue, outlook) in look_at_all(context, turn, expires_fields).await? {
+    for (mut queue, outlook) in look_at_all(context, of, turn).await? {
         match outlook {
             Outlook::Busy(key) => {
                 if is_locked(&key) {
@@ -398,7 +401,7 @@ fn keep_fresh_timer(context: &WriteContext<'_>, queue: &mut QueueTimers) {
     let is_alone = !context.environment.capabilities.has_other_writers;
     if !is_alone && context.now_ms - at_ms < TIMER_FRESH_MS {
         let layout = context.layout();
-        let fresh = layout.timer_key(at_ms, queue.namespace, &queue.name);
+        let fresh = layout.timer_key(queue.of, at_ms, queue.namespace, &queue.name);
         queue.timers.retain(|timer| *timer != fresh);
     }
 }
@@ -427,7 +430,7 @@ fn put_off(context: &WriteContext<'_>, queue: &QueueTimers, what: &str) {
         .saturating_mul(step);
     let next = context
         .layout()
-        .timer_key(at_ms, queue.namespace, &queue.name);
+        .timer_key(queue.of, at_ms, queue.namespace, &queue.name);
     context.transaction.set(&next, b"");
 }
 
@@ -471,9 +474,10 @@ async fn run_timers(
     };
     if !is_done {
         // There is more work. Other queues that have waited longer come first.
-        let next = context
-            .layout()
-            .timer_key(context.now_ms, timers.namespace, &timers.name);
+        let next =
+            context
+                .layout()
+                .timer_key(timers.of, context.now_ms, timers.namespace, &timers.name);
         context.transaction.set(&next, b"");
     }
     Ok(())

@@ -601,7 +601,7 @@ fn a_pass_over_timers_ends_when_its_transaction_is_old() {
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     assert!(
         bench
-            .block_on(timers::run_due(&context, 0, true, None))
+            .block_on(timers::run_due(&context, Timers::Queues, 0, None))
             .unwrap()
             > 0
     );
@@ -628,6 +628,23 @@ fn a_queue_with_many_timers_does_not_keep_the_others_from_their_turn() {
         assert_ne!(bench.run("TASK.LEN busy DELAYED"), Reply::Integer(0));
         run_dry(bench, &mut reaper);
         assert_eq!(bench.run("TASK.LEN busy DELAYED"), Reply::Integer(0));
+    });
+}
+
+#[test]
+fn many_hashes_whose_fields_expire_do_not_delay_task_queues() {
+    on_both_stores(|bench| {
+        let hashes = (0..1_000).map(|number| format!("HSETEX h{number} PX 1000 FIELDS 1 a 1"));
+        bench.run_all(&hashes.collect::<Vec<_>>());
+        bench.run("TASK.ADD jobs 1 x DELAY 2000");
+        bench.clock.advance_ms(3_000);
+        let mut reaper = Reaper::new(&bench.executor);
+        bench.block_on(reaper.pass(&bench.executor)).unwrap();
+        assert_eq!(bench.run("TASK.LEN jobs READY"), Reply::Integer(1));
+        assert!(rows_in(bench, Space::HashTimers) > 0);
+        run_dry(bench, &mut reaper);
+        assert_eq!(rows_in(bench, Space::HashTimers), 0);
+        assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));
     });
 }
 

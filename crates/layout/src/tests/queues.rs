@@ -251,7 +251,12 @@ fn rows_of_task_queues() {
     let name = KeyName::new(&Bytes::from_static(b"jobs"));
     golden(
         "alarm of `jobs` at 1700000000000",
-        &layout.timer_key(1_700_000_000_000, NAMESPACE, &name),
+        &layout.timer_key(Timers::Queues, 1_700_000_000_000, NAMESPACE, &name),
         "0271756f696e0015091a018bcfe568001415031ad97cb6cc6471016a6f627300",
+    );
+    golden(
+        "timer of the hash `jobs` at 1700000000000",
+        &layout.timer_key(Timers::Hashes, 1_700_000_000_000, NAMESPACE, &name),
+        "0271756f696e00150e1a018bcfe568001415031ad97cb6cc6471016a6f627300",
     );
 }

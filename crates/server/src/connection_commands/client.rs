@@ -313,6 +313,8 @@ struct Filter<'a> {
     local_address: Option<&'a [u8]>,
     client_type: Option<ClientType>,
     user: Option<Arc<User>>,
+    /// Connected at this time, in seconds since the Unix epoch, or before.
+    connected_by_s: Option<i64>,
     spares_caller: bool,
 }
 
@@ -376,6 +378,13 @@ fn parse_filter<'a>(options: &'a [Bytes], state: &ServerState) -> Result<Filter<
             filter.user = Some(
                 user.ok_or_else(|| refusal(format!("ERR No such user '{}'", lossy_text(value))))?,
             );
+        } else if is_word(option, "maxage") {
+            let message = "ERR maxage is not an integer or out of range";
+            let age_s = integer_at_least(value, i64::MIN, message)?;
+            if age_s < 1 {
+                return Err(CommandError::text("ERR maxage should be greater than 0"));
+            }
+            filter.connected_by_s = Some((state.clock.now_ms() / 1000).saturating_sub(age_s));
         } else if is_word(option, "skipme") {
             filter.spares_caller = if is_word(value, "yes") {
                 true
@@ -402,6 +411,9 @@ impl Filter<'_> {
                 .client_type
                 .is_none_or(|wanted| wanted == ClientType::of(client))
             && self.id.is_none_or(|wanted| wanted == client.id)
+            && self
+                .connected_by_s
+                .is_none_or(|latest| client.connected_ms / 1000 <= latest)
             && self
                 .user
                 .as_ref()

@@ -130,9 +130,10 @@ fn arguments_agree_with_the_key_specifications() {
                         let is_fit = argument.is_multiple == (last < 0) && words == step;
                         key.kind == Kind::Key && is_there && is_fit
                     }
-                    KeyPlace::Counted { count } => {
+                    KeyPlace::Counted { count, step } => {
                         let number = before.map(|one| (one.kind, one.name()));
                         place == (Kind::Key, Some(count + 1), true)
+                            && argument.parts.len().max(1) == step
                             && number == Some((Kind::Integer, "numkeys".into()))
                     }
                     KeyPlace::NamedByElements => argument.kind == Kind::Pattern,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{Draw, argument, rest};
+use crate::command::arguments::{Draw, ScanOptions, argument, rest};
 use crate::error::CommandError;
 use crate::fields;
 use crate::hash::{Hash, HashType};
@@ -147,6 +147,13 @@ pub(super) async fn hscan(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let items = |one: Entry| [Reply::Bulk(one.name), Reply::Bulk(one.value)];
-    fields::commands::scan::<HashType, _>(context, arguments, items).await
+    let items = |one: Entry, options: &ScanOptions| {
+        let value = (!options.without_values).then_some(one.value);
+        [Some(one.name), value]
+            .into_iter()
+            .flatten()
+            .map(Reply::Bulk)
+    };
+    fields::commands::scan::<HashType, _>(context, arguments, ScanOptions::parse_of_hash, items)
+        .await
 }

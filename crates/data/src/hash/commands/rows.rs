@@ -177,6 +177,7 @@ pub const ROWS: &[Row] = &[
             integer("cursor"),
             pattern("pattern").token("MATCH").optional(),
             COUNT,
+            token("NOVALUES").since("7.4.0").optional(),
         ]),
     hash("hexpire", -6, "7.4.0", write_handler!(expiry::hexpire))
         .summary("Set expiry for hash field using relative time to expire (seconds)")

@@ -7,7 +7,7 @@ use quoin_data::unit::context::{NamespaceCache, WriteContext};
 use quoin_data::unit::signals::Signals;
 use quoin_engine::reaper::Reaper;
 use quoin_engine::testing::{Bench, bulk};
-use quoin_layout::{KeyRange, Section, Space};
+use quoin_layout::{KeyRange, Section, Space, Timers};
 use quoin_resp::reply::Reply;
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
@@ -124,7 +124,7 @@ fn background_work_removes_fields_and_at_last_the_key() {
         run_dry(bench);
         assert_eq!(bench.run("EXISTS h"), Reply::Integer(0));
         assert_eq!(rows_in(bench, Space::Data), []);
-        assert_eq!(rows_in(bench, Space::Timers), []);
+        assert_eq!(rows_in(bench, Space::HashTimers), []);
     });
 }
 
@@ -140,7 +140,7 @@ fn of_a_removed_key_nothing_is_left() {
             bench.run("DEL h");
             run_dry(bench);
             assert_eq!(rows_in(bench, Space::Data), [], "{line}");
-            assert_eq!(rows_in(bench, Space::Timers), [], "{line}");
+            assert_eq!(rows_in(bench, Space::HashTimers), [], "{line}");
         }
     });
 }
@@ -433,7 +433,7 @@ fn a_hash_without_expiries_is_stored_as_before() {
             before,
             (rows_in(bench, Space::Keys), rows_in(bench, Space::Data))
         );
-        assert_eq!(rows_in(bench, Space::Timers), []);
+        assert_eq!(rows_in(bench, Space::HashTimers), []);
     });
 }
 
@@ -450,7 +450,7 @@ fn pass_at_conflicts(bench: &Bench, now_ms: i64, meanwhile: &str) -> bool {
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     assert!(
         bench
-            .block_on(timers::run_due(&context, 0, true, None))
+            .block_on(timers::run_due(&context, Timers::Hashes, 0, None))
             .unwrap()
             > 0
     );

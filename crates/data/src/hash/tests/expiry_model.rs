@@ -320,7 +320,7 @@ fn run(bench: &Bench, seed: u64, fields: u64) {
     bench.run("FLUSHALL");
     bench.clock.advance_ms(200_000_000);
     run_dry(bench);
-    for space in [Space::Data, Space::Timers] {
+    for space in [Space::Data, Space::HashTimers] {
         assert_eq!(rows_in(bench, space), [], "{space:?}");
     }
 }

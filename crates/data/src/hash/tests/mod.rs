@@ -288,3 +288,15 @@ fn several_values_are_answered_up_to_a_bound() {
     );
     assert_eq!(bench.run("HSTRLEN h f"), Reply::Integer(60_000_000));
 }
+
+#[test]
+fn hscan_leaves_values_out() {
+    on_both_stores(|bench| {
+        bench.run("HSET h a 1 b 2 c 3");
+        let names = |names| Reply::Array(vec![bulk("0"), bulks(names)]);
+        let reply = bench.run("HSCAN h 0 novalues COUNT 10");
+        assert_eq!(reply, names(&["a", "b", "c"]));
+        let reply = bench.run("HSCAN h 0 MATCH b NOVALUES");
+        assert_eq!(reply, names(&["b"]));
+    });
+}

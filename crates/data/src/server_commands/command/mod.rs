@@ -149,11 +149,15 @@ fn place_of(spec: &KeySpec, command: &[Bytes]) -> Place {
             };
             up_to(first, last, step)
         }
-        KeyPlace::Counted { count: count_at } => {
+        KeyPlace::Counted {
+            count: count_at,
+            step,
+        } => {
             let number = command.get(count_at).and_then(|text| integer(text).ok());
             let number = number.and_then(|number| usize::try_from(number).ok());
-            let last = number.and_then(|number| count_at.checked_add(number));
-            up_to(count_at + 1, last, 1)
+            let before_last = number.and_then(|number| number.checked_sub(1)?.checked_mul(step));
+            let last = before_last.and_then(|words| (count_at + 1).checked_add(words));
+            up_to(count_at + 1, last, step)
         }
         KeyPlace::NamedByElements | KeyPlace::AfterStore => Place::Unknown,
         KeyPlace::AfterWord { word, from } => match word_from(word, from) {
@@ -185,7 +189,7 @@ fn by_function(row: &Row, command: &[Bytes]) -> Vec<Found> {
     let mut put = |at: usize, flags: KeyFlags| all.push(Found { at, flags });
     for spec in row.keys {
         match spec.place {
-            KeyPlace::Counted { count } => {
+            KeyPlace::Counted { count, .. } => {
                 let number = command.get(count).map_or(0, |text| leading_int(text));
                 let first = count + 1;
                 let left = command.len().saturating_sub(first);
@@ -315,8 +319,9 @@ fn specification(spec: &KeySpec) -> Reply {
     let unknown = || typed("unknown", &[]);
     let (begin, find) = match spec.place {
         KeyPlace::Range { first, last, step } => (index(first), range(last, step)),
-        KeyPlace::Counted { count } => {
-            let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+        KeyPlace::Counted { count, step } => {
+            let step = i64::try_from(step).unwrap_or(i64::MAX);
+            let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", step)];
             (index(count), typed("keynum", &details))
         }
         KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
@@ -412,9 +417,8 @@ fn document(row: &'static Row) -> Reply {
     fields.put_text("deprecated_since", row.deprecated.map(|(since, _)| since));
     fields.put_text("replaced_by", row.deprecated.map(|(_, by)| by));
     if !row.history.is_empty() {
-        let changes = row
-            .history
-            .iter()
+        let known = row.history.iter().filter(|(since, _)| is_known(since));
+        let changes = known
             .map(|(since, change)| Reply::Array(vec![Reply::bulk(*since), Reply::bulk(*change)]));
         fields.put("history", Reply::Set(changes.collect()));
     }
@@ -429,7 +433,15 @@ fn document(row: &'static Row) -> Reply {
 }
 
 fn arguments(all: &'static [Argument]) -> Reply {
-    Reply::Array(all.iter().map(argument).collect())
+    let known = all.iter().filter(|one| one.since.is_none_or(is_known));
+    Reply::Array(known.map(argument).collect())
+}
+
+/// Whether the version of Redis that clients are told has what came with a version. Options of later versions work,
+/// but are not told of.
+fn is_known(since: &str) -> bool {
+    let mut numbers = since.split('.').map(|number| number.parse::<u32>().ok());
+    (numbers.next().flatten(), numbers.next().flatten()) <= (Some(7), Some(2))
 }
 
 fn argument(argument: &'static Argument) -> Reply {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::arguments::{argument, rest};
+use crate::command::arguments::{ScanOptions, argument, rest};
 use crate::command::plan::Plan;
 use crate::command::put_series::put_series;
 use crate::error::CommandError;
@@ -148,8 +148,8 @@ pub(super) async fn sscan(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let items = |one: Entry| [Reply::Bulk(one.name)];
-    fields::commands::scan::<SetType, _>(context, arguments, items).await
+    let items = |one: Entry, _: &ScanOptions| [Reply::Bulk(one.name)];
+    fields::commands::scan::<SetType, _>(context, arguments, ScanOptions::parse, items).await
 }
 
 /// The plan of SMOVE, which looks the member up in both sets.

@@ -6,7 +6,7 @@ use quoin_data::taskqueue::timers;
 use quoin_data::unit::context::{NamespaceCache, WriteContext};
 use quoin_data::unit::signals::Signals;
 use quoin_engine::Reaper;
-use quoin_layout::{Section, Space};
+use quoin_layout::{Section, Space, Timers};
 use quoin_store::{Isolation, KeyValue, RangeQuery};
 
 const READ: &str = "XREADGROUP GROUP g a COUNT 2 STREAMS s >";
@@ -284,7 +284,11 @@ fn pending_count(bench: &Bench) -> Reply {
 /// Removes all timers, as a server whose clock is ahead does.
 fn remove_timers(bench: &Bench) {
     let transaction = bench.store.begin_write().unwrap();
-    let timers = bench.executor.environment().layout.timers_by(i64::MAX - 1);
+    let timers = bench
+        .executor
+        .environment()
+        .layout
+        .timers_by(Timers::Queues, i64::MAX - 1);
     transaction.clear_range(&timers.begin, &timers.end);
     bench.block_on(transaction.commit()).unwrap();
 }
@@ -391,7 +395,7 @@ fn waking_conflicts_with_what_removes_the_stream() {
             WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
         assert!(
             bench
-                .block_on(timers::run_due(&context, 0, true, None))
+                .block_on(timers::run_due(&context, Timers::Queues, 0, None))
                 .unwrap()
                 > 0
         );

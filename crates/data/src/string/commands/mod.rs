@@ -2,6 +2,7 @@
 
 mod bitfield;
 mod bitmaps;
+mod comparison;
 mod get;
 mod hyperloglog;
 mod increment;

@@ -1,13 +1,13 @@
 //! The rows of the commands on strings, bitmaps and HyperLogLogs.
 
-use super::{bitfield, bitmaps, get, hyperloglog, increment, lcs, set};
+use super::{bitfield, bitmaps, comparison, get, hyperloglog, increment, lcs, set};
 use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, block, double, integer, key, oneof, string, token, unix_time,
 };
 use crate::command::key_specs::{
-    CREATE, INSERT, LOOK, OVERWRITE, READ, READ_INSERT, READ_UPDATE, READ_UPDATE_OR_LESS,
-    READ_WRITE, TAKE, UPDATE, at, every_second, up_to,
+    CREATE, DELETE, DELETE_OR_LESS, INSERT, LOOK, OVERWRITE, READ, READ_INSERT, READ_UPDATE,
+    READ_UPDATE_OR_LESS, READ_WRITE, TAKE, UPDATE, at, counted_pairs_at, every_second, up_to,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
@@ -21,6 +21,10 @@ const SECONDS: Argument = integer("seconds").token("EX");
 const MILLISECONDS: Argument = integer("milliseconds").token("PX");
 const UNIX_SECONDS: Argument = unix_time("unix-time-seconds").token("EXAT");
 const UNIX_MILLISECONDS: Argument = unix_time("unix-time-milliseconds").token("PXAT");
+const IFEQ: Argument = string("ifeq-value").token("IFEQ");
+const IFNE: Argument = string("ifne-value").token("IFNE");
+const IFDEQ: Argument = string("ifdeq-digest").token("IFDEQ");
+const IFDNE: Argument = string("ifdne-digest").token("IFDNE");
 const KEY_VALUE: Argument = block("data", &[key(0), string("value")]).multiple();
 
 const fn on_strings(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
@@ -51,6 +55,27 @@ pub const ROWS: &[Row] = &[
         .flags(GROW_FAST)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0), integer("decrement")]),
+    on_strings("delex", -2, "8.4.0", write_handler!(comparison::delex))
+        .summary("Conditionally removes the specified key based on value or digest comparison.")
+        .complexity("O(1), and O(M) with M bytes of the value for a condition")
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE_OR_LESS).narrowed(comparison::key_flags_of_delex)])
+        .arguments(&[
+            key(0),
+            oneof("condition", &[IFEQ, IFNE, IFDEQ, IFDNE]).optional(),
+        ]),
+    on_strings("delifeq", 3, "9.0.0", write_handler!(comparison::delifeq))
+        .summary("Deletes the key if its value matches the given string.")
+        .complexity(LENGTH)
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), string("value")]),
+    on_strings("digest", 2, "8.4.0", read_handler!(comparison::digest))
+        .summary("Returns the XXH3 hash of a string value.")
+        .complexity(LENGTH)
+        .flags(Flags::FAST)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0)]),
     on_strings("get", 2, "1.0.0", read_handler!(get::get))
         .summary("Returns the string value of a key.")
         .complexity(LENGTH)
@@ -152,6 +177,30 @@ pub const ROWS: &[Row] = &[
             "response_policy:all_succeeded",
         ])
         .arguments(&[KEY_VALUE]),
+    on_strings("msetex", -4, "8.4.0", write_handler!(set::msetex))
+        .summary(
+            "Atomically sets multiple string keys with a shared expiration in a single operation.",
+        )
+        .complexity(EACH_KEY)
+        .flags(Flags::DENYOOM)
+        .keys(&[counted_pairs_at(1, OVERWRITE)])
+        .tips(&["request_policy:multi_shard"])
+        .arguments(&[
+            integer("numkeys"),
+            KEY_VALUE,
+            oneof("condition", &[token("NX"), token("XX")]).optional(),
+            oneof(
+                "expiration",
+                &[
+                    SECONDS,
+                    MILLISECONDS,
+                    UNIX_SECONDS,
+                    UNIX_MILLISECONDS,
+                    token("KEEPTTL"),
+                ],
+            )
+            .optional(),
+        ]),
     on_strings("msetnx", -3, "1.0.1", write_handler!(set::msetnx))
         .summary(
             "Atomically modifies the string values of one or more keys only when all keys don't \
@@ -189,13 +238,27 @@ pub const ROWS: &[Row] = &[
                 "7.0.0",
                 "Allowed the `NX` and `GET` options to be used together.",
             ),
+            (
+                "8.4.0",
+                "Added the `IFEQ`, `IFNE`, `IFDEQ` and `IFDNE` options.",
+            ),
         ])
         .arguments(&[
             key(0),
             string("value"),
-            oneof("condition", &[token("NX"), token("XX")])
-                .since("2.6.12")
-                .optional(),
+            oneof(
+                "condition",
+                &[
+                    token("NX"),
+                    token("XX"),
+                    IFEQ.since("8.4.0"),
+                    IFNE.since("8.4.0"),
+                    IFDEQ.since("8.4.0"),
+                    IFDNE.since("8.4.0"),
+                ],
+            )
+            .since("2.6.12")
+            .optional(),
             token("GET").since("6.2.0").optional(),
             oneof(
                 "expiration",

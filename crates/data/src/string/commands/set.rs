@@ -1,10 +1,11 @@
-//! SET, SETNX, SETEX, PSETEX, GETSET, MSET, MSETNX, SETRANGE, APPEND, and the expiry options of SET and
-//! GETEX.
+//! SET, SETNX, SETEX, PSETEX, GETSET, MSET, MSETNX, MSETEX, SETRANGE, APPEND, and the expiry options of SET, GETEX
+//! and MSETEX.
 
 use bytes::Bytes;
 
+use super::comparison::Comparison;
 use crate::command::arguments::{argument, integer, is_word, rest};
-use crate::command::key_specs::{KeyFlags, OVERWRITE, READ_UPDATE};
+use crate::command::key_specs::{KeyFlags, OVERWRITE, READ_UPDATE, UPDATE};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::string::{self, StringValue, StringValueMut};
@@ -14,11 +15,19 @@ use quoin_base::limits::STRING_BYTES_MAX;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
+/// A condition of SET or MSETEX.
+#[derive(Clone, Copy)]
+enum Condition<'a> {
+    /// The key must exist (XX) or must not exist (NX).
+    Exists(bool),
+    /// Its value must be as demanded.
+    Value(Comparison<'a>),
+}
+
 /// The options of SET.
 #[derive(Default)]
 struct Options<'a> {
-    /// Whether the key must exist (XX) or must not exist (NX).
-    must_exist: Option<bool>,
+    condition: Option<Condition<'a>>,
     returns_old: bool,
     expiry: Expiry<'a>,
 }
@@ -27,42 +36,54 @@ impl<'a> Options<'a> {
     fn parse(mut words: &'a [Bytes]) -> Result<Self, CommandError> {
         let mut options = Self::default();
         while let [word, after @ ..] = words {
-            words = if is_word(word, "nx") && options.must_exist != Some(true) {
-                options.must_exist = Some(false);
-                after
-            } else if is_word(word, "xx") && options.must_exist != Some(false) {
-                options.must_exist = Some(true);
+            words = if options.take_existence(word) {
                 after
             } else if is_word(word, "get") {
                 options.returns_old = true;
                 after
-            } else if is_word(word, "keepttl")
-                && matches!(options.expiry, Expiry::Unsaid | Expiry::Kept)
+            } else if let [operand, after @ ..] = after
+                && options.condition.is_none()
+                && let Some(comparison) = Comparison::named(word, operand)
             {
-                options.expiry = Expiry::Kept;
+                options.condition = Some(Condition::Value(comparison));
                 after
             } else {
-                options.expiry.take(words).ok_or(CommandError::Syntax)?
+                options
+                    .expiry
+                    .take_or_keep(words)
+                    .ok_or(CommandError::Syntax)?
             };
         }
         Ok(options)
     }
+
+    /// Takes NX or XX. Returns false if the word is neither, or another condition was given.
+    fn take_existence(&mut self, word: &[u8]) -> bool {
+        let wanted = is_word(word, "xx");
+        let is_free = match self.condition {
+            None => true,
+            Some(Condition::Exists(before)) => before == wanted,
+            Some(Condition::Value(_)) => false,
+        };
+        let is_taken = is_free && (wanted || is_word(word, "nx"));
+        if is_taken {
+            self.condition = Some(Condition::Exists(wanted));
+        }
+        is_taken
+    }
 }
 
-/// `SET key value [NX|XX] [GET] [EX seconds|PX ms|EXAT time|PXAT time-ms|KEEPTTL]` → OK, or null
-/// if a condition forbids it; with GET the value before.
+/// `SET key value [NX|XX|IFEQ value|IFNE value|IFDEQ digest|IFDNE digest] [GET] [EX seconds|PX ms|EXAT time|PXAT
+/// time-ms|KEEPTTL]` → OK, or null if a condition forbids it; with GET the value before.
 pub(super) async fn set(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let options = Options::parse(rest(arguments, 3))?;
     let (name, value) = (argument(arguments, 1)?, argument(arguments, 2)?);
-    let new_expiry = match options.expiry {
-        Expiry::At(form, text) => Some(form.read(text, context.now_ms, "set")?),
-        _ => None,
-    };
+    let new_expiry = options.expiry.read(context.now_ms, "set")?;
     let keeps_expiry = matches!(options.expiry, Expiry::Kept);
-    let needs_old = options.returns_old || options.must_exist.is_some() || keeps_expiry;
+    let needs_old = options.returns_old || options.condition.is_some() || keeps_expiry;
     let old = match needs_old {
         true => context.find_any(name).await?,
         false => None,
@@ -71,10 +92,16 @@ pub(super) async fn set(
         true => old_value(context, old.as_ref()).await?,
         false => Reply::Null,
     };
-    if options
-        .must_exist
-        .is_some_and(|wanted| wanted != old.is_some())
-    {
+    let is_allowed = match (options.condition, &old) {
+        (None, _) => true,
+        (Some(Condition::Exists(wanted)), old) => wanted == old.is_some(),
+        (Some(Condition::Value(comparison)), None) => !comparison.wants_equal,
+        (Some(Condition::Value(_)), Some(old)) if old.meta.value_type != ValueType::String => {
+            return Err(CommandError::WrongType);
+        }
+        (Some(Condition::Value(comparison)), Some(old)) => comparison.holds(context, old).await?,
+    };
+    if !is_allowed {
         return Ok(old_value);
     }
     let old_expiry = old.and_then(|old| old.meta.expire_at_ms);
@@ -90,11 +117,15 @@ pub(super) async fn set(
     })
 }
 
-/// The key flags of SET: with GET it reads the key too.
+/// The key flags of SET: with GET it reads the key too, and with a condition about the value it depends on it.
 pub(super) fn key_flags_of_set(arguments: &[Bytes]) -> KeyFlags {
-    let mut options = rest(arguments, 3).iter();
-    match options.any(|word| is_word(word, "get")) {
-        true => READ_UPDATE,
+    let options = rest(arguments, 3);
+    if options.iter().any(|word| is_word(word, "get")) {
+        return READ_UPDATE;
+    }
+    let compares = |word: &Bytes| Comparison::named(word, word).is_some();
+    match options.iter().any(compares) {
+        true => UPDATE,
         false => OVERWRITE,
     }
 }
@@ -186,6 +217,58 @@ pub(super) async fn msetnx(
         return Ok(Reply::Integer(0));
     }
     put_pairs(context, pairs).await?;
+    Ok(Reply::Integer(1))
+}
+
+/// `MSETEX numkeys key value [key value …] [NX|XX] [EX seconds|PX ms|EXAT time|PXAT time-ms|KEEPTTL]` → 1, or 0 if a
+/// condition forbids it.
+pub(super) async fn msetex(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let number = integer(argument(arguments, 1)?).ok();
+    let number = number.filter(|number| (1..=i64::from(i32::MAX)).contains(number));
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    let number = number.ok_or(CommandError::text("ERR invalid numkeys value"))?;
+    let (pairs, mut words) = rest(arguments, 2)
+        .split_at_checked(number.saturating_mul(2))
+        .ok_or(CommandError::text("ERR wrong number of key-value pairs"))?;
+    let mut options = Options::default();
+    while let [word, after @ ..] = words {
+        words = match options.take_existence(word) {
+            true => after,
+            false => options
+                .expiry
+                .take_or_keep(words)
+                .ok_or(CommandError::Syntax)?,
+        };
+    }
+    let new_expiry = options.expiry.read(context.now_ms, "msetex")?;
+    let keeps_expiry = matches!(options.expiry, Expiry::Kept);
+    let names: Vec<Bytes> = pairs.iter().step_by(2).cloned().collect();
+    let old = match options.condition.is_some() || keeps_expiry {
+        true => context.find_each(&names).await?,
+        false => Vec::new(),
+    };
+    if let Some(Condition::Exists(wanted)) = options.condition
+        && old.iter().any(|old| old.is_some() != wanted)
+    {
+        return Ok(Reply::Integer(0));
+    }
+    // A key that is named twice keeps its expiry, as each write leaves it.
+    let mut old_expiries = old
+        .into_iter()
+        .map(|old| old.and_then(|old| old.meta.expire_at_ms));
+    for pair in pairs.chunks_exact(2) {
+        let old_expiry = old_expiries.next().flatten();
+        let [name, value] = pair else { continue };
+        let expire_at_ms = if keeps_expiry { old_expiry } else { new_expiry };
+        string::set(context, name, value, expire_at_ms).await?;
+        context.notify(EventClasses::STRING, "set", name);
+        if new_expiry.is_some() {
+            context.notify(EventClasses::GENERIC, "expire", name);
+        }
+    }
     Ok(Reply::Integer(1))
 }
 
@@ -346,6 +429,30 @@ impl TimeForm {
 }
 
 impl<'a> Expiry<'a> {
+    /// The Unix time in milliseconds; `None` without a time.
+    ///
+    /// # Errors
+    /// See [`TimeForm::read`].
+    fn read(self, now_ms: i64, command: &str) -> Result<Option<i64>, CommandError> {
+        match self {
+            Self::At(form, text) => form.read(text, now_ms, command).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// [`Self::take`], or KEEPTTL.
+    fn take_or_keep(&mut self, words: &'a [Bytes]) -> Option<&'a [Bytes]> {
+        match words {
+            [word, rest @ ..]
+                if is_word(word, "keepttl") && matches!(self, Self::Unsaid | Self::Kept) =>
+            {
+                *self = Self::Kept;
+                Some(rest)
+            }
+            _ => self.take(words),
+        }
+    }
+
     /// Takes EX, PX, EXAT or PXAT with its time from the front of `words`, and returns the words after
     /// them. `None` if the first word is none of these. As in Redis, an option may repeat, but two
     /// different ones are `None` too.

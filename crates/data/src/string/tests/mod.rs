@@ -2,6 +2,7 @@
 //! redis-server goes further.
 
 mod bitmaps;
+mod comparison;
 mod hyperloglog;
 mod lcs;
 mod model;

@@ -136,7 +136,8 @@ pub const ROWS: &[Row] = &[
     task("task.pause", 2, write_handler!(steering::pause))
         .summary("Lets consumers get nothing from a task queue. Creates the key if it doesn't exist.")
         .complexity(ONE_TASK)
-        .flags(Flags::DENYOOM.and(Flags::FAST))
+        // Not DENYOOM: a full disk is a reason to pause, and a pause is one small row.
+        .flags(Flags::FAST)
         .keys(&[at(1, INSERT)])
         .arguments(&[key(0)]),
     task("task.resume", 2, write_handler!(steering::resume))

@@ -11,7 +11,7 @@ use quoin_base::limits::{
 use quoin_data::taskqueue::timers;
 use quoin_data::unit::context::{NamespaceCache, ReadContext, WriteContext};
 use quoin_data::unit::signals::Signals;
-use quoin_layout::{Space, ValueType};
+use quoin_layout::{Space, Timers, ValueType};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError, Transaction};
 
 fn timer_rows(bench: &Bench) -> Vec<KeyValue> {
@@ -58,8 +58,14 @@ fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    let polls =
-        polls(async { assert!(timers::run_due(&context, turn, true, None).await.unwrap() > 0) });
+    let polls = polls(async {
+        assert!(
+            timers::run_due(&context, Timers::Queues, turn, None)
+                .await
+                .unwrap()
+                > 0
+        )
+    });
     (transaction, polls)
 }
 
@@ -87,7 +93,7 @@ fn only_queues_with_something_to_do_are_locked() {
     let now_ms = bench.clock.now_ms();
     let context = ReadContext::new(&*snapshot, environment, &namespaces, now_ms, 0);
     let queues = bench
-        .block_on(timers::due_queues(&context, 0, true))
+        .block_on(timers::due_queues(&context, Timers::Queues, 0))
         .unwrap();
     assert_eq!(queues, [(0, Bytes::from("probe"))]);
 }
@@ -104,7 +110,7 @@ fn a_pass_leaves_queues_alone_that_it_has_not_locked() {
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
     let locked = [(0, Bytes::from("delayed1"))].into();
-    let looked_at = bench.block_on(timers::run_due(&context, 0, true, Some(&locked)));
+    let looked_at = bench.block_on(timers::run_due(&context, Timers::Queues, 0, Some(&locked)));
     assert_eq!(looked_at.unwrap(), 1);
     bench.block_on(transaction.commit()).unwrap();
     assert_eq!(bench.run("TASK.LEN delayed0 READY"), Reply::Integer(0));

@@ -8,7 +8,7 @@ use crate::doctor::target::{
 use quoin_base::size::counted;
 use quoin_data::keyspace::kind::TypeKind;
 use quoin_data::taskqueue::timers::TIMER_STEP_MS;
-use quoin_layout::{Id, KeyRange, Layout, ValueType, successor};
+use quoin_layout::{Id, KeyRange, Layout, Timers, ValueType, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// Rows of deadlines that ended by a time, see `ValueKind::deadlines`.
@@ -159,7 +159,10 @@ impl Overdue {
         // One timer too many does no harm, so nothing needs to be read again.
         let step = TIMER_STEP_MS;
         let at_ms = now_ms.saturating_add(step - 1) / step * step;
-        let timer = target.layout.timer_key(at_ms, key.namespace, &key.name);
+        let timers = Timers::of(key.meta.value_type);
+        let timer = target
+            .layout
+            .timer_key(timers, at_ms, key.namespace, &key.name);
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.set(&timer, b"");
@@ -200,7 +203,8 @@ async fn has_timer(
     now_ms: i64,
 ) -> Result<bool, StoreError> {
     let layout = &target.layout;
-    let mut range = layout.timers_by(now_ms.saturating_add(TIMER_STEP_MS));
+    let timers = Timers::of(key.meta.value_type);
+    let mut range = layout.timers_by(timers, now_ms.saturating_add(TIMER_STEP_MS));
     loop {
         let limit = PAGE_ROWS;
         let page = rows(
@@ -213,7 +217,7 @@ async fn has_timer(
         .await?;
         let is_there = page.iter().any(|row| {
             layout
-                .read_timer_key(&row.key)
+                .read_timer_key(timers, &row.key)
                 .is_ok_and(|(namespace, name)| namespace == key.namespace && name == key.name)
         });
         if is_there {
