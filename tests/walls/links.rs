@@ -1,4 +1,4 @@
-//! The documents' links to each other.
+//! The documents' links to each other, and to each other's headings.
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,29 @@ fn documents(folder: &Path, deep: bool, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The name of a heading in links, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
+    let name: String = kept.collect();
+    name.to_lowercase().replace(' ', "-")
+}
+
+/// The names of a document's headings.
+fn anchors(text: &str) -> Vec<String> {
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if !is_code && heading.len() < line.len() {
+            found.push(anchor(heading.trim()));
+        }
+    }
+    found
+}
+
 #[test]
 fn every_link_between_documents_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -26,12 +49,32 @@ fn every_link_between_documents_leads_somewhere() {
     for document in found {
         let text = std::fs::read_to_string(&document).unwrap();
         let links = text.split("](").skip(1);
-        for link in links.filter_map(|rest| rest.split([')', '#', ' ', '\n']).next()) {
-            let target = document.parent().unwrap().join(link);
-            if !link.is_empty() && !link.contains(':') && !target.exists() {
+        for link in links.filter_map(|rest| rest.split([')', ' ', '\n']).next()) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => document.clone(),
+                file => document.parent().unwrap().join(file),
+            };
+            let is_ours = !link.is_empty() && !link.contains(':');
+            let has_heading = || {
+                heading.is_empty()
+                    || std::fs::read_to_string(&target)
+                        .is_ok_and(|text| anchors(&text).iter().any(|name| name == heading))
+            };
+            if is_ours && !(target.exists() && has_heading()) {
                 broken.push(format!("{}: {link}", document.display()));
             }
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn headings_have_the_names_that_links_use() {
+    let text =
+        "# `quoin doctor`\n\nText\n\n```sh\n# no heading\n```\n\n## Moving from Redis, and back\n";
+    assert_eq!(
+        anchors(text),
+        ["quoin-doctor", "moving-from-redis-and-back"]
+    );
 }

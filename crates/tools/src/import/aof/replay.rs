@@ -24,7 +24,6 @@ const COMMANDS_AT_ONCE: usize = 1_000;
 /// What an error says of a command that the server does not have.
 const UNKNOWN: &str = "unknown command";
 
-/// What the names of commands about expiries of fields begin with.
 /// Commands that such a file has although they do not write themselves.
 const RUN_TOO: [&str; 7] = [
     "select", "script", "function", "eval", "evalsha", "fcall", "pfcount",
