@@ -50,6 +50,7 @@ mod stream_blocking;
 mod task_queues;
 mod threads;
 mod tls;
+mod told_version;
 mod tracking;
 mod transactions;
 mod unix_socket;

@@ -19,6 +19,7 @@ use crate::value::Kind::{
 use crate::value::{Kind, Value};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::DATABASES_MAX;
+use quoin_base::redis_version::RedisVersion;
 use quoin_tls::{AuthClients, ServerOptions};
 
 const U16_MAX: i128 = u16::MAX as i128;
@@ -320,6 +321,10 @@ settings! {
         "databases" = "16", Integer(1, DATABASES_MAX as i128), START,
             "Databases, numbered from 0, that SELECT reaches. Where it is lowered, keys of the databases above stay in the store and are out of reach. The same on all servers of a cluster";
     }
+    compatible_version: RedisVersion {
+        "compatible-version" = "7.2", OneOf(RedisVersion::NAMES), START,
+            "Version of Redis that clients and scripts are told: 7.2 or 8.4 (docs/start/compatibility.md#the-version-that-clients-are-told). Commands and options of later versions work with both";
+    }
     maxclients: u32 as Own {
         "maxclients" = "10000", Integer(1, U32_MAX), RUNTIME,
             "Clients that may be connected at once; more are refused. Where the operating system allows too few open files (ulimit -n), it is lowered at the start";
@@ -539,6 +544,7 @@ mod tests {
             ("protected-mode", "no"),
             ("delegated-pops", "no"),
             ("databases", "1024"),
+            ("compatible-version", "8.4"),
             ("maxclients", "4294967295"),
             ("timeout", "2147483647"),
             ("tcp-keepalive", "2147483647"),

@@ -23,6 +23,7 @@ use crate::tls::Handshakes;
 use crate::tracking::Tracking;
 use crate::warnings::{Disconnections, Warnings};
 use quoin_base::clock::Clock;
+use quoin_base::redis_version::RedisVersion;
 use quoin_config::RuntimeConfig;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
@@ -34,9 +35,6 @@ use quoin_engine::roster::Membership;
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
-
-/// The version of Redis whose behaviour and texts clients can expect.
-pub(super) use quoin_lua::REDIS_VERSION;
 
 /// INFO's last count of keys.
 #[derive(Debug, Default)]
@@ -123,6 +121,11 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
+    /// The version of Redis that clients are told.
+    pub(super) fn told_version(&self) -> RedisVersion {
+        self.executor.environment().told_version
+    }
+
     /// The state of a server that starts now, with an executor in this environment.
     ///
     /// # Errors

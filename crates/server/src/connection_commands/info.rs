@@ -9,7 +9,7 @@ use crate::connection_commands::backup::last_save_s;
 use crate::connection_commands::memory::{Figures, count_keys};
 use crate::connection_commands::sentinel;
 use crate::session::Session;
-use crate::state::{REDIS_VERSION, ServerState};
+use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
 use crate::{procfs, systemd, version};
 use quoin_config::Fsync;
@@ -123,7 +123,7 @@ fn server(face: Face, state: &ServerState, text: &mut String) {
     };
     text.push_str("# Server\r\n");
     lines! { text;
-        "redis_version": REDIS_VERSION,
+        "redis_version": state.told_version().text(),
         "quoin_version": version::VERSION,
         "quoin_commit": version::COMMIT,
         "redis_git_sha1": version::COMMIT.get(..8).unwrap_or("00000000"),

@@ -58,7 +58,7 @@ pub(super) async fn execute(
         ConnectionCommand::Info => info::info(arguments, session, state).await,
         ConnectionCommand::Lastsave => Ok(backup::lastsave(state)),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
-        ConnectionCommand::Lolwut => Ok(server::lolwut()),
+        ConnectionCommand::Lolwut => Ok(server::lolwut(state)),
         ConnectionCommand::MemoryStats => Ok(memory::stats(state).await),
         ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
         ConnectionCommand::Monitor => server::monitor(session, state),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::addresses::Face;
 use crate::connection_commands::shared::{check_attribute, lossy_text, number, refusal};
 use crate::session::{ReplyMode, Session};
-use crate::state::{REDIS_VERSION, ServerState};
+use crate::state::ServerState;
 use crate::users;
 use quoin_acl::log::Context;
 use quoin_acl::{DEFAULT_USER, Reason, User};
@@ -169,10 +169,10 @@ pub(super) async fn hello(
     if let Some(protocol) = protocol {
         set_protocol(session, protocol);
     }
-    Ok(greeting(session))
+    Ok(greeting(session, state))
 }
 
-fn greeting(session: &Session) -> Reply {
+fn greeting(session: &Session, state: &ServerState) -> Reply {
     let text = |text: &'static str| Reply::bulk(text);
     let mode = match session.face {
         Face::Data => "standalone",
@@ -180,7 +180,7 @@ fn greeting(session: &Session) -> Reply {
     };
     let mut fields = vec![
         (text("server"), text("redis")),
-        (text("version"), text(REDIS_VERSION)),
+        (text("version"), text(state.told_version().text())),
         (
             text("proto"),
             Reply::Integer(version_number(session.protocol).into()),
