@@ -168,8 +168,8 @@ fn tasks(layout: &Layout, data: &[u8]) {
     for timers in [Timers::Queues, Timers::Hashes] {
         if let Ok((namespace, name)) = layout.read_timer_key(timers, data) {
             let again = layout.timer_key(timers, 7, namespace, &name);
-            let read = layout.read_timer_key(timers, &again);
-            assert_eq!(read.ok(), Some((namespace, name)));
+            let read = layout.read_timer_key(timers, &again).ok();
+            assert_eq!(read, Some((namespace, name)));
         }
     }
 }
