@@ -24,6 +24,7 @@ mod backups;
 mod blocked_clients;
 mod blocking;
 mod buffers;
+mod client_filters;
 mod client_memory;
 mod clients;
 mod command_table;
