@@ -33,6 +33,7 @@ mod dumping;
 mod field_expiry;
 mod handshake;
 mod info;
+mod later_commands;
 mod limits;
 mod logging;
 mod metrics;
