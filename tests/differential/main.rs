@@ -28,6 +28,7 @@ mod globs;
 mod hashes;
 mod hyperloglogs;
 mod keys;
+mod later;
 mod lists;
 mod maxmemory;
 mod numbers;
@@ -111,6 +112,16 @@ fn random_commands_are_answered_as_redis_answers_them() {
 
 #[test]
 fn fields_expire_as_in_a_later_redis() {
+    compare_with_a_later_redis(&[], field_expiry::history);
+}
+
+/// Commands whose replies have changed since Redis 7.2.
+#[test]
+fn replies_are_those_of_the_version_that_is_told() {
+    compare_with_a_later_redis(&["--compatible-version", "8.4"], later::history);
+}
+
+fn compare_with_a_later_redis(flags: &[&str], history: fn(u64) -> Vec<Batch>) {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = std::env::var_os("QUOIN_TEST_LATER_REDIS") else {
         // Written past the capture of a passing test's output.
@@ -121,11 +132,11 @@ fn fields_expire_as_in_a_later_redis() {
         return;
     };
     let redis = redis_server::Redis::start_other(&program, folder.path(), &[]).unwrap();
-    let mut servers = Servers::beside(redis);
+    let mut servers = Servers::beside_with(redis, flags);
     let rounds = number_of_environment("QUOIN_TEST_STEPS").unwrap_or(3_000) / 300;
     let first = number_of_environment("QUOIN_TEST_SEED").unwrap_or(FIRST_SEED);
     for seed in first..=first + rounds {
-        let history = field_expiry::history(seed);
+        let history = history(seed);
         if let Err(failure) = run(&mut servers, &history) {
             let shrunk = shrink::shrink(&mut servers, &history, failure.at);
             panic!(

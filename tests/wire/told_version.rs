@@ -88,6 +88,45 @@ fn documents_tell_the_options_of_the_version() {
     }
 }
 
+/// Those of 7.2 as Redis 7.2 answers, those of 8.4 as Redis 8.2 does; tests/differential compares more of them.
+#[test]
+fn replies_that_have_changed_are_those_of_the_version() {
+    let out_of_range = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n";
+    for (version, replies) in [
+        (
+            "7.2",
+            [
+                "*1\r\n*2\r\n$20\r\n13.36138933897018433\r\n$20\r\n38.11555639549629859\r\n",
+                ":0\r\n",
+                ":-1\r\n",
+                ":0\r\n",
+            ],
+        ),
+        (
+            "8.4",
+            [
+                "*1\r\n*2\r\n$18\r\n13.361389338970184\r\n$16\r\n38.1155563954963\r\n",
+                "-ERR syntax error\r\n",
+                "-ERR value is not an integer or out of range\r\n",
+                out_of_range,
+            ],
+        ),
+    ] {
+        let server = Server::start_with(&["--compatible-version", version]);
+        let mut socket = server.connect();
+        socket.run("GEOADD g 13.361389 38.115556 Palermo");
+        let lines = [
+            "GEOPOS g Palermo",
+            "BITCOUNT missing 0",
+            "BITPOS missing 1 x",
+            "LREM missing -9223372036854775808 a",
+        ];
+        for (line, reply) in lines.into_iter().zip(replies) {
+            assert_eq!(socket.run(line), reply, "{version} {line}");
+        }
+    }
+}
+
 /// docs/start/compatibility.md tells them.
 #[test]
 fn commands_that_are_not_planned_are_unknown_with_either() {

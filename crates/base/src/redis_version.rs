@@ -1,8 +1,8 @@
 //! The versions of Redis that a server can say it is.
 
-/// A version of Redis, as far as clients are told (docs/understand/decisions/043-told-version.md). Commands and options
-/// work with either.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// A version of Redis that clients are told, and whose replies they get (docs/understand/decisions/043-told-version.md).
+/// Commands and options work with either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum RedisVersion {
     /// Redis 7.2, on which replies are modelled.
     #[default]

@@ -323,7 +323,7 @@ settings! {
     }
     compatible_version: RedisVersion {
         "compatible-version" = "7.2", OneOf(RedisVersion::NAMES), START,
-            "Version of Redis that clients and scripts are told: 7.2 or 8.4 (docs/start/compatibility.md#the-version-that-clients-are-told). Commands and options of later versions work with both";
+            "Version of Redis that clients and scripts are told: 7.2 or 8.4 (docs/start/compatibility.md#the-version-that-clients-are-told). It decides how replies look that have changed; commands and options of later versions work with both";
     }
     maxclients: u32 as Own {
         "maxclients" = "10000", Integer(1, U32_MAX), RUNTIME,

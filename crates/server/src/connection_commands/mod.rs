@@ -4,6 +4,7 @@
 mod acl;
 mod backup;
 mod client;
+mod client_filter;
 mod config;
 mod info;
 mod latency;
