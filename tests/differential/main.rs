@@ -16,6 +16,7 @@
 mod acl;
 mod bitmaps;
 mod channels;
+mod cluster;
 mod compact;
 mod differences;
 mod errors;

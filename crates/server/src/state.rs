@@ -11,6 +11,7 @@ use crate::access::AccessControl;
 use crate::addresses::{Face, Ports};
 use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
+use crate::cluster::{Cluster, View};
 use crate::monitors::Monitors;
 use crate::pause::Pause;
 use crate::procfs;
@@ -72,6 +73,8 @@ pub(super) struct ServerState {
     pub(super) membership: Membership,
     /// What clients of the Sentinel port share.
     pub(super) sentinel: Sentinel,
+    /// What clients of the cluster port share.
+    pub(super) cluster: Cluster,
     /// Backups, if the store is the embedded one.
     pub(super) backups: Option<Arc<Backups>>,
     /// The time.
@@ -197,6 +200,7 @@ impl ServerState {
             store,
             membership,
             sentinel,
+            cluster: Cluster::default(),
             backups,
             clients,
             disconnections,
@@ -232,8 +236,17 @@ impl ServerState {
     /// The subscriptions of the clients of a face.
     pub(super) fn pubsub_of(&self, face: Face) -> &PubSub {
         match face {
-            Face::Data => &self.pubsub,
+            Face::Data | Face::Cluster { .. } => &self.pubsub,
             Face::Sentinel { speaks_tls } => self.sentinel.pubsub(speaks_tls),
+        }
+    }
+
+    /// The nodes of the cluster, for clients of its ports. `None` for others, and as long as this server does not know who
+    /// lives.
+    pub(super) fn view_of(&self, face: Face) -> Option<Arc<View>> {
+        match face {
+            Face::Data | Face::Sentinel { .. } => None,
+            Face::Cluster { speaks_tls } => self.cluster.view(&self.membership, speaks_tls),
         }
     }
 

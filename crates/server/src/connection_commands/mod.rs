@@ -5,6 +5,7 @@ mod acl;
 mod backup;
 mod client;
 mod client_filter;
+mod cluster;
 mod config;
 mod info;
 mod latency;
@@ -29,6 +30,7 @@ use quoin_data::command::row::{ConnectionCommand, Row};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 
+pub(super) use cluster::moved;
 pub(super) use session::selected_database;
 
 /// Executes a command for a client. `row` is the row of the subcommand, if there is one.
@@ -50,6 +52,7 @@ pub(super) async fn execute(
         ConnectionCommand::Client => {
             client::execute(row.own_name(), arguments, session, state).await
         }
+        ConnectionCommand::Cluster => cluster::execute(row, arguments, session, state).await,
         ConnectionCommand::Config => {
             config::execute(row.own_name(), arguments, session, state).await
         }
