@@ -47,6 +47,7 @@ mod sets;
 mod shrink;
 mod sorted_sets;
 mod stream_groups;
+mod stream_references;
 mod streams;
 mod strings;
 mod transactions;
@@ -122,14 +123,16 @@ fn replies_are_those_of_the_version_that_is_told() {
     compare_with_a_later_redis(&["--compatible-version", "8.4"], later::history);
 }
 
+#[test]
+fn streams_keep_or_drop_references_as_in_a_later_redis() {
+    compare_with_a_later_redis(&[], stream_references::history);
+}
+
 fn compare_with_a_later_redis(flags: &[&str], history: fn(u64) -> Vec<Batch>) {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = std::env::var_os("QUOIN_TEST_LATER_REDIS") else {
         // Written past the capture of a passing test's output.
-        let _ = writeln!(
-            std::io::stderr(),
-            "nothing is compared with a Redis 8.0 or later"
-        );
+        let _ = writeln!(std::io::stderr(), "nothing is compared with a later Redis");
         return;
     };
     let redis = redis_server::Redis::start_other(&program, folder.path(), &[]).unwrap();

@@ -49,6 +49,7 @@ mod scripts;
 mod sentinel;
 mod stopping;
 mod stream_blocking;
+mod streams;
 mod task_queues;
 mod threads;
 mod tls;
