@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use quoin_base::redis_version::RedisVersion;
 use quoin_lua::{Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts, TimeLimit};
 use quoin_resp::reply::Reply;
 
@@ -31,7 +32,7 @@ fn play(text: Bytes, arguments: Vec<Bytes>) {
     let script = Arc::new(script);
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, TimeLimit::Elapsed(LONGEST));
-    let mut machine = Machine::new().expect("a machine starts");
+    let mut machine = Machine::new(RedisVersion::default()).expect("a machine starts");
     let run = Arc::clone(guard.run());
     let program = Program::Script(script);
     let mut commands = Answers(run);

@@ -109,6 +109,7 @@ async fn read(server: &Server, line: &str) -> Reply {
     let mut read = invocation(line);
     read.origin = Origin {
         lacks_named_keys: false,
+        repeats: false,
         client: 1,
         tracks: true,
     };

@@ -2,7 +2,7 @@
 //! docs/start/compatibility.md shows it; a test holds the two together.
 
 use crate::resp::{Value, Words};
-use crate::stream_groups::without_times;
+use crate::stream_groups::{without_lag, without_times};
 
 /// How the replies of a command are compared where not byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Comparison {
     WithoutTimes,
     /// That, and apart from consumers that have no pending entries.
     WithoutIdleConsumers,
+    /// The same apart from times, and from how many entries groups have read.
+    WithoutLag,
     /// The same number, in whatever digits.
     Number,
     /// `0` and `-0` are alike.
@@ -42,6 +44,8 @@ pub enum Place {
     Commands(&'static [&'static str]),
     /// In replies of these commands, when the other server is a Redis before 7.2.
     CommandsBefore72(&'static [&'static str]),
+    /// In replies of these commands, when the other server is a Redis 8.0 or later.
+    CommandsSince8(&'static [&'static str]),
     /// In every sorted-set command, when the other server is a Redis before 7.2.
     ScoresBefore72,
     /// In ZRANK and ZREVRANK, when the other server is a Redis before 7.2.
@@ -136,6 +140,11 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "Redis before 7.2 makes a consumer only when it is given an entry.",
     },
     Difference {
+        place: Place::CommandsSince8(&["XINFO"]),
+        comparison: Comparison::WithoutLag,
+        reason: "Redis 8 computes entries-read and lag of XINFO in another way than Redis 7.2 where entries are gone.",
+    },
+    Difference {
         place: Place::CommandsBefore72(&["XGROUP CREATECONSUMER"]),
         comparison: Comparison::Shape,
         reason: "Redis before 7.2 makes a consumer only when it is given an entry.",
@@ -226,6 +235,7 @@ impl Place {
         match self {
             Place::Commands(names) => is_any(names),
             Place::CommandsBefore72(names) => version < (7, 2) && is_any(names),
+            Place::CommandsSince8(names) => version >= (8, 0) && is_any(names),
             Place::RanksBefore72 => version < (7, 2) && name.ends_with("RANK"),
             Place::Scores => is_of_sorted_sets(&name),
             Place::UnsortedSort => {
@@ -296,6 +306,10 @@ fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
         Comparison::WithoutTimes => without_times(ours, false) == without_times(theirs, false),
         Comparison::WithoutIdleConsumers => {
             without_times(ours, true) == without_times(theirs, true)
+        }
+        Comparison::WithoutLag => {
+            let kept = |value| without_lag(&without_times(value, false));
+            kept(ours) == kept(theirs)
         }
         Comparison::WithoutRadixTree => without_radix_tree(ours) == without_radix_tree(theirs),
         Comparison::Error => ours.error().is_some() && theirs.error().is_some(),

@@ -14,25 +14,35 @@ pub fn history(seed: u64) -> Vec<Batch> {
     let mut dice = Dice::new(seed);
     let steps = (0..STEPS).map(|_| Batch {
         connection: dice.below(PROTOCOLS.len()),
-        steps: vec![Step::Command(step(&mut dice))],
+        steps: vec![step(&mut dice)],
     });
     steps.collect()
 }
 
-fn step(dice: &mut Dice) -> Words {
+fn step(dice: &mut Dice) -> Step {
     if dice.one_in(3) {
         let words = hashes::command(dice);
         // Which fields it draws is chance.
-        return match words
-            .first()
-            .is_some_and(|name| name.eq_ignore_ascii_case(b"HRANDFIELD"))
-        {
-            true => vec![b"HLEN".to_vec(), dice.key('h')],
-            false => words,
-        };
+        return Step::Command(
+            match words
+                .first()
+                .is_some_and(|name| name.eq_ignore_ascii_case(b"HRANDFIELD"))
+            {
+                true => vec![b"HLEN".to_vec(), dice.key('h')],
+                false => words,
+            },
+        );
+    }
+    if dice.one_in(15) {
+        let mut words = vec![dice.word("HSCAN"), dice.key('h'), b"0".to_vec()];
+        if dice.one_in(2) {
+            words.extend([dice.word("COUNT"), b"2".to_vec()]);
+        }
+        words.push(dice.word("NOVALUES"));
+        return Step::Iteration(words, 2);
     }
     let words = command(dice);
-    dice.spoil(words)
+    Step::Command(dice.spoil(words))
 }
 
 fn command(dice: &mut Dice) -> Words {
@@ -43,8 +53,7 @@ fn command(dice: &mut Dice) -> Words {
     };
     let named =
         |dice: &mut Dice| [vec![dice.word("FIELDS"), number.clone()], fields.clone()].concat();
-    let (name, middle, end): (&str, Words, Words) = match dice.below(15) {
-        14 => ("HSCAN", vec![b"0".to_vec()], vec![dice.word("NOVALUES")]),
+    let (name, middle, end): (&str, Words, Words) = match dice.below(14) {
         0..5 => {
             let name = dice.pick(&["HEXPIREAT", "HPEXPIREAT", "HPEXPIREAT"]);
             let condition = match dice.one_in(2) {

@@ -16,6 +16,7 @@
 mod acl;
 mod bitmaps;
 mod channels;
+mod cluster;
 mod compact;
 mod differences;
 mod errors;
@@ -28,6 +29,7 @@ mod globs;
 mod hashes;
 mod hyperloglogs;
 mod keys;
+mod later;
 mod lists;
 mod maxmemory;
 mod numbers;
@@ -45,6 +47,7 @@ mod sets;
 mod shrink;
 mod sorted_sets;
 mod stream_groups;
+mod stream_references;
 mod streams;
 mod strings;
 mod transactions;
@@ -111,21 +114,33 @@ fn random_commands_are_answered_as_redis_answers_them() {
 
 #[test]
 fn fields_expire_as_in_a_later_redis() {
+    compare_with_a_later_redis(&[], field_expiry::history);
+}
+
+/// Commands whose replies have changed since Redis 7.2.
+#[test]
+fn replies_are_those_of_the_version_that_is_told() {
+    compare_with_a_later_redis(&["--compatible-version", "8.4"], later::history);
+}
+
+#[test]
+fn streams_keep_or_drop_references_as_in_a_later_redis() {
+    compare_with_a_later_redis(&[], stream_references::history);
+}
+
+fn compare_with_a_later_redis(flags: &[&str], history: fn(u64) -> Vec<Batch>) {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = std::env::var_os("QUOIN_TEST_LATER_REDIS") else {
         // Written past the capture of a passing test's output.
-        let _ = writeln!(
-            std::io::stderr(),
-            "nothing is compared with a Redis 8.0 or later"
-        );
+        let _ = writeln!(std::io::stderr(), "nothing is compared with a later Redis");
         return;
     };
     let redis = redis_server::Redis::start_other(&program, folder.path(), &[]).unwrap();
-    let mut servers = Servers::beside(redis);
+    let mut servers = Servers::beside_with(redis, flags);
     let rounds = number_of_environment("QUOIN_TEST_STEPS").unwrap_or(3_000) / 300;
     let first = number_of_environment("QUOIN_TEST_SEED").unwrap_or(FIRST_SEED);
     for seed in first..=first + rounds {
-        let history = field_expiry::history(seed);
+        let history = history(seed);
         if let Err(failure) = run(&mut servers, &history) {
             let shrunk = shrink::shrink(&mut servers, &history, failure.at);
             panic!(

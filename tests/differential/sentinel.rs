@@ -172,7 +172,7 @@ impl Pair {
 }
 
 /// A reply as text, without what differs from run to run: numbers and ids within texts.
-fn show(value: &Value) -> String {
+pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::Line(kind, text) => format!("{}{}", *kind as char, show_bytes(text)),
         Value::Blob(kind, None) => format!("{}-1", *kind as char),

@@ -46,8 +46,13 @@ impl Servers {
 
     /// Quoin, and this.
     pub fn beside(redis: Redis) -> Self {
+        Self::beside_with(redis, &[])
+    }
+
+    /// Quoin with flags, and this.
+    pub fn beside_with(redis: Redis, flags: &[&str]) -> Self {
         Self {
-            quoin: Server::start(),
+            quoin: Server::start_with(flags),
             redis,
             sessions: Vec::new(),
             queues: Vec::new(),
@@ -259,7 +264,7 @@ fn iterate(
                 let score = pair.get(1).map(plain_score);
                 found.insert(pair.iter().take(1).cloned().chain(score).collect());
             }
-        } else if upper(&words, 0) == "HSCAN" {
+        } else if upper(&words, 0) == "HSCAN" && !has_word(&words, b"NOVALUES") {
             found.extend(items.chunks(2).map(<[Value]>::to_vec));
         } else {
             found.extend(items.iter().map(|item| vec![item.clone()]));
@@ -270,6 +275,10 @@ fn iterate(
         words[cursor_at].clone_from(cursor);
     }
     panic!("the iteration does not end: {}", show(&words));
+}
+
+fn has_word(words: &Words, wanted: &[u8]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(wanted))
 }
 
 /// A command as a person can read it.

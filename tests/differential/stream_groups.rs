@@ -226,6 +226,22 @@ pub fn without_times(value: &Value, is_before_72: bool) -> Value {
     Value::Aggregate(*kind, Some(kept))
 }
 
+/// A reply about groups without how many entries they have read.
+pub fn without_lag(value: &Value) -> Value {
+    let (Value::Aggregate(kind, _), Some(items)) = (value, value.items()) else {
+        return value.clone();
+    };
+    let is_group = items.first().and_then(Value::bytes) == Some(b"name");
+    let mut kept: Vec<Value> = Vec::new();
+    for pair in items.chunks(2) {
+        let name = pair[0].bytes();
+        if !is_group || !matches!(name, Some(b"entries-read" | b"lag")) {
+            kept.extend(pair.iter().map(without_lag));
+        }
+    }
+    Value::Aggregate(*kind, Some(kept))
+}
+
 fn is_idle_consumer(value: &Value) -> bool {
     let Some(items) = value.items() else {
         return false;

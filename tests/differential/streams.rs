@@ -188,7 +188,11 @@ fn read(dice: &mut Dice, timeout_ms: Option<&str>) -> Arguments {
     arguments.extend((0..count).map(|_| dice.key('s')));
     let ids = (0..count).map(|_| match dice.below(5) {
         0 => b"$".to_vec(),
-        _ => id(dice),
+        _ => match id(dice) {
+            // Redis knows it since 7.4.
+            id if id == b"+" => b"7-7".to_vec(),
+            id => id,
+        },
     });
     arguments.extend(ids);
     arguments

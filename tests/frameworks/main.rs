@@ -2,8 +2,8 @@
 //! works, retries, schedules, fails and cleans up while the server is killed and started again.
 //! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
 //!
-//! A client library of another project speaks TLS with it ([tls]), and some find it by its Sentinel port ([sentinel]).
-//! The workers in `examples/` run here too ([workers]).
+//! A client library of another project speaks TLS with it ([tls]), some find it by its Sentinel port ([sentinel]), and
+//! some know its cluster port ([cluster]). The workers in `examples/` run here too ([workers]).
 //!
 //! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
@@ -19,6 +19,7 @@
     unreachable_pub
 )]
 
+mod cluster;
 mod installed;
 mod packages;
 mod process;

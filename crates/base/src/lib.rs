@@ -17,6 +17,7 @@ pub mod limits;
 pub mod log_throttle;
 pub mod number;
 pub mod random;
+pub mod redis_version;
 pub mod size;
 pub mod sparse;
 pub mod stopwatch;

@@ -449,6 +449,10 @@ pub const STREAM_NODE_BYTES_MAX: u64 = 4_096;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Entries of a producer of a stream that one XADD forgets.
+pub const PRODUCED_FORGOTTEN_AT_ONCE: usize = 16;
+/// Producers of a stream that background work looks at at once.
+pub const PRODUCERS_PER_PASS: usize = 500;
 /// Pending entries of a group that XGROUP DELCONSUMER and XGROUP SETPOLICY change at most on
 /// FoundationDB, whose transactions hold 10 MB.
 pub const STREAM_PENDING_CHANGED_MAX: i64 = 10_000;

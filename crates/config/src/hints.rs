@@ -3,7 +3,7 @@
 use crate::parameters::PARAMETERS;
 
 /// Replacements for settings of Redis that Quoin does not have, by the beginning of their names.
-const INSTEAD: [(&str, &str); 14] = [
+const INSTEAD: [(&str, &str); 16] = [
     (
         "appendonly",
         "every write is kept; fsync says when it is on the disk",
@@ -22,6 +22,11 @@ const INSTEAD: [(&str, &str); 14] = [
         "the log goes to the standard error, or to logfile",
     ),
     ("tls-", "there is no such choice"),
+    ("cluster-announce-ip", "its place takes announce-ip"),
+    (
+        "cluster-announce-hostname",
+        "its place takes announce-hostname",
+    ),
     (
         "cluster-",
         "servers on one FoundationDB cluster share their data",

@@ -194,6 +194,19 @@ named! {
 }
 
 named! {
+    /// What clients of the cluster port get as the address of a server.
+    pub enum EndpointType {
+        /// Its IP address.
+        #[default]
+        Ip = "ip",
+        /// Its host name.
+        Hostname = "hostname",
+        /// Nothing: clients use the address where they have asked.
+        UnknownEndpoint = "unknown-endpoint",
+    }
+}
+
+named! {
     /// Channels of a user without rules about channels.
     pub enum ChannelsDefault {
         /// All of them.

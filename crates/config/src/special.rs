@@ -11,6 +11,7 @@ use quoin_base::limits::{
     BIND_ADDRESSES_MAX, DATABASES_MAX, HOST_NAME_BYTES_MAX, MASTER_NAME_BYTES_MAX,
     MASTER_NAMES_MAX, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
 };
+use quoin_base::redis_version::RedisVersion;
 use quoin_tls::{AuthClients, Password, Version};
 
 const fn special(
@@ -421,6 +422,16 @@ impl Value for Version {
 impl Value for AuthClients {
     fn parse(text: &str) -> Option<Self> {
         AuthClients::from_name(text)
+    }
+
+    fn render(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+impl Value for RedisVersion {
+    fn parse(text: &str) -> Option<Self> {
+        RedisVersion::from_name(text)
     }
 
     fn render(&self) -> String {

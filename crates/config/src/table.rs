@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::settings::{
-    ChannelsDefault, EvictionPolicy, FdbTls, Fsync, KeysPattern, Live, LogFormat, LogLevel,
-    MemoryLimit, OutputLimits, Permissions, StoreKind,
+    ChannelsDefault, EndpointType, EvictionPolicy, FdbTls, Fsync, KeysPattern, Live, LogFormat,
+    LogLevel, MemoryLimit, OutputLimits, Permissions, StoreKind,
 };
 use crate::special;
 use crate::value::Kind::{
@@ -19,6 +19,7 @@ use crate::value::Kind::{
 use crate::value::{Kind, Value};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::DATABASES_MAX;
+use quoin_base::redis_version::RedisVersion;
 use quoin_tls::{AuthClients, ServerOptions};
 
 const U16_MAX: i128 = u16::MAX as i128;
@@ -224,6 +225,26 @@ settings! {
         "sentinel-masters" = "mymaster", Special(special::MASTER_NAMES), START,
             "Names that clients with Sentinel ask for. For each name all servers name the same living server, and names spread over the servers: one name for each application. The same on all servers";
     }
+    cluster_port: u16 {
+        "cluster-port" = "0", Integer(0, 65_535), START,
+            "TCP port on which the server answers as a node of Redis Cluster, so that clients of Cluster find the living servers and spread their keys over them (docs/operate/several-servers.md); 0 is none. Redis means the port of its cluster bus by this name, which Quoin does not have";
+    }
+    cluster_tls_port: u16 {
+        "cluster-tls-port" = "0", Integer(0, 65_535), START,
+            "The same for clients that speak TLS, which get the ports of the servers of this kind";
+    }
+    cluster_announce_port: u16 {
+        "cluster-announce-port" = "0", Integer(0, 65_535), START,
+            "Port that clients of Cluster get for this server, where it is not cluster-port, as behind a forwarding of ports. 0 is cluster-port. The address is that of announce-ip and announce-hostname";
+    }
+    cluster_announce_tls_port: u16 {
+        "cluster-announce-tls-port" = "0", Integer(0, 65_535), START,
+            "The same for cluster-tls-port";
+    }
+    cluster_preferred_endpoint_type: EndpointType {
+        "cluster-preferred-endpoint-type" = "ip", OneOf(EndpointType::NAMES), START,
+            "What clients of Cluster get as a server's address: its address, its announce-hostname, or nothing, which means the address where they have asked. The same on all servers";
+    }
     metrics_address: Option<SocketAddr> {
         "metrics-address" = "", Special(special::SOCKET_ADDRESS), START,
             "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start";
@@ -319,6 +340,10 @@ settings! {
     databases: u32 {
         "databases" = "16", Integer(1, DATABASES_MAX as i128), START,
             "Databases, numbered from 0, that SELECT reaches. Where it is lowered, keys of the databases above stay in the store and are out of reach. The same on all servers of a cluster";
+    }
+    compatible_version: RedisVersion {
+        "compatible-version" = "7.2", OneOf(RedisVersion::NAMES), START,
+            "Version of Redis that clients and scripts are told: 7.2 or 8.4 (docs/start/compatibility.md#the-version-that-clients-are-told). It decides how replies look that have changed; commands and options of later versions work with both";
     }
     maxclients: u32 as Own {
         "maxclients" = "10000", Integer(1, U32_MAX), RUNTIME,
@@ -514,6 +539,11 @@ mod tests {
             ("sentinel-port", "26379"),
             ("sentinel-tls-port", "26380"),
             ("sentinel-masters", "mail web"),
+            ("cluster-port", "7000"),
+            ("cluster-tls-port", "7001"),
+            ("cluster-announce-port", "17000"),
+            ("cluster-announce-tls-port", "17001"),
+            ("cluster-preferred-endpoint-type", "hostname"),
             ("metrics-address", "127.0.0.1:9121"),
             ("metrics-tls", "yes"),
             ("store", "fdb"),
@@ -539,6 +569,7 @@ mod tests {
             ("protected-mode", "no"),
             ("delegated-pops", "no"),
             ("databases", "1024"),
+            ("compatible-version", "8.4"),
             ("maxclients", "4294967295"),
             ("timeout", "2147483647"),
             ("tcp-keepalive", "2147483647"),

@@ -25,6 +25,7 @@ pub mod script;
 pub mod server;
 pub mod stream;
 pub mod stream_group;
+pub mod stream_producer;
 pub mod string;
 pub mod task;
 mod tuple;
@@ -49,6 +50,7 @@ pub use script::{ScriptOrigin, StoredScript};
 pub use server::{ServerRow, ServersKey, decode_choice, encode_choice};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
+pub use stream_producer::{ProducedEntry, ProducerName, ProducerSettings, StreamProducer};
 pub use task::{
     OrderRow, TaskClass, TaskCounter, TaskNotes, TaskOptions, TaskPlace, TaskRegistry, TaskRow,
     TaskState, Timers,
@@ -198,7 +200,7 @@ numbered! {
         TaskMaintenance = 14,
         /// A stream's entries by id.
         StreamEntries = 15,
-        /// A stream's last id, and the greatest that was deleted.
+        /// A stream's last id, the greatest that was deleted, and what holds for its producers.
         StreamHead = 16,
         /// A stream's consumer groups by name.
         StreamGroups = 17,
@@ -218,6 +220,12 @@ numbered! {
         RankMarks = 24,
         /// A hash's fields by when they expire.
         FieldExpiries = 25,
+        /// A stream's producers that have added entries with ids of their own.
+        StreamProducers = 26,
+        /// These entries by producer and the producer's id.
+        StreamProduced = 27,
+        /// The same by producer and number.
+        StreamProducedOrder = 28,
     }
 }
 

@@ -50,6 +50,10 @@ pub struct ServerRow {
     pub ip: String,
     /// The host name that clients should use. May be empty.
     pub hostname: String,
+    /// The port of Redis Cluster's clients without TLS, or 0.
+    pub cluster_port: u16,
+    /// The port of Redis Cluster's clients with TLS, or 0.
+    pub cluster_tls_port: u16,
 }
 
 impl ServerRow {
@@ -70,6 +74,8 @@ impl ServerRow {
             value.put_u8(length);
             value.extend(text.bytes().take(length.into()));
         }
+        value.put_u16(self.cluster_port);
+        value.put_u16(self.cluster_tls_port);
         value
     }
 
@@ -92,16 +98,25 @@ impl ServerRow {
             rest = others;
             String::from_utf8(text.to_vec()).map_err(|_| DecodeError("text of a server"))
         };
+        let [run_id, version, ip, hostname] = [text()?, text()?, text()?, text()?];
+        // Rows of older servers end here.
+        let mut later_port = || match rest {
+            [] => Ok(0),
+            _ => rest.try_get_u16().map_err(|_| SHORT),
+        };
+        let [cluster_port, cluster_tls_port] = [later_port()?, later_port()?];
         Ok(Self {
             beat,
             port,
             tls_port,
             sentinel_port,
             sentinel_tls_port,
-            run_id: text()?,
-            version: text()?,
-            ip: text()?,
-            hostname: text()?,
+            run_id,
+            version,
+            ip,
+            hostname,
+            cluster_port,
+            cluster_tls_port,
         })
     }
 
@@ -190,12 +205,17 @@ mod tests {
     fn a_value_that_ends_early_is_corrupt_and_one_with_more_fields_is_read() {
         let row = ServerRow {
             hostname: "a.example".to_owned(),
+            cluster_port: 7000,
             ..server("10.0.0.1", 6379)
         };
         let mut value = row.encode();
-        for length in 0..value.len() {
+        let older = value.len() - 4;
+        for length in (0..value.len()).filter(|length| ![older, older + 2].contains(length)) {
             assert!(ServerRow::decode(&value[..length]).is_err(), "{length}");
         }
+        let of_older = ServerRow::decode(&value[..older]).unwrap();
+        assert_eq!(of_older.hostname, row.hostname);
+        assert_eq!(of_older.cluster_port, 0);
         value.extend_from_slice(b"newer");
         assert_eq!(ServerRow::decode(&value).unwrap(), row);
     }
@@ -244,14 +264,15 @@ mod tests {
         #[test]
         fn rows_are_read_back(
             beat in any::<u64>(),
-            ports in any::<[u16; 4]>(),
+            ports in any::<[u16; 6]>(),
             texts in proptest::array::uniform4("[a-z0-9.:]{0,60}"),
         ) {
             let [run_id, version, ip, hostname] = texts;
-            let [port, tls_port, sentinel_port, sentinel_tls_port] = ports;
+            let [port, tls_port, sentinel_port, sentinel_tls_port, cluster_port, cluster_tls_port] =
+                ports;
             let row = ServerRow {
                 beat, port, tls_port, sentinel_port, sentinel_tls_port,
-                run_id, version, ip, hostname,
+                run_id, version, ip, hostname, cluster_port, cluster_tls_port,
             };
             prop_assert_eq!(ServerRow::decode(&row.encode()).unwrap(), row);
         }

@@ -271,7 +271,7 @@ impl Layout {
         self.stream_state_key(data, DELETED)
     }
 
-    fn stream_state_key(&self, data: Id, number: u64) -> Vec<u8> {
+    pub(super) fn stream_state_key(&self, data: Id, number: u64) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::StreamHead);
         pack_into(&(number,), &mut key);
         key

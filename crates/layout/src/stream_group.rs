@@ -464,7 +464,7 @@ impl Layout {
         prefix
     }
 
-    fn in_section<'k>(
+    pub(super) fn in_section<'k>(
         &self,
         data: Id,
         section: Section,

@@ -13,11 +13,8 @@ use super::script::sha1_hex;
 use super::state::{State, Stop, ended};
 use super::values::{error_table, from_reply, number_argument};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, SCRIPT_MEMORY_BYTES_MAX};
+use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
-
-/// The version of Redis that scripts and clients see.
-pub const REDIS_VERSION: &str = "7.2.6";
-const REDIS_VERSION_NUM: f64 = 0x0007_0206 as f64;
 
 const LOG_LEVELS: [(&str, i32); 4] = [
     ("LOG_DEBUG", 0),
@@ -59,7 +56,7 @@ pub(super) fn library<'scope, 'env>(
         library.raw_set(name, number)?;
     }
     put_log(lua, &library)?;
-    put_version(&library)?;
+    put_version(&library, state.version)?;
     put_replies(lua, &library)?;
     put_settings(lua, &library, state)?;
     put(lua, &library, "sha1hex", |lua, arguments| {
@@ -91,10 +88,9 @@ fn put_log(lua: &Lua, library: &Table) -> Result<()> {
     put(lua, library, "log", log)
 }
 
-/// The version of Redis.
-fn put_version(library: &Table) -> Result<()> {
-    library.raw_set("REDIS_VERSION", REDIS_VERSION)?;
-    library.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)
+fn put_version(library: &Table, version: RedisVersion) -> Result<()> {
+    library.raw_set("REDIS_VERSION", version.text())?;
+    library.raw_set("REDIS_VERSION_NUM", f64::from(version.number()))
 }
 
 /// Raises an error of Redis, as it is.
@@ -304,7 +300,7 @@ pub fn is_library_name(name: &[u8]) -> bool {
 pub(super) fn globals(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     let redis = lua.create_table()?;
     put_log(lua, &redis)?;
-    put_version(&redis)?;
+    put_version(&redis, state.version)?;
     let own = Rc::clone(state);
     put(lua, &redis, "register_function", move |lua, arguments| {
         register(lua, &own, arguments)

@@ -22,6 +22,7 @@ use quoin_base::limits::{
     LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
     SCRIPTS_COMPILED_MAX,
 };
+use quoin_base::redis_version::RedisVersion;
 
 /// Lua and what it needs to run scripts.
 struct Engine<'l> {
@@ -36,8 +37,8 @@ struct Engine<'l> {
 }
 
 /// Serves orders until it is stopped.
-pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
-    let served = open().and_then(|(lua, state)| {
+pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, version: RedisVersion) {
+    let served = open(version).and_then(|(lua, state)| {
         let calling = Calling::new(Fiber::new(yielder), Rc::clone(&state));
         lua.scope(|scope| {
             let redis = api::library(&lua, scope, &calling)?;
@@ -63,11 +64,11 @@ pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
     }
 }
 
-fn open() -> Result<(Lua, Rc<State>)> {
+fn open(version: RedisVersion) -> Result<(Lua, Rc<State>)> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
     lua.set_memory_limit(SCRIPT_MEMORY_BYTES_MAX)?;
-    let state = Rc::new(State::default());
+    let state = Rc::new(State::new(version));
     // The functions of libraries find it there.
     lua.set_app_data(Rc::clone(&state));
     Ok((lua, state))

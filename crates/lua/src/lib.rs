@@ -35,7 +35,7 @@ mod working;
 #[cfg(test)]
 mod tests;
 
-pub use api::{LIBRARY_NAME_REFUSED, REDIS_VERSION, is_library_name};
+pub use api::{LIBRARY_NAME_REFUSED, is_library_name};
 pub use fiber::{Commands, Fiber};
 pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
 pub use machine::Machine;

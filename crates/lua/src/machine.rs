@@ -18,6 +18,7 @@ use super::running::Run;
 use super::script::Script;
 use super::state::{End, Origin};
 use quoin_base::limits::SCRIPT_STACK_BYTES;
+use quoin_base::redis_version::RedisVersion;
 
 /// How often a script that is given up may wait before its machine is.
 const ABORTS_MAX: usize = 100;
@@ -25,27 +26,36 @@ const ABORTS_MAX: usize = 100;
 /// A machine. It runs one script at a time and stays on its thread.
 pub struct Machine {
     fiber: ManuallyDrop<Coroutine<Order, Event, ()>>,
+    version: RedisVersion,
     is_running: bool,
     is_spent: bool,
 }
 
 impl Machine {
-    /// A machine that has run nothing.
+    /// A machine that has run nothing. It tells scripts this version of Redis.
     ///
     /// # Errors
     /// Why it was not created: no memory.
-    pub fn new() -> std::result::Result<Self, String> {
+    pub fn new(version: RedisVersion) -> std::result::Result<Self, String> {
         let stack = DefaultStack::new(SCRIPT_STACK_BYTES).map_err(|error| error.to_string())?;
-        let mut fiber = Coroutine::with_stack(stack, run_fiber);
+        let mut fiber = Coroutine::with_stack(stack, move |yielder, _: Order| {
+            run_fiber(yielder, version);
+        });
         match fiber.resume(Order::Abort) {
             CoroutineResult::Yield(Event::Idle) => Ok(Self {
                 fiber: ManuallyDrop::new(fiber),
+                version,
                 is_running: false,
                 is_spent: false,
             }),
             CoroutineResult::Yield(Event::Broken(reason)) => Err(reason),
             _ => Err("a machine for scripts does not start".to_owned()),
         }
+    }
+
+    /// The version of Redis that it tells scripts.
+    pub fn version(&self) -> RedisVersion {
+        self.version
     }
 
     /// Runs a script or a function, and its commands by `commands`.

@@ -12,6 +12,7 @@ use super::functions::Function;
 use super::json_settings;
 use super::running::Run;
 use quoin_base::limits::SCRIPT_MEMORY_BYTES_MAX;
+use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
 /// Instructions between two looks whether a script is to be ended.
@@ -75,6 +76,8 @@ pub(super) struct Registered {
 /// What the functions of a machine share.
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// The version of Redis that scripts are told.
+    pub(super) version: RedisVersion,
     pub(super) is_resp3: Cell<bool>,
     pub(super) random: Random,
     pub(super) json: Rc<json_settings::Settings>,
@@ -89,6 +92,13 @@ pub(super) struct State {
 }
 
 impl State {
+    pub(super) fn new(version: RedisVersion) -> Self {
+        Self {
+            version,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.get().is_some()
     }

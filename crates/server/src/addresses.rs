@@ -64,6 +64,11 @@ pub(crate) enum Face {
         /// Its clients speak TLS, and want the ports for TLS of servers.
         speaks_tls: bool,
     },
+    /// A node of Redis Cluster: the server with its data, and where the others are.
+    Cluster {
+        /// Its clients speak TLS, and want the ports for TLS of servers.
+        speaks_tls: bool,
+    },
 }
 
 /// Addresses that this server has bound, and the path of its Unix socket. Nobody can connect until it
@@ -86,6 +91,10 @@ pub(super) struct Ports {
     pub(super) sentinel: u16,
     /// Of Redis Sentinel's commands, with TLS.
     pub(super) sentinel_tls: u16,
+    /// Of Redis Cluster's clients, without TLS.
+    pub(super) cluster: u16,
+    /// Of Redis Cluster's clients, with TLS.
+    pub(super) cluster_tls: u16,
 }
 
 impl Ports {
@@ -95,6 +104,8 @@ impl Ports {
             Face::Data => self.shown(),
             Face::Sentinel { speaks_tls: false } => self.sentinel,
             Face::Sentinel { speaks_tls: true } => self.sentinel_tls,
+            Face::Cluster { speaks_tls: false } => self.cluster,
+            Face::Cluster { speaks_tls: true } => self.cluster_tls,
         }
     }
 
@@ -138,6 +149,11 @@ impl Addresses {
             (settings.sentinel_tls_port, true),
         ]
         .map(|(port, speaks_tls)| take_unless_0(port, speaks_tls, Face::Sentinel { speaks_tls }));
+        let [cluster, cluster_tls] = [
+            (settings.cluster_port, false),
+            (settings.cluster_tls_port, true),
+        ]
+        .map(|(port, speaks_tls)| take_unless_0(port, speaks_tls, Face::Cluster { speaks_tls }));
         let unix = settings.unixsocket.as_deref();
         let unix = unix.map(|path| SocketPath::check(path, settings.unixsocketperm.0));
         Ok(Self {
@@ -148,6 +164,8 @@ impl Addresses {
                 tls,
                 sentinel: sentinel?,
                 sentinel_tls: sentinel_tls?,
+                cluster: cluster?,
+                cluster_tls: cluster_tls?,
             },
         })
     }
@@ -286,6 +304,8 @@ impl fmt::Display for Listener {
                     (true, Face::Data) => " (TLS)",
                     (false, Face::Sentinel { .. }) => " (Sentinel)",
                     (true, Face::Sentinel { .. }) => " (Sentinel, TLS)",
+                    (false, Face::Cluster { .. }) => " (Cluster)",
+                    (true, Face::Cluster { .. }) => " (Cluster, TLS)",
                 })
             }
             Listener::Unix(socket) => f.write_str(socket.path()),

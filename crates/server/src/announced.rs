@@ -24,6 +24,8 @@ pub(super) fn own_row(settings: &Settings, ports: Ports, run_id: &str) -> Server
         version: version::VERSION.to_owned(),
         ip: ip(settings).to_string(),
         hostname: settings.announce_hostname.clone(),
+        cluster_port: or_own(settings.cluster_announce_port, ports.cluster),
+        cluster_tls_port: or_own(settings.cluster_announce_tls_port, ports.cluster_tls),
     }
 }
 
@@ -72,6 +74,8 @@ mod tests {
         tls: 7002,
         sentinel: 7003,
         sentinel_tls: 0,
+        cluster: 7004,
+        cluster_tls: 0,
     };
 
     fn row(settings: &Settings) -> ServerRow {
@@ -106,6 +110,12 @@ mod tests {
             ("10.9.9.9", 1, 2)
         );
         assert_eq!(own.hostname, "a.example");
+        assert_eq!((own.cluster_port, own.cluster_tls_port), (7004, 0));
+        let settings = Settings {
+            cluster_announce_port: 3,
+            ..settings
+        };
+        assert_eq!(row(&settings).cluster_port, 3);
     }
 
     #[test]

@@ -100,6 +100,8 @@ fn reserved(settings: &Settings) -> u64 {
         settings.tls_port,
         settings.sentinel_port,
         settings.sentinel_tls_port,
+        settings.cluster_port,
+        settings.cluster_tls_port,
     ];
     let others = others.into_iter().filter(|port| *port != 0).count() as u64;
     let tcp_ports = u64::from(has_plain_port) + others;

@@ -38,6 +38,7 @@ mod single_flight;
 mod users;
 
 // What all connections share.
+mod cluster;
 mod eviction;
 mod monitors;
 mod pause;
@@ -53,6 +54,9 @@ mod procfs;
 mod slowlog;
 mod statistics;
 mod warnings;
+
+#[cfg(test)]
+mod fleet;
 
 pub use error::ServerError;
 pub use startup::run;

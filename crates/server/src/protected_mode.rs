@@ -50,8 +50,8 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
         .filter(|ip| !is_loopback(**ip))
         .map(ToString::to_string)
         .collect();
-    let has_plain_port = settings.tcp_port().is_some();
-    let is_listening = has_plain_port || settings.tls_port != 0;
+    let has_plain_port = settings.tcp_port().is_some() || settings.cluster_port != 0;
+    let is_listening = has_plain_port || settings.tls_port != 0 || settings.cluster_tls_port != 0;
     // Clients that must have a certificate are known.
     let admits_strangers = has_plain_port || settings.tls.auth_clients != AuthClients::Yes;
     if is_listening && !reachable.is_empty() {

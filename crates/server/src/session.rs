@@ -94,7 +94,20 @@ impl Session {
 
     /// Whether the client talks to a Redis Sentinel.
     pub(super) fn is_on_sentinel(&self) -> bool {
-        self.face != Face::Data
+        matches!(self.face, Face::Sentinel { .. })
+    }
+
+    /// Whether the client talks to a node of a Redis Cluster.
+    pub(super) fn is_on_cluster(&self) -> bool {
+        matches!(self.face, Face::Cluster { .. })
+    }
+
+    /// Whether the client wants ports for TLS, on a port that tells of servers.
+    pub(super) fn speaks_tls(&self) -> bool {
+        match self.face {
+            Face::Data => false,
+            Face::Sentinel { speaks_tls } | Face::Cluster { speaks_tls } => speaks_tls,
+        }
     }
 
     /// Whether the client may send commands that need authentication: it has authenticated, or no client
@@ -144,6 +157,7 @@ impl Session {
         Origin {
             client: self.client.id,
             lacks_named_keys: false,
+            repeats: false,
             tracks: tracking.is_some_and(|mode| mode.remembers(self.is_caching)),
         }
     }

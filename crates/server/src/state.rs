@@ -11,6 +11,7 @@ use crate::access::AccessControl;
 use crate::addresses::{Face, Ports};
 use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
+use crate::cluster::{Cluster, View};
 use crate::monitors::Monitors;
 use crate::pause::Pause;
 use crate::procfs;
@@ -23,6 +24,7 @@ use crate::tls::Handshakes;
 use crate::tracking::Tracking;
 use crate::warnings::{Disconnections, Warnings};
 use quoin_base::clock::Clock;
+use quoin_base::redis_version::RedisVersion;
 use quoin_config::RuntimeConfig;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
@@ -34,9 +36,6 @@ use quoin_engine::roster::Membership;
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
-
-/// The version of Redis whose behaviour and texts clients can expect.
-pub(super) use quoin_lua::REDIS_VERSION;
 
 /// INFO's last count of keys.
 #[derive(Debug, Default)]
@@ -74,6 +73,8 @@ pub(super) struct ServerState {
     pub(super) membership: Membership,
     /// What clients of the Sentinel port share.
     pub(super) sentinel: Sentinel,
+    /// What clients of the cluster port share.
+    pub(super) cluster: Cluster,
     /// Backups, if the store is the embedded one.
     pub(super) backups: Option<Arc<Backups>>,
     /// The time.
@@ -123,6 +124,11 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
+    /// The version of Redis that clients are told.
+    pub(super) fn told_version(&self) -> RedisVersion {
+        self.executor.environment().told_version
+    }
+
     /// The state of a server that starts now, with an executor in this environment.
     ///
     /// # Errors
@@ -194,6 +200,7 @@ impl ServerState {
             store,
             membership,
             sentinel,
+            cluster: Cluster::default(),
             backups,
             clients,
             disconnections,
@@ -229,8 +236,17 @@ impl ServerState {
     /// The subscriptions of the clients of a face.
     pub(super) fn pubsub_of(&self, face: Face) -> &PubSub {
         match face {
-            Face::Data => &self.pubsub,
+            Face::Data | Face::Cluster { .. } => &self.pubsub,
             Face::Sentinel { speaks_tls } => self.sentinel.pubsub(speaks_tls),
+        }
+    }
+
+    /// The nodes of the cluster, for clients of its ports. `None` for others, and as long as this server does not know who
+    /// lives.
+    pub(super) fn view_of(&self, face: Face) -> Option<Arc<View>> {
+        match face {
+            Face::Data | Face::Sentinel { .. } => None,
+            Face::Cluster { speaks_tls } => self.cluster.view(&self.membership, speaks_tls),
         }
     }
 

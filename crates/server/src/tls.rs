@@ -43,8 +43,8 @@ impl Configs {
             ..settings.tls.clone()
         };
         let metrics = quoin_tls::server_config(&without_certificates)?;
-        let clients = match settings.tls_port {
-            0 => Arc::clone(&metrics),
+        let clients = match (settings.tls_port, settings.cluster_tls_port) {
+            (0, 0) => Arc::clone(&metrics),
             _ => quoin_tls::server_config(&settings.tls)?,
         };
         Ok(Self { clients, metrics })
@@ -59,7 +59,8 @@ impl Handshakes {
     /// If the certificates cannot be used.
     pub(super) fn prepare(config: &RuntimeConfig) -> Result<Option<Arc<Self>>, ServerError> {
         let settings = config.settings();
-        if settings.tls_port == 0 && !settings.metrics_tls {
+        let has_port = settings.tls_port != 0 || settings.cluster_tls_port != 0;
+        if !has_port && !settings.metrics_tls {
             return Ok(None);
         }
         let handshakes = Arc::new(Self {

@@ -94,6 +94,7 @@ pub enum ConnectionCommand {
     Bgrewriteaof,
     Bgsave,
     Client,
+    Cluster,
     Config,
     Debug,
     Discard,

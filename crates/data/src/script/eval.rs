@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quoin_base::limits::{SCRIPT_CLUSTER_TIME_MAX, SCRIPT_MACHINES_KEPT_MAX};
 use quoin_base::number::parse_i64;
+use quoin_base::redis_version::RedisVersion;
 use quoin_layout::ScriptOrigin;
 use quoin_lua::{Caller, End, Kept, Machine, Program, Script, ScriptFlags, TimeLimit};
 use quoin_resp::reply::Reply;
@@ -324,7 +325,8 @@ fn to_result(unit: AnyUnit<'_>, end: End) -> Result<Reply, CommandError> {
 async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandError> {
     let environment = unit.environment();
     // Creating a new machine must not count as the script's time.
-    let mut machine = take().map_err(|line| CommandError::Text(line.into()))?;
+    let mut machine =
+        take(environment.told_version).map_err(|line| CommandError::Text(line.into()))?;
     let limit = match unit.script_limit() {
         Some(limit) => TimeLimit::Busy(limit),
         None if !environment.capabilities.bounds_transaction_time => TimeLimit::Nothing,
@@ -355,14 +357,20 @@ thread_local! {
     static IDLE: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An idle machine.
+/// An idle machine that tells scripts this version of Redis.
 ///
 /// # Errors
 /// The error line if no machine can be created.
-pub(super) fn take() -> Result<Machine, String> {
-    match IDLE.with_borrow_mut(Vec::pop) {
+pub(super) fn take(version: RedisVersion) -> Result<Machine, String> {
+    let idle = IDLE.with_borrow_mut(|idle| {
+        let at = idle.iter().rposition(|one| one.version() == version);
+        at.map(|at| idle.swap_remove(at))
+    });
+    match idle {
         Some(machine) => Ok(machine),
-        None => Machine::new().map_err(|reason| format!("ERR no machine for a script: {reason}")),
+        None => {
+            Machine::new(version).map_err(|reason| format!("ERR no machine for a script: {reason}"))
+        }
     }
 }
 

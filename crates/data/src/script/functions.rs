@@ -51,7 +51,12 @@ pub(super) async fn load(
     }
     let name = library_name(code)?;
     let known = unit.read_context(database).libraries().await?;
-    if known.library(&name).is_some() && !replaces {
+    if let Some(library) = known.library(&name)
+        && !replaces
+    {
+        if unit.repeats() && library.code == *code {
+            return Ok(Reply::bulk(name));
+        }
         return Err(refused(format!("ERR Library '{name}' already exists")));
     }
     let library = read_library(unit, name, code)?;
@@ -75,6 +80,9 @@ pub(super) async fn delete(
     let known = unit.read_context(database).libraries().await?;
     let name = std::str::from_utf8(argument(arguments, 2)?);
     let Some(library) = name.ok().and_then(|name| known.library(name)) else {
+        if unit.repeats() {
+            return Ok(Reply::OK);
+        }
         return Err(CommandError::text("ERR Library not found"));
     };
     write(unit, database, |context| {
@@ -161,7 +169,10 @@ pub(super) async fn restore(
         _ => Libraries::new(known.version, known.all().filter(stays).cloned()),
     };
     if policy == Policy::Append {
-        let is_known = |library: &&Arc<Library>| known.library(&library.name).is_some();
+        let is_known = |library: &&Arc<Library>| {
+            let same = known.library(&library.name);
+            same.is_some_and(|same| !unit.repeats() || same.code != library.code)
+        };
         if let Some(library) = restored.all().find(is_known) {
             let name = &library.name;
             return Err(refused(format!("ERR Library {name} already exists")));
@@ -235,7 +246,7 @@ fn read_library(
     name: String,
     code: &Bytes,
 ) -> Result<Arc<Library>, CommandError> {
-    let mut machine = eval::take().map_err(refused)?;
+    let mut machine = eval::take(unit.environment().told_version).map_err(refused)?;
     let run = Run::of_load(LIBRARY_LOAD_TIME_MAX);
     let functions = machine.load(library_source(code), &run);
     eval::give_back(machine);

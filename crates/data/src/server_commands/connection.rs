@@ -9,9 +9,9 @@ use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, block, integer, oneof, string, token};
 use crate::command::row::{ConnectionCommand as Command, Group, Handler, Row};
 use crate::error::CommandError;
+use crate::server_commands::cluster::CLUSTER;
 use crate::server_commands::containers::{ACL, CLIENT, CONFIG, LATENCY, MODULE, SLOWLOG};
 use crate::server_commands::replication;
-use crate::server_commands::replication::CLUSTER;
 use crate::unit::context::Environment;
 
 const CONNECTION: &[&str] = &["@connection"];

@@ -1,5 +1,6 @@
 //! Rows of commands on the connection, the server and the command table. The server executes most of them.
 
+mod cluster;
 pub mod command;
 pub mod connection;
 mod containers;

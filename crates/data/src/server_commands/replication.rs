@@ -4,9 +4,6 @@
 use bytes::Bytes;
 
 use crate::command::arguments::{argument, is_word};
-use crate::command::flags::Flags;
-use crate::command::grammar::string;
-use crate::command::row::{Group, Handler, Row};
 use crate::error::CommandError;
 use crate::unit::context::Environment;
 use quoin_resp::reply::Reply;
@@ -46,44 +43,10 @@ pub(super) fn no_replication(_: &Environment, _: &[Bytes]) -> Result<Reply, Comm
     ))
 }
 
-/// CLUSTER, READONLY, READWRITE, ASKING: the error of a Redis that is not part of a cluster.
+/// CLUSTER, READONLY, READWRITE, ASKING: the error of a Redis that is not part of a cluster. On the cluster port the
+/// server executes them.
 pub(super) fn no_cluster(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     Err(CommandError::text(
         "ERR This instance has cluster support disabled",
     ))
 }
-
-const NO_CLUSTER: Handler = Handler::Pure(no_cluster);
-
-const fn cluster(name: &'static str, since: &'static str) -> Row {
-    Row::new(name, 2, since, Group::Cluster, NO_CLUSTER).flags(Flags::STALE)
-}
-
-/// The subcommands that clients use to find out whether there is a cluster.
-pub(super) const CLUSTER: &[Row] = &[
-    Row::help("cluster|help", "5.0.0", Group::Cluster, NO_CLUSTER),
-    cluster("cluster|info", "3.0.0")
-        .summary("Returns information about the state of a node.")
-        .tips(&["nondeterministic_output"]),
-    Row {
-        arity: 3,
-        ..cluster("cluster|keyslot", "3.0.0")
-            .summary("Returns the hash slot for a key.")
-            .complexity("O(N) where N is the number of bytes in the key")
-            .arguments(&[string("key")])
-    },
-    cluster("cluster|myid", "3.0.0").summary("Returns the ID of a node."),
-    cluster("cluster|nodes", "3.0.0")
-        .summary("Returns the cluster configuration for a node.")
-        .complexity("O(N) where N is the total number of Cluster nodes")
-        .tips(&["nondeterministic_output"]),
-    cluster("cluster|shards", "7.0.0")
-        .summary("Returns the mapping of cluster slots to shards.")
-        .complexity("O(N) where N is the total number of cluster nodes")
-        .tips(&["nondeterministic_output"]),
-    cluster("cluster|slots", "3.0.0")
-        .summary("Returns the mapping of cluster slots to nodes.")
-        .complexity("O(N) where N is the total number of Cluster nodes")
-        .tips(&["nondeterministic_output"])
-        .deprecated("7.0.0", "`CLUSTER SHARDS`"),
-];

@@ -33,22 +33,41 @@ pub(super) async fn union(
 ) -> Result<Vec<Bytes>, CommandError> {
     let mut seen: HashSet<Bytes> = HashSet::new();
     let mut union: Vec<Bytes> = Vec::new();
-    for set in sets {
-        let mut pages = Set::open(context, set).pages()?;
-        while let Some(page) = pages.next().await? {
-            for one in page {
-                if seen.insert(one.name.clone()) {
-                    check(&one.name)?;
-                    union.push(one.name);
-                }
-            }
+    let visit = &mut |member: Bytes| -> Result<bool, CommandError> {
+        if seen.insert(member.clone()) {
+            check(&member)?;
+            union.push(member);
         }
-    }
+        Ok(true)
+    };
+    each(context, sets, visit).await?;
     let numbers = union.iter().map_while(canonical_number).count();
     if let Some(numbers) = union.get_mut(..numbers) {
         numbers.sort_by_cached_key(canonical_number);
     }
     Ok(union)
+}
+
+/// Passes the members of all sets to `visit`, those of several sets several times.
+///
+/// # Errors
+/// Those of `visit`.
+pub(super) async fn each(
+    context: &ReadContext<'_>,
+    sets: &[OpenKey],
+    visit: Visit<'_>,
+) -> Result<(), CommandError> {
+    for set in sets {
+        let mut pages = Set::open(context, set).pages()?;
+        while let Some(page) = pages.next().await? {
+            for one in page {
+                if !visit(one.name)? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Passes the members that all of the sets have to `visit`, in the order of the smallest set.

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 
 use quoin_base::limits::RANGE_PAGE_ROWS;
+use quoin_layout::stream_producer::decode_produced_order;
 use quoin_layout::{
-    DecodeError, Id, KeyRange, Layout, StreamGroup, StreamHead, StreamId, StreamPending,
-    decode_counter, encode_counter, successor,
+    DecodeError, Id, KeyRange, Layout, ProducedEntry, StreamGroup, StreamHead, StreamId,
+    StreamPending, StreamProducer, decode_counter, encode_counter, successor,
 };
 use quoin_store::{KeyValue, RangeQuery, StoreError, Transaction};
 
@@ -49,6 +50,15 @@ pub(super) const IDLE: EntryCheck = EntryCheck::new(&IDLE_FAULT, |entries| {
         Layout::read_stream_idle_key,
         |pending, at_ms| pending.delivered_at_ms == at_ms,
     ))
+});
+
+/// Records of producers' entries whose row by number is missing.
+pub(super) const PRODUCED: EntryCheck =
+    EntryCheck::new(&PRODUCED_FAULT, |entries| Box::pin(have_number(entries)));
+
+/// Rows of producers' entries by number whose record, or whose producer, does not agree.
+pub(super) const PRODUCED_ORDER: EntryCheck = EntryCheck::new(&PRODUCED_ORDER_FAULT, |entries| {
+    Box::pin(have_record(entries))
 });
 
 static ABOVE_LAST: EntryFault = EntryFault {
@@ -106,6 +116,27 @@ static CONSUMERS_FAULT: EntryFault = EntryFault {
         "consumers of streams whose group is gone",
     ],
     advice: "--repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+static PRODUCED_FAULT: EntryFault = EntryFault {
+    text: [
+        "record of a producer's entry of a stream that has no number",
+        "records of producers' entries of streams that have no number",
+    ],
+    advice: "it is forgotten only with all of its producer; --repair removes it, and the producer may add \
+             the entry again",
+    is_removable: true,
+    entry_name: None,
+};
+
+static PRODUCED_ORDER_FAULT: EntryFault = EntryFault {
+    text: [
+        "number of a producer's entry of a stream that has no such record",
+        "numbers of producers' entries of streams that have no such record",
+    ],
+    advice: "the producer may add the entry again; --repair removes them",
     is_removable: true,
     entry_name: None,
 };
@@ -219,6 +250,54 @@ async fn set_count(
         count => transaction.set(counter, &encode_counter(count)),
     }
     Ok(())
+}
+
+async fn have_number(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let key = layout.read_produced_entry_key(data, &row.key);
+        let (Ok((producer, entry)), Ok(record)) = (key, ProducedEntry::decode(&row.value)) else {
+            return Ok(true);
+        };
+        let order = layout.produced_order_key(data, &producer, record.number);
+        let order = entries.transaction.get(&order, entries.isolation).await?;
+        let order = order.map(|row| decode_produced_order(&row));
+        Ok::<_, StoreError>(match order {
+            None => false,
+            Some(Ok((_, named))) => named == entry,
+            // The other check reports it.
+            Some(Err(_)) => true,
+        })
+    });
+    try_join_all(looked_up).await
+}
+
+async fn have_record(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let Ok((producer, number)) = layout.read_produced_order_key(data, &row.key) else {
+            return Ok(true);
+        };
+        let Ok((_, entry)) = decode_produced_order(&row.value) else {
+            return Ok(false);
+        };
+        let (record, producer) = (
+            layout.produced_entry_key(data, &producer, &entry),
+            layout.producer_key(data, &producer),
+        );
+        let (record, producer) = try_join(
+            entries.transaction.get(&record, entries.isolation),
+            entries.transaction.get(&producer, entries.isolation),
+        )
+        .await?;
+        let record = record.and_then(|row| ProducedEntry::decode(&row).ok());
+        let producer = producer.and_then(|row| StreamProducer::decode(&row).ok());
+        let is_recorded = record.is_some_and(|record| record.number == number);
+        let is_remembered =
+            |producer: StreamProducer| (producer.first..producer.next).contains(&number);
+        Ok::<_, StoreError>(is_recorded && producer.is_some_and(is_remembered))
+    });
+    try_join_all(looked_up).await
 }
 
 async fn have_group(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {

@@ -22,10 +22,12 @@ mod doctor;
 mod dumping;
 mod group;
 mod kind;
+mod producers;
 mod read;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod trim_references;
 
 pub use kind::KIND;
 

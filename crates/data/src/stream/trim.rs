@@ -11,6 +11,7 @@ use quoin_layout::{KeyRange, Section, StoredValue, StreamHead, StreamId, success
 use quoin_rdb::StreamNode;
 use quoin_store::{Isolation, StoreError};
 
+use super::delete::References;
 use super::{IdRange, Stream, StreamMut};
 use crate::rows::pages::Pages;
 
@@ -19,7 +20,7 @@ const NODES_MAX: u64 = 100;
 /// Entries that one command trims approximately, unless it has LIMIT (as Redis).
 const APPROXIMATE_ENTRIES_MAX: u64 = 1_000_000;
 /// Entries that one command looks at to find nodes. A command that may trim more trims exactly.
-const WALKED_ENTRIES_MAX: u64 = 100_000;
+pub(super) const WALKED_ENTRIES_MAX: u64 = 100_000;
 /// A command that has looked at this many bytes of entries stops looking for nodes.
 const WALKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -32,6 +33,8 @@ pub struct Trim {
     pub is_approximate: bool,
     /// The most entries that an approximate trim removes; 0: all. `None` is Redis's default.
     pub limit: Option<u64>,
+    /// What becomes of the pending entries of groups.
+    pub references: References,
 }
 
 /// What is left of a stream that is trimmed.
@@ -46,6 +49,9 @@ pub enum TrimTo {
 impl StreamMut<'_, '_> {
     /// Trims the stream, and returns how many entries it has removed.
     pub async fn trim(&self, trim: &Trim) -> Result<i64, StoreError> {
+        if trim.references != References::Keep {
+            return self.trim_with_references(trim).await;
+        }
         let (exact, relaxed) = (self.context.isolation, self.context.relaxed());
         let count = match (trim.to, trim.is_approximate) {
             (TrimTo::Length(kept), false) => self.length_at(exact).await?.saturating_sub(kept),
@@ -74,7 +80,7 @@ impl StreamMut<'_, '_> {
             return true;
         };
         let excess = length.saturating_sub(kept);
-        if !trim.is_approximate || excess == 0 {
+        if !trim.is_approximate || excess == 0 || trim.references != References::Keep {
             return excess > 0;
         }
         let at_most = excess.min(self.approximate_limit(trim.limit));
@@ -84,7 +90,7 @@ impl StreamMut<'_, '_> {
         at_most >= length || left.is_none_or(|left| left <= at_most)
     }
 
-    fn approximate_limit(&self, limit: Option<u64>) -> u64 {
+    pub(super) fn approximate_limit(&self, limit: Option<u64>) -> u64 {
         match limit {
             Some(0) => u64::MAX,
             Some(limit) => limit,
@@ -95,13 +101,13 @@ impl StreamMut<'_, '_> {
         }
     }
 
-    async fn length_at(&self, isolation: Isolation) -> Result<u64, StoreError> {
+    pub(super) async fn length_at(&self, isolation: Isolation) -> Result<u64, StoreError> {
         let length = self.context.length(self.key, isolation).await?;
         Ok(u64::try_from(length).unwrap_or(0))
     }
 
     /// Counts entries below an id, up to `limit` entries and about `bytes_max` bytes.
-    async fn count_before(
+    pub(super) async fn count_before(
         &self,
         id: StreamId,
         limit: u64,
@@ -131,7 +137,7 @@ impl StreamMut<'_, '_> {
     }
 
     /// How many entries an approximate trim removes if at most `excess` may go.
-    async fn count_in_nodes(
+    pub(super) async fn count_in_nodes(
         &self,
         length: u64,
         excess: u64,
@@ -226,23 +232,16 @@ impl StreamMut<'_, '_> {
 
     /// Removes the first `count` entries, and returns how many there were. Conflicts with every change
     /// of the stream, because another server could remove the same entries.
-    async fn remove_first(&self, count: u64) -> Result<i64, StoreError> {
+    pub(super) async fn remove_first(&self, count: u64) -> Result<i64, StoreError> {
         let length = self.length_at(Isolation::Serializable).await?;
         let mut rows = self.rows(IdRange::ALL);
         let removed = count.min(length);
-        if removed < length {
-            let offset = usize::try_from(removed - 1).unwrap_or(usize::MAX);
-            let signed = i64::try_from(length).unwrap_or(i64::MAX);
+        if let Some(last) = self.last_of_first(removed, length).await? {
             let last = self
                 .context
-                .rows_by_rank(rows.clone(), signed, false, offset, 1)
-                .await?;
-            let Some(last) = last.first() else {
-                return Err(StoreError::Corrupt(
-                    "length of a stream disagrees with its entries",
-                ));
-            };
-            rows.end = successor(&last.key);
+                .layout()
+                .stream_entry_key(self.key.data(), last);
+            rows.end = successor(&last);
         }
         self.clear_entries(&rows).await?;
         let removed = i64::try_from(removed).unwrap_or(i64::MAX);
@@ -250,8 +249,32 @@ impl StreamMut<'_, '_> {
         Ok(removed)
     }
 
+    /// The last of the first `count` entries of a stream of this length; `None` if these are all.
+    pub(super) async fn last_of_first(
+        &self,
+        count: u64,
+        length: u64,
+    ) -> Result<Option<StreamId>, StoreError> {
+        if count >= length {
+            return Ok(None);
+        }
+        let offset = usize::try_from(count.saturating_sub(1)).unwrap_or(usize::MAX);
+        let signed = i64::try_from(length).unwrap_or(i64::MAX);
+        let rows = self.rows(IdRange::ALL);
+        let last = self.context.rows_by_rank(rows, signed, false, offset, 1);
+        match last.await?.first() {
+            Some(last) => {
+                let id = (self.context.layout()).read_stream_entry_key(self.key.data(), &last.key);
+                Ok(Some(id?))
+            }
+            None => Err(StoreError::Corrupt(
+                "length of a stream disagrees with its entries",
+            )),
+        }
+    }
+
     /// Clears entries. Reads them only if the stream has split entries, whose chunks must be found.
-    async fn clear_entries(&self, range: &KeyRange) -> Result<(), StoreError> {
+    pub(super) async fn clear_entries(&self, range: &KeyRange) -> Result<(), StoreError> {
         let (context, data) = (self.context, self.key.data());
         let chunks = context.layout().section_prefix(data, Section::Chunks);
         let chunks = KeyRange::children(&chunks);
@@ -268,7 +291,7 @@ impl StreamMut<'_, '_> {
         Ok(())
     }
 
-    fn rows(&self, range: IdRange) -> KeyRange {
+    pub(super) fn rows(&self, range: IdRange) -> KeyRange {
         let layout = self.context.layout();
         layout.stream_entries(self.key.data(), range.first, range.last)
     }

@@ -1,6 +1,6 @@
 //! Timers: rows that say when background work should look at a task queue, a stream or a hash. A task queue may have
 //! due tasks, or requests for maintenance of its index. A stream may have groups whose idle entries are due for
-//! redelivery. A hash may have fields that have expired.
+//! redelivery, or producers of which all is forgotten. A hash may have fields that have expired.
 //!
 //! A timer is a row by time and key. It says only that there may be work, so too many timers or an outdated one do no
 //! harm. A key with work at some time has a timer at that time or before: a transaction that writes a row by due
@@ -16,7 +16,7 @@ use super::lease_ends::is_full_or_old;
 use super::{TaskQueueMut, range_rows};
 use crate::hash::expiry;
 use crate::keyspace::key::OpenKey;
-use crate::stream::Stream;
+use crate::stream::{Stream, StreamMut};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::{
     REAPER_READS_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS,
@@ -64,7 +64,7 @@ enum Outlook {
     Expired(Vec<u8>),
     /// There is no work before a time, if ever.
     Quiet(OpenKey, Option<i64>),
-    /// A task queue or a hash has work.
+    /// A task queue or a hash has work, or a stream more than waking clients.
     Busy(OpenKey),
     /// A stream has idle entries for waiting clients now, and more at a time.
     Idle(OpenKey, Option<i64>),
@@ -250,10 +250,13 @@ async fn look_at(
         meta,
     };
     if key.meta.value_type == ValueType::Stream {
-        let outlook = Stream::open(context, &key).idle_outlook().await?;
-        return Ok(match outlook.is_due {
-            true => Outlook::Idle(key, outlook.next_ms),
-            false => Outlook::Quiet(key, outlook.next_ms),
+        let stream = Stream::open(context, &key);
+        let (idle, producers) = try_join(stream.idle_outlook(), stream.producer_outlook()).await?;
+        let next_ms = earlier(idle.next_ms, producers.next_ms);
+        return Ok(match (producers.is_due, idle.is_due) {
+            (true, _) => Outlook::Busy(key),
+            (false, true) => Outlook::Idle(key, next_ms),
+            (false, false) => Outlook::Quiet(key, next_ms),
         });
     }
     if key.meta.value_type == ValueType::Hash {
@@ -281,6 +284,11 @@ async fn look_at(
         true => Outlook::Busy(key),
         false => Outlook::Quiet(key, next_due),
     })
+}
+
+/// The earlier of two times, of which each may be missing.
+fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
 }
 
 /// The namespace that each database shows.
@@ -434,7 +442,7 @@ fn put_off(context: &WriteContext<'_>, queue: &QueueTimers, what: &str) {
     context.transaction.set(&next, b"");
 }
 
-/// Does the work of a task queue or a hash.
+/// Does the work of a task queue, a hash or a stream.
 async fn run_timers(
     context: &WriteContext<'_>,
     timers: &QueueTimers,
@@ -455,6 +463,17 @@ async fn run_timers(
                 }
                 removed => removed?,
             }
+        }
+        ValueType::Stream => {
+            clear_timers(context, timers);
+            match run_stream(context, key).await {
+                Err(StoreError::Corrupt(what)) => {
+                    put_off(context, timers, what);
+                    return Ok(());
+                }
+                done => done?,
+            }
+            true
         }
         _ => {
             let queue = TaskQueueMut::open(context, key);
@@ -479,6 +498,20 @@ async fn run_timers(
                 .layout()
                 .timer_key(timers.of, context.now_ms, timers.namespace, &timers.name);
         context.transaction.set(&next, b"");
+    }
+    Ok(())
+}
+
+/// Removes producers of which all is forgotten, wakes clients that wait for idle entries, and sets the next timer.
+async fn run_stream(context: &WriteContext<'_>, key: &OpenKey) -> Result<(), StoreError> {
+    let stream = StreamMut::open(context, key);
+    let idle = stream.idle_outlook().await?;
+    let next_ms = stream.remove_forgotten_producers().await?;
+    if idle.is_due {
+        context.wake_waiting(key);
+    }
+    if let Some(at_ms) = earlier(idle.next_ms, next_ms) {
+        context.set_timer(key, at_ms);
     }
     Ok(())
 }

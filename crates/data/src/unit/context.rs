@@ -14,6 +14,7 @@ use quoin_base::counter::Counter;
 use quoin_base::events::{EventClasses, EventSwitch};
 use quoin_base::limits::STREAM_NODE_ENTRIES_MAX;
 use quoin_base::random::Random;
+use quoin_base::redis_version::RedisVersion;
 use quoin_layout::{Id, Layout, decode_id};
 use quoin_lua::Scripts;
 use quoin_store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
@@ -40,6 +41,8 @@ pub struct Environment {
     pub store_id: String,
     /// The setting `databases`: the number of databases.
     pub databases: u32,
+    /// The version of Redis that clients and scripts are told: the setting `compatible-version`.
+    pub told_version: RedisVersion,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The source of randomness.

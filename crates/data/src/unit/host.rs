@@ -21,6 +21,8 @@ pub struct Origin {
     pub tracks: bool,
     /// Whether it may not read keys that are named in values (SORT).
     pub lacks_named_keys: bool,
+    /// Whether it may send the same command to several servers on one store (docs/understand/decisions/044-cluster-port.md).
+    pub repeats: bool,
 }
 
 impl Origin {
@@ -29,6 +31,7 @@ impl Origin {
         client: NO_CLIENT,
         tracks: false,
         lacks_named_keys: false,
+        repeats: false,
     };
 }
 

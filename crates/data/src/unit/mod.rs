@@ -139,6 +139,14 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
+    /// Whether the current command may reach other servers on the store too.
+    pub fn repeats(self) -> bool {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.origin().repeats,
+            AnyUnit::Read(unit) => unit.origin.get().repeats,
+        }
+    }
+
     /// Records that the current command has read a key to be remembered.
     pub fn note_read(self, key: Bytes) {
         match self {

@@ -11,6 +11,7 @@ use quoin_base::limits::{
     STREAM_NODE_ENTRIES_MAX,
 };
 use quoin_base::random::Random;
+use quoin_base::redis_version::RedisVersion;
 use quoin_layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_counter};
 use quoin_lua::Scripts;
 use quoin_store::{Isolation, Store, StoreError, Transaction};
@@ -83,6 +84,7 @@ pub async fn prepare(
         capabilities: store.capabilities(),
         store_id,
         databases: DATABASES,
+        told_version: RedisVersion::default(),
         clock,
         random,
         ids: IdAllocator::new(instance),

@@ -184,11 +184,13 @@ fn rows_of_servers() {
         version: "0.1.0".to_owned(),
         ip: "10.0.0.1".to_owned(),
         hostname: "a.b".to_owned(),
+        cluster_port: 7000,
+        cluster_tls_port: 0,
     };
     golden(
-        "server with the ports 6379, 6380, 26379 and 0, run id `ab`, version `0.1.0`, at `10.0.0.1` and `a.b`",
+        "server with the ports 6379, 6380, 26379, 0, 7000 and 0, run id `ab`, version `0.1.0`, at `10.0.0.1` and `a.b`",
         &row.encode(),
-        "01000000000000000718eb18ec670b000002616205302e312e300831302e302e302e3103612e62",
+        "01000000000000000718eb18ec670b000002616205302e312e300831302e302e302e3103612e621b580000",
     );
     assert_eq!(ServerRow::decode(&row.encode()).unwrap(), row);
     // Versions of Quoin must agree on it.

@@ -150,3 +150,77 @@ fn rows_of_consumer_groups() {
         "0271756f696e001502150116012c1515150715091507150a",
     );
 }
+
+#[test]
+fn rows_of_producers() {
+    let layout = layout();
+    let id = StreamId {
+        ms: 1_700_000_000_000,
+        seq: 2,
+    };
+    let (producer, entry) = (
+        ProducerName::of_producer(b"gpu1"),
+        ProducerName::of_entry(b"job7"),
+    );
+    golden(
+        "settings of producers",
+        &layout.producer_settings_key(DATA),
+        "0271756f696e001502150116012c15101502",
+    );
+    let settings = ProducerSettings {
+        duration_s: 300,
+        entries_max: 1_000,
+    };
+    golden(
+        "IDMP-DURATION 300, IDMP-MAXSIZE 1000",
+        &settings.encode(),
+        "0116012c1603e8",
+    );
+    golden(
+        "counter of entries that producers have added",
+        &layout.produced_key(DATA),
+        "0271756f696e001502150116012c15101503",
+    );
+    golden(
+        "counter of entries that they wanted to add again",
+        &layout.duplicates_key(DATA),
+        "0271756f696e001502150116012c15101504",
+    );
+    golden(
+        "producer `gpu1`",
+        &layout.producer_key(DATA, &producer),
+        "0271756f696e001502150116012c151a1a7a2deaae8f34016770753100",
+    );
+    let stored = StreamProducer {
+        first: 3,
+        next: 7,
+        first_ms: 1_700_000_000_000,
+        last_ms: 1_700_000_000_009,
+    };
+    golden(
+        "producer with the entries 3 to 6, of 1700000000000 to 1700000000009",
+        &stored.encode(),
+        "01150315071a018bcfe568001a018bcfe56809",
+    );
+    golden(
+        "entry `job7` of producer `gpu1`",
+        &layout.produced_entry_key(DATA, &producer, &entry),
+        "0271756f696e001502150116012c151b1a7a2deaae8f34016770753100016a6f623700",
+    );
+    let stored = ProducedEntry { number: 3, id };
+    golden(
+        "entry 3 of a producer: 1700000000000-2",
+        &stored.encode(),
+        "0115031a018bcfe568001502",
+    );
+    golden(
+        "entry 3 of producer `gpu1`",
+        &layout.produced_order_key(DATA, &producer, 3),
+        "0271756f696e001502150116012c151c1a7a2deaae8f340167707531001503",
+    );
+    golden(
+        "entry `job7` of 1700000000000 by its number",
+        &stream_producer::encode_produced_order(id.ms, &entry),
+        "011a018bcfe56800016a6f623700",
+    );
+}

@@ -20,7 +20,7 @@ fn ends(text: &str, end: impl FnOnce(&Scripts) + Send + 'static) -> End {
         end(&others);
         Instant::now()
     });
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let program = Program::Script(script);
     let (keys, arguments) = (Vec::new(), Vec::new());
     let end = poll(machine.run(&program, keys, arguments, guard.run(), &mut Fine));

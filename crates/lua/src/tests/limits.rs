@@ -85,7 +85,7 @@ fn what_takes_long_outside_lua_is_ended_as_the_script_is() {
         let script = Arc::new(Script::parse(text.into()).unwrap());
         let scripts = Scripts::default();
         let guard = scripts.begin(Caller::Script, TimeLimit::Elapsed(Duration::ZERO));
-        let mut machine = Machine::new().unwrap();
+        let mut machine = Machine::new(RedisVersion::default()).unwrap();
         let program = Program::Script(script);
         let end = poll(machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut Fine));
         assert_eq!(end, End::Late, "{last}");
@@ -95,7 +95,7 @@ fn what_takes_long_outside_lua_is_ended_as_the_script_is() {
 
 #[test]
 fn a_machine_that_has_compiled_much_is_not_used_again() {
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let text = format!("return '{}'", "x".repeat(8_000_000));
     let script = Arc::new(Script::parse(text.into()).unwrap());
     assert_eq!(machine.compile(&script), Ok(()));
@@ -126,7 +126,7 @@ fn call_last(machine: &mut Machine, code: String) -> End {
 fn a_library_may_have_more_functions_than_the_bindings_have_references() {
     let code = "#!lua name=l\nfor i = 1, 12000 do \
                 redis.register_function('f' .. i, function() return i end) end";
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let end = call_last(&mut machine, code.to_owned());
     assert_eq!(end, End::Replied(Reply::Integer(12_000), Origin::Script));
     assert!(machine.is_reusable());
@@ -134,7 +134,7 @@ fn a_library_may_have_more_functions_than_the_bindings_have_references() {
 
 #[test]
 fn a_function_sees_no_keys_and_arguments_but_its_own() {
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let script = Script::parse(Bytes::from_static(b"return ARGV[1]")).unwrap();
     let (program, scripts) = (Program::Script(Arc::new(script)), Scripts::default());
     let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);

@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use super::{
     Caller, Commands, End, Fiber, KillError, Machine, Origin, Program, Script, Scripts, TimeLimit,
 };
+use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
 /// Commands that are all answered with `+OK`.
@@ -37,7 +38,7 @@ fn poll<T>(future: impl Future<Output = T>) -> T {
 
 /// Runs a script whose calls are all answered with `+OK`.
 fn run(text: &str) -> End {
-    run_on(&mut Machine::new().unwrap(), text)
+    run_on(&mut Machine::new(RedisVersion::default()).unwrap(), text)
 }
 
 fn run_on(machine: &mut Machine, text: &str) -> End {
@@ -129,7 +130,7 @@ fn a_table_that_scripts_share_stays_as_it_is_when_it_is_raised() {
         "error(string)",
         "__redis__err__handler(string)",
     ] {
-        let mut machine = Machine::new().unwrap();
+        let mut machine = Machine::new(RedisVersion::default()).unwrap();
         run_on(&mut machine, raised);
         let end = run_on(
             &mut machine,
@@ -179,7 +180,7 @@ fn a_reader_that_never_ends_is_refused() {
 fn the_collector_is_set_as_ever_for_each_script() {
     let settings = "return {collectgarbage('setpause', 200), collectgarbage('setstepmul', 200)}";
     let expected = Reply::Array(vec![Reply::Integer(200), Reply::Integer(200)]);
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     for before in [
         "return 1",
         "collectgarbage('setpause', 1000) collectgarbage('setstepmul', 900)",
@@ -195,7 +196,7 @@ fn the_collector_is_set_as_ever_for_each_script() {
 
 #[test]
 fn a_collector_that_a_script_has_stopped_runs_again() {
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let garbage = "for number = 1, 1000 do local _ = string.rep(number, 1000) end \
                    return collectgarbage('count')";
     // To compile it later would have the collector run again.
@@ -312,7 +313,7 @@ fn a_killed_script_ends_whatever_it_catches() {
             }
         });
         let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
-        let mut machine = Machine::new().unwrap();
+        let mut machine = Machine::new(RedisVersion::default()).unwrap();
         let program = Program::Script(script);
         let (keys, arguments) = (Vec::new(), Vec::new());
         let end = poll(machine.run(&program, keys, arguments, guard.run(), &mut Fine));
@@ -346,7 +347,7 @@ fn a_script_that_waits_ends_when_its_run_is_given_up() {
     let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let given_up = Cell::new(0);
     let mut stuck = Stuck(&given_up);
     let program = Program::Script(script);
@@ -382,7 +383,7 @@ fn a_script_goes_on_when_what_it_waits_for_is_there() {
     let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let (program, mut slow) = (Program::Script(script), Slow(0));
     let run = machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut slow);
     let mut run = pin!(run);
@@ -404,7 +405,7 @@ fn to_wait_does_not_count_as_running() {
     let script = Arc::new(Script::parse(text).unwrap());
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     /// A command that is answered when it is told to be.
     struct Later<'r>(&'r Cell<bool>);
     impl Commands for Later<'_> {
@@ -445,7 +446,7 @@ fn to_wait_does_not_count_as_running() {
 
 #[test]
 fn settings_of_a_library_hold_for_one_script() {
-    let mut machine = Machine::new().unwrap();
+    let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let sparse = "return cjson.encode({[1] = 1, [100] = 2})";
     let allowed = format!("cjson.encode_sparse_array(true) {sparse}");
     assert!(matches!(run_on(&mut machine, &allowed), End::Replied(..)));

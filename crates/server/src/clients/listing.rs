@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use crate::clients::record::{ClientRecord, Scope};
+use crate::clients::record::{ClientDetails, ClientRecord, Scope};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, UNCOUNTED_OUTPUT_BYTES};
 use quoin_data::table;
 
@@ -24,9 +24,12 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
     put(client, now_ms, usize::MAX, text);
 }
 
-fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mut String) {
-    let now_s = now_ms / 1000;
-    let details = client.details().clone();
+/// The flags of a client, as letters.
+pub(crate) fn flags_of(client: &ClientRecord) -> String {
+    flags(client, &client.details().clone())
+}
+
+fn flags(client: &ClientRecord, details: &ClientDetails) -> String {
     let mut flags = String::new();
     let is_touched = details
         .watched
@@ -53,6 +56,13 @@ fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mu
     if flags.is_empty() {
         flags.push('N');
     }
+    flags
+}
+
+fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mut String) {
+    let now_s = now_ms / 1000;
+    let details = client.details().clone();
+    let flags = flags(client, &details);
     let input = client.input_bytes.load(Ordering::Relaxed);
     let input_free = client.input_free_bytes.load(Ordering::Relaxed);
     let output = client.output_bytes.load(Ordering::Relaxed);

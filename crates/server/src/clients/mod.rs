@@ -15,7 +15,7 @@ use quoin_acl::User;
 use quoin_base::clock::Clock;
 use quoin_config::RuntimeConfig;
 
-pub(super) use listing::{cut, describe, put_line};
+pub(super) use listing::{cut, describe, flags_of, put_line};
 pub(super) use mailbox::{BufferMemory, Frame, Pushed};
 pub(super) use record::{ClientRecord, NO_COMMAND, Scope, Subscriptions, TrackingMode, Unblock};
 

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use crate::addresses::Face;
+use quoin_data::command::arguments::is_word;
 use quoin_data::command::flags::Flags;
-use quoin_data::command::row::{ConnectionCommand, Handler, Row};
+use quoin_data::command::row::{ConnectionCommand, Group, Handler, Row};
 use quoin_data::command::{resolve, resolve_on_sentinel};
 use quoin_data::error::CommandError;
 use quoin_store::Growth;
@@ -47,7 +48,7 @@ pub(super) fn dispatch(
     refusal: impl FnOnce(&'static Row) -> Option<String>,
 ) -> Dispatch {
     let resolved = match conditions.face {
-        Face::Data => resolve(arguments),
+        Face::Data | Face::Cluster { .. } => resolve(arguments),
         Face::Sentinel { .. } => resolve_on_sentinel(arguments),
     };
     let row = match resolved {
@@ -58,12 +59,18 @@ pub(super) fn dispatch(
         Err(refusal) => return Dispatch::Refused(refusal.row, refusal.line),
     };
     // A Sentinel's clients need no password, except to change something.
-    let is_free = conditions.face != Face::Data && !row.flags.contains(Flags::ADMIN);
+    let is_on_sentinel = matches!(conditions.face, Face::Sentinel { .. });
+    let is_free = is_on_sentinel && !row.flags.contains(Flags::ADMIN);
     if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) && !is_free {
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(row), line);
     }
     if !is_free && let Some(line) = refusal(row) {
+        return Dispatch::Refused(Some(row), line);
+    }
+    if matches!(conditions.face, Face::Cluster { .. })
+        && let Some(line) = refusal_of_cluster(row, arguments)
+    {
         return Dispatch::Refused(Some(row), line);
     }
     if let Some(busy) = &conditions.busy
@@ -83,6 +90,12 @@ pub(super) fn dispatch(
         return Dispatch::Refused(Some(row), line);
     }
     match row.handler {
+        // The handlers of the table are those of a server that is not part of a cluster.
+        Handler::Pure(_)
+            if matches!(conditions.face, Face::Cluster { .. }) && row.group == Group::Cluster =>
+        {
+            Dispatch::Connection(ConnectionCommand::Cluster, row)
+        }
         Handler::Connection(command) => Dispatch::Connection(command, row),
         Handler::Read(_) | Handler::Write(_) | Handler::Script(_) | Handler::Pure(_) => {
             Dispatch::Data(row)
@@ -91,6 +104,26 @@ pub(super) fn dispatch(
             let line = CommandError::WrongArity(row.name.to_owned()).to_line();
             Dispatch::Refused(Some(row), line)
         }
+    }
+}
+
+/// The error of what there is not in a Redis Cluster: other databases, and masters that are chosen by clients.
+fn refusal_of_cluster(row: &Row, arguments: &[Bytes]) -> Option<String> {
+    match row.name {
+        "copy" => {
+            let mut options = arguments.get(3..).unwrap_or_default().windows(2);
+            let is_other = options.any(
+                |pair| matches!(pair, [word, number] if is_word(word, "db") && **number != *b"0"),
+            );
+            let line = "ERR Copying to another database is not allowed in cluster mode";
+            is_other.then(|| line.to_owned())
+        }
+        "move" | "swapdb" => {
+            let name = row.name.to_ascii_uppercase();
+            Some(format!("ERR {name} is not allowed in cluster mode"))
+        }
+        "replicaof" | "slaveof" => Some("ERR REPLICAOF not allowed in cluster mode.".to_owned()),
+        _ => None,
     }
 }
 

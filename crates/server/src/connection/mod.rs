@@ -7,11 +7,13 @@
 //! it.
 
 mod blocking;
+mod cluster;
 mod dispatch;
 mod exec;
 mod output;
 mod permission;
 mod read_ahead;
+mod redirects;
 mod state;
 mod submitting;
 mod transaction;
@@ -173,6 +175,7 @@ impl Connection {
 
     /// Executes every complete request that has arrived.
     async fn execute_input(&mut self) -> Result<(), Ended> {
+        self.redirects.begin_round();
         loop {
             // A client that must authenticate first may only send small requests.
             let is_trusted = self.session.is_allowed(&self.state.access.users);
@@ -251,6 +254,11 @@ impl Connection {
                 return self.answer_in_turn(reply, is_answered).await;
             }
         };
+        if let Dispatch::Data(row) = &dispatched
+            && let Some(line) = self.moved_line(row, &request.arguments)
+        {
+            return self.refuse(Some(row), line).await;
+        }
         if let Dispatch::Data(row) | Dispatch::Connection(_, row) = &dispatched
             && !self.session.is_on_sentinel()
             && let may_write = self.may_write(row, &request.arguments).await?

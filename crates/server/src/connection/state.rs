@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use crate::addresses::Face;
 use crate::clients::Place;
 use crate::connection::read_ahead::ReadAhead;
+use crate::connection::redirects::Redirects;
 use crate::connection::waiting::Waiting;
 use crate::eviction;
 use crate::session::{OpenTransaction, Session, TransactionCommand};
@@ -52,6 +53,8 @@ pub(crate) struct Connection {
     pub(super) waiting: Option<Waiting>,
     /// The waiter of a submitted blocking command. Its reply may arrive while the client does not read.
     pub(super) awaited: Option<Arc<Waiter>>,
+    /// What the client was told lately of slots of other nodes of a cluster.
+    pub(super) redirects: Redirects,
     /// The client has sent an invalid request, and may still send.
     pub(super) may_still_send: bool,
     /// Released last.
@@ -134,6 +137,7 @@ impl Connection {
             reply_bytes: 0,
             waiting: None,
             awaited: None,
+            redirects: Redirects::default(),
             may_still_send: false,
             _place: place,
             state,

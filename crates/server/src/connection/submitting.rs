@@ -38,10 +38,11 @@ impl Connection {
         let queued = QueuedCommand { row, is_answered };
         let mut origin = self.session.origin();
         origin.lacks_named_keys = lacks_named_keys(&self.session.user, row, &request.arguments);
+        origin.repeats = self.repeats(row);
         let invocation = Invocation {
             row,
             arguments: request.arguments,
-            database: self.session.database,
+            database: self.database_for(row),
             origin,
         };
         let mut waiter = None;

@@ -312,8 +312,11 @@ impl Connection {
         for command in commands {
             match command.kind {
                 CommandKind::Connection(ConnectionCommand::Select) => {
-                    let selected =
-                        connection_commands::selected_database(&command.arguments, &self.state);
+                    let selected = connection_commands::selected_database(
+                        &command.arguments,
+                        &self.session,
+                        &self.state,
+                    );
                     database = selected.unwrap_or(database);
                 }
                 // Tracking too many keys is safe.

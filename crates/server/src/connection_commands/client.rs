@@ -1,12 +1,11 @@
 //! CLIENT, except for tracking.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::addresses::Endpoint;
-use crate::clients::{ClientRecord, Unblock, put_line};
+use crate::clients::{Unblock, put_line};
+use crate::connection_commands::client_filter::{self, Filter};
 use crate::connection_commands::shared::{
     check_attribute, lossy_text, not_implemented, number, refusal, timeout,
 };
@@ -14,10 +13,7 @@ use crate::connection_commands::tracking;
 use crate::pause::PauseMode;
 use crate::session::{ReplyMode, Session};
 use crate::state::ServerState;
-use quoin_acl::User;
-use quoin_data::command::arguments::{
-    argument, integer, integer_at_least, integer_or, is_word, rest,
-};
+use quoin_data::command::arguments::{argument, integer, integer_or, is_word, rest};
 use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
@@ -37,7 +33,7 @@ pub(super) async fn execute(
         "id" => Ok(number(session.client.id)),
         "info" => Ok(info(session, state)),
         "kill" => kill(arguments, session, state),
-        "list" => list(arguments, state),
+        "list" => list(arguments, session, state),
         "maint_notifications" => maint_notifications(arguments),
         "no-evict" => {
             let is_on = on_or_off(argument(arguments, 2)?)?;
@@ -227,47 +223,6 @@ const HELP: &[&str] = &[
     "    Will not touch LRU/LFU stats when this mode is on.",
 ];
 
-/// Types of clients. Quoin has normal ones and subscribers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ClientType {
-    /// A client without subscriptions.
-    Normal,
-    /// A client with subscriptions.
-    Pubsub,
-    /// A type that only Redis has.
-    Other,
-}
-
-impl ClientType {
-    fn from_name(name: &[u8]) -> Result<Self, CommandError> {
-        let is_other = ["slave", "replica", "master"]
-            .iter()
-            .any(|other| is_word(name, other));
-        if is_word(name, "normal") {
-            Ok(ClientType::Normal)
-        } else if is_word(name, "pubsub") {
-            Ok(ClientType::Pubsub)
-        } else if is_other {
-            Ok(ClientType::Other)
-        } else {
-            Err(refusal(format!(
-                "ERR Unknown client type '{}'",
-                lossy_text(name)
-            )))
-        }
-    }
-}
-
-impl ClientType {
-    fn of(client: &ClientRecord) -> Self {
-        if client.is_subscriber() {
-            ClientType::Pubsub
-        } else {
-            ClientType::Normal
-        }
-    }
-}
-
 /// `CLIENT INFO`.
 fn info(session: &Session, state: &ServerState) -> Reply {
     let mut text = String::new();
@@ -275,47 +230,40 @@ fn info(session: &Session, state: &ServerState) -> Reply {
     Reply::Verbatim("txt", text.into())
 }
 
-/// `CLIENT LIST [TYPE type | ID client-id [client-id …]]`.
-fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
+/// `CLIENT LIST [TYPE type | ID client-id [client-id …]]`, or with the options of CLIENT KILL, as in Valkey.
+fn list(
+    arguments: &[Bytes],
+    session: &Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    let now_ms = state.clock.now_ms();
     let mut text = String::new();
     match rest(arguments, 2) {
-        [] => put_all(None, state, &mut text),
-        [option, name] if is_word(option, "type") => {
-            put_all(Some(ClientType::from_name(name)?), state, &mut text);
-        }
-        [option, ids @ ..] if !ids.is_empty() && is_word(option, "id") => {
+        // As in Redis 7.2, in the order of the ids.
+        [option, ids @ ..]
+            if is_word(option, "id")
+                && !ids.is_empty()
+                && !ids.iter().any(|word| client_filter::is_option(word)) =>
+        {
             for id in ids {
                 let id = integer_or(id, "ERR Invalid client ID")?;
                 if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id)) {
-                    put_line(&client, state.clock.now_ms(), &mut text);
+                    put_line(&client, now_ms, &mut text);
                 }
             }
         }
-        _ => return Err(CommandError::Syntax),
-    }
-    Ok(Reply::Verbatim("txt", text.into()))
-}
-
-fn put_all(wanted: Option<ClientType>, state: &ServerState, text: &mut String) {
-    let now_ms = state.clock.now_ms();
-    for client in state.clients.all() {
-        if wanted.is_none_or(|wanted| wanted == ClientType::of(&client)) {
-            put_line(&client, now_ms, text);
+        options => {
+            let filter = Filter::parse(options, state)?;
+            let spares_caller = filter.spares_caller.unwrap_or(false);
+            for client in state.clients.all() {
+                let is_spared = spares_caller && client.id == session.client.id;
+                if filter.matches(&client) && !is_spared {
+                    put_line(&client, now_ms, &mut text);
+                }
+            }
         }
     }
-}
-
-/// Which clients to kill: those to which all given conditions apply.
-#[derive(Debug, Default)]
-struct Filter<'a> {
-    id: Option<u64>,
-    address: Option<&'a [u8]>,
-    local_address: Option<&'a [u8]>,
-    client_type: Option<ClientType>,
-    user: Option<Arc<User>>,
-    /// Connected at this time, in seconds since the Unix epoch, or before.
-    connected_by_s: Option<i64>,
-    spares_caller: bool,
+    Ok(Reply::Verbatim("txt", text.into()))
 }
 
 /// `CLIENT KILL ip:port`, or `CLIENT KILL` with options.
@@ -325,19 +273,14 @@ fn kill(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let (filter, is_old_form) = match rest(arguments, 2) {
-        [address] => {
-            let filter = Filter {
-                address: Some(address),
-                ..Filter::default()
-            };
-            (filter, true)
-        }
-        options => (parse_filter(options, state)?, false),
+        [address] => (Filter::of_address(address), true),
+        options => (Filter::parse(options, state)?, false),
     };
+    let spares_caller = filter.spares_caller.unwrap_or(!is_old_form);
     let mut count = 0;
     for client in state.clients.all() {
         let is_caller = client.id == session.client.id;
-        if !filter.matches(&client) || (is_caller && filter.spares_caller) {
+        if !filter.matches(&client) || (is_caller && spares_caller) {
             continue;
         }
         count += 1;
@@ -352,71 +295,5 @@ fn kill(
         (false, count) => Ok(Reply::Integer(count)),
         (true, 0) => Err(CommandError::text("ERR No such client")),
         (true, _) => Ok(Reply::OK),
-    }
-}
-
-fn parse_filter<'a>(options: &'a [Bytes], state: &ServerState) -> Result<Filter<'a>, CommandError> {
-    let mut filter = Filter {
-        spares_caller: true,
-        ..Filter::default()
-    };
-    for pair in options.chunks(2) {
-        let [option, value] = pair else {
-            return Err(CommandError::Syntax);
-        };
-        if is_word(option, "id") {
-            let message = "ERR client-id should be greater than 0";
-            filter.id = u64::try_from(integer_at_least(value, 1, message)?).ok();
-        } else if is_word(option, "type") {
-            filter.client_type = Some(ClientType::from_name(value)?);
-        } else if is_word(option, "addr") {
-            filter.address = Some(value);
-        } else if is_word(option, "laddr") {
-            filter.local_address = Some(value);
-        } else if is_word(option, "user") {
-            let user = state.access.users.find(value);
-            filter.user = Some(
-                user.ok_or_else(|| refusal(format!("ERR No such user '{}'", lossy_text(value))))?,
-            );
-        } else if is_word(option, "maxage") {
-            let message = "ERR maxage is not an integer or out of range";
-            let age_s = integer_at_least(value, i64::MIN, message)?;
-            if age_s < 1 {
-                return Err(CommandError::text("ERR maxage should be greater than 0"));
-            }
-            filter.connected_by_s = Some((state.clock.now_ms() / 1000).saturating_sub(age_s));
-        } else if is_word(option, "skipme") {
-            filter.spares_caller = if is_word(value, "yes") {
-                true
-            } else if is_word(value, "no") {
-                false
-            } else {
-                return Err(CommandError::Syntax);
-            };
-        } else {
-            return Err(CommandError::Syntax);
-        }
-    }
-    Ok(filter)
-}
-
-impl Filter<'_> {
-    fn matches(&self, client: &ClientRecord) -> bool {
-        let is_at = |wanted: Option<&[u8]>, address: &Endpoint| {
-            wanted.is_none_or(|wanted| wanted == address.to_string().as_bytes())
-        };
-        is_at(self.address, &client.address)
-            && is_at(self.local_address, &client.local_address)
-            && self
-                .client_type
-                .is_none_or(|wanted| wanted == ClientType::of(client))
-            && self.id.is_none_or(|wanted| wanted == client.id)
-            && self
-                .connected_by_s
-                .is_none_or(|latest| client.connected_ms / 1000 <= latest)
-            && self
-                .user
-                .as_ref()
-                .is_none_or(|wanted| Arc::ptr_eq(wanted, &client.user()))
     }
 }

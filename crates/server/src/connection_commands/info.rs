@@ -9,7 +9,7 @@ use crate::connection_commands::backup::last_save_s;
 use crate::connection_commands::memory::{Figures, count_keys};
 use crate::connection_commands::sentinel;
 use crate::session::Session;
-use crate::state::{REDIS_VERSION, ServerState};
+use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
 use crate::{procfs, systemd, version};
 use quoin_config::Fsync;
@@ -74,7 +74,7 @@ pub(super) async fn info(
     let shows_default = wanted.is_empty() || asks_for("default");
     let mut text = String::new();
     let sections = match session.face {
-        Face::Data => SECTIONS,
+        Face::Data | Face::Cluster { .. } => SECTIONS,
         Face::Sentinel { .. } => SENTINEL_SECTIONS,
     };
     for (name, is_default) in sections {
@@ -98,7 +98,10 @@ pub(super) async fn info(
             "commandstats" => command_statistics(state, &mut text),
             "errorstats" => error_statistics(state, &mut text),
             "latencystats" => latency_statistics(state, &mut text),
-            "cluster" => text.push_str("# Cluster\r\ncluster_enabled:0\r\n"),
+            "cluster" => {
+                let is_enabled = u8::from(session.is_on_cluster());
+                text.push_str(&format!("# Cluster\r\ncluster_enabled:{is_enabled}\r\n"));
+            }
             "keyspace" => keyspace(state, &mut text).await,
             "debug" => debug(&mut text),
             "sentinel" => sentinel::info(session, state, &mut text),
@@ -106,7 +109,7 @@ pub(super) async fn info(
         }
     }
     Ok(match session.face {
-        Face::Data => Reply::Verbatim("txt", text.into()),
+        Face::Data | Face::Cluster { .. } => Reply::Verbatim("txt", text.into()),
         // As Redis Sentinel: in RESP3 too.
         Face::Sentinel { .. } => Reply::Bulk(text.into()),
     })
@@ -119,11 +122,12 @@ fn server(face: Face, state: &ServerState, text: &mut String) {
     let executable = std::env::current_exe().map(|path| path.display().to_string());
     let mode = match face {
         Face::Data => "standalone",
+        Face::Cluster { .. } => "cluster",
         Face::Sentinel { .. } => "sentinel",
     };
     text.push_str("# Server\r\n");
     lines! { text;
-        "redis_version": REDIS_VERSION,
+        "redis_version": state.told_version().text(),
         "quoin_version": version::VERSION,
         "quoin_commit": version::COMMIT,
         "redis_git_sha1": version::COMMIT.get(..8).unwrap_or("00000000"),
@@ -151,7 +155,7 @@ fn server(face: Face, state: &ServerState, text: &mut String) {
         "config_file": file.unwrap_or_default(),
         "io_threads_active": u8::from(settings.io_threads > 1),
     }
-    if face != Face::Data {
+    if matches!(face, Face::Sentinel { .. }) {
         return;
     }
     let ports = state.ports();

@@ -4,6 +4,8 @@
 mod acl;
 mod backup;
 mod client;
+mod client_filter;
+mod cluster;
 mod config;
 mod info;
 mod latency;
@@ -28,6 +30,7 @@ use quoin_data::command::row::{ConnectionCommand, Row};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 
+pub(super) use cluster::moved;
 pub(super) use session::selected_database;
 
 /// Executes a command for a client. `row` is the row of the subcommand, if there is one.
@@ -49,6 +52,7 @@ pub(super) async fn execute(
         ConnectionCommand::Client => {
             client::execute(row.own_name(), arguments, session, state).await
         }
+        ConnectionCommand::Cluster => cluster::execute(row, arguments, session, state).await,
         ConnectionCommand::Config => {
             config::execute(row.own_name(), arguments, session, state).await
         }
@@ -58,7 +62,7 @@ pub(super) async fn execute(
         ConnectionCommand::Info => info::info(arguments, session, state).await,
         ConnectionCommand::Lastsave => Ok(backup::lastsave(state)),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
-        ConnectionCommand::Lolwut => Ok(server::lolwut()),
+        ConnectionCommand::Lolwut => Ok(server::lolwut(state)),
         ConnectionCommand::MemoryStats => Ok(memory::stats(state).await),
         ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
         ConnectionCommand::Monitor => server::monitor(session, state),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::addresses::Face;
 use crate::connection_commands::shared::{lossy_text, not_implemented};
 use crate::sentinel::ServerAddress;
 use crate::session::Session;
@@ -183,7 +182,7 @@ impl<'s> View<'s> {
             names: &state.sentinel.names,
             roster: state.membership.roster(),
             seen_ms: state.membership.confirmed_ago().as_millis(),
-            speaks_tls: session.face == (Face::Sentinel { speaks_tls: true }),
+            speaks_tls: session.speaks_tls(),
         }
     }
 

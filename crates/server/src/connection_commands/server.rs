@@ -9,7 +9,7 @@ use crate::audit::log_change;
 use crate::clients::Unblock;
 use crate::connection_commands::shared::{timeout, unknown_or_wrong_number};
 use crate::session::Session;
-use crate::state::{REDIS_VERSION, ServerState};
+use crate::state::ServerState;
 use quoin_base::number::{parse_double, parse_i64};
 use quoin_data::command::arguments::{argument, count, integer, is_word, rest};
 use quoin_data::command::help::help;
@@ -113,9 +113,10 @@ async fn libraries(state: &ServerState, is_busy: bool) -> Result<Arc<Libraries>,
 }
 
 /// `LOLWUT`: only the line with the version. Quoin draws nothing.
-pub(super) fn lolwut() -> Reply {
+pub(super) fn lolwut(state: &ServerState) -> Reply {
     let version = env!("CARGO_PKG_VERSION");
-    let text = format!("Quoin ver. {version} (Redis ver. {REDIS_VERSION})\n");
+    let redis_version = state.told_version().text();
+    let text = format!("Quoin ver. {version} (Redis ver. {redis_version})\n");
     Reply::Verbatim("txt", text.into())
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::addresses::Face;
 use crate::connection_commands::shared::{check_attribute, lossy_text, number, refusal};
 use crate::session::{ReplyMode, Session};
-use crate::state::{REDIS_VERSION, ServerState};
+use crate::state::ServerState;
 use crate::users;
 use quoin_acl::log::Context;
 use quoin_acl::{DEFAULT_USER, Reason, User};
@@ -169,18 +169,19 @@ pub(super) async fn hello(
     if let Some(protocol) = protocol {
         set_protocol(session, protocol);
     }
-    Ok(greeting(session))
+    Ok(greeting(session, state))
 }
 
-fn greeting(session: &Session) -> Reply {
+fn greeting(session: &Session, state: &ServerState) -> Reply {
     let text = |text: &'static str| Reply::bulk(text);
     let mode = match session.face {
         Face::Data => "standalone",
+        Face::Cluster { .. } => "cluster",
         Face::Sentinel { .. } => "sentinel",
     };
     let mut fields = vec![
         (text("server"), text("redis")),
-        (text("version"), text(REDIS_VERSION)),
+        (text("version"), text(state.told_version().text())),
         (
             text("proto"),
             Reply::Integer(version_number(session.protocol).into()),
@@ -242,7 +243,7 @@ pub(super) fn select(
     session: &mut Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    let database = selected_database(arguments, state)?;
+    let database = selected_database(arguments, session, state)?;
     session.database = database;
     session.client.details().database = database;
     Ok(Reply::OK)
@@ -254,6 +255,7 @@ pub(super) fn select(
 /// Redis's, if there is no such database.
 pub(crate) fn selected_database(
     arguments: &[Bytes],
+    session: &Session,
     state: &ServerState,
 ) -> Result<u32, CommandError> {
     let index = integer_or(
@@ -264,6 +266,11 @@ pub(crate) fn selected_database(
         // Redis reads an int here.
         return Err(CommandError::text(
             "ERR value is out of range, value must between -2147483648 and 2147483647",
+        ));
+    }
+    if session.is_on_cluster() && index != 0 {
+        return Err(CommandError::text(
+            "ERR SELECT is not allowed in cluster mode",
         ));
     }
     state.executor.environment().database(index)

@@ -11,7 +11,7 @@ use crate::metrics::queues::WatchedKeys;
 use crate::metrics::writer::{Histogram, Writer};
 use crate::metrics::{queues, store};
 use crate::procfs;
-use crate::state::{REDIS_VERSION, ServerState};
+use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
 use quoin_data::unit::signals::ChannelKind;
 use quoin_layout::LAYOUT_VERSION;
@@ -77,7 +77,7 @@ fn write_server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         "What runs",
         &[
             ("version", env!("CARGO_PKG_VERSION")),
-            ("redis_version", REDIS_VERSION),
+            ("redis_version", state.told_version().text()),
             ("store", store),
             ("layout_version", &layout_version),
             ("run_id", &state.run_id),

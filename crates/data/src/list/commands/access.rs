@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::list::{End, List, ListMut, PositionQuery, Side};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
+use quoin_base::redis_version::RedisVersion;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
@@ -119,12 +120,20 @@ pub(super) async fn linsert(
     }
 }
 
+/// Redis 8 refuses the count whose negation does not fit.
+const COUNT_TOO_LOW: CommandError = CommandError::text(
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+);
+
 /// `LREM key count element` → the number of removed elements.
 pub(super) async fn lrem(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let count = integer(argument(arguments, 2)?)?;
+    if count == i64::MIN && context.environment.told_version >= RedisVersion::V8_4 {
+        return Err(COUNT_TOO_LOW);
+    }
     let Some(key) = context
         .find(argument(arguments, 1)?, ValueType::List)
         .await?

@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use quoin_base::glob;
 use quoin_base::glob::Case;
+use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
 use crate::command::arguments::{integer, is_word, rest};
@@ -364,19 +365,20 @@ fn flags(flags: KeyFlags) -> Reply {
 }
 
 /// `COMMAND DOCS [name …]`: documents these commands, or all if no name is given. Unknown names are skipped.
-fn docs(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+fn docs(environment: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let named = |row| named_document(row, environment.told_version);
     Ok(Reply::Map(match arguments {
         [_, _, names @ ..] if !names.is_empty() => names
             .iter()
             .filter_map(|name| table::find_by_full_name(name))
-            .map(named_document)
+            .map(named)
             .collect(),
-        _ => table::commands().map(named_document).collect(),
+        _ => table::commands().map(named).collect(),
     }))
 }
 
-fn named_document(row: &'static Row) -> (Reply, Reply) {
-    (Reply::bulk(row.name), document(row))
+fn named_document(row: &'static Row, told: RedisVersion) -> (Reply, Reply) {
+    (Reply::bulk(row.name), document(row, told))
 }
 
 /// A map under construction. The fields are in Redis's order.
@@ -403,7 +405,8 @@ impl Fields {
     }
 }
 
-fn document(row: &'static Row) -> Reply {
+/// The document of a command as of the version that clients are told: options and changes of later versions are left out.
+fn document(row: &'static Row, told: RedisVersion) -> Reply {
     let mut fields = Fields::default();
     fields.put("summary", Reply::bulk(row.summary));
     fields.put("since", Reply::bulk(row.since));
@@ -417,34 +420,29 @@ fn document(row: &'static Row) -> Reply {
     fields.put_text("deprecated_since", row.deprecated.map(|(since, _)| since));
     fields.put_text("replaced_by", row.deprecated.map(|(_, by)| by));
     if !row.history.is_empty() {
-        let known = row.history.iter().filter(|(since, _)| is_known(since));
+        let known = row.history.iter().filter(|(since, _)| told.has(since));
         let changes = known
             .map(|(since, change)| Reply::Array(vec![Reply::bulk(*since), Reply::bulk(*change)]));
         fields.put("history", Reply::Set(changes.collect()));
     }
     if !row.arguments.is_empty() {
-        fields.put("arguments", arguments(row.arguments));
+        fields.put("arguments", arguments(row.arguments, told));
     }
     if !row.subcommands.is_empty() {
-        let documents = table::subcommands(row).iter().map(named_document);
+        let subcommands = table::subcommands(row).iter();
+        let documents = subcommands.map(|row| named_document(row, told));
         fields.put("subcommands", Reply::Map(documents.collect()));
     }
     Reply::Map(fields.0)
 }
 
-fn arguments(all: &'static [Argument]) -> Reply {
-    let known = all.iter().filter(|one| one.since.is_none_or(is_known));
-    Reply::Array(known.map(argument).collect())
+fn arguments(all: &'static [Argument], told: RedisVersion) -> Reply {
+    let all = all.iter();
+    let known = all.filter(|one| one.since.is_none_or(|since| told.has(since)));
+    Reply::Array(known.map(|one| argument(one, told)).collect())
 }
 
-/// Whether the version of Redis that clients are told has what came with a version. Options of later versions work,
-/// but are not told of.
-fn is_known(since: &str) -> bool {
-    let mut numbers = since.split('.').map(|number| number.parse::<u32>().ok());
-    (numbers.next().flatten(), numbers.next().flatten()) <= (Some(7), Some(2))
-}
-
-fn argument(argument: &'static Argument) -> Reply {
+fn argument(argument: &'static Argument, told: RedisVersion) -> Reply {
     let mut fields = Fields::default();
     fields.put("name", Reply::bulk(argument.name().into_owned()));
     fields.put("type", Reply::bulk(argument.kind.name()));
@@ -464,7 +462,7 @@ fn argument(argument: &'static Argument) -> Reply {
     ];
     fields.put_flags("flags", &flags);
     if matches!(argument.kind, Kind::OneOf | Kind::Block) {
-        fields.put("arguments", arguments(argument.parts));
+        fields.put("arguments", arguments(argument.parts, told));
     }
     Reply::Map(fields.0)
 }

@@ -1,4 +1,6 @@
-//! SINTER, SUNION, SDIFF, their STORE forms, SINTERCARD.
+//! SINTER, SUNION, SDIFF, their STORE forms and their CARD forms.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 
@@ -6,6 +8,7 @@ use crate::command::arguments::{argument, integer_at_least, is_word, rest, to_us
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::set::{self, algebra};
+use crate::string::hyperloglog::HyperLogLog;
 use crate::unit::context::{ReadContext, WriteContext};
 use crate::unit::size_budget::SizeBudget;
 use quoin_base::events::EventClasses;
@@ -69,18 +72,8 @@ pub(super) async fn sintercard(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let number_of_keys = integer_at_least(
-        argument(arguments, 1)?,
-        1,
-        "ERR numkeys should be greater than 0",
-    )?;
-    let words = rest(arguments, 2);
-    let Some((names, options)) = words.split_at_checked(to_usize(number_of_keys)) else {
-        return Err(CommandError::text(
-            "ERR Number of keys can't be greater than number of args",
-        ));
-    };
-    let limit = parse_limit(options)?;
+    let (names, options) = counted_names(arguments)?;
+    let limit = CardOptions::parse(options, false)?.limit;
     let mut count = 0;
     if let Some(sets) = all_of(find_sets(context, names).await?) {
         let visit = &mut |_: Bytes| -> Result<bool, CommandError> {
@@ -92,19 +85,115 @@ pub(super) async fn sintercard(
     Ok(Reply::count(count))
 }
 
-/// `[LIMIT limit]`, any number of times. 0 is no limit.
-fn parse_limit(mut options: &[Bytes]) -> Result<Option<usize>, CommandError> {
-    let mut limit = None;
-    loop {
-        options = match options {
-            [] => return Ok(limit),
-            [option, number, others @ ..] if is_word(option, "limit") => {
-                let number = integer_at_least(number, 0, "ERR LIMIT can't be negative")?;
-                limit = (number > 0).then(|| to_usize(number));
-                others
-            }
-            _ => return Err(CommandError::Syntax),
+/// `SDIFFCARD numkeys key [key …] [LIMIT limit]` → number of members.
+pub(super) async fn sdiffcard(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (names, options) = counted_names(arguments)?;
+    let limit = CardOptions::parse(options, false)?.limit;
+    let mut sets = find_sets(context, names).await?.into_iter();
+    let mut count = 0;
+    if let Some(first) = sets.next().flatten() {
+        let others: Vec<OpenKey> = sets.flatten().collect();
+        let visit = &mut |_: Bytes| -> Result<bool, CommandError> {
+            count += 1;
+            Ok(limit.is_none_or(|limit| count < limit))
         };
+        algebra::difference(context, &first, &others, visit).await?;
+    }
+    Ok(Reply::count(count))
+}
+
+/// `SUNIONCARD numkeys key [key …] [APPROX] [LIMIT limit]` → number of members.
+pub(super) async fn sunioncard(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (names, options) = counted_names(arguments)?;
+    let options = CardOptions::parse(options, true)?;
+    let sets = find_sets(context, names).await?;
+    let sets: Vec<OpenKey> = sets.into_iter().flatten().collect();
+    let count = match options.is_approximate {
+        true => estimated_union(context, &sets).await?,
+        false => counted_union(context, &sets, options.limit).await?,
+    };
+    Ok(Reply::count(
+        options.limit.map_or(count, |limit| count.min(limit)),
+    ))
+}
+
+/// The members of the union, up to the limit.
+async fn counted_union(
+    context: &ReadContext<'_>,
+    sets: &[OpenKey],
+    limit: Option<usize>,
+) -> Result<usize, CommandError> {
+    let mut seen: HashSet<Bytes> = HashSet::new();
+    let visit = &mut |member: Bytes| -> Result<bool, CommandError> {
+        seen.insert(member);
+        Ok(limit.is_none_or(|limit| seen.len() < limit))
+    };
+    algebra::each(context, sets, visit).await?;
+    Ok(seen.len())
+}
+
+/// About the number of members of the union, as Redis estimates it. Takes a fixed amount of memory.
+async fn estimated_union(
+    context: &ReadContext<'_>,
+    sets: &[OpenKey],
+) -> Result<usize, CommandError> {
+    let mut estimate = HyperLogLog::empty();
+    estimate.make_dense()?;
+    let visit = &mut |member: Bytes| -> Result<bool, CommandError> {
+        estimate.add(&member, 0)?;
+        Ok(true)
+    };
+    algebra::each(context, sets, visit).await?;
+    Ok(usize::try_from(estimate.count()?).unwrap_or(usize::MAX))
+}
+
+/// The keys of `numkeys key [key …]`, and the words after them.
+fn counted_names(arguments: &[Bytes]) -> Result<(&[Bytes], &[Bytes]), CommandError> {
+    let number = integer_at_least(
+        argument(arguments, 1)?,
+        1,
+        "ERR numkeys should be greater than 0",
+    )?;
+    rest(arguments, 2)
+        .split_at_checked(to_usize(number))
+        .ok_or(CommandError::text(
+            "ERR Number of keys can't be greater than number of args",
+        ))
+}
+
+/// The options of SINTERCARD, SUNIONCARD and SDIFFCARD.
+#[derive(Debug, Default)]
+struct CardOptions {
+    /// APPROX.
+    is_approximate: bool,
+    limit: Option<usize>,
+}
+
+impl CardOptions {
+    /// `[APPROX] [LIMIT limit]`, any number of times. 0 is no limit. Only SUNIONCARD has APPROX.
+    fn parse(mut options: &[Bytes], has_approx: bool) -> Result<Self, CommandError> {
+        let mut parsed = Self::default();
+        loop {
+            options = match options {
+                [] => return Ok(parsed),
+                [option, number, others @ ..] if is_word(option, "limit") => {
+                    let number = integer_at_least(number, 0, "ERR LIMIT can't be negative")?;
+                    parsed.limit = (number > 0).then(|| to_usize(number));
+                    others
+                }
+                [option, others @ ..] if has_approx && is_word(option, "approx") => {
+                    parsed.is_approximate = true;
+                    others
+                }
+                _ => return Err(CommandError::Syntax),
+            };
+        }
     }
 }
 

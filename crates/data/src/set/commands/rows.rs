@@ -2,7 +2,7 @@
 
 use super::{algebra, members, random};
 use crate::command::flags::Flags;
-use crate::command::grammar::{Argument, COUNT, integer, key, pattern, string};
+use crate::command::grammar::{Argument, COUNT, integer, key, pattern, string, token};
 use crate::command::key_specs::{
     DELETE, INSERT, LOOK, OVERWRITE, READ, TAKE, UPDATE, at, counted_at, up_to,
 };
@@ -115,6 +115,18 @@ pub const ROWS: &[Row] = &[
             string("member"),
         ])
         .plan(members::plan_move),
+    set("sdiffcard", -3, "8.10.0", read_handler!(algebra::sdiffcard))
+        .summary(
+            "Returns the number of members of the difference between the first set and all \
+             successive sets.",
+        )
+        .complexity(DIFFERENCE)
+        .keys(&[counted_at(1, READ)])
+        .arguments(&[
+            integer("numkeys"),
+            key(0).multiple(),
+            integer("limit").token("LIMIT").optional(),
+        ]),
     set("sinter", -2, "1.0.0", read_handler!(algebra::sinter))
         .summary("Returns the intersect of multiple sets.")
         .complexity(INTERSECTION)
@@ -152,6 +164,21 @@ pub const ROWS: &[Row] = &[
         .keys(&[up_to(1, -1, READ)])
         .tips(&["nondeterministic_output_order"])
         .arguments(&[key(0).multiple()]),
+    set(
+        "sunioncard",
+        -3,
+        "8.10.0",
+        read_handler!(algebra::sunioncard),
+    )
+    .summary("Returns the number of members of the union of multiple sets.")
+    .complexity(UNION)
+    .keys(&[counted_at(1, READ)])
+    .arguments(&[
+        integer("numkeys"),
+        key(0).multiple(),
+        token("APPROX").optional(),
+        integer("limit").token("LIMIT").optional(),
+    ]),
     set(
         "sunionstore",
         -3,

@@ -24,6 +24,18 @@ fn small_sets_are_combined_in_the_order_of_redis() {
         assert_eq!(bench.run("SINTERCARD 2 a b"), Reply::Integer(2));
         assert_eq!(bench.run("SINTERCARD 2 a b LIMIT 1"), Reply::Integer(1));
         assert_eq!(bench.run("SINTERCARD 2 a b LIMIT 0"), Reply::Integer(2));
+        for (line, count) in [
+            ("SUNIONCARD 3 a none b", 4),
+            ("SUNIONCARD 2 a b LIMIT 3", 3),
+            ("SUNIONCARD 2 a b LIMIT 0 APPROX", 4),
+            ("SUNIONCARD 1 none", 0),
+            ("SDIFFCARD 3 a none b", 1),
+            ("SDIFFCARD 1 a limit 2", 2),
+            ("SDIFFCARD 2 none a", 0),
+            ("SDIFFCARD 2 a a", 0),
+        ] {
+            assert_eq!(bench.run(line), Reply::Integer(count), "{line}");
+        }
         bench.run("SADD n 3 1");
         bench.run("SADD m 2 k 0");
         assert_eq!(bench.run("SUNION n m"), set(&["1", "2", "3", "k", "0"]));
@@ -67,6 +79,16 @@ fn what_is_wrong_is_told_before_anything_changes() {
             ("SINTERCARD 1 a LIMIT", "ERR syntax error"),
             ("SINTERCARD 1 a LIMIT -1", "ERR LIMIT can't be negative"),
             ("SINTERCARD 1 a b", "ERR syntax error"),
+            ("SINTERCARD 1 a APPROX", "ERR syntax error"),
+            ("SDIFFCARD 1 a APPROX", "ERR syntax error"),
+            ("SDIFFCARD 0 a", "ERR numkeys should be greater than 0"),
+            ("SDIFFCARD 2 a l", WRONG_TYPE),
+            ("SUNIONCARD 2 none l", WRONG_TYPE),
+            ("SUNIONCARD 1 a LIMIT x", "ERR LIMIT can't be negative"),
+            (
+                "SUNIONCARD 3 a b",
+                "ERR Number of keys can't be greater than number of args",
+            ),
         ] {
             assert_eq!(bench.run(line), error(expected), "{line}");
         }
@@ -113,9 +135,23 @@ fn sets_of_all_sizes_are_combined_as_a_model_does() {
                 assert_eq!(bench.run("SCARD d"), count);
                 let scored = members(bench.run(&format!("Z{operation} 3 0 1 2")));
                 assert_eq!(scored, expected);
+                let card = format!("S{operation}CARD 3 0 1 2");
+                assert_eq!(bench.run(&card), count);
+                let limited = Reply::Integer(expected.len().min(40) as i64);
+                assert_eq!(bench.run(&format!("{card} LIMIT 40")), limited);
                 if operation == "INTER" {
-                    assert_eq!(bench.run("SINTERCARD 3 0 1 2"), count);
                     assert_eq!(bench.run("ZINTERCARD 3 0 1 2"), count);
+                }
+                if operation == "UNION" {
+                    // What PFADD and PFCOUNT say.
+                    bench.run("DEL p");
+                    for member in &expected {
+                        bench.run(&format!("PFADD p {member}"));
+                    }
+                    let estimate = bench.run("PFCOUNT p");
+                    assert_eq!(bench.run(&format!("{card} APPROX")), estimate);
+                    let limited = bench.run(&format!("{card} LIMIT 3 APPROX"));
+                    assert_eq!(limited, Reply::Integer(expected.len().min(3) as i64));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! XADD, XTRIM and XSETID.
+//! XADD, XTRIM, XSETID and XCFGSET.
 
 use bytes::Bytes;
 
@@ -6,6 +6,7 @@ use quoin_base::events::EventClasses;
 use quoin_layout::{StreamId, ValueType};
 use quoin_resp::reply::Reply;
 
+use super::delete::references_named;
 use super::id_reply;
 use super::ids::{new_id, strict_id};
 use crate::command::arguments::{argument, integer, is_word, rest};
@@ -14,12 +15,14 @@ use crate::error::CommandError;
 use crate::prefetch::Prefetch;
 use crate::stream::StreamMut;
 use crate::stream::append::{Appending, NewId, StreamSettings};
+use crate::stream::producers::{Produced, content_id};
 use crate::stream::trim::{Trim, TrimTo};
 use crate::unit::context::WriteContext;
 
 /// The arguments of XADD.
 struct Addition<'a> {
     id: NewId,
+    producer: Option<Producer<'a>>,
     fields: &'a [Bytes],
     trim: Option<Trim>,
     no_mkstream: bool,
@@ -39,13 +42,23 @@ fn addition(arguments: &[Bytes]) -> Result<Addition<'_>, CommandError> {
     }
     Ok(Addition {
         id,
+        producer: options.producer,
         fields,
         trim: options.trim,
         no_mkstream: options.no_mkstream,
     })
 }
 
-/// `XADD key [NOMKSTREAM] [MAXLEN|MINID [=|~] threshold [LIMIT count]] id field value …` → the id.
+/// Who adds an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Producer<'a> {
+    id: &'a Bytes,
+    /// The producer's id of the entry; `None`: the entry's content.
+    entry: Option<&'a Bytes>,
+}
+
+/// `XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMPAUTO producer-id | IDMP producer-id idempotent-id]
+/// [MAXLEN|MINID [=|~] threshold [LIMIT count]] id field value …` → the id.
 pub(super) async fn xadd(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -58,7 +71,24 @@ pub(super) async fn xadd(
         None => context.create(name, ValueType::Stream, None).await?,
     };
     let stream = StreamMut::open(context, &key);
-    let id = stream.append(new.id, new.fields).await?;
+    let id = match new.producer {
+        None => stream.append(new.id, new.fields).await?,
+        Some(Producer { id, entry }) => {
+            let content;
+            let entry = match entry {
+                Some(entry) => entry.as_ref(),
+                None => {
+                    content = content_id(new.fields);
+                    content.as_slice()
+                }
+            };
+            match stream.produce(id, entry, new.id, new.fields).await? {
+                Produced::Added(id) => id,
+                // Nothing else is done, as in Redis.
+                Produced::Duplicate(id) => return Ok(id_reply(id)),
+            }
+        }
+    };
     context.notify(EventClasses::STREAM, "xadd", name);
     if let Some(trim) = &new.trim
         && stream.trim(trim).await? > 0
@@ -78,7 +108,7 @@ pub(super) fn plan(_: &[Bytes]) -> Option<Plan> {
 
 /// Whether an XADD may be part of a series.
 pub(super) fn makes_stream(arguments: &[Bytes]) -> bool {
-    addition(arguments).is_ok_and(|new| !new.no_mkstream)
+    addition(arguments).is_ok_and(|new| !new.no_mkstream && new.producer.is_none())
 }
 
 /// Several [`xadd`], which read and write the stream's head once.
@@ -102,7 +132,8 @@ pub(super) async fn xadd_series(
     Ok(replies)
 }
 
-/// `XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]` → how many entries were removed.
+/// `XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count] [KEEPREF|DELREF|ACKED]` → how many entries were
+/// removed.
 pub(super) async fn xtrim(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -122,7 +153,9 @@ pub(super) async fn xtrim(
 
 /// The options that XADD and XTRIM share.
 #[derive(Debug, PartialEq, Eq)]
-struct AddOrTrim {
+struct AddOrTrim<'a> {
+    /// Who adds XADD's entry, if it says so.
+    producer: Option<Producer<'a>>,
     /// How the stream is trimmed; `None`: it is not.
     trim: Option<Trim>,
     /// XADD does not create the stream.
@@ -134,11 +167,13 @@ struct AddOrTrim {
 }
 
 /// Reads the options of XADD, with the id, or of XTRIM (Redis: `streamParseAddOrTrimArgsOrReply`).
-fn options(arguments: &[Bytes], is_xadd: bool) -> Result<AddOrTrim, CommandError> {
+fn options(arguments: &[Bytes], is_xadd: bool) -> Result<AddOrTrim<'_>, CommandError> {
     let mut to = None;
     let mut is_approximate = false;
     let mut limit = None;
     let mut no_mkstream = false;
+    let mut references = None;
+    let mut producer = None;
     let mut id = None;
     let mut at = 2;
     while let Some(option) = arguments.get(at) {
@@ -177,10 +212,25 @@ fn options(arguments: &[Bytes], is_xadd: bool) -> Result<AddOrTrim, CommandError
                 given.map_err(|_| CommandError::text("ERR The LIMIT argument must be >= 0."))?,
             );
             at += 1;
+        } else if let (None, Some(named)) = (references, references_named(option)) {
+            references = Some(named);
         } else if is_xadd && is_word(option, "nomkstream") {
             no_mkstream = true;
+        } else if is_xadd && is_word(option, "idmpauto") && !following.is_empty() {
+            let (id, _) = producer_named(&producer, option, following)?;
+            producer = Some(Producer { id, entry: None });
+            at += 1;
+        } else if is_xadd && is_word(option, "idmp") && following.len() >= 2 {
+            let (id, entry) = producer_named(&producer, option, following)?;
+            producer = Some(Producer { id, entry });
+            at += 2;
         } else if is_xadd {
             id = Some(new_id(option)?);
+            if producer.is_some() && !option.starts_with(b"*") {
+                return Err(CommandError::text(
+                    "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs",
+                ));
+            }
         } else {
             return Err(CommandError::Syntax);
         }
@@ -208,13 +258,90 @@ fn options(arguments: &[Bytes], is_xadd: bool) -> Result<AddOrTrim, CommandError
         to,
         is_approximate,
         limit,
+        references: references.unwrap_or_default(),
     });
     Ok(AddOrTrim {
+        producer,
         trim,
         no_mkstream,
         id,
         end: at,
     })
+}
+
+/// The ids of a producer and, after IDMP, of its entry.
+fn producer_named<'a>(
+    before: &Option<Producer<'_>>,
+    option: &[u8],
+    following: &'a [Bytes],
+) -> Result<(&'a Bytes, Option<&'a Bytes>), CommandError> {
+    if before.is_some() {
+        return Err(CommandError::text(
+            "ERR syntax error, IDMP/IDMPAUTO specified multiple times",
+        ));
+    }
+    let is_auto = is_word(option, "idmpauto");
+    let producer = following.first().ok_or(CommandError::Syntax)?;
+    let entry = following.get(1).filter(|_| !is_auto);
+    if producer.is_empty() {
+        return Err(CommandError::text(match is_auto {
+            true => "ERR syntax error, IDMPAUTO requires a non-empty producer ID",
+            false => "ERR syntax error, IDMP requires a non-empty producer ID",
+        }));
+    }
+    if entry.is_some_and(|entry| entry.is_empty()) {
+        return Err(CommandError::text(
+            "ERR syntax error, IDMP requires a non-empty idempotent ID",
+        ));
+    }
+    Ok((producer, entry))
+}
+
+/// The most seconds of IDMP-DURATION.
+const DURATION_S_MAX: i64 = 86_400;
+/// The most entries of IDMP-MAXSIZE.
+const PRODUCED_MAX: i64 = 10_000;
+
+/// `XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE entries]` → OK (Redis 8.6).
+pub(super) async fn xcfgset(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let key = context.find(argument(arguments, 1)?, ValueType::Stream);
+    let key = key.await?.ok_or(CommandError::NoSuchKey)?;
+    let (mut duration_s, mut entries_max) = (None, None);
+    for option in rest(arguments, 2).chunks(2) {
+        let (setting, name, max, unit) = match option {
+            [word, _] if is_word(word, "idmp-duration") => {
+                (&mut duration_s, "IDMP-DURATION", DURATION_S_MAX, "seconds")
+            }
+            [word, _] if is_word(word, "idmp-maxsize") => {
+                (&mut entries_max, "IDMP-MAXSIZE", PRODUCED_MAX, "entries")
+            }
+            _ => return Err(CommandError::Syntax),
+        };
+        if setting.is_some() {
+            return Err(CommandError::Text(
+                format!("ERR {name} specified multiple times").into(),
+            ));
+        }
+        let given = integer(option.last().ok_or(CommandError::Syntax)?)?;
+        let given = Some(given).filter(|given| (1..=max).contains(given));
+        *setting = given.and_then(|given| u64::try_from(given).ok());
+        if setting.is_none() {
+            return Err(CommandError::Text(
+                format!("ERR {name} must be between 1 and {max} {unit}").into(),
+            ));
+        }
+    }
+    if duration_s.is_none() && entries_max.is_none() {
+        return Err(CommandError::text(
+            "ERR At least one parameter must be specified",
+        ));
+    }
+    let stream = StreamMut::open(context, &key);
+    stream.set_producers(duration_s, entries_max).await?;
+    Ok(Reply::OK)
 }
 
 /// `XSETID key id [ENTRIESADDED count] [MAXDELETEDID id]` → OK.

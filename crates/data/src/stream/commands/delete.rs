@@ -78,12 +78,7 @@ fn references_and_ids(mut options: &[Bytes]) -> Result<(References, &[Bytes]), C
     let mut references = None;
     let mut ids = None;
     while let [option, following @ ..] = options {
-        let named = match option {
-            word if is_word(word, "keepref") => Some(References::Keep),
-            word if is_word(word, "delref") => Some(References::Delete),
-            word if is_word(word, "acked") => Some(References::Acknowledged),
-            _ => None,
-        };
+        let named = references_named(option);
         options = match following {
             rest if named.is_some() && references.is_none() => {
                 references = named;
@@ -101,6 +96,16 @@ fn references_and_ids(mut options: &[Bytes]) -> Result<(References, &[Bytes]), C
         references.unwrap_or_default(),
         ids.ok_or(CommandError::Syntax)?,
     ))
+}
+
+/// KEEPREF, DELREF or ACKED.
+pub(super) fn references_named(word: &[u8]) -> Option<References> {
+    match word {
+        word if is_word(word, "keepref") => Some(References::Keep),
+        word if is_word(word, "delref") => Some(References::Delete),
+        word if is_word(word, "acked") => Some(References::Acknowledged),
+        _ => None,
+    }
 }
 
 /// What has become of entries, as Redis's codes.

@@ -58,6 +58,16 @@ pub(super) async fn xinfo_stream(
         ("entries-added", count_reply(head.added)),
         ("recorded-first-entry-id", id_reply(first_id)),
     ];
+    if let Some(facts) = stream.producer_facts().await? {
+        fields.extend([
+            ("idmp-duration", count_reply(facts.settings.duration_s)),
+            ("idmp-maxsize", count_reply(facts.settings.entries_max)),
+            ("pids-tracked", count_reply(facts.producers)),
+            ("iids-tracked", count_reply(facts.entries)),
+            ("iids-added", Reply::Integer(facts.added)),
+            ("iids-duplicates", Reply::Integer(facts.duplicates)),
+        ]);
+    }
     match full {
         None => {
             let shown = |entry: Option<StreamEntry>| entry.map_or(Reply::Null, entry_reply);

@@ -95,7 +95,10 @@ fn count(options: &[Bytes]) -> Result<Option<usize>, CommandError> {
     Ok(found)
 }
 
+/// The last id.
 const LAST: &[u8] = b"$";
+/// The last entry (Redis 7.4).
+const LAST_ENTRY: &[u8] = b"+";
 
 /// `XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key …] id [id …]` → entries by key.
 pub(super) async fn xread(
@@ -113,7 +116,7 @@ pub(super) async fn xread(
         // Redis looks at each key and then at its id.
         for ((name, id), found) in some.iter().zip(join_all(finds).await) {
             let found = found?;
-            let seen = seen_id(id)?;
+            let seen = seen(id)?;
             if let (Some(key), Some(seen)) = (found, seen) {
                 streams.push((*name, key, seen));
             }
@@ -122,12 +125,13 @@ pub(super) async fn xread(
     let mut answer = Vec::new();
     for some in streams.chunks(KEY_READS_AT_ONCE) {
         let reads = some.iter().map(async |(name, key, seen)| {
-            let entries = match IdRange::after(*seen) {
-                Some(range) => {
-                    let stream = Stream::open(context, key);
-                    stream.range(range, false, read.count).await?
-                }
-                None => Vec::new(),
+            let stream = Stream::open(context, key);
+            let entries = match seen {
+                Seen::AllButLast => stream.range(IdRange::ALL, true, 1).await?,
+                Seen::Id(seen) => match IdRange::after(*seen) {
+                    Some(range) => stream.range(range, false, read.count).await?,
+                    None => Vec::new(),
+                },
             };
             Ok::<_, CommandError>((*name, entries))
         });
@@ -143,15 +147,24 @@ pub(super) async fn xread(
     Ok(Reply::Keyed(answer))
 }
 
-/// The last id that the client has seen; `None`: all that the stream has.
-fn seen_id(argument: &[u8]) -> Result<Option<StreamId>, CommandError> {
+/// What the client has seen of a stream.
+enum Seen {
+    /// All up to this id.
+    Id(StreamId),
+    /// All except the last entry.
+    AllButLast,
+}
+
+/// What the client has seen; `None`: all that the stream has.
+fn seen(argument: &[u8]) -> Result<Option<Seen>, CommandError> {
     match argument {
         LAST => Ok(None),
+        LAST_ENTRY => Ok(Some(Seen::AllButLast)),
         b">" => Err(CommandError::text(
             "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> \
              <consumer> option.",
         )),
-        id => strict_id(id, 0).map(Some),
+        id => Ok(Some(Seen::Id(strict_id(id, 0)?))),
     }
 }
 

@@ -11,6 +11,10 @@ use crate::command::row::{Group, Handler, Row};
 use crate::{read_handler, series, write_handler};
 
 const EXCLUSIVE_RANGES: (&str, &str) = ("6.2.0", "Added exclusive ranges.");
+const REFERENCES_ADDED: (&str, &str) = (
+    "8.2.0",
+    "Added the `KEEPREF`, `DELREF` and `ACKED` options.",
+);
 
 /// What becomes of the pending entries of deleted entries.
 const REFERENCES: Argument = oneof(
@@ -22,23 +26,17 @@ const REFERENCES: Argument = oneof(
 /// Ids after their number.
 const IDS: Argument = block("ids", &[integer("numids"), string("id").multiple()]).token("IDS");
 
-/// How a stream is trimmed.
-const TRIM: Argument = block(
-    "trim",
-    &[
-        oneof(
-            "strategy",
-            &[token("MAXLEN"), token("MINID").since("6.2.0")],
-        ),
-        oneof(
-            "operator",
-            &[token("=").named("equal"), token("~").named("approximately")],
-        )
-        .optional(),
-        string("threshold"),
-        integer("count").token("LIMIT").since("6.2.0").optional(),
-    ],
+const STRATEGY: Argument = oneof(
+    "strategy",
+    &[token("MAXLEN"), token("MINID").since("6.2.0")],
 );
+const OPERATOR: Argument = oneof(
+    "operator",
+    &[token("=").named("equal"), token("~").named("approximately")],
+)
+.optional();
+const THRESHOLD: Argument = string("threshold");
+const LIMIT: Argument = integer("count").token("LIMIT").since("6.2.0").optional();
 
 const fn stream(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::Stream, handler).categories(&["@stream"])
@@ -63,11 +61,23 @@ pub const ROWS: &[Row] = &[
                 "Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option.",
             ),
             ("7.0.0", "Added support for the `<ms>-*` explicit ID form."),
+            REFERENCES_ADDED,
+            ("8.6.0", "Added the `IDMP` and `IDMPAUTO` options."),
         ])
         .arguments(&[
             key(0),
             token("NOMKSTREAM").since("6.2.0").optional(),
-            TRIM.optional(),
+            REFERENCES,
+            oneof(
+                "idempotency",
+                &[
+                    string("producer-id").token("IDMPAUTO"),
+                    block("idmp", &[string("producer-id"), string("idempotent-id")]).token("IDMP"),
+                ],
+            )
+            .since("8.6.0")
+            .optional(),
+            block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT]).optional(),
             oneof("id-selector", &[token("*").named("auto-id"), string("id")]),
             block("data", &[string("field"), string("value")]).multiple(),
         ])
@@ -112,11 +122,17 @@ pub const ROWS: &[Row] = &[
         )
         .keys(&[at(1, DELETE)])
         .tips(&["nondeterministic_output"])
-        .history(&[(
-            "6.2.0",
-            "Added the `MINID` trimming strategy and the `LIMIT` option.",
-        )])
-        .arguments(&[key(0), TRIM]),
+        .history(&[
+            (
+                "6.2.0",
+                "Added the `MINID` trimming strategy and the `LIMIT` option.",
+            ),
+            REFERENCES_ADDED,
+        ])
+        .arguments(&[
+            key(0),
+            block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT, REFERENCES]),
+        ]),
     stream("xsetid", -3, "5.0.0", write_handler!(add::xsetid))
         .summary("An internal command for replicating stream values.")
         .flags(Flags::DENYOOM.and(Flags::FAST))
@@ -136,6 +152,16 @@ pub const ROWS: &[Row] = &[
                 .token("MAXDELETEDID")
                 .since("7.0.0")
                 .optional(),
+        ]),
+    stream("xcfgset", -2, "8.6.0", write_handler!(add::xcfgset))
+        .summary("Sets the IDMP configuration parameters for a stream.")
+        .complexity("O(1); O(log N) if a parameter changes, N being all that is stored")
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[
+            key(0),
+            integer("duration").token("IDMP-DURATION").optional(),
+            integer("maxsize").token("IDMP-MAXSIZE").optional(),
         ]),
     stream("xread", -4, "5.0.0", read_handler!(read::xread))
         .summary(

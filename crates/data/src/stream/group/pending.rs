@@ -149,7 +149,7 @@ impl Group<'_, '_> {
     }
 
     /// [`Self::pending_range`] in this isolation.
-    pub(super) async fn pending_range_at(
+    pub(in crate::stream) async fn pending_range_at(
         &self,
         range: IdRange,
         reverse: bool,

@@ -14,6 +14,7 @@ mod group;
 mod info;
 mod model;
 mod policy;
+mod producers;
 mod read;
 mod read_group;
 mod trim;

@@ -173,10 +173,18 @@ fn history(bench: &Bench, seed: u64) {
             0..=2 => {
                 model.entries.insert(next);
                 let max = 5 + random.below(10) as usize;
-                while model.entries.len() > max {
-                    model.entries.pop_first();
+                let excess = model.entries.len().saturating_sub(max);
+                let word = ["", "KEEPREF", "DELREF", "ACKED"][random.below(4) as usize];
+                let goes = |id: &usize| word != "ACKED" || !model.is_referenced(*id);
+                let gone = model.entries.iter().copied().filter(goes).take(excess);
+                for id in gone.collect::<Vec<_>>() {
+                    model.entries.remove(&id);
+                    if word == "DELREF" {
+                        model.forget(id);
+                    }
                 }
-                let line = format!("XADD s MAXLEN {max} {next}-0 n {next}");
+                let words = format!("{word} MAXLEN {max}");
+                let line = format!("XADD s {} {next}-0 n {next}", words.trim());
                 run(line, id_reply(next));
                 next += 1;
             }

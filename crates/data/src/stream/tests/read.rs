@@ -99,3 +99,20 @@ fn scripts_do_not_wait() {
         assert_eq!(reply, Reply::Array(vec![stream]));
     });
 }
+
+#[test]
+fn a_plus_reads_the_last_entry() {
+    on_both_stores(|bench| {
+        assert_eq!(bench.run("XREAD STREAMS s +"), Reply::NullArray);
+        fill(bench, "s", 3);
+        fill(bench, "t", 1);
+        bench.run("XDEL s 3-0");
+        assert_eq!(
+            bench.run("XREAD COUNT 5 STREAMS s t none + + +"),
+            read_all(&[("s", entries([2])), ("t", entries([1]))])
+        );
+        let waiting = bench.wait("XREAD BLOCK 0 STREAMS u +");
+        bench.exec(&["XADD u 1-0 n 1", "XADD u 2-0 n 2"]);
+        assert_eq!(waiting.reply(bench), read_all(&[("u", entries([2]))]));
+    });
+}

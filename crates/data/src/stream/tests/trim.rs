@@ -89,3 +89,100 @@ fn approximate_trimming_of_entries_that_are_split_is_exact() {
         assert_eq!(bench.run("XTRIM s MAXLEN ~ 1"), Reply::Integer(3));
     });
 }
+
+/// Entries 1 to 10. Group g has read up to 6 and acknowledged 2, 3 and 5; h has read all and acknowledged
+/// all but 1.
+fn with_references(bench: &Bench) {
+    with_group(bench, "s", 10);
+    bench.run("XGROUP CREATE s h 0");
+    bench.run("XREADGROUP GROUP g a COUNT 6 STREAMS s >");
+    bench.run("XREADGROUP GROUP h a STREAMS s >");
+    bench.run("XACK s g 2-0 3-0 5-0");
+    bench.run("XACK s h 2-0 3-0 4-0 5-0 6-0 7-0 8-0 9-0 10-0");
+}
+
+fn pending_ids(bench: &Bench, group: &str) -> Vec<Reply> {
+    let Reply::Array(pending) = bench.run(&format!("XPENDING s {group} - + 100")) else {
+        panic!("no array");
+    };
+    let id = |one: Reply| match one {
+        Reply::Array(mut parts) => parts.swap_remove(0),
+        other => panic!("{other:?}"),
+    };
+    pending.into_iter().map(id).collect()
+}
+
+#[test]
+fn acked_leaves_what_a_group_has_not_acknowledged() {
+    on_both_stores(|bench| {
+        with_references(bench);
+        assert_eq!(bench.run("XTRIM s MAXLEN 9 ACKED"), int(1));
+        assert_eq!(
+            bench.run("XRANGE s - +"),
+            entries([1, 3, 4, 5, 6, 7, 8, 9, 10])
+        );
+        assert_eq!(bench.run("XADD s ACKED MAXLEN 0 11-0 n 11"), bulk("11-0"));
+        // 7 to 11 were not read by g.
+        let left = [1, 4, 6, 7, 8, 9, 10, 11];
+        assert_eq!(bench.run("XRANGE s - +"), entries(left));
+        assert_eq!(bench.run("XLEN s"), int(8));
+        assert_eq!(bench.run("XTRIM s ACKED MINID ~ 100"), int(0));
+        bench.run("XACK s g 1-0 4-0");
+        assert_eq!(bench.run("XTRIM s ACKED MINID ~ 100"), int(1));
+        assert_eq!(bench.run("XRANGE s - + COUNT 1"), entries([1]));
+    });
+}
+
+#[test]
+fn delref_takes_pending_entries_along() {
+    on_both_stores(|bench| {
+        with_references(bench);
+        bench.run("XDEL s 4-0");
+        assert_eq!(bench.run("XTRIM s DELREF MAXLEN 4"), int(5));
+        assert_eq!(bench.run("XRANGE s - +"), entries(7..=10));
+        // The stream did not have the entry any more.
+        assert_eq!(pending_ids(bench, "g"), [bulk("4-0")]);
+        assert_eq!(pending_ids(bench, "h"), []);
+        assert_eq!(info(bench, "XINFO CONSUMERS s g", "pending"), int(1));
+        assert_eq!(info(bench, "XINFO CONSUMERS s h", "pending"), int(0));
+    });
+}
+
+#[test]
+fn keepref_leaves_pending_entries() {
+    on_both_stores(|bench| {
+        with_references(bench);
+        assert_eq!(bench.run("XTRIM s MAXLEN 4 KEEPREF"), int(6));
+        assert_eq!(
+            pending_ids(bench, "g"),
+            [bulk("1-0"), bulk("4-0"), bulk("6-0")]
+        );
+    });
+}
+
+#[test]
+fn approximate_trimming_with_delref_is_exact_up_to_its_limit() {
+    on_both_stores(|bench| {
+        with_group(bench, "s", 250);
+        bench.run("XREADGROUP GROUP g a STREAMS s >");
+        assert_eq!(bench.run("XTRIM s MAXLEN ~ 247 DELREF"), int(3));
+        // The first node, of 97, is within the limit; the second is not.
+        assert_eq!(bench.run("XTRIM s MAXLEN ~ 10 LIMIT 150 DELREF"), int(97));
+        assert_eq!(bench.run("XTRIM s MAXLEN ~ 10 LIMIT 99 DELREF"), int(0));
+        assert_eq!(info(bench, "XINFO CONSUMERS s g", "pending"), int(150));
+    });
+}
+
+#[test]
+fn a_second_word_about_references_is_refused() {
+    on_both_stores(|bench| {
+        assert_eq!(
+            bench.run("XTRIM s MAXLEN 1 ACKED KEEPREF"),
+            error("ERR syntax error")
+        );
+        assert_eq!(
+            bench.run("XADD s ACKED DELREF * f v"),
+            error("ERR Invalid stream ID specified as stream command argument")
+        );
+    });
+}

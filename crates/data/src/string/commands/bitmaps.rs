@@ -10,6 +10,7 @@ use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::STRING_BYTES_MAX;
 use quoin_base::number::parse_i64;
+use quoin_base::redis_version::RedisVersion;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
@@ -149,13 +150,38 @@ fn unit(word: &[u8]) -> Result<bool, CommandError> {
     }
 }
 
+/// Checks the range of BITCOUNT, or of BITPOS, as Redis 8 does before it looks for the key.
+///
+/// # Errors
+/// `Syntax`, or `NotAnInteger`.
+fn check_range(words: &[Bytes], is_of_bitpos: bool) -> Result<(), CommandError> {
+    match words {
+        [] => Ok(()),
+        [start] if is_of_bitpos => integer(start).map(drop),
+        [start, end] => integer(start).and(integer(end)).map(drop),
+        [start, end, word] if is_of_bitpos => {
+            integer(start)?;
+            unit(word)?;
+            integer(end).map(drop)
+        }
+        [start, end, word] => {
+            integer(start).and(integer(end))?;
+            unit(word).map(drop)
+        }
+        _ => Err(CommandError::Syntax),
+    }
+}
+
 /// `BITCOUNT key [start end [BYTE|BIT]]` → the number of set bits.
 pub(super) async fn bitcount(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
+    if context.environment.told_version >= RedisVersion::V8_4 {
+        check_range(rest(arguments, 2), false)?;
+    }
     let key = context.find(argument(arguments, 1)?, ValueType::String);
-    // Redis reads the other arguments only if the key exists.
+    // Redis 7.2 reads the other arguments only if the key exists.
     let Some(key) = key.await? else {
         return Ok(Reply::Integer(0));
     };
@@ -196,6 +222,9 @@ pub(super) async fn bitpos(
         1 => true,
         _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
     };
+    if context.environment.told_version >= RedisVersion::V8_4 {
+        check_range(rest(arguments, 3), true)?;
+    }
     let key = context.find(argument(arguments, 1)?, ValueType::String);
     let Some(key) = key.await? else {
         return Ok(Reply::Integer(if bit { -1 } else { 0 }));

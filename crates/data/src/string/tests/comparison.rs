@@ -184,4 +184,8 @@ fn a_condition_conflicts_with_a_change_of_the_value() {
         bench.run("SET k a");
         assert!(bench.race(line, "SET k c", false), "{line}");
     }
+    bench.run("SET k a");
+    for line in ["SET k b IFEQ x", "DELEX k IFEQ x"] {
+        assert!(!bench.race(line, "SET k2 c", false), "{line}");
+    }
 }

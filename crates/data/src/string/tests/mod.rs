@@ -3,6 +3,7 @@
 
 mod bitmaps;
 mod comparison;
+mod comparison_model;
 mod hyperloglog;
 mod lcs;
 mod model;

@@ -4,6 +4,7 @@
 mod damage;
 mod delegation;
 mod elements;
+mod producers;
 mod servers;
 mod stream_groups;
 
@@ -117,6 +118,8 @@ fn fill(bench: &Bench) {
         format!("XREADGROUP GROUP g {long_name} STREAMS groups >"),
         "XDEL groups 2-0".to_owned(),
         format!("XGROUP CREATE groups {long_name} $"),
+        "XADD produced IDMP gpu1 job7 * f v".to_owned(),
+        format!("XADD produced IDMP {long_name} {long_name} * f v"),
     ] {
         let reply = bench.run(&line);
         assert!(!matches!(reply, Reply::Error(_)), "{line:.60}: {reply:?}");

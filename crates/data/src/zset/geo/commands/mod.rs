@@ -8,13 +8,16 @@ mod search;
 pub use rows::ROWS;
 
 use crate::zset::geo::Coordinates;
+use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
-fn place(place: Coordinates) -> Reply {
-    Reply::Array(vec![
-        Reply::Decimal(place.longitude),
-        Reply::Decimal(place.latitude),
-    ])
+/// A place as the version of Redis writes it: since 8.0 with the shortest digits, before with up to 17 after the point.
+fn place(place: Coordinates, told: RedisVersion) -> Reply {
+    let number = match told {
+        RedisVersion::V7_2 => Reply::Decimal,
+        RedisVersion::V8_4 => Reply::Double,
+    };
+    Reply::Array(vec![number(place.longitude), number(place.latitude)])
 }
 
 /// A distance with four digits after the point, as Redis rounds it (`fixedpoint_d2string`).

@@ -11,6 +11,7 @@ use crate::unit::context::{ReadContext, WriteContext};
 use crate::zset::geo::{Coordinates, Form, FoundMember, GeoQuery, Order, Shape};
 use crate::zset::{ScoredMember, SortedSet, store};
 use quoin_base::events::EventClasses;
+use quoin_base::redis_version::RedisVersion;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
@@ -136,8 +137,8 @@ impl Details {
         self.with_distance || self.with_hash || self.with_place
     }
 
-    /// A found member. The lengths of the search are in this unit.
-    fn reply(self, found: FoundMember, unit_m: f64) -> Reply {
+    /// A found member, as this version of Redis shows it. The lengths of the search are in this unit.
+    fn reply(self, found: FoundMember, unit_m: f64, told: RedisVersion) -> Reply {
         let member = Reply::Bulk(found.member);
         if !self.any() {
             return member;
@@ -152,7 +153,7 @@ impl Details {
             parts.push(Reply::Integer(found.score as i64));
         }
         if self.with_place {
-            parts.push(place(found.place));
+            parts.push(place(found.place, told));
         }
         Reply::Array(parts)
     }
@@ -350,7 +351,8 @@ impl<'a> Search<'a> {
         key: Option<OpenKey>,
     ) -> Result<Reply, CommandError> {
         let found = self.run(context, key).await?.into_iter();
-        let replies = found.map(|found| self.details.reply(found, self.unit_m));
+        let told = context.environment.told_version;
+        let replies = found.map(|found| self.details.reply(found, self.unit_m, told));
         Ok(Reply::Array(replies.collect()))
     }
 

@@ -1,0 +1,143 @@
+//! The version of Redis that clients and scripts are told: the setting `compatible-version`.
+
+use crate::server::Server;
+
+/// The version as it is told everywhere, and as a number.
+fn told(server: &Server) -> (Vec<String>, String) {
+    let mut socket = server.connect();
+    let hello = socket.run("HELLO 2");
+    let hello = hello.lines().nth(8).unwrap().to_owned();
+    let info = socket.run("INFO server");
+    let info = info
+        .lines()
+        .find_map(|line| line.strip_prefix("redis_version:"));
+    let info = info.unwrap().to_owned();
+    let of_script = socket.command(&["EVAL", "return redis.REDIS_VERSION", "0"]);
+    let of_script = of_script.lines().nth(1).unwrap().to_owned();
+    let drawn = socket.run("LOLWUT");
+    let drawn = drawn.split_once("(Redis ver. ").unwrap().1;
+    let drawn = drawn.split_once(')').unwrap().0.to_owned();
+    let library = "#!lua name=l\nlocal v = redis.REDIS_VERSION redis.register_function('v', function() return v end)";
+    socket.command(&["FUNCTION", "LOAD", library]);
+    let of_library = socket.run("FCALL v 0").lines().nth(1).unwrap().to_owned();
+    let number = socket.command(&["EVAL", "return redis.REDIS_VERSION_NUM", "0"]);
+    let texts = vec![hello, info, of_script, drawn, of_library];
+    (texts, number.trim().to_owned())
+}
+
+#[test]
+fn all_that_tells_a_version_tells_the_one_of_the_setting() {
+    for (flags, version, number) in [
+        (&[][..], "7.2.6", 0x0007_0206),
+        (&["--compatible-version", "7.2"], "7.2.6", 0x0007_0206),
+        (&["--compatible-version", "8.4"], "8.4.0", 0x0008_0400),
+    ] {
+        let server = Server::start_with(flags);
+        let (texts, told) = told(&server);
+        assert_eq!(texts, [version; 5]);
+        assert_eq!(told, format!(":{number}"));
+    }
+}
+
+#[test]
+fn a_version_that_there_is_not_is_refused_and_the_setting_is_fixed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Err(log) = Server::start_in(folder.path(), &["--compatible-version", "9.0"]) else {
+        panic!("it starts");
+    };
+    assert!(log.contains("7.2, 8.4"), "{log}");
+    let server = Server::start();
+    let mut socket = server.connect();
+    let present = socket.run("CONFIG GET compatible-version");
+    assert!(present.ends_with("$3\r\n7.2\r\n"), "{present}");
+    let refusal = socket.run("CONFIG SET compatible-version 8.4");
+    assert!(refusal.contains("immutable"), "{refusal}");
+}
+
+#[test]
+fn commands_of_all_versions_work_and_are_listed_with_either() {
+    for version in ["7.2", "8.4"] {
+        let server = Server::start_with(&["--compatible-version", version]);
+        let mut socket = server.connect();
+        assert_eq!(socket.run("SET k a"), "+OK\r\n");
+        assert_eq!(socket.run("SET k b IFEQ a"), "+OK\r\n");
+        assert_eq!(socket.run("DELEX k IFEQ b"), ":1\r\n");
+        let listed = socket.run("COMMAND LIST FILTERBY PATTERN delex");
+        assert_eq!(listed, "*1\r\n$5\r\ndelex\r\n");
+        let known = socket.run("COMMAND INFO delex");
+        assert!(known.contains("delex"), "{known}");
+        let documented = socket.run("COMMAND DOCS delex");
+        assert!(documented.contains("IFDNE"), "{documented}");
+    }
+}
+
+/// redis-cli and generated clients take options from there.
+#[test]
+fn documents_tell_the_options_of_the_version() {
+    for (version, is_told) in [("7.2", false), ("8.4", true)] {
+        let server = Server::start_with(&["--compatible-version", version]);
+        let mut socket = server.connect();
+        for (command, option) in [
+            ("set", "IFEQ"),
+            ("hscan", "NOVALUES"),
+            ("client|kill", "MAXAGE"),
+        ] {
+            let documents = socket.run(&format!("COMMAND DOCS {command}"));
+            assert_eq!(documents.contains(option), is_told, "{version} {command}");
+        }
+    }
+}
+
+/// Those of 7.2 as Redis 7.2 answers, those of 8.4 as Redis 8.2 does; tests/differential compares more of them.
+#[test]
+fn replies_that_have_changed_are_those_of_the_version() {
+    let out_of_range = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n";
+    for (version, replies) in [
+        (
+            "7.2",
+            [
+                "*1\r\n*2\r\n$20\r\n13.36138933897018433\r\n$20\r\n38.11555639549629859\r\n",
+                ":0\r\n",
+                ":-1\r\n",
+                ":0\r\n",
+            ],
+        ),
+        (
+            "8.4",
+            [
+                "*1\r\n*2\r\n$18\r\n13.361389338970184\r\n$16\r\n38.1155563954963\r\n",
+                "-ERR syntax error\r\n",
+                "-ERR value is not an integer or out of range\r\n",
+                out_of_range,
+            ],
+        ),
+    ] {
+        let server = Server::start_with(&["--compatible-version", version]);
+        let mut socket = server.connect();
+        socket.run("GEOADD g 13.361389 38.115556 Palermo");
+        let lines = [
+            "GEOPOS g Palermo",
+            "BITCOUNT missing 0",
+            "BITPOS missing 1 x",
+            "LREM missing -9223372036854775808 a",
+        ];
+        for (line, reply) in lines.into_iter().zip(replies) {
+            assert_eq!(socket.run(line), reply, "{version} {line}");
+        }
+    }
+}
+
+/// docs/start/compatibility.md tells them.
+#[test]
+fn commands_that_are_not_planned_are_unknown_with_either() {
+    for version in ["7.2", "8.4"] {
+        let server = Server::start_with(&["--compatible-version", version]);
+        let mut socket = server.connect();
+        for command in ["JSON.SET", "FT.SEARCH", "BF.ADD", "TS.ADD", "VADD"] {
+            let reply = socket.run(&format!("{command} k v"));
+            let unknown =
+                format!("-ERR unknown command '{command}', with args beginning with: 'k' 'v' \r\n");
+            assert_eq!(reply, unknown);
+        }
+    }
+}
