@@ -26,6 +26,7 @@ mod blocking;
 mod buffers;
 mod client_memory;
 mod clients;
+mod cluster;
 mod command_table;
 mod comparisons;
 mod dumping;
