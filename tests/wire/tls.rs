@@ -496,6 +496,24 @@ fn clients_of_sentinel_with_tls_get_the_port_with_tls() {
 }
 
 #[test]
+fn sentinel_may_speak_tls_alone() {
+    let authority = Authority::new();
+    authority.sign("server");
+    let sentinel = free_port();
+    let mut flags = authority.flags(0, "server", "no");
+    flags.extend(["--sentinel-tls-port".to_owned(), sentinel.to_string()]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Server::start_with(&flags);
+    let address = ([127, 0, 0, 1], sentinel).into();
+    let mut socket = TlsSocket::connect(address, client(&authority, None));
+    let port = server.address().port();
+    assert_eq!(
+        socket.run("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster"),
+        format!("*2\r\n$9\r\n127.0.0.1\r\n$5\r\n{port}\r\n")
+    );
+}
+
+#[test]
 fn clients_of_cluster_with_tls_get_the_port_with_tls_and_show_certificates() {
     let authority = Authority::new();
     authority.sign("server");
