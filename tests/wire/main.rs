@@ -27,6 +27,7 @@ mod buffers;
 mod client_filters;
 mod client_memory;
 mod clients;
+mod cluster;
 mod command_table;
 mod comparisons;
 mod dumping;

@@ -494,3 +494,56 @@ fn clients_of_sentinel_with_tls_get_the_port_with_tls() {
         format!("*2\r\n$9\r\nlocalhost\r\n$5\r\n{tls}\r\n")
     );
 }
+
+#[test]
+fn sentinel_may_speak_tls_alone() {
+    let authority = Authority::new();
+    authority.sign("server");
+    let sentinel = free_port();
+    let mut flags = authority.flags(0, "server", "no");
+    flags.extend(["--sentinel-tls-port".to_owned(), sentinel.to_string()]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Server::start_with(&flags);
+    let address = ([127, 0, 0, 1], sentinel).into();
+    let mut socket = TlsSocket::connect(address, client(&authority, None));
+    let port = server.address().port();
+    assert_eq!(
+        socket.run("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster"),
+        format!("*2\r\n$9\r\n127.0.0.1\r\n$5\r\n{port}\r\n")
+    );
+}
+
+#[test]
+fn clients_of_cluster_with_tls_get_the_port_with_tls_and_show_certificates() {
+    let authority = Authority::new();
+    authority.sign("server");
+    authority.sign("client");
+    let (cluster, cluster_tls) = (free_port(), free_port());
+    // Without the other port for TLS.
+    let mut flags = authority.flags(0, "server", "yes");
+    for (name, port) in [
+        ("--cluster-port", cluster),
+        ("--cluster-tls-port", cluster_tls),
+    ] {
+        flags.extend([name.to_owned(), port.to_string()]);
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let _server = Server::start_with(&flags);
+    let address = ([127, 0, 0, 1], cluster_tls).into();
+    let mut socket = TlsSocket::connect(address, client(&authority, Some("client")));
+    let slots = socket.run("CLUSTER SLOTS");
+    assert!(
+        slots.contains(&format!("$9\r\n127.0.0.1\r\n:{cluster_tls}\r\n")),
+        "{slots}"
+    );
+    let shards = socket.run("CLUSTER SHARDS");
+    assert!(
+        shards.contains(&format!("$8\r\ntls-port\r\n:{cluster_tls}\r\n")),
+        "{shards}"
+    );
+    let mut plain = Socket::connect(([127, 0, 0, 1], cluster).into());
+    let slots = plain.run("CLUSTER SLOTS");
+    assert!(slots.contains(&format!("\r\n:{cluster}\r\n")), "{slots}");
+    assert!(ping(address, client(&authority, Some("client"))).is_ok());
+    assert!(ping(address, client(&authority, None)).is_err());
+}

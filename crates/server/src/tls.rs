@@ -59,7 +59,12 @@ impl Handshakes {
     /// If the certificates cannot be used.
     pub(super) fn prepare(config: &RuntimeConfig) -> Result<Option<Arc<Self>>, ServerError> {
         let settings = config.settings();
-        let has_port = settings.tls_port != 0 || settings.cluster_tls_port != 0;
+        let ports = [
+            settings.tls_port,
+            settings.sentinel_tls_port,
+            settings.cluster_tls_port,
+        ];
+        let has_port = ports.iter().any(|port| *port != 0);
         if !has_port && !settings.metrics_tls {
             return Ok(None);
         }
