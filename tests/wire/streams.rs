@@ -67,3 +67,28 @@ fn the_last_entry_is_read_in_both_protocols() {
         socket.run("DEL s");
     }
 }
+
+#[test]
+fn pending_entries_are_claimed_by_a_reader_that_waits() {
+    let server = Server::start();
+    let entry = |id: &str| format!("$3\r\n{id}\r\n*2\r\n$1\r\nn\r\n$1\r\n1\r\n");
+    for (protocol, beginning) in [
+        ("2", "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*4\r\n"),
+        ("3", "%1\r\n$1\r\ns\r\n*1\r\n*4\r\n"),
+    ] {
+        let mut socket = server.connect();
+        socket.run(&format!("HELLO {protocol}"));
+        socket.run("XGROUP CREATE s g 0 MKSTREAM");
+        socket.run("XADD s 1-0 n 1");
+        let read = socket.run("XREADGROUP GROUP g a CLAIM 300 STREAMS s >");
+        assert_eq!(read, format!("{beginning}{}:0\r\n:0\r\n", entry("1-0")));
+        let read = socket.run("XREADGROUP GROUP g b BLOCK 5000 CLAIM 300 STREAMS s >");
+        let claimed = read.strip_prefix(&format!("{beginning}{}:", entry("1-0")));
+        let claimed = claimed.unwrap().strip_suffix("\r\n:1\r\n").unwrap();
+        let idle_ms: u64 = claimed.parse().unwrap();
+        assert!((300..2_000).contains(&idle_ms), "{idle_ms}");
+        let refused = socket.run("XREADGROUP GROUP g b CLAIM -1 STREAMS s >");
+        assert_eq!(refused, "-ERR min-idle-time must be a positive integer\r\n");
+        socket.run("DEL s");
+    }
+}

@@ -16,6 +16,8 @@ use quoin_base::limits::INLINE_NAME_BYTES_MAX;
 const FORMAT: u8 = 1;
 /// Format byte of the row of a group with a policy.
 const FORMAT_WITH_POLICY: u8 = 2;
+/// Format byte of the row of a group without a policy that keeps rows by delivery.
+const FORMAT_BY_DELIVERY: u8 = 3;
 
 /// The row of a consumer group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,9 @@ pub struct StreamGroup {
     pub long_name: Option<Bytes>,
     /// What becomes of entries that are pending for long.
     pub policy: Option<StreamPolicy>,
+    /// Whether each pending entry has a row by its last delivery, also without a policy. Such rows may be
+    /// missing of entries that are not handed out again.
+    pub is_by_delivery: bool,
 }
 
 /// What becomes of a group's entries that are pending for long.
@@ -46,9 +51,11 @@ pub struct StreamPolicy {
 impl StreamGroup {
     /// The stored form: the format byte, then the tuple (id…, last ms, last seq, entries read or nil, name or
     /// nil). With a policy the format byte is another, and the tuple continues (least idle time, most
-    /// deliveries or nil, key of the dead letter stream or nil).
+    /// deliveries or nil, key of the dead letter stream or nil). With rows by delivery and no policy only the
+    /// format byte is another.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = vec![match self.policy {
+            None if self.is_by_delivery => FORMAT_BY_DELIVERY,
             None => FORMAT,
             Some(_) => FORMAT_WITH_POLICY,
         }];
@@ -79,9 +86,10 @@ impl StreamGroup {
     /// # Errors
     /// If it is not one.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
-        let (has_policy, mut rest) = match value.split_first() {
-            Some((&FORMAT, rest)) => (false, rest),
-            Some((&FORMAT_WITH_POLICY, rest)) => (true, rest),
+        let (format, mut rest) = match value.split_first() {
+            Some((&format, rest)) if (FORMAT..=FORMAT_BY_DELIVERY).contains(&format) => {
+                (format, rest)
+            }
             _ => return corrupt("format of a consumer group"),
         };
         let mut group = Self {
@@ -90,8 +98,9 @@ impl StreamGroup {
             entries_read: take(&mut rest, "entries that a group has read")?,
             long_name: take_bytes(&mut rest, "long name")?,
             policy: None,
+            is_by_delivery: format != FORMAT,
         };
-        if has_policy {
+        if format == FORMAT_WITH_POLICY {
             group.policy = Some(StreamPolicy {
                 min_idle_ms: take(&mut rest, "least idle time of a group")?,
                 max_tries: take(&mut rest, "most deliveries of a group")?,
@@ -513,14 +522,16 @@ mod tests {
         fn rows_are_read_as_they_were_written(
             id in some_id(), last in entry_id(), entries_read: Option<u64>, name in name(),
             at_ms: i64, active_at_ms: Option<i64>, deliveries: u64, max_tries: Option<u64>,
-            has_policy: bool, has_consumer: bool,
+            has_policy: bool, has_consumer: bool, is_claimed: bool,
         ) {
             let long_name = long_name(&name);
             let dead_letter = max_tries.map(|_| name.clone());
             let policy = StreamPolicy { min_idle_ms: at_ms, max_tries, dead_letter };
             let policy = has_policy.then_some(policy);
-            let group =
-                StreamGroup { id, last, entries_read, long_name: long_name.clone(), policy };
+            let is_by_delivery = has_policy || is_claimed;
+            let group = StreamGroup {
+                id, last, entries_read, long_name: long_name.clone(), policy, is_by_delivery,
+            };
             prop_assert_eq!(StreamGroup::decode(&group.encode()).unwrap(), group);
             let consumer = StreamConsumer { id, seen_at_ms: at_ms, active_at_ms, long_name };
             prop_assert_eq!(StreamConsumer::decode(&consumer.encode()).unwrap(), consumer);

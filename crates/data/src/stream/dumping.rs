@@ -214,6 +214,7 @@ impl StreamMut<'_, '_> {
             entries_read: group.entries_read,
             long_name: long_name(&group.name),
             policy: None,
+            is_by_delivery: false,
         };
         let group_key = layout.stream_group_key(data, &group.name);
         transaction.set(&group_key, &row.encode());

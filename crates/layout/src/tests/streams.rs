@@ -69,13 +69,25 @@ fn rows_of_consumer_groups() {
         entries_read: Some(7),
         long_name: None,
         policy: None,
+        is_by_delivery: false,
     };
     golden(
         "group (7, 9) that has read 7 entries up to 1700000000000-2",
         &stored.encode(),
         "01150715091a018bcfe568001502150700",
     );
+    let by_delivery = StreamGroup {
+        is_by_delivery: true,
+        ..stored.clone()
+    };
+    golden(
+        "that group with rows by delivery",
+        &by_delivery.encode(),
+        "03150715091a018bcfe568001502150700",
+    );
+    assert_eq!(StreamGroup::decode(&by_delivery.encode()), Ok(by_delivery));
     let with_policy = StreamGroup {
+        is_by_delivery: true,
         policy: Some(StreamPolicy {
             min_idle_ms: 30_000,
             max_tries: Some(5),

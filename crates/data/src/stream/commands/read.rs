@@ -16,7 +16,7 @@ use quoin_resp::reply::Reply;
 
 use super::entries_reply;
 use super::ids::{interval_first, interval_last, strict_id};
-use crate::command::arguments::{argument, integer, is_word, rest, to_usize};
+use crate::command::arguments::{argument, integer, integer_or, is_word, rest, to_usize};
 use crate::command::row::Row;
 use crate::command::waits::{WaitSpec, Wake, timeout_ms};
 use crate::error::CommandError;
@@ -226,6 +226,8 @@ pub(super) struct ReadArguments<'a> {
     pub(super) block: Option<Option<Duration>>,
     /// The entries do not become pending.
     pub(super) no_ack: bool,
+    /// Entries that are pending and idle for these milliseconds come first.
+    pub(super) claim: Option<i64>,
     /// Group and consumer.
     pub(super) group: Option<(&'a Bytes, &'a Bytes)>,
     /// The streams.
@@ -246,6 +248,7 @@ pub(super) fn read_arguments(
         count: usize::MAX,
         block: None,
         no_ack: false,
+        claim: None,
         group: None,
         keys: &[],
         ids: &[],
@@ -256,6 +259,11 @@ pub(super) fn read_arguments(
         rest = match following {
             [timeout, rest @ ..] if is_word(option, "block") => {
                 read.block = Some(timeout_ms(timeout, now_ms)?);
+                rest
+            }
+            [min_idle_ms, rest @ ..] if is_word(option, "claim") => {
+                only_of_groups(is_group, "CLAIM")?;
+                read.claim = Some(min_idle_time(min_idle_ms)?);
                 rest
             }
             [count, rest @ ..] if is_word(option, "count") => {
@@ -293,6 +301,19 @@ pub(super) fn read_arguments(
         ));
     }
     Ok(read)
+}
+
+fn min_idle_time(argument: &Bytes) -> Result<i64, CommandError> {
+    let min_idle_ms = integer_or(
+        argument,
+        "ERR min-idle-time is not an integer or out of range",
+    )?;
+    match min_idle_ms {
+        0.. => Ok(min_idle_ms),
+        _ => Err(CommandError::text(
+            "ERR min-idle-time must be a positive integer",
+        )),
+    }
 }
 
 fn only_of_groups(is_group: bool, option: &str) -> Result<(), CommandError> {
@@ -337,6 +358,7 @@ pub(crate) fn refusal_in_script(row: &Row, arguments: &[Bytes]) -> Option<String
         at += match option {
             option if is_word(option, "count") => 2,
             option if is_group && is_word(option, "group") => 3,
+            option if is_group && is_word(option, "claim") => 2,
             option if is_group && is_word(option, "noack") => 1,
             _ => return None,
         };

@@ -1,6 +1,7 @@
 //! XREADGROUP.
 //!
-//! It returns null if the group has no new entry in any of the streams. Outside of MULTI its client then
+//! It returns null if the group has no new entry in any of the streams, nor an idle one for CLAIM or a policy.
+//! Outside of MULTI its client then
 //! waits until the command is run again and returns something else (`engine::waiters`). Of the clients
 //! that wait for one group of a stream, the oldest runs its command first. The next one runs only if that
 //! has left something. If the stream or the group is removed, all of them get a reply.
@@ -22,9 +23,10 @@ use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::prefetch::{GroupPrefetch, Prefetch};
-use crate::stream::Stream;
-use crate::stream::group::deliver::{Delivering, HistoryEntry};
+use crate::stream::group::deliver::{Delivered, Delivering, HistoryEntry};
+use crate::stream::group::policy::IdleEntry;
 use crate::stream::group::{GroupMut, OpenGroup};
+use crate::stream::{Stream, StreamEntry};
 use crate::unit::context::WriteContext;
 use crate::unit::signals::{Offer, Wants};
 
@@ -37,8 +39,8 @@ struct Source<'a> {
     history_after: Option<StreamId>,
 }
 
-/// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key …] id
-/// [id …]` → entries by key.
+/// `XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS
+/// key [key …] id [id …]` → entries by key.
 pub(super) async fn xreadgroup(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -68,21 +70,21 @@ pub(super) async fn xreadgroup(
             }
             None => {
                 let (name, no_ack) = (source.name, read.no_ack);
-                let entries = group.deliver(name, &mut consumer, read.count, no_ack);
-                let entries = entries.await?;
-                if entries.is_empty() {
+                let delivered = group.deliver(name, &mut consumer, read.count, no_ack, read.claim);
+                let delivered = delivered.await?;
+                if delivered.idle.is_empty() && delivered.new.is_empty() {
                     continue;
                 }
-                entries_reply(entries)
+                delivered_reply(delivered, read.claim.map(|_| context.now_ms))
             }
         };
         answer.push((Reply::Bulk(source.name.clone()), reply));
     }
     if answer.is_empty() {
-        if read.block.is_some() && !read.no_ack {
+        if read.block.is_some() && (!read.no_ack || read.claim.is_some()) {
             for source in sources {
                 let group = GroupMut::open(context, &source.key, source.group);
-                group.await_idle().await?;
+                group.await_idle(read.claim).await?;
             }
         }
         return Ok(Reply::NullArray);
@@ -101,8 +103,9 @@ fn of_series(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, 
     let read = read_arguments(arguments, 0, true).ok()?;
     let (group, consumer) = read.group?;
     match (read.keys, read.ids) {
-        ([key], [id]) if id.as_ref() == b">" && !read.no_ack && read.count <= SERIES_COUNT_MAX => {
-            Some((read, key, group, consumer))
+        ([key], [id]) => {
+            let is_plain = !read.no_ack && read.claim.is_none() && read.count <= SERIES_COUNT_MAX;
+            (is_plain && id.as_ref() == b">").then_some((read, key, group, consumer))
         }
         _ => None,
     }
@@ -196,6 +199,33 @@ fn history_after(id: &[u8]) -> Result<Option<StreamId>, CommandError> {
     }
 }
 
+/// Entries that were pending, and then new ones. With CLAIM, at a time, each with the milliseconds since its
+/// last delivery and the number of its deliveries before.
+fn delivered_reply(delivered: Delivered, claimed_at_ms: Option<i64>) -> Reply {
+    let Some(now_ms) = claimed_at_ms else {
+        let idle = delivered.idle.into_iter().map(|one| one.entry);
+        return entries_reply(idle.chain(delivered.new).collect());
+    };
+    let shown = |entry: StreamEntry, idle_ms: i64, deliveries: u64| {
+        let fields = entry.fields.into_iter().map(Reply::Bulk);
+        Reply::Array(vec![
+            id_reply(entry.id),
+            Reply::Array(fields.collect()),
+            Reply::Integer(idle_ms),
+            Reply::Integer(i64::try_from(deliveries).unwrap_or(i64::MAX)),
+        ])
+    };
+    let idle = delivered
+        .idle
+        .into_iter()
+        .map(|IdleEntry { entry, before }| {
+            let idle_ms = now_ms.saturating_sub(before.row.delivered_at_ms);
+            shown(entry, idle_ms, before.row.deliveries)
+        });
+    let new = delivered.new.into_iter().map(|entry| shown(entry, 0, 0));
+    Reply::Array(idle.chain(new).collect())
+}
+
 fn history_reply(entry: HistoryEntry) -> Reply {
     let fields = match entry.fields {
         Some(fields) => Reply::Array(fields.into_iter().map(Reply::Bulk).collect()),
@@ -226,6 +256,7 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
     let wants = Reader {
         group: group.clone(),
         no_ack: read.no_ack,
+        claim: read.claim,
     };
     Ok(read.block.map(|timeout| WaitSpec {
         wants: Some(Arc::new(wants)),
@@ -239,8 +270,10 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
 #[derive(Debug, PartialEq)]
 struct Reader {
     group: Bytes,
-    /// The client gets no idle entries.
+    /// The client gets no idle entries by a policy.
     no_ack: bool,
+    /// It gets those that are idle for these milliseconds.
+    claim: Option<i64>,
 }
 
 impl Wants for Reader {

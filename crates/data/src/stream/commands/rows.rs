@@ -190,10 +190,12 @@ pub const ROWS: &[Row] = &[
         .complexity("O(K log N + M) with K streams and M entries returned")
         .flags(Flags::BLOCKING)
         .keys(&[streams(4, READ)])
+        .history(&[("8.4.0", "Added the `CLAIM` option.")])
         .arguments(&[
             block("group-block", &[GROUP, CONSUMER]).token("GROUP"),
             COUNT,
             integer("milliseconds").token("BLOCK").optional(),
+            integer("min-idle-time").token("CLAIM").since("8.4.0").optional(),
             token("NOACK").optional(),
             block("streams", &[key(0).multiple(), string("id").multiple()]).token("STREAMS"),
         ])

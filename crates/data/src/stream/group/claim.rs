@@ -291,7 +291,7 @@ impl GroupMut<'_, '_> {
             count += 1;
         }
         self.count_pending(changes);
-        if count > 0 && self.row.policy.is_some() {
+        if count > 0 && self.row.is_by_delivery {
             self.context.wake_waiting(self.key);
         }
         Ok(count)

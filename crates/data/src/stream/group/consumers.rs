@@ -168,7 +168,7 @@ impl GroupMut<'_, '_> {
                 let (.., id) = layout.read_stream_consumer_pending_key(data, &row.key)?;
                 ids.push(id);
             }
-            if self.row.policy.is_none() {
+            if !self.row.is_by_delivery {
                 for id in ids {
                     transaction.clear(&layout.stream_pending_key(data, group_id, id));
                     changes.removed(Some(consumer_id));

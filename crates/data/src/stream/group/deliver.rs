@@ -13,6 +13,7 @@ use quoin_store::StoreError;
 use super::GroupMut;
 use super::consumers::OpenConsumer;
 use super::pending::{PendingChanges, PendingEntry};
+use super::policy::IdleEntry;
 use crate::error::CommandError;
 use crate::stream::{IdRange, Stream, StreamEntry};
 
@@ -25,11 +26,20 @@ pub(crate) struct HistoryEntry {
     pub fields: Option<Vec<Bytes>>,
 }
 
+/// What a consumer is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Delivered {
+    /// Entries that were pending.
+    pub idle: Vec<IdleEntry>,
+    /// Entries that the group had not read.
+    pub new: Vec<StreamEntry>,
+}
+
 impl GroupMut<'_, '_> {
     /// Delivers entries of the group to a consumer, up to `count`, [`STREAM_DELIVERED_MAX`] and
-    /// [`DELIVERED_BYTES_MAX`]: if the group has a policy, first those that are idle for too long, then
-    /// new ones. They become pending. With `no_ack` only new entries are delivered, and they do not
-    /// become pending. The group must have been read serializably.
+    /// [`DELIVERED_BYTES_MAX`]: with CLAIM, or if the group has a policy, first those that are idle for too
+    /// long, then new ones. They become pending. With `no_ack` the policy hands out none, and new entries do
+    /// not become pending. The group must have been read serializably.
     ///
     /// # Errors
     /// `Text` if an entry cannot become a dead letter.
@@ -39,22 +49,26 @@ impl GroupMut<'_, '_> {
         consumer: &mut OpenConsumer,
         count: usize,
         no_ack: bool,
-    ) -> Result<Vec<StreamEntry>, CommandError> {
+        claim: Option<i64>,
+    ) -> Result<Delivered, CommandError> {
         let context = self.context;
         let count = count.min(STREAM_DELIVERED_MAX);
         let written = context.transaction.mutation_count();
-        let mut delivered = match no_ack {
+        if claim.is_some() {
+            self.keep_idle_rows().await?;
+        }
+        let idle = match no_ack && claim.is_none() {
             true => Vec::new(),
-            false => self.deliver_idle(key_name, consumer, count).await?,
+            false => self.deliver_idle(key_name, consumer, count, claim).await?,
         };
-        let mut count = count - delivered.len().min(count);
+        let mut count = count - idle.len().min(count);
         if context.transaction.mutation_count() > written && context.is_full() {
             // Idle entries and dead letters may have filled most of the transaction.
             count = count.min(KEY_READS_AT_ONCE);
         }
         // An entry that is added meanwhile comes after these, so it is no conflict.
         let view = context.relaxed_view();
-        let bytes: usize = delivered.iter().map(StreamEntry::size_bytes).sum();
+        let bytes: usize = idle.iter().map(|one| one.entry.size_bytes()).sum();
         let entries = match IdRange::after(self.row.last) {
             Some(range) if count > 0 => {
                 let pages = Stream::open(&view, self.key).pages(range, false, count);
@@ -64,8 +78,8 @@ impl GroupMut<'_, '_> {
             _ => Vec::new(),
         };
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            self.note_seen(consumer, !delivered.is_empty());
-            return Ok(delivered);
+            self.note_seen(consumer, !idle.is_empty());
+            return Ok(Delivered { idle, new: entries });
         };
         self.advance(entries.iter().map(|entry| entry.id), last.id)
             .await?;
@@ -76,9 +90,8 @@ impl GroupMut<'_, '_> {
             };
             self.put_delivered(consumer, range, &entries).await?;
         }
-        self.note_seen(consumer, !no_ack);
-        delivered.extend(entries);
-        Ok(delivered)
+        self.note_seen(consumer, !no_ack || !idle.is_empty());
+        Ok(Delivered { idle, new: entries })
     }
 
     /// Writes that the group has read these entries, of which `last` is the last.

@@ -30,7 +30,7 @@ pub(super) mod claim;
 pub(super) mod consumers;
 pub(super) mod deliver;
 pub(super) mod pending;
-mod policy;
+pub(super) mod policy;
 
 /// A group that was found in this transaction.
 #[derive(Debug, Clone)]
@@ -194,6 +194,7 @@ impl StreamMut<'_, '_> {
             entries_read,
             long_name: long_name(name),
             policy: None,
+            is_by_delivery: false,
         };
         let name = name.clone();
         GroupMut::open(self.context, self.key, OpenGroup { name, row }).save();

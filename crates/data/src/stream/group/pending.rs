@@ -211,7 +211,7 @@ impl GroupMut<'_, '_> {
         let (data, id) = (self.key.data(), self.row.id);
         let row = layout.stream_pending_key(data, id, entry.id);
         transaction.set(&row, &entry.row.encode());
-        if self.row.policy.is_some() {
+        if self.row.is_by_delivery {
             let at = |at_ms| layout.stream_idle_key(data, id, at_ms, entry.id);
             if let Some(before) = before {
                 transaction.clear(&at(before.row.delivered_at_ms));
@@ -251,7 +251,7 @@ impl GroupMut<'_, '_> {
             let row = layout.stream_consumer_pending_key(data, group_id, consumer, id);
             transaction.clear(&row);
         }
-        if self.row.policy.is_some() {
+        if self.row.is_by_delivery {
             self.clear_idle_row(entry);
         }
         changes.removed(consumer);

@@ -1,12 +1,16 @@
 //! Policies of groups (XGROUP SETPOLICY): entries that are not acknowledged in time are handed out
-//! again. Entries that were delivered too often become dead letters: they move to another stream.
+//! again. Entries that were delivered too often become dead letters: they move to another stream. XREADGROUP
+//! with CLAIM asks for entries that are idle for a time of its own.
 //!
-//! While a group has a policy, each of its pending entries has a row by the time of its last delivery.
-//! SETPOLICY writes these rows. It also writes the pending entries again, so that it conflicts with
+//! While a group has a policy, or once CLAIM was used on it, each of its pending entries has a row by the time
+//! of its last delivery. SETPOLICY, or the first CLAIM, writes these rows. It also writes the pending entries again, so that it conflicts with
 //! transactions that change one and have not seen the policy. Such a transaction may still leave a row
 //! by time that does not agree with its entry. The row has no effect, and a reader removes it.
 //!
-//! Every delivery sets a timer (`taskqueue`), which wakes the clients that wait for entries.
+//! With a policy every delivery sets a timer (`taskqueue`), which wakes the clients that wait for entries. A
+//! client that waits with CLAIM sets it itself.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 
@@ -15,7 +19,7 @@ use quoin_base::limits::{
     DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, LARGE_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX,
     STREAM_IDLE_DELIVERED_MAX,
 };
-use quoin_layout::{StreamId, StreamPolicy, ValueType};
+use quoin_layout::{StreamId, StreamPolicy, ValueType, successor};
 use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::consumers::OpenConsumer;
@@ -25,6 +29,16 @@ use crate::error::CommandError;
 use crate::stream::append::NewId;
 use crate::stream::read::EntriesAhead;
 use crate::stream::{IdRange, Stream, StreamEntry, StreamMut};
+use crate::taskqueue::timers::TIMER_STEP_MS;
+
+/// An entry that is handed out again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IdleEntry {
+    /// The entry.
+    pub entry: StreamEntry,
+    /// How it was pending before.
+    pub before: PendingEntry,
+}
 
 /// When entries of a stream are handed out again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,12 +57,15 @@ impl Stream<'_, '_> {
         for group in Stream::open(&view, self.key).groups().await? {
             let group = Group::open(self.context, self.key, group);
             let Some(policy) = &group.row.policy else {
+                // Clients that wait with CLAIM have set the timer. They know whether an entry is idle for long
+                // enough, and set the next one.
+                outlook.is_due |= group.row.is_by_delivery;
                 continue;
             };
-            let until_ms = group.idle_until_ms(policy);
-            let due = group.idle_rows(i64::MIN, until_ms, 1).await?;
+            let until_ms = group.idle_until_ms(policy.min_idle_ms);
+            let due = group.idle_rows(i64::MIN, until_ms, 1, None).await?;
             outlook.is_due |= !due.is_empty();
-            if let Some(at_ms) = group.next_due_ms(policy, until_ms).await? {
+            if let Some(at_ms) = group.next_due_ms(policy.min_idle_ms, until_ms).await? {
                 outlook.next_ms = Some(outlook.next_ms.map_or(at_ms, |next| next.min(at_ms)));
             }
         }
@@ -58,35 +75,35 @@ impl Stream<'_, '_> {
 
 impl Group<'_, '_> {
     /// Entries that were delivered before this time are idle for long enough.
-    fn idle_until_ms(&self, policy: &StreamPolicy) -> i64 {
-        let until_ms = self.context.now_ms.saturating_sub(policy.min_idle_ms);
+    fn idle_until_ms(&self, min_idle_ms: i64) -> i64 {
+        let until_ms = self.context.now_ms.saturating_sub(min_idle_ms);
         until_ms.saturating_add(1)
     }
 
     /// When the first entry that was delivered at `from_ms` or later is handed out again.
-    async fn next_due_ms(
-        &self,
-        policy: &StreamPolicy,
-        from_ms: i64,
-    ) -> Result<Option<i64>, StoreError> {
-        let rows = self.idle_rows(from_ms, i64::MAX, 1).await?;
+    async fn next_due_ms(&self, min_idle_ms: i64, from_ms: i64) -> Result<Option<i64>, StoreError> {
+        let rows = self.idle_rows(from_ms, i64::MAX, 1, None).await?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
         let (layout, data) = (self.context.layout(), self.key.data());
         let (_, at_ms, _) = layout.read_stream_idle_key(data, &row.key)?;
-        Ok(Some(at_ms.saturating_add(policy.min_idle_ms)))
+        Ok(Some(at_ms.saturating_add(min_idle_ms)))
     }
 
-    /// Rows of pending entries by time, without a conflict.
+    /// Rows of pending entries by time, from the key `after` on if there is one. Without a conflict.
     async fn idle_rows(
         &self,
         from_ms: i64,
         before_ms: i64,
         limit: usize,
+        after: Option<&[u8]>,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let (layout, data) = (self.context.layout(), self.key.data());
-        let range = layout.stream_idle(data, self.row.id, from_ms, before_ms);
+        let mut range = layout.stream_idle(data, self.row.id, from_ms, before_ms);
+        if let Some(after) = after {
+            range.begin = after.to_vec();
+        }
         let rows = self.context.transaction.get_range(RangeQuery {
             begin: &range.begin,
             end: &range.end,
@@ -119,11 +136,35 @@ impl GroupMut<'_, '_> {
         context
             .transaction
             .clear_range(&by_time.begin, &by_time.end);
+        let is_by_delivery = policy.is_some();
         self.change().policy = policy;
+        self.change().is_by_delivery = is_by_delivery;
         self.save();
-        if self.row.policy.is_none() {
+        if is_by_delivery {
+            self.put_idle_rows().await?;
+            context.set_timer(self.key, context.now_ms);
+        }
+        Ok(())
+    }
+
+    /// Has the group keep rows by delivery from now on, for CLAIM. The group must have been read serializably.
+    ///
+    /// # Errors
+    /// `Text` if more entries are pending than a transaction can change.
+    pub(crate) async fn keep_idle_rows(&mut self) -> Result<(), CommandError> {
+        if self.row.is_by_delivery {
             return Ok(());
         }
+        let count = self.pending_count(None, self.context.relaxed()).await?;
+        self.check_pending_changed(count)?;
+        self.change().is_by_delivery = true;
+        self.save();
+        self.put_idle_rows().await?;
+        Ok(())
+    }
+
+    /// Writes the row by delivery of each pending entry, and the entry again.
+    async fn put_idle_rows(&self) -> Result<(), StoreError> {
         let mut from = Some(StreamId::MIN);
         while let Some(first) = from {
             let some = self.pending_range(IdRange::from(first), false, KEY_READS_AT_ONCE);
@@ -136,26 +177,35 @@ impl GroupMut<'_, '_> {
                 self.put_pending(entry, Some(&entry), &mut PendingChanges::default());
             }
         }
-        context.set_timer(self.key, context.now_ms);
         Ok(())
     }
 
     /// Sets the timer that wakes waiting clients when the next idle entry can be handed out. Must be
     /// called when a client begins to wait: a reader may have stopped at a limit, and a server whose
     /// clock is ahead may have removed the timer before.
-    pub(crate) async fn await_idle(&self) -> Result<(), StoreError> {
-        let Some(policy) = &self.row.policy else {
-            return Ok(());
-        };
-        if let Some(due_ms) = self.next_due_ms(policy, i64::MIN).await? {
-            let due_ms = due_ms.max(self.context.now_ms);
-            self.context.set_timer(self.key, due_ms);
+    ///
+    /// With CLAIM, the client is also woken when the first entry is idle for that time. If none is pending, it
+    /// looks again after one such time, as in Redis.
+    pub(crate) async fn await_idle(&self, claim: Option<i64>) -> Result<(), StoreError> {
+        let now_ms = self.context.now_ms;
+        let policy = self.row.policy.as_ref();
+        if let Some(policy) = policy
+            && let Some(due_ms) = self.next_due_ms(policy.min_idle_ms, i64::MIN).await?
+        {
+            self.context.set_timer(self.key, due_ms.max(now_ms));
+        }
+        if let Some(min_idle_ms) = claim {
+            let due_ms = self.next_due_ms(min_idle_ms, i64::MIN).await?;
+            let due_ms = due_ms.unwrap_or(now_ms.saturating_add(min_idle_ms));
+            let soon_ms = now_ms.saturating_add(TIMER_STEP_MS);
+            self.context.set_timer(self.key, due_ms.max(soon_ms));
         }
         Ok(())
     }
 
     /// Hands out entries that are idle for long enough to a consumer, up to `count`,
-    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. Entries that were delivered too often go
+    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]: as long as CLAIM says, or else the policy. The
+    /// group must keep rows by delivery if there is a CLAIM. Entries that were delivered too often go
     /// to the dead letter stream. They stay pending, and are not handed out any more, if there is no
     /// such stream or if a transaction cannot hold them.
     ///
@@ -166,14 +216,19 @@ impl GroupMut<'_, '_> {
         key_name: &Bytes,
         consumer: &OpenConsumer,
         count: usize,
-    ) -> Result<Vec<StreamEntry>, CommandError> {
-        let Some(policy) = &self.row.policy else {
+        claim: Option<i64>,
+    ) -> Result<Vec<IdleEntry>, CommandError> {
+        let policy = self.row.policy.as_ref();
+        let Some(min_idle_ms) = claim.or(policy.map(|policy| policy.min_idle_ms)) else {
             return Ok(Vec::new());
         };
         let stream = self.stream();
         let mut delivered = Vec::new();
         let (mut dead, mut moved) = (0, 0);
         let mut left = STREAM_IDLE_DELIVERED_MAX;
+        // With CLAIM 0 an entry that is handed out now is idle for long enough at once.
+        let mut handed_out = HashSet::new();
+        let mut after = None;
         let mut changes = PendingChanges::default();
         let mut bytes = 0_usize;
         'rows: while delivered.len() < count
@@ -183,8 +238,11 @@ impl GroupMut<'_, '_> {
         {
             let some = (count - delivered.len()).min(STREAM_DEAD_LETTERS_MAX - dead);
             let some = some.min(LARGE_READS_AT_ONCE).min(left);
-            let until_ms = self.idle_until_ms(policy);
-            let idle = self.idle_rows(i64::MIN, until_ms, some).await?;
+            let until_ms = self.idle_until_ms(min_idle_ms);
+            let idle = self
+                .idle_rows(i64::MIN, until_ms, some, after.as_deref())
+                .await?;
+            after = idle.last().map(|row| successor(&row.key));
             if idle.is_empty() {
                 break;
             }
@@ -194,20 +252,22 @@ impl GroupMut<'_, '_> {
                 if bytes >= DELIVERED_BYTES_MAX {
                     break 'rows;
                 }
-                // Each branch removes the row by time, or replaces it by a later one. So no entry is
-                // found twice.
+                // Each branch removes the row by time, or replaces it by a later one.
                 match stream.next_entry(before.id, &mut entries).await? {
-                    None => self.remove_pending(&before, &mut changes),
-                    Some(entry) if !is_spent(policy, &before) => {
+                    None if policy.is_some() => self.remove_pending(&before, &mut changes),
+                    // As in Redis it stays pending.
+                    None => self.clear_idle_row(&before),
+                    Some(_) if !handed_out.insert(before.id) => {}
+                    Some(entry) if !policy.is_some_and(|policy| is_spent(policy, &before)) => {
                         let again = before.again(Some(consumer.row.id), self.context.now_ms);
                         self.put_pending(again, Some(&before), &mut changes);
                         bytes = bytes.saturating_add(entry.size_bytes());
-                        delivered.push(entry);
+                        delivered.push(IdleEntry { entry, before });
                     }
                     Some(entry) => {
                         dead += 1;
                         let letter = self.dead_letter(entry, key_name, &before);
-                        let name = policy.dead_letter.as_ref();
+                        let name = policy.and_then(|policy| policy.dead_letter.as_ref());
                         let Some(name) = name.filter(|_| self.can_hold_letter(&letter)) else {
                             self.clear_idle_row(&before);
                             continue;

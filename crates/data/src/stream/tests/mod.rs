@@ -7,6 +7,7 @@ use quoin_resp::reply::Reply;
 mod add;
 mod blocking;
 mod claim;
+mod claiming_reads;
 mod concurrency;
 mod delete;
 mod dump;
@@ -68,6 +69,15 @@ fn entries(numbers: impl IntoIterator<Item = usize>) -> Reply {
 /// The reply of an XREADGROUP that has read these entries of one stream.
 fn read(key: &str, numbers: impl IntoIterator<Item = usize>) -> Reply {
     Reply::Keyed(vec![(bulk(key), entries(numbers))])
+}
+
+/// The entry `n-0` as XREADGROUP with CLAIM gives it.
+fn claimed(number: usize, idle_ms: i64, deliveries: i64) -> Reply {
+    let Reply::Array(mut parts) = entry(number) else {
+        unreachable!("an entry is an array");
+    };
+    parts.extend([int(idle_ms), int(deliveries)]);
+    Reply::Array(parts)
 }
 
 /// A pending entry as XPENDING shows it.

@@ -52,11 +52,20 @@ impl Model {
         self.groups[group].pending.insert(id, pending);
     }
 
-    /// XREADGROUP with `>`.
-    fn read(&mut self, group: usize, consumer: u64, count: usize, no_ack: bool) -> Vec<usize> {
+    /// XREADGROUP with `>`: ids, each with the time since its last delivery and the number of deliveries.
+    fn read(
+        &mut self,
+        group: usize,
+        consumer: u64,
+        count: usize,
+        no_ack: bool,
+        claim: Option<i64>,
+    ) -> Vec<(usize, i64, u64)> {
         let mut given = Vec::new();
-        if let (Some(policy), false) = (self.groups[group].policy, no_ack) {
-            let until_ms = self.now_ms - policy.min_idle_ms;
+        let policy = self.groups[group].policy;
+        let of_policy = policy.filter(|_| !no_ack).map(|policy| policy.min_idle_ms);
+        if let Some(min_idle_ms) = claim.or(of_policy) {
+            let until_ms = self.now_ms - min_idle_ms;
             let pending = self.groups[group].pending.iter();
             let idle = pending.filter(|(_, one)| one.comes_again && one.at_ms <= until_ms);
             let mut idle: Vec<_> = idle.map(|(id, one)| (one.at_ms, *id, *one)).collect();
@@ -65,11 +74,14 @@ impl Model {
                 if given.len() == count {
                     break;
                 }
-                let is_spent = policy.max_tries.is_some_and(|most| one.deliveries >= most);
+                let max_tries = policy.and_then(|policy| policy.max_tries);
+                let is_spent = max_tries.is_some_and(|most| one.deliveries >= most);
                 if self.entries.contains(&id) && !is_spent {
                     self.deliver(group, id, consumer, one.deliveries.saturating_add(1));
-                    given.push(id);
-                } else if !self.entries.contains(&id) || policy.has_dead_letters {
+                    given.push((id, self.now_ms - one.at_ms, one.deliveries));
+                } else if policy
+                    .is_some_and(|policy| !self.entries.contains(&id) || policy.has_dead_letters)
+                {
                     self.dead += usize::from(self.entries.contains(&id));
                     self.groups[group].pending.remove(&id);
                 } else {
@@ -85,7 +97,7 @@ impl Model {
             if !no_ack {
                 self.deliver(group, id, consumer, 1);
             }
-            given.push(id);
+            given.push((id, 0, 0));
         }
         given
     }
@@ -131,10 +143,15 @@ impl Model {
     }
 }
 
-fn read_reply(given: Vec<usize>) -> Reply {
-    match given.is_empty() {
-        true => Reply::NullArray,
-        false => read("s", given),
+fn read_reply(given: Vec<(usize, i64, u64)>, is_claim: bool) -> Reply {
+    let shown = given.iter().map(|(id, idle_ms, deliveries)| {
+        let deliveries = i64::try_from(*deliveries).unwrap_or(i64::MAX);
+        claimed(*id, *idle_ms, deliveries)
+    });
+    match is_claim {
+        _ if given.is_empty() => Reply::NullArray,
+        true => Reply::Keyed(vec![(bulk("s"), Reply::Array(shown.collect()))]),
+        false => read("s", given.iter().map(|(id, ..)| *id)),
     }
 }
 
@@ -191,12 +208,13 @@ fn history(bench: &Bench, seed: u64) {
             3..=5 => {
                 let no_ack = random.below(6) == 0;
                 let word = if no_ack { "NOACK " } else { "" };
-                let line =
-                    format!("XREADGROUP GROUP {group} c{consumer} COUNT {count} {word}STREAMS s >");
-                run(
-                    line,
-                    read_reply(model.read(number, consumer, count, no_ack)),
+                let claim = (random.below(3) == 0).then_some(min_idle_ms);
+                let words = claim.map_or(String::new(), |ms| format!("CLAIM {ms} "));
+                let line = format!(
+                    "XREADGROUP GROUP {group} c{consumer} COUNT {count} {words}{word}STREAMS s >"
                 );
+                let given = model.read(number, consumer, count, no_ack, claim);
+                run(line, read_reply(given, claim.is_some()));
             }
             6 => {
                 let mine = model.groups[number].pending.iter();
