@@ -5,7 +5,7 @@ use mlua::{Lua, LuaString, Result, Table, Value};
 
 use super::state::{Meter, Origin};
 use quoin_base::limits::SCRIPT_REPLY_DEPTH_MAX;
-use quoin_base::number::{LongDouble, format_double};
+use quoin_base::number::format_double;
 use quoin_resp::reply::Reply;
 
 /// Pairs as tables within a table.
@@ -72,8 +72,12 @@ pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Val
         }
         Reply::Double(number) if is_resp3 => field("double", Value::Number(*number)),
         Reply::Double(number) => text(format_double(*number).as_bytes()),
-        Reply::Decimal(number) if is_resp3 => field("double", Value::Number(*number)),
-        Reply::Decimal(number) => text(LongDouble::from(*number).to_string().as_bytes()),
+        Reply::Decimal(number) if is_resp3 => {
+            // As in Redis, the number in the text of the reply.
+            let number = number.to_string().parse().unwrap_or(f64::NAN);
+            field("double", Value::Number(number))
+        }
+        Reply::Decimal(number) => text(number.to_string().as_bytes()),
         Reply::Whole(number) if is_resp3 => Ok(Value::Number(*number as f64)),
         Reply::Whole(number) => text(number.to_string().as_bytes()),
         Reply::Boolean(value) if is_resp3 => Ok(Value::Boolean(*value)),

@@ -1,6 +1,7 @@
 //! The reply of a command, before the protocol version of the client is applied.
 
 use bytes::Bytes;
+use quoin_base::number::LongDouble;
 
 /// A typed reply. `wire::encode` turns it into RESP2 or RESP3.
 ///
@@ -37,8 +38,8 @@ pub enum Reply {
     Push(Vec<Reply>),
     /// A floating-point number: a bulk string in RESP2.
     Double(f64),
-    /// The same without an exponent and with up to 17 digits after its point, as places have.
-    Decimal(f64),
+    /// The same without an exponent and with up to 17 digits after its point, as places have and INCREX answers.
+    Decimal(LongDouble),
     /// A whole number among floating-point ones: an integer, but in RESP2 a bulk string as they.
     Whole(i64),
     /// A boolean: an integer in RESP2.

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display, Formatter};
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 use super::{hex_value, parse_binary_exponent};
 
@@ -55,6 +55,21 @@ impl LongDouble {
         magnitude: ZERO,
     };
 
+    /// The greatest number.
+    pub const MAX: Self = Self {
+        is_negative: false,
+        magnitude: Magnitude::Finite {
+            significand: u64::MAX,
+            exponent: EXPONENT_MAX,
+        },
+    };
+
+    /// The least number.
+    pub const MIN: Self = Self {
+        is_negative: true,
+        ..Self::MAX
+    };
+
     /// Reads a number as Redis's `string2ld` does (C's `strtold` over the whole text).
     ///
     /// Reads `inf` and `infinity` in any case, `0x` hexadecimal numbers and decimal ones. Refuses
@@ -86,6 +101,29 @@ impl LongDouble {
     /// Whether it is neither infinite nor the result of adding opposite infinities.
     pub fn is_finite(&self) -> bool {
         matches!(self.magnitude, Magnitude::Finite { .. })
+    }
+
+    /// Whether it is greater than another. Not so for what is no number.
+    pub fn exceeds(&self, other: &Self) -> bool {
+        let rank = |number: &Self| match number.magnitude {
+            Magnitude::NotANumber => None,
+            // Numbers are normalised, so a greater exponent is a greater number.
+            Magnitude::Finite {
+                significand,
+                exponent,
+            } => Some((exponent, significand)),
+            Magnitude::Infinite => Some((i64::MAX, 0)),
+        };
+        let (Some(ours), Some(theirs)) = (rank(self), rank(other)) else {
+            return false;
+        };
+        let are_zero = self.magnitude == ZERO && other.magnitude == ZERO;
+        match (self.is_negative, other.is_negative) {
+            _ if are_zero => false,
+            (false, false) => ours > theirs,
+            (true, true) => ours < theirs,
+            (is_negative, _) => !is_negative,
+        }
     }
 }
 
@@ -302,6 +340,18 @@ fn aligned(significand: u64, shift: i64) -> u128 {
             let kept = wide.checked_shr(dropped).unwrap_or(0);
             let is_exact = kept.checked_shl(dropped).unwrap_or(0) == wide;
             kept | u128::from(!is_exact)
+        }
+    }
+}
+
+impl Sub for LongDouble {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        let is_negative = !other.is_negative;
+        self + Self {
+            is_negative,
+            ..other
         }
     }
 }
@@ -571,6 +621,47 @@ mod tests {
             assert_eq!(found.is_finite(), !sum.ends_with(['f', 'n']), "{sum}");
             assert_eq!((read(second) + read(first)).to_string(), sum);
         }
+    }
+
+    #[test]
+    fn numbers_are_in_order() {
+        let ordered = [
+            LongDouble::MIN,
+            read("-1e100"),
+            read("-2"),
+            read("-1.5"),
+            read("-1e-4940"),
+            LongDouble::ZERO,
+            read("1e-4950"),
+            read("1e-4940"),
+            read("1.5"),
+            read("1.75"),
+            read("2"),
+            LongDouble::MAX,
+            read("inf"),
+        ];
+        for (place, number) in ordered.iter().enumerate() {
+            for (other_place, other) in ordered.iter().enumerate() {
+                assert_eq!(
+                    number.exceeds(other),
+                    place > other_place,
+                    "{number} {other}"
+                );
+            }
+        }
+        assert!(!LongDouble::ZERO.exceeds(&read("-0")));
+        assert!(!read("-0").exceeds(&LongDouble::ZERO));
+        let not_a_number = read("inf") - read("inf");
+        assert_eq!(not_a_number.to_string(), "nan");
+        assert!(!not_a_number.exceeds(&LongDouble::MIN));
+        assert!(!LongDouble::MAX.exceeds(&not_a_number));
+    }
+
+    #[test]
+    fn differences_are_sums() {
+        assert_eq!((read("1.75") - read("2.25")).to_string(), "-0.5");
+        assert_eq!((read("1") - read("1")).to_string(), "0");
+        assert!(!(LongDouble::MIN - LongDouble::MAX).is_finite());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use redis_protocol::error::RedisProtocolError;
 use redis_protocol::{resp2, resp3};
 
 use crate::reply::Reply;
-use quoin_base::number::{LongDouble, format_double};
+use quoin_base::number::format_double;
 
 /// The version of RESP that a client asked for with HELLO. A new connection speaks RESP2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,9 +91,7 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
             Protocol::Resp3 => put_null(protocol, output),
         },
         Reply::Double(number) => put_double(&format_double(*number), protocol, output),
-        Reply::Decimal(number) => {
-            put_double(&LongDouble::from(*number).to_string(), protocol, output);
-        }
+        Reply::Decimal(number) => put_double(&number.to_string(), protocol, output),
         Reply::Whole(number) => match protocol {
             Protocol::Resp2 => put_bulk(number.to_string().as_bytes(), output),
             Protocol::Resp3 => put_integer(b':', *number, output),

@@ -6,6 +6,7 @@ mod comparison;
 mod get;
 mod hyperloglog;
 mod increment;
+mod increx;
 mod lcs;
 mod rows;
 mod set;

@@ -1,6 +1,6 @@
 //! The rows of the commands on strings, bitmaps and HyperLogLogs.
 
-use super::{bitfield, bitmaps, comparison, get, hyperloglog, increment, lcs, set};
+use super::{bitfield, bitmaps, comparison, get, hyperloglog, increment, increx, lcs, set};
 use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, block, double, integer, key, oneof, string, token, unix_time,
@@ -148,6 +148,39 @@ pub const ROWS: &[Row] = &[
     .flags(GROW_FAST)
     .keys(&[at(1, READ_UPDATE)])
     .arguments(&[key(0), double("increment")]),
+    on_strings("increx", -2, "8.8.0", write_handler!(increx::increx))
+        .summary(
+            "Increments the numeric value of a key by a number and sets its expiration time. Uses 0 \
+             as initial value if the key doesn't exist.",
+        )
+        .flags(GROW_FAST)
+        .keys(&[at(1, READ_UPDATE)])
+        .arguments(&[
+            key(0),
+            oneof(
+                "increment",
+                &[
+                    double("float").token("BYFLOAT"),
+                    integer("integer").token("BYINT"),
+                ],
+            )
+            .optional(),
+            string("lowerbound").token("LBOUND").optional(),
+            string("upperbound").token("UBOUND").optional(),
+            token("SATURATE").optional(),
+            oneof(
+                "expiration",
+                &[
+                    SECONDS,
+                    MILLISECONDS,
+                    UNIX_SECONDS,
+                    UNIX_MILLISECONDS,
+                    token("PERSIST"),
+                ],
+            )
+            .optional(),
+            token("ENX").optional(),
+        ]),
     on_strings("lcs", -3, "7.0.0", read_handler!(lcs::lcs))
         .summary("Finds the longest common substring.")
         .complexity("O(L * M) with L and M bytes of the two strings")

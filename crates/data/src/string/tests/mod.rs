@@ -5,6 +5,7 @@ mod bitmaps;
 mod comparison;
 mod comparison_model;
 mod hyperloglog;
+mod increx;
 mod lcs;
 mod model;
 mod ranges;

@@ -30,8 +30,8 @@ fn members_are_where_redis_puts_them() {
             bench.run("GEOPOS Sicily Palermo nowhere"),
             Reply::Array(vec![
                 Reply::Array(vec![
-                    Reply::Decimal(13.361389338970184),
-                    Reply::Decimal(38.1155563954963)
+                    Reply::Decimal(13.361389338970184.into()),
+                    Reply::Decimal(38.1155563954963.into())
                 ]),
                 Reply::NullArray
             ])
@@ -62,8 +62,11 @@ fn searches_find_what_is_inside() {
             bench.run("GEOSEARCH Sicily FROMLONLAT 15 37 BYRADIUS 200 km ASC"),
             bulks(&["Catania", "Palermo"])
         );
-        let found = |member, distance, longitude, latitude| {
-            let place = vec![Reply::Decimal(longitude), Reply::Decimal(latitude)];
+        let found = |member, distance, longitude: f64, latitude: f64| {
+            let place = vec![
+                Reply::Decimal(longitude.into()),
+                Reply::Decimal(latitude.into()),
+            ];
             Reply::Array(vec![bulk(member), bulk(distance), Reply::Array(place)])
         };
         assert_eq!(

@@ -13,9 +13,9 @@ use quoin_resp::reply::Reply;
 
 /// A place as the version of Redis writes it: since 8.0 with the shortest digits, before with up to 17 after the point.
 fn place(place: Coordinates, told: RedisVersion) -> Reply {
-    let number = match told {
-        RedisVersion::V7_2 => Reply::Decimal,
-        RedisVersion::V8_4 => Reply::Double,
+    let number = |number: f64| match told {
+        RedisVersion::V7_2 => Reply::Decimal(number.into()),
+        RedisVersion::V8_4 => Reply::Double(number),
     };
     Reply::Array(vec![number(place.longitude), number(place.latitude)])
 }
