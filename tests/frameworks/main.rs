@@ -3,6 +3,7 @@
 //! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
 //!
 //! A client library of another project speaks TLS with it ([tls]), and some find it by its Sentinel port ([sentinel]).
+//! The workers in `examples/` run here too ([workers]).
 //!
 //! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
@@ -28,6 +29,7 @@ mod sentinel;
 #[path = "../support/server.rs"]
 mod server;
 mod tls;
+mod workers;
 
 #[path = "../support/authority.rs"]
 mod authority;

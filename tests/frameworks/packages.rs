@@ -1,7 +1,7 @@
 //! Packages from pip and npm, at the versions of this folder's files, installed once into the
 //! target folder.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -40,10 +40,22 @@ impl Installed {
         let mut words = script.split(' ');
         let file = self.scripts.join(words.next().unwrap());
         let words = words.map(OsString::from);
-        [self.interpreter.clone().into(), file.into()]
+        self.command_of(file.as_os_str())
             .into_iter()
             .chain(words)
             .collect()
+    }
+
+    /// Runs a script that may be elsewhere.
+    pub fn command_of(&self, script: &OsStr) -> Vec<OsString> {
+        vec![self.interpreter.clone().into(), script.to_owned()]
+    }
+
+    /// Copies a script to the others.
+    pub fn copy(&self, script: &Path) -> PathBuf {
+        let copy = self.scripts.join(script.file_name().unwrap());
+        std::fs::copy(script, &copy).unwrap();
+        copy
     }
 }
 
