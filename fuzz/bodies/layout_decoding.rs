@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use quoin_layout::{
     ElementsValue, FieldRow, FieldValue, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow,
-    StoredValue, TaskRegistry, TaskRow, TrashKind, decode_counter, decode_id, encode_id,
+    StoredValue, TaskRegistry, TaskRow, Timers, TrashKind, decode_counter, decode_id, encode_id,
 };
 
 const DATA: Id = Id {
@@ -165,8 +165,11 @@ fn tasks(layout: &Layout, data: &[u8]) {
         let _ = layout.read_task_due_key(DATA, &key);
         let _ = layout.read_task_maintenance_key(DATA, &key);
     }
-    if let Ok((namespace, name)) = layout.read_timer_key(data) {
-        let again = layout.timer_key(7, namespace, &name);
-        assert_eq!(layout.read_timer_key(&again).ok(), Some((namespace, name)));
+    for timers in [Timers::Queues, Timers::Hashes] {
+        if let Ok((namespace, name)) = layout.read_timer_key(timers, data) {
+            let again = layout.timer_key(timers, 7, namespace, &name);
+            let again = layout.read_timer_key(timers, &again).ok();
+            assert_eq!(again, Some((namespace, name)));
+        }
     }
 }
