@@ -50,6 +50,24 @@ fn an_entry_that_is_not_added_again_tells_of_nothing() {
 }
 
 #[test]
+fn who_watches_a_stream_hears_of_its_settings_and_not_of_a_duplicate() {
+    let server = Server::start();
+    let (mut socket, mut other) = (server.connect(), server.connect());
+    socket.run("XADD s IDMP p a * f v");
+    for (line, reply) in [
+        ("XADD s IDMP p a * f v", "*1\r\n+PONG\r\n"),
+        ("XCFGSET s IDMP-MAXSIZE 100", "*1\r\n+PONG\r\n"),
+        ("XCFGSET s IDMP-MAXSIZE 99", "*-1\r\n"),
+    ] {
+        socket.run("WATCH s");
+        other.run(line);
+        socket.run("MULTI");
+        socket.run("PING");
+        assert_eq!(socket.run("EXEC"), reply, "{line}");
+    }
+}
+
+#[test]
 fn the_last_entry_is_read_in_both_protocols() {
     let server = Server::start();
     let entry = "*1\r\n*2\r\n$3\r\n2-0\r\n*2\r\n$1\r\nn\r\n$1\r\n2\r\n";

@@ -329,6 +329,7 @@ impl StreamMut<'_, '_> {
         for range in context.layout().all_producers(data) {
             context.transaction.clear_range(&range.begin, &range.end);
         }
+        context.mark_changed(self.key);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use quoin_base::events::EventClasses;
+use quoin_base::limits::{STREAM_PRODUCED_DURATION_S_MAX, STREAM_PRODUCED_MAX};
 use quoin_layout::{StreamId, ValueType};
 use quoin_resp::reply::Reply;
 
@@ -297,11 +298,6 @@ fn producer_named<'a>(
     Ok((producer, entry))
 }
 
-/// The most seconds of IDMP-DURATION.
-const DURATION_S_MAX: i64 = 86_400;
-/// The most entries of IDMP-MAXSIZE.
-const PRODUCED_MAX: i64 = 10_000;
-
 /// `XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE entries]` → OK (Redis 8.6).
 pub(super) async fn xcfgset(
     context: &WriteContext<'_>,
@@ -312,12 +308,18 @@ pub(super) async fn xcfgset(
     let (mut duration_s, mut entries_max) = (None, None);
     for option in rest(arguments, 2).chunks(2) {
         let (setting, name, max, unit) = match option {
-            [word, _] if is_word(word, "idmp-duration") => {
-                (&mut duration_s, "IDMP-DURATION", DURATION_S_MAX, "seconds")
-            }
-            [word, _] if is_word(word, "idmp-maxsize") => {
-                (&mut entries_max, "IDMP-MAXSIZE", PRODUCED_MAX, "entries")
-            }
+            [word, _] if is_word(word, "idmp-duration") => (
+                &mut duration_s,
+                "IDMP-DURATION",
+                STREAM_PRODUCED_DURATION_S_MAX,
+                "seconds",
+            ),
+            [word, _] if is_word(word, "idmp-maxsize") => (
+                &mut entries_max,
+                "IDMP-MAXSIZE",
+                STREAM_PRODUCED_MAX,
+                "entries",
+            ),
             _ => return Err(CommandError::Syntax),
         };
         if setting.is_some() {

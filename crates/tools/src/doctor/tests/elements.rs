@@ -316,7 +316,7 @@ fn fields_that_expired_without_a_timer() {
         assert_eq!(found.level, Level::Warn);
         assert!(found.text.contains("expired more than a minute ago"));
         change(bench, |transaction, layout| {
-            let timers = layout.rows_of(Space::Timers);
+            let timers = layout.rows_of(Space::HashTimers);
             transaction.clear_range(&timers.begin, &timers.end);
         });
         reap(bench);
