@@ -160,6 +160,8 @@ pub const TRACKED_PREFIXES_PER_CLIENT_MAX: usize = 10_000;
 pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Channels and patterns that one client may be subscribed to (Redis has no limit but memory).
 pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
+/// The same for a client of the Sentinel port, which has few channels and needs no password.
+pub const SENTINEL_SUBSCRIPTIONS_MAX: usize = 64;
 /// Places that a table always keeps.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
 

@@ -28,6 +28,8 @@ const SILENCE_MIN: Duration = SERVER_DEAD_AFTER.saturating_sub(Duration::from_mi
 /// Looks that must find the same beat before a server is dead. Time alone is not enough: a store that did not
 /// answer for a while kept all servers from writing.
 const SILENT_LOOKS_MIN: u32 = 3;
+/// Looks that must find the same beat before a row is removed, for the same reason.
+const REMOVED_LOOKS_MIN: u32 = 30;
 /// Looks after which a row that was there from the beginning, and whose beat never changed, is no longer waited for.
 const UNPROVEN_LOOKS_MAX: u32 = 2;
 
@@ -221,7 +223,9 @@ impl Observer {
 
     /// Rows of servers that have been silent for long, and choices of servers that have no row.
     fn remains(&self, rows: &RosterRows, now: Instant) -> Remains {
-        let is_silent = |seen: &Seen| now - seen.changed_at > SERVER_REMOVED_AFTER;
+        let is_silent = |seen: &Seen| {
+            now - seen.changed_at > SERVER_REMOVED_AFTER && seen.silent_looks >= REMOVED_LOOKS_MIN
+        };
         let servers = self.seen.iter().filter(|(_, seen)| is_silent(seen));
         let has_row = |instance: u64| rows.servers.iter().any(|(other, _)| *other == instance);
         let is_known = |instance: u64| instance == self.own || has_row(instance);

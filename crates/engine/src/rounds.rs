@@ -106,7 +106,7 @@ impl Round {
             reply_bytes_max,
             respond: Some(respond),
         };
-        let is_begun = match rounds.gathered(kind).add(submission) {
+        let is_begun = match rounds.add(kind, submission) {
             Added::Joins => true,
             Added::BeginsAlone => self.run_now(kind),
             Added::Begins => false,

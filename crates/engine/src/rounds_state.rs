@@ -1,5 +1,6 @@
 //! What the next [rounds](super::rounds) will run, and what is too slow for them.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::slow::Slow;
@@ -10,7 +11,7 @@ mod slow;
 
 pub(super) use slow::SCRIPT_RUN_MAX;
 
-/// A client that has made this many consecutive submissions counts as alone.
+/// A client that has made more consecutive submissions than this counts as alone.
 pub(super) const ALONE_SUBMISSIONS_MIN: u32 = 8;
 
 /// What the next rounds run, and the lock for running a batch.
@@ -20,22 +21,36 @@ pub(super) struct Rounds {
     pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) reads: Gathered,
     pub(super) writes: Gathered,
+    latest: Latest,
     pub(super) slow: Slow,
 }
 
 /// Submissions for the next round.
 #[derive(Default)]
 pub(super) struct Gathered {
-    state: Mutex<State>,
+    submissions: Mutex<Vec<Submission>>,
 }
 
+/// Who has made the latest submissions, of both kinds.
 #[derive(Default)]
-struct State {
-    submissions: Vec<Submission>,
-    /// The client of the latest submission.
-    client: u64,
+struct Latest {
+    client: AtomicU64,
     /// How many submissions it has made since another client made one.
-    consecutive: u32,
+    consecutive: AtomicU32,
+}
+
+impl Latest {
+    /// Notes a submission of a client. Returns whether it is alone. Once in [`ALONE_SUBMISSIONS_MIN`] times it is not, so
+    /// that it does not keep the thread from others that have come.
+    fn note(&self, client: u64) -> bool {
+        let is_same = self.client.swap(client, Ordering::Relaxed) == client && client != NO_CLIENT;
+        let consecutive = match is_same {
+            true => self.consecutive.load(Ordering::Relaxed).saturating_add(1),
+            false => 1,
+        };
+        self.consecutive.store(consecutive, Ordering::Relaxed);
+        consecutive > ALONE_SUBMISSIONS_MIN && !consecutive.is_multiple_of(ALONE_SUBMISSIONS_MIN)
+    }
 }
 
 /// What a submission that was added has to do.
@@ -49,36 +64,28 @@ pub(super) enum Added {
 }
 
 impl Gathered {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Submission>> {
+        self.submissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a submission.
-    pub(super) fn add(&self, submission: Submission) -> Added {
-        let mut state = self.lock();
-        let client = submission.client();
-        state.consecutive = match client == state.client && client != NO_CLIENT {
-            true => state.consecutive.saturating_add(1),
-            false => 1,
-        };
-        state.client = client;
-        state.submissions.push(submission);
-        match state.submissions.len() {
-            1 if state.consecutive >= ALONE_SUBMISSIONS_MIN => Added::BeginsAlone,
-            1 => Added::Begins,
-            _ => Added::Joins,
-        }
+    /// Adds a submission. Returns how many there are.
+    fn add(&self, submission: Submission) -> usize {
+        let mut submissions = self.lock();
+        submissions.push(submission);
+        submissions.len()
     }
 
     /// Whether nothing waits for a round.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().submissions.is_empty()
+        self.lock().is_empty()
     }
 
     /// Takes the submissions for a round that begins.
     pub(super) fn take(&self) -> Vec<Submission> {
-        std::mem::take(&mut self.lock().submissions)
+        std::mem::take(&mut *self.lock())
     }
 }
 
@@ -90,6 +97,16 @@ pub(super) enum Kind {
 }
 
 impl Rounds {
+    /// Adds a submission.
+    pub(super) fn add(&self, kind: Kind, submission: Submission) -> Added {
+        let is_alone = self.latest.note(submission.client());
+        match self.gathered(kind).add(submission) {
+            1 if is_alone => Added::BeginsAlone,
+            1 => Added::Begins,
+            _ => Added::Joins,
+        }
+    }
+
     pub(super) fn gathered(&self, kind: Kind) -> &Gathered {
         match kind {
             Kind::Reads => &self.reads,

@@ -108,6 +108,7 @@ impl Fleet {
         for listener in addresses.listen().unwrap() {
             tasks.spawn(listener::accept(listener, Arc::clone(&state)));
         }
+        state.membership.begin();
         let announcing = Arc::clone(&state);
         tasks.spawn(async move {
             let mut announcer = Announcer::new(announcing.membership.watch());

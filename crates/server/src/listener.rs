@@ -35,6 +35,7 @@ pub(super) async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     signals::exit_at_second()?;
+    state.membership.begin();
     announce(&state, &listeners);
     systemd::note_ready();
     let mut accepting = JoinSet::new();

@@ -43,8 +43,13 @@ impl Configs {
             ..settings.tls.clone()
         };
         let metrics = quoin_tls::server_config(&without_certificates)?;
-        let clients = match (settings.tls_port, settings.cluster_tls_port) {
-            (0, 0) => Arc::clone(&metrics),
+        let ports = [
+            settings.tls_port,
+            settings.sentinel_tls_port,
+            settings.cluster_tls_port,
+        ];
+        let clients = match ports {
+            [0, 0, 0] => Arc::clone(&metrics),
             _ => quoin_tls::server_config(&settings.tls)?,
         };
         Ok(Self { clients, metrics })

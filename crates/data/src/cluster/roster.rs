@@ -36,6 +36,7 @@ pub async fn read_rows(
     for row in transaction.get_range(query).await? {
         let taken: Result<(), DecodeError> = (|| {
             match layout.read_servers_key(&row.key)? {
+                ServersKey::Server(_) if read.servers.len() >= SERVERS_MAX => {}
                 ServersKey::Server(instance) => {
                     read.servers
                         .push((instance, ServerRow::decode(&row.value)?));

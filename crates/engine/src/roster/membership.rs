@@ -26,6 +26,8 @@ pub struct Membership {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
+    /// It does not serve clients yet.
+    Starting,
     Member,
     /// It is to leave.
     Leaving,
@@ -34,7 +36,8 @@ enum Stage {
 }
 
 impl Membership {
-    /// Becomes a member. On a store that one server has for itself, nothing is written: it is the only member.
+    /// Prepares to become a member by [`Self::begin`]. On a store that one server has for itself, nothing is written: it
+    /// is the only member.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -43,7 +46,7 @@ impl Membership {
         environment: Arc<Environment>,
         own_row: ServerRow,
     ) -> std::io::Result<Self> {
-        let stage = Arc::new(watch::Sender::new(Stage::Member));
+        let stage = Arc::new(watch::Sender::new(Stage::Starting));
         let look = Arc::<Notify>::default();
         if !environment.capabilities.has_other_writers {
             let roster = Roster::of_one(environment.ids.instance(), own_row);
@@ -77,6 +80,12 @@ impl Membership {
             look,
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// Becomes a member, as clients are accepted from now on. Before, others would direct them here in vain.
+    pub fn begin(&self) {
+        self.stage
+            .send_modify(|stage| *stage = (*stage).max(Stage::Member));
     }
 
     /// The living servers. `None` until this server knows them after its start, and while it cannot reach the store:
@@ -116,7 +125,7 @@ impl Membership {
             leave_out_own(&self.sightings);
         }
         self.stage.send_if_modified(|stage| {
-            let begins = *stage == Stage::Member;
+            let begins = *stage < Stage::Leaving;
             *stage = (*stage).max(Stage::Leaving);
             begins
         });
@@ -206,6 +215,11 @@ struct Job {
 impl Job {
     async fn run(mut self, stage: Arc<watch::Sender<Stage>>, look: Arc<Notify>) {
         let mut stages = stage.subscribe();
+        // There is no error: the sender lives as long as this.
+        let _ = stages
+            .wait_for(|stage| *stage > Stage::Starting)
+            .await
+            .map(|_| ());
         let mut ticks = tokio::time::interval(SERVER_BEAT_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

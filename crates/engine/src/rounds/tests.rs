@@ -58,6 +58,11 @@ async fn push_slowly(
     push(context, arguments).await
 }
 
+/// Changes nothing, so no sync can be slow.
+async fn look(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(name_of_thread())
+}
+
 async fn read(_: &ReadContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(name_of_thread())
 }
@@ -130,12 +135,12 @@ fn clients_that_come_together_share_a_batch() {
     assert_eq!(bench.run("LLEN list"), Reply::Integer(50));
 }
 
-/// Whether a push of a client is done when it is submitted, without waiting for others.
+/// Whether a command of a client is done when it is submitted, without waiting for others.
 fn is_done_at_once(bench: &Bench, client: u64) -> bool {
-    let mut push = with_handler("APPEND list x", write_handler!(push));
-    push.origin.client = client;
+    let mut look = with_handler("APPEND list x", write_handler!(look));
+    look.origin.client = client;
     bench.block_on(async {
-        let submitted = bench.executor.submit(vec![Call::command(push, false)]);
+        let submitted = bench.executor.submit(vec![Call::command(look, false)]);
         let mut submitted = Box::pin(submitted);
         let first_look = submitted.as_mut().now_or_never();
         let is_done = first_look.is_some();
@@ -146,31 +151,36 @@ fn is_done_at_once(bench: &Bench, client: u64) -> bool {
     })
 }
 
+/// Tries until nothing interferes: on a busy machine, commands may look slow, and then go to the lane.
+fn succeeds_once(attempt: impl Fn(&Bench) -> bool) {
+    assert!((0..30).any(|_| attempt(&Bench::embedded())));
+}
+
 #[test]
 fn a_client_that_is_alone_waits_for_nobody_and_others_share_rounds() {
-    let bench = Bench::embedded();
     let alone = ALONE_SUBMISSIONS_MIN as usize;
-    let done: Vec<bool> = (0..alone).map(|_| is_done_at_once(&bench, 1)).collect();
-    assert_eq!(done.iter().position(|is_done| *is_done), Some(alone - 1));
-    assert!(!is_done_at_once(&bench, 2));
-    assert!(!is_done_at_once(&bench, 1));
-    let pushed = i64::try_from(alone + 2).unwrap();
-    assert_eq!(bench.run("LLEN list"), Reply::Integer(pushed));
+    let is_alone = |count: usize| count > alone && !count.is_multiple_of(alone);
+    let expected: Vec<bool> = (1..=3 * alone).map(is_alone).collect();
+    succeeds_once(|bench| {
+        let done: Vec<bool> = (0..3 * alone).map(|_| is_done_at_once(bench, 1)).collect();
+        done == expected && !is_done_at_once(bench, 2) && !is_done_at_once(bench, 1)
+    });
 }
 
 #[test]
 fn a_client_that_is_alone_waits_for_the_batch_of_the_lane() {
-    let bench = Bench::embedded();
-    while !is_done_at_once(&bench, 1) {}
-    let turn = bench.executor.shared.rounds.turn.try_lock().unwrap();
-    let mut push = with_handler("APPEND list x", write_handler!(push));
-    push.origin.client = 1;
-    bench.block_on(async {
-        let submitted = bench.executor.submit(vec![Call::command(push, false)]);
-        let mut submitted = Box::pin(submitted);
-        assert!(submitted.as_mut().now_or_never().is_none());
-        drop(turn);
-        assert_eq!(submitted.await.unwrap().replies, [name_of_thread()]);
+    succeeds_once(|bench| {
+        let is_alone = (0..100).any(|_| is_done_at_once(bench, 1));
+        let turn = bench.executor.shared.rounds.turn.try_lock().unwrap();
+        let mut look = with_handler("APPEND list x", write_handler!(look));
+        look.origin.client = 1;
+        bench.block_on(async {
+            let submitted = bench.executor.submit(vec![Call::command(look, false)]);
+            let mut submitted = Box::pin(submitted);
+            assert!(submitted.as_mut().now_or_never().is_none());
+            drop(turn);
+            is_alone && submitted.await.unwrap().replies == [name_of_thread()]
+        })
     });
 }
 

@@ -7,7 +7,7 @@ use crate::clients::Scope;
 use crate::connection_commands::shared::{not_implemented, unknown_or_wrong_number};
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_base::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;
+use quoin_base::limits::{SENTINEL_SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_CLIENT_MAX};
 use quoin_data::command::arguments::rest;
 use quoin_data::command::help::help;
 use quoin_data::error::CommandError;
@@ -22,7 +22,11 @@ pub(super) async fn subscribe(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let all = session.subscriptions.len();
-    if all.saturating_add(arguments.len()) > SUBSCRIPTIONS_PER_CLIENT_MAX {
+    let max = match session.is_on_sentinel() {
+        true => SENTINEL_SUBSCRIPTIONS_MAX,
+        false => SUBSCRIPTIONS_PER_CLIENT_MAX,
+    };
+    if all.saturating_add(arguments.len()) > max {
         return Err(CommandError::text("ERR too many subscriptions"));
     }
     let word = match scope {
