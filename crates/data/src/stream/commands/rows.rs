@@ -67,7 +67,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[
             key(0),
             token("NOMKSTREAM").since("6.2.0").optional(),
-            REFERENCES,
+            REFERENCES.since("8.2.0"),
             oneof(
                 "idempotency",
                 &[
@@ -131,7 +131,7 @@ pub const ROWS: &[Row] = &[
         ])
         .arguments(&[
             key(0),
-            block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT, REFERENCES]),
+            block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT, REFERENCES.since("8.2.0")]),
         ]),
     stream("xsetid", -3, "5.0.0", write_handler!(add::xsetid))
         .summary("An internal command for replicating stream values.")
