@@ -4,7 +4,7 @@
 //! An error leaves by `lua_error`, which jumps over frames that own nothing.
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
 use memchr::memmem;
@@ -293,7 +293,7 @@ unsafe extern "C-unwind" fn gsub(state: *mut lua_State) -> c_int {
             match (end, subject.get(at)) {
                 (Some(end), _) if end > at => at = end,
                 (_, Some(byte)) => {
-                    ffi::luaL_addchar(result, byte.cast_signed());
+                    ffi::luaL_addchar(result, *byte as c_char);
                     at += 1;
                 }
                 (_, None) => break,
@@ -363,7 +363,7 @@ unsafe fn add_template(
         let mut bytes = template.iter();
         while let Some(byte) = bytes.next() {
             if *byte != b'%' {
-                ffi::luaL_addchar(result, byte.cast_signed());
+                ffi::luaL_addchar(result, *byte as c_char);
                 continue;
             }
             // A text of C ends with a zero.
@@ -377,7 +377,7 @@ unsafe fn add_template(
                     push_capture(state, subject, captures, number, whole);
                     ffi::luaL_addvalue(result);
                 }
-                other => ffi::luaL_addchar(result, other.cast_signed()),
+                other => ffi::luaL_addchar(result, other as c_char),
             }
         }
     }
