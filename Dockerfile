@@ -13,10 +13,13 @@ FROM rust:1.95-slim-bookworm AS builder
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates make musl-tools \
     && rm -rf /var/lib/apt/lists/*
+# On ARM, gcc's functions for atomic operations need glibc, and pages have up to 64 KiB.
+ENV CFLAGS_aarch64_unknown_linux_musl=-mno-outline-atomics
 WORKDIR /build
 COPY . .
 RUN target="$(uname -m)-unknown-linux-musl" \
     && rustup target add "$target" \
+    && if [ "$(uname -m)" = aarch64 ]; then export JEMALLOC_SYS_WITH_LG_PAGE=16; fi \
     && cargo build --locked --profile dist --target "$target" --bin quoin \
     && install -D "target/$target/dist/quoin" /image/usr/bin/quoin \
     && install -D --mode 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
