@@ -12,7 +12,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use foundationdb_tuple::pack_into;
 
-use super::{DecodeError, Id, KeyRange, Layout, Member, Section, corrupt, take, with_byte};
+use super::{DecodeError, HashedKeys, Id, KeyRange, Layout, Member, Section, corrupt, take, with_byte};
 
 /// The first byte of a length that has two more.
 const LONG_LENGTH: u8 = 255;
@@ -258,17 +258,9 @@ impl Layout {
         self.hashed_from(data, row.section(), hash)
     }
 
-    /// Reads a key of a field or member: the hash, and the name unless it is long.
-    ///
-    /// # Errors
-    /// If the key is not one.
-    pub fn read_field_key(
-        &self,
-        data: Id,
-        row: FieldRow,
-        key: &[u8],
-    ) -> Result<(u64, Option<Bytes>), DecodeError> {
-        self.read_hashed_key(data, row.section(), key)
+    /// The keys of fields or members.
+    pub fn field_keys(&self, data: Id, row: FieldRow) -> HashedKeys {
+        self.hashed_keys(data, row.section())
     }
 
     /// Key of the row of [`Section::FieldExpiries`] for the field whose row has the key `field_key`.

@@ -38,7 +38,7 @@ mod tests;
 pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow, FieldValue};
 pub use library::{StoredFunction, StoredLibrary};
-pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
+pub use member::{HashedKeys, LongPlace, Member, MemberEntry, ScoreEntry};
 pub use meta::{Body, Meta, MetaCopy};
 pub use name::KeyName;
 pub use position::Position;

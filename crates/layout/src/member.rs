@@ -1,5 +1,7 @@
 //! Members of sorted sets in the score index and in the member index; elements of lists.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
@@ -28,6 +30,11 @@ impl Member {
     /// The member's bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// The member, if a key holds all of it.
+    pub fn inline(&self) -> Option<Bytes> {
+        (!self.is_long()).then(|| self.bytes.clone())
     }
 
     /// Whether only a prefix of the member fits into a key.
@@ -110,6 +117,34 @@ pub fn normal_score(score: f64) -> f64 {
     if score == 0.0 { 0.0 } else { score }
 }
 
+/// Reads the keys of a section in the order of hashes.
+#[derive(Debug)]
+pub struct HashedKeys {
+    prefix: Vec<u8>,
+}
+
+impl HashedKeys {
+    /// The hash of a key, and its member unless that is long.
+    ///
+    /// # Errors
+    /// If the key is not of the section.
+    pub fn read(&self, key: &Bytes) -> Result<(u64, Option<Bytes>), DecodeError> {
+        let Some(mut rest) = key.strip_prefix(self.prefix.as_slice()) else {
+            return corrupt("key of a member by hash");
+        };
+        let hash = take(&mut rest, "member hash")?;
+        if next_is_nil(rest) {
+            return Ok((hash, None));
+        }
+        let member: TupleBytes<'_> = take(&mut rest, "member")?;
+        let member = match member.0 {
+            Cow::Borrowed(member) => key.slice_ref(member),
+            Cow::Owned(member) => member.into(),
+        };
+        Ok((hash, Some(member)))
+    }
+}
+
 impl Layout {
     /// Prefix of a data id's score index.
     pub fn scores_prefix(&self, data: Id) -> Vec<u8> {
@@ -177,17 +212,10 @@ impl Layout {
         self.hashed_key(data, Section::Members, member)
     }
 
-    /// Reads a key of the member index: the hash, and the member unless it is long. (The full bytes of a long
-    /// member are the value of its row in the score index, which its [`LongPlace`] names.)
-    ///
-    /// # Errors
-    /// If the key is not of `data`'s member index.
-    pub fn read_member_key(
-        &self,
-        data: Id,
-        key: &[u8],
-    ) -> Result<(u64, Option<Bytes>), DecodeError> {
-        self.read_hashed_key(data, Section::Members, key)
+    /// The keys of the member index. (The full bytes of a long member are the value of its row in the score index,
+    /// which its [`LongPlace`] names.)
+    pub fn member_keys(&self, data: Id) -> HashedKeys {
+        self.hashed_keys(data, Section::Members)
     }
 
     /// Key of a member in a section in the order of hashes: `(hash, member)`, or
@@ -217,27 +245,11 @@ impl Layout {
         }
     }
 
-    /// Reads a key of a section in the order of hashes: the hash, and the member unless it is
-    /// long.
-    ///
-    /// # Errors
-    /// If the key is not of that section.
-    pub fn read_hashed_key(
-        &self,
-        data: Id,
-        section: Section,
-        key: &[u8],
-    ) -> Result<(u64, Option<Bytes>), DecodeError> {
-        let prefix = self.section_prefix(data, section);
-        let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
-            return corrupt("key of a member by hash");
-        };
-        let hash = take(&mut rest, "member hash")?;
-        if next_is_nil(rest) {
-            return Ok((hash, None));
+    /// The keys of a section in the order of hashes.
+    pub fn hashed_keys(&self, data: Id, section: Section) -> HashedKeys {
+        HashedKeys {
+            prefix: self.section_prefix(data, section),
         }
-        let member: TupleBytes<'_> = take(&mut rest, "member")?;
-        Ok((hash, Some(Bytes::from(member.into_owned()))))
     }
 
     /// Prefix of a list's elements.

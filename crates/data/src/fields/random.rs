@@ -52,8 +52,9 @@ impl<T: FieldsType> Value<'_, '_, T> {
         let rows = context
             .hashed_random(self.key.data(), T::ROW.section(), length, count)
             .await?;
+        let keys = self.row_keys();
         for row in &rows {
-            let Some(entry) = self.row_entry(row).await? else {
+            let Some(entry) = self.row_entry(&keys, row).await? else {
                 return self.random_live(count).await;
             };
             take_bytes(&mut left_bytes, &entry)?;

@@ -1,7 +1,7 @@
 //! Reading fields: by name, all of them, and a scan.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::vec;
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::keyspace::handle::Value;
 use crate::rows::pages::Pages;
 use quoin_base::decode_error::DecodeError;
 use quoin_base::limits::{MGET_ANSWER_BYTES_MAX, RANGE_PAGE_ROWS};
-use quoin_layout::{Entry, FieldValue, Member, StoredValue};
+use quoin_layout::{Entry, FieldValue, HashedKeys, Member, StoredValue};
 use quoin_store::{KeyValue, StoreError};
 
 use super::FieldsType;
@@ -35,7 +35,8 @@ enum Source<'c, 't> {
     Rows {
         pages: Pages<'c, 't>,
         /// Rows that were read and not returned yet.
-        rows: VecDeque<KeyValue>,
+        rows: vec::IntoIter<KeyValue>,
+        keys: HashedKeys,
     },
 }
 
@@ -44,20 +45,21 @@ impl<T: FieldsType> EntryPages<'_, '_, T> {
     pub async fn next(&mut self) -> Result<Option<Vec<Entry>>, StoreError> {
         match &mut self.source {
             Source::Body(entries) => Ok(entries.take().filter(|entries| !entries.is_empty())),
-            Source::Rows { pages, rows } => {
-                let (mut entries, mut bytes) = (Vec::new(), 0);
+            Source::Rows { pages, rows, keys } => {
+                let (mut entries, mut bytes) = (Vec::with_capacity(rows.len()), 0);
                 // All fields of a page may have expired.
                 while entries.is_empty() {
-                    if rows.is_empty() {
+                    if rows.as_slice().is_empty() {
                         let Some(page) = pages.next().await? else {
                             return Ok(None);
                         };
-                        rows.extend(page);
+                        *rows = page.into_iter();
+                        entries.reserve(rows.len());
                     }
                     while bytes < PAGE_BYTES_SOFT_MAX
-                        && let Some(row) = rows.pop_front()
+                        && let Some(row) = rows.next()
                     {
-                        let Some(entry) = self.value.row_entry(&row).await? else {
+                        let Some(entry) = self.value.row_entry(keys, &row).await? else {
                             continue;
                         };
                         bytes += entry.name.len() + entry.value.len();
@@ -105,7 +107,7 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
                 return Err(too_long_an_answer());
             }
             taken_bytes.set(bytes);
-            Ok(Some(self.named_entry(Some(&name), row).await?.value))
+            Ok(Some(self.named_entry(name.inline(), row).await?.value))
         };
         self.context.each(names, RANGE_PAGE_ROWS, get).await
     }
@@ -124,7 +126,7 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
         }
         let member = Member::new(name);
         match self.live_row(&member).await? {
-            Some(row) => Ok(Some(self.named_entry(Some(&member), row).await?)),
+            Some(row) => Ok(Some(self.named_entry(member.inline(), row).await?)),
             None => Ok(None),
         }
     }
@@ -153,7 +155,8 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
             Some(entries) => Source::Body(Some(entries)),
             None => Source::Rows {
                 pages: self.row_pages(),
-                rows: VecDeque::new(),
+                rows: Vec::new().into_iter(),
+                keys: self.row_keys(),
             },
         };
         Ok(EntryPages {
@@ -252,41 +255,46 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
     /// Reads a row's value. `name` is the field's name, if the row's key holds it.
     async fn named_entry(
         &self,
-        name: Option<&Member>,
+        name: Option<Bytes>,
         row: FieldValue,
     ) -> Result<Entry, StoreError> {
         let content = match row.stored.is_empty() {
             true => Bytes::new(),
-            false => {
-                self.context
-                    .load_value(self.key.data(), &row.stored)
-                    .await?
-            }
+            false => match StoredValue::decode(&row.stored)? {
+                StoredValue::Plain(content) => content,
+                split => self.context.load_stored(self.key.data(), split).await?,
+            },
         };
-        let name = name.filter(|name| !name.is_long());
-        let name = name.map(|name| name.bytes().clone());
         Ok(Entry {
             expire_at_ms: row.expire_at_ms,
             ..T::ROW.read_content(name, content)?
         })
     }
 
+    /// The keys of its rows.
+    pub(super) fn row_keys(&self) -> HashedKeys {
+        self.context.layout().field_keys(self.key.data(), T::ROW)
+    }
+
     /// Reads a row; `None` if its field has expired.
-    pub(super) async fn row_entry(&self, row: &KeyValue) -> Result<Option<Entry>, StoreError> {
+    pub(super) async fn row_entry(
+        &self,
+        keys: &HashedKeys,
+        row: &KeyValue,
+    ) -> Result<Option<Entry>, StoreError> {
         let Some(value) = self.live(&row.value)? else {
             return Ok(None);
         };
-        let layout = self.context.layout();
-        let (_, name) = layout.read_field_key(self.key.data(), T::ROW, &row.key)?;
-        let name = name.as_ref().map(Member::new);
-        Ok(Some(self.named_entry(name.as_ref(), value).await?))
+        let (_, name) = keys.read(&row.key)?;
+        Ok(Some(self.named_entry(name, value).await?))
     }
 
     /// Reads rows, except those of fields that have expired.
     pub(super) async fn row_entries(&self, rows: &[KeyValue]) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::with_capacity(rows.len());
+        let keys = self.row_keys();
         for row in rows {
-            entries.extend(self.row_entry(row).await?);
+            entries.extend(self.row_entry(&keys, row).await?);
         }
         Ok(entries)
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{End, List};
 use crate::command::arguments::clamp_range;
 use crate::rows::runs::ElementsRow;
-use quoin_layout::ElementsValue;
+use quoin_layout::{ElementsValue, StoredValue};
 use quoin_store::StoreError;
 
 /// The arguments of LPOS.
@@ -90,6 +90,7 @@ impl List<'_, '_> {
             for row in page {
                 let skipped = std::mem::take(&mut skip);
                 match row.value {
+                    ElementsValue::One(StoredValue::Plain(value)) => values.push(value),
                     ElementsValue::One(value) => {
                         values.push(context.load_stored(key.data(), value).await?);
                     }

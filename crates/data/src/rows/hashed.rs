@@ -47,10 +47,11 @@ impl ReadContext<'_> {
             return Ok((0, found));
         }
         let mut pages = Pages::new(self, range, false, count.saturating_add(1));
+        let keys = self.layout().hashed_keys(data, section);
         let mut last_hash = None;
         while let Some(rows) = pages.next().await? {
             for row in rows {
-                let (hash, _) = self.layout().read_hashed_key(data, section, &row.key)?;
+                let (hash, _) = keys.read(&row.key)?;
                 if let Some(last_hash) = last_hash
                     && last_hash != hash
                     && found.len() >= count

@@ -104,7 +104,7 @@ async fn have_scores(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
 async fn has_score(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let (Ok((_, inline)), Ok(entry)) = (
-        layout.read_member_key(data, &row.key),
+        layout.member_keys(data).read(&row.key),
         MemberEntry::decode(&row.value),
     ) else {
         return Ok(true);

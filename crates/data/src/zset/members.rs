@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::keyspace::encoding::{LISTPACK_MEMBERS_MAX, is_short};
 use crate::rows::pages::Pages;
 use quoin_base::limits::RANGE_PAGE_ROWS;
-use quoin_layout::{DecodeError, KeyRange, Member, MemberEntry, Section};
+use quoin_layout::{DecodeError, HashedKeys, KeyRange, Member, MemberEntry, Section};
 use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::{ScoredMember, SortedSet};
@@ -100,9 +100,13 @@ impl<'c, 't> SortedSet<'c, 't> {
     }
 
     /// Reads a row of the member index.
-    async fn indexed_member(&self, row: &KeyValue) -> Result<ScoredMember, StoreError> {
+    async fn indexed_member(
+        &self,
+        keys: &HashedKeys,
+        row: &KeyValue,
+    ) -> Result<ScoredMember, StoreError> {
         let (context, data) = (self.context, self.key.data());
-        let (_, inline) = context.layout().read_member_key(data, &row.key)?;
+        let (_, inline) = keys.read(&row.key)?;
         let entry = MemberEntry::decode(&row.value)?;
         let member = match (inline, entry.long) {
             (Some(member), None) => member,
@@ -126,8 +130,9 @@ impl<'c, 't> SortedSet<'c, 't> {
     /// Reads rows of the member index.
     async fn indexed_members(&self, rows: &[KeyValue]) -> Result<Vec<ScoredMember>, StoreError> {
         let mut members = Vec::with_capacity(rows.len());
+        let keys = self.context.layout().member_keys(self.key.data());
         for row in rows {
-            members.push(self.indexed_member(row).await?);
+            members.push(self.indexed_member(&keys, row).await?);
         }
         Ok(members)
     }

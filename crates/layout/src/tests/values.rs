@@ -215,7 +215,7 @@ proptest! {
         let _ = layout.read_score_key(0, &bytes);
         let _ = layout.read_position(0, &bytes);
         let _ = layout.read_queue_key(0, &bytes);
-        let _ = layout.read_member_key(DATA, &bytes);
+        let _ = layout.member_keys(DATA).read(&Bytes::from(bytes.clone()));
         let _ = Meta::decode(&Bytes::from(bytes.clone()));
         let _ = MemberEntry::decode(&bytes);
         let _ = layout.read_servers_key(&bytes);
