@@ -31,4 +31,5 @@ pub mod taskqueue;
 #[cfg(test)]
 mod testing;
 pub mod unit;
+pub mod warm;
 pub mod zset;

@@ -54,6 +54,7 @@ pub mod statistics;
 mod timed;
 pub mod waiters;
 mod wake_watches;
+mod warming;
 pub mod watchers;
 
 #[cfg(test)]

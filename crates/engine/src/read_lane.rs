@@ -25,6 +25,7 @@ use super::call::{Call, Submission, SubmissionResult, Work};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
+use super::warming::Warming;
 
 /// How many commands of a submission have the metadata of their keys prefetched together. Later commands follow once
 /// these have run, because large replies may end the submission before.
@@ -219,6 +220,7 @@ impl ReadLane {
         unit.limit_scripts(in_round.map(|round| round.script_limit));
         let prefetches = self.environment.capabilities.reads_wait;
         let mut prefetched = 0;
+        let mut warming = Warming::default();
         if prefetches {
             prefetched = self.prefetch_first(submissions, &unit).await;
         }
@@ -239,6 +241,10 @@ impl ReadLane {
                 if prefetches && at > 0 && at % PREFETCHED_COMMANDS == 0 {
                     let next = submission.calls.iter().skip(at).take(PREFETCHED_COMMANDS);
                     self.prefetch(next, &unit).await;
+                }
+                if !prefetches {
+                    let unit = AnyUnit::Read(&unit);
+                    warming.before(unit, submissions, (number, at)).await;
                 }
                 if served.late.is_some() && call.work.script().is_some() {
                     // One script has already taken too long. The others run in the lane or in another round.

@@ -12,7 +12,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use foundationdb_tuple::pack_into;
 
-use super::{DecodeError, HashedKeys, Id, KeyRange, Layout, Member, Section, corrupt, take, with_byte};
+use super::{
+    DecodeError, HashedKeys, Id, KeyRange, Layout, Member, Section, corrupt, take, with_byte,
+};
 
 /// The first byte of a length that has two more.
 const LONG_LENGTH: u8 = 255;

@@ -77,6 +77,11 @@ impl Row {
         self.0.header.header.origin
     }
 
+    /// Where it is in memory.
+    pub(super) fn address(&self) -> *const std::ffi::c_void {
+        self.0.as_ptr()
+    }
+
     /// Estimated memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.slice.len() + ROW_BYTES

@@ -9,7 +9,9 @@ use super::EmbeddedStore;
 use super::error::store_error;
 use super::ranges::Before;
 use super::resident::{Below, Disk, EVICTION_ROWS, Loaded, Resident};
-use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
+use quoin_store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, SoonRead, StoreError, StoreFuture,
+};
 
 /// The rows that a transaction works on.
 pub(super) enum Working<'s> {
@@ -192,5 +194,9 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
 
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {
         // What it has read is in memory.
+    }
+
+    fn warm(&self, soon: &[SoonRead]) {
+        self.0.borrow().resident.rows.warm(soon);
     }
 }

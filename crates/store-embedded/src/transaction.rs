@@ -25,8 +25,8 @@ use quoin_base::limits;
 use quoin_store::rules::{STAMP_BYTES, added, key_after, lowered, stamp_after, stamped_key};
 use quoin_store::savepoints::UndoLog;
 use quoin_store::{
-    Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, Store,
-    StoreError, StoreFuture, Transaction,
+    Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, SoonRead,
+    Store, StoreError, StoreFuture, Transaction,
 };
 
 /// Bytes of rows that are read at a time to find out how many there are.
@@ -671,6 +671,10 @@ impl ReadTransaction for EmbeddedTransaction<'_> {
 
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {
         // What it has read is in memory.
+    }
+
+    fn warm(&self, soon: &[SoonRead]) {
+        self.state.borrow().reader.resident.rows.warm(soon);
     }
 }
 

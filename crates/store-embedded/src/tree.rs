@@ -9,6 +9,7 @@
 //! shared, and changes the others in place.
 
 mod node;
+mod warm;
 
 use std::mem::take;
 use std::ops::ControlFlow;
@@ -50,6 +51,8 @@ macro_rules! with_node {
         }
     };
 }
+
+use with_node;
 
 impl Tree {
     /// Number of rows.
@@ -530,6 +533,8 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use quoin_store::SoonRead;
+
     use super::super::row::Origin;
     use super::*;
 
@@ -624,6 +629,11 @@ mod tests {
                             .filter(|(key, _)| **key >= begin && **key < end)
                             .map(|(key, value)| (key.clone(), value.clone()))
                             .collect();
+                        tree.warm(&[
+                            SoonRead::Row(begin.clone()),
+                            SoonRead::First(begin.clone()),
+                            SoonRead::Last(end.clone()),
+                        ]);
                         let span = Span { begin: &begin, end: &end };
                         prop_assert_eq!(&rows(&tree, span, false), &expected);
                         let first = tree.first(span, false).map(|row| row.key().to_vec());

@@ -182,6 +182,21 @@ pub trait ReadTransaction {
     /// caller knows it from other rows. A later read of the key conflicts as any other, but need
     /// not ask the store.
     fn cache_value(&self, key: &[u8], value: &Bytes);
+
+    /// Tells what will be read next, one by one. A store with rows in memory may wait for the memory of all of them at
+    /// once. Others need not do anything.
+    fn warm(&self, _soon: &[SoonRead]) {}
+}
+
+/// What will be read next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SoonRead {
+    /// The row with this key.
+    Row(Vec<u8>),
+    /// The first row whose key begins with this.
+    First(Vec<u8>),
+    /// The last row whose key begins with this.
+    Last(Vec<u8>),
 }
 
 /// A transaction that writes. Its own later reads see the writes. Others see them after the commit.

@@ -466,6 +466,13 @@ impl Row {
         all
     }
 
+    /// The keys among `arguments`, as far as they match.
+    pub fn keys_in<'a>(&self, arguments: &'a [Bytes]) -> impl Iterator<Item = &'a Bytes> {
+        let specs = self.keys.iter().filter(|spec| spec.is_key());
+        let indexes = specs.filter_map(|spec| spec.indexes(arguments)).flatten();
+        indexes.filter_map(|at| arguments.get(at))
+    }
+
     /// The names of its flags, in the order of COMMAND INFO.
     pub fn flag_names(&self) -> impl Iterator<Item = &'static str> {
         let is_at_fixed_place = |spec: &KeySpec| matches!(spec.place, KeyPlace::Range { .. });

@@ -253,11 +253,7 @@ impl<'c, 't, T: FieldsType> Value<'c, 't, T> {
     }
 
     /// Reads a row's value. `name` is the field's name, if the row's key holds it.
-    async fn named_entry(
-        &self,
-        name: Option<Bytes>,
-        row: FieldValue,
-    ) -> Result<Entry, StoreError> {
+    async fn named_entry(&self, name: Option<Bytes>, row: FieldValue) -> Result<Entry, StoreError> {
         let content = match row.stored.is_empty() {
             true => Bytes::new(),
             false => match StoredValue::decode(&row.stored)? {

@@ -41,6 +41,33 @@ use crate::unit::signals::Ready;
 
 impl ReadContext<'_> {
     async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
+        match self.namespaces.located.take_ahead(self.database, key) {
+            Some(location) => Ok(location),
+            None => self.locate_again(key).await,
+        }
+    }
+
+    /// Locates a key that a command will look up soon. Returns the key of its metadata.
+    pub(crate) async fn locate_ahead(&self, key: &Bytes) -> Result<Vec<u8>, StoreError> {
+        let location = self.locate_again(key).await?;
+        let meta_key = location.meta_key.clone();
+        self.namespaces.located.keep_ahead(key, location);
+        Ok(meta_key)
+    }
+
+    /// The key that a command will look up soon, with the metadata that it has now.
+    pub(crate) async fn look_ahead(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let location = self.locate_again(key).await?;
+        let meta = self.read_meta(&location).await?;
+        Ok(meta.map(|meta| open(location, meta)))
+    }
+
+    /// Forgets what was located ahead.
+    pub(crate) fn forget_ahead(&self) {
+        self.namespaces.located.forget_ahead();
+    }
+
+    async fn locate_again(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
         let located = &self.namespaces.located;
         if let Some(location) = located.find(self.database, key) {
             return Ok(location);

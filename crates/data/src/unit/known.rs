@@ -1,7 +1,7 @@
 //! What a unit of work knows about keys without reading them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use quoin_layout::{DecodeError, Id, KeyName, Meta};
@@ -12,6 +12,9 @@ use crate::keyspace::key::OpenKey;
 const SLOTS: usize = 16;
 /// Number of bytes at the end of a name that determine its slot.
 const HASHED_BYTES: usize = 16;
+
+/// How many of the locations that were kept ahead are searched.
+const AHEAD_SEARCHED: usize = 4;
 
 /// The location of a key that may or may not exist.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub(crate) struct LocatedKeys {
     seen: [Cell<usize>; SLOTS],
     /// One slot per name. Empty until something is remembered.
     known: RefCell<Vec<Option<(Bytes, KeyLocation)>>>,
+    /// Locations of keys that the next commands look up, in their order.
+    ahead: RefCell<VecDeque<(Bytes, KeyLocation)>>,
     /// The metadata that was last decoded, with its row.
     decoded: RefCell<Option<(Bytes, Meta)>>,
 }
@@ -45,6 +50,26 @@ impl LocatedKeys {
     /// Forgets all locations, because a database shows another namespace.
     pub(crate) fn forget(&self) {
         self.known.borrow_mut().clear();
+        self.forget_ahead();
+    }
+
+    /// Keeps the location of a key for the command that will look it up.
+    pub(crate) fn keep_ahead(&self, name: &Bytes, location: KeyLocation) {
+        self.ahead.borrow_mut().push_back((name.clone(), location));
+    }
+
+    /// Takes a location that was kept, if that key is one of the next. Those before it were not looked up.
+    pub(crate) fn take_ahead(&self, database: u32, name: &[u8]) -> Option<KeyLocation> {
+        let mut ahead = self.ahead.borrow_mut();
+        let mut next = ahead.iter().take(AHEAD_SEARCHED);
+        let at = next.position(|(one, kept)| kept.database == database && one == name)?;
+        let (_, location) = ahead.drain(..=at).next_back()?;
+        Some(location)
+    }
+
+    /// Forgets the locations that were kept.
+    pub(crate) fn forget_ahead(&self) {
+        self.ahead.borrow_mut().clear();
     }
 
     /// The location of a key, if remembered.
@@ -199,6 +224,24 @@ mod tests {
         );
         keys.forget();
         assert!(names.iter().all(|name| keys.find(3, name).is_none()));
+    }
+
+    #[test]
+    fn a_location_that_was_kept_ahead_is_taken_once_and_by_its_key() {
+        let keys = LocatedKeys::default();
+        let names: Vec<Bytes> = (0..9_u32).map(|n| n.to_string().into()).collect();
+        for name in &names {
+            keys.keep_ahead(name, location(3, name));
+        }
+        let take = |at: usize, database| keys.take_ahead(database, &names[at]);
+        assert!(take(0, 0).is_none());
+        assert_eq!(take(0, 3).unwrap().meta_key, names[0]);
+        assert!(take(0, 3).is_none());
+        // Its command did not look it up.
+        assert_eq!(take(2, 3).unwrap().meta_key, names[2]);
+        assert!(take(1, 3).is_none());
+        keys.forget();
+        assert!((3..9).all(|at| take(at, 3).is_none()));
     }
 
     #[test]

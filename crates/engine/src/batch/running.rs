@@ -10,6 +10,7 @@ use super::looks::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::call::{Bundle, Call, Submission, Work};
 use crate::waiters::Waiter;
+use crate::warming::Warming;
 use quoin_base::limits::{
     BATCH_AGE_MAX_MS, BATCH_MESSAGE_BYTES_SOFT_MAX, BATCH_REPLY_BYTES_MAX,
     TRANSACTION_REPLY_BYTES_MAX,
@@ -136,6 +137,8 @@ impl Batch<'_> {
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let mut series = InSeries::default();
+        let mut warming = Warming::default();
+        let is_warmed = !self.environment.capabilities.reads_wait;
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
@@ -148,6 +151,10 @@ impl Batch<'_> {
                 }
                 if attempt.has_ended || attempt.commands_run >= self.commands_max {
                     break;
+                }
+                if is_warmed {
+                    let unit = AnyUnit::Write(&attempt.unit);
+                    warming.before(unit, submissions, (number, at)).await;
                 }
                 attempt.command_began = Instant::now();
                 if attempt.unit.grants.is_empty() {
