@@ -85,8 +85,10 @@ fn rows_of_data(layout: &Layout, tail: &[u8]) {
     }
     let mut key = layout.data_prefix(DATA);
     key.extend_from_slice(tail);
-    let _ = layout.read_member_key(DATA, &key);
-    let _ = layout.read_field_key(DATA, FieldRow::Hash, &key);
+    let _ = layout.member_keys(DATA).read(&Bytes::copy_from_slice(&key));
+    let _ = layout
+        .field_keys(DATA, FieldRow::Hash)
+        .read(&Bytes::copy_from_slice(&key));
     if let Ok((at_ms, field)) = layout.read_field_expiry_key(DATA, &key) {
         let written = layout.field_expiry_key(DATA, at_ms, &field);
         assert!(written.is_ok_and(

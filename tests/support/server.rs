@@ -63,11 +63,16 @@ impl Server {
 
     /// A server that may have so many files open, and no more.
     pub fn start_with_open_files(files_max: u64, flags: &[&str]) -> Self {
+        Self::start_with_limit(&format!("-n {files_max}"), flags)
+    }
+
+    /// A server with a limit of the shell, such as `-n 100`.
+    pub fn start_with_limit(limit: &str, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut all_flags = store_flags(folder.path());
         all_flags.extend(flags.iter().map(Into::into));
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -n {files_max}; exec \"$0\" \"$@\"")]);
+        shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]);
         shell.arg(env!("CARGO_BIN_EXE_quoin"));
         Self::launch_by(shell, Folder::Own(folder), &all_flags, &[])
             .unwrap_or_else(|log| panic!("no server: {log}"))

@@ -265,3 +265,14 @@ fn web_requests_are_logged_once_a_minute() {
     });
     assert_eq!(server.log().matches("Possible SECURITY ATTACK").count(), 1);
 }
+
+#[test]
+fn a_server_with_little_address_space_starts_and_says_how_large_its_data_file_may_become() {
+    if is_on_foundationdb() {
+        return;
+    }
+    let server = Server::start_with_limit("-v 16777216", &[]);
+    assert_eq!(server.connect().run("SET key value"), "+OK\r\n");
+    let log = server.log();
+    assert!(log.contains("little address space is left"), "{log}");
+}

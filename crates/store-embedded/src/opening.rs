@@ -27,6 +27,8 @@ const OWN_READERS: u32 = 3;
 /// The map's size is a multiple of this, which is a multiple of every page size in use (4, 16 and
 /// 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
+/// No smaller map is tried in place of a larger one, in bytes.
+const MAP_BYTES_MIN: usize = 1 << 30;
 
 /// The open files of a folder whose journal has been replayed.
 pub(super) struct Files {
@@ -62,7 +64,14 @@ impl Files {
         let is_copy = check_copy(folder, options)?;
         create::tighten(folder).map_err(io_refused)?;
         folder::clean(folder).map_err(io_refused)?;
-        let map_bytes = map_bytes(options);
+        let map_bytes = map_bytes(options.map_bytes);
+        if map_bytes < options.map_bytes / 2 {
+            tracing::warn!(
+                folder = %folder.display(),
+                gib_max = map_bytes >> 30,
+                "little address space is left: the data file cannot become larger than this"
+            );
+        }
         if found == Found::Nothing {
             create_data_file(folder, map_bytes)
                 .map_err(|error| OpenError::of_bulk(folder, error))?;
@@ -182,9 +191,24 @@ fn check_copy(folder: &Path, options: &EmbeddedOptions) -> Result<bool, OpenErro
     Ok(is_copy)
 }
 
-/// The size of the map, in bytes.
-pub(super) fn map_bytes(options: &EmbeddedOptions) -> usize {
-    options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT
+/// The size of the map, in bytes: `bytes_max`, or less where the process may not have so much address space. That may
+/// be limited (`ulimit -v`), and kernels of some ARM machines give a process 512 GiB at most.
+pub(super) fn map_bytes(bytes_max: usize) -> usize {
+    let mut bytes = bytes_max / MAP_BYTES_UNIT * MAP_BYTES_UNIT;
+    while bytes > MAP_BYTES_MIN && !has_address_space(bytes) {
+        bytes = bytes / 2 / MAP_BYTES_UNIT * MAP_BYTES_UNIT;
+    }
+    bytes
+}
+
+fn has_address_space(bytes: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: it maps anew what nobody can use, and unmaps just that.
+    #[allow(unsafe_code)]
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
+        at != libc::MAP_FAILED && libc::munmap(at, bytes) == 0
+    }
 }
 
 fn open_environment(

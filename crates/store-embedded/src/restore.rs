@@ -18,6 +18,7 @@ use super::folder::{self, Found, UNFINISHED_RESTORE};
 use super::journal::{self, Write, writes};
 use super::lock::FolderLock;
 use super::marker::MARKER_FILE;
+use super::opening::map_bytes;
 use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, StoreId, create, make_store};
 use quoin_base::limits;
 use quoin_base::random::SystemRandom;
@@ -142,7 +143,7 @@ impl Restoration {
         V: AsRef<[u8]>,
         E: Into<Box<dyn StdError + Send + Sync>>,
     {
-        let map_bytes = limits::EMBEDDED_MAP_BYTES;
+        let map_bytes = map_bytes(limits::EMBEDDED_MAP_BYTES);
         let random = &SystemRandom;
         let made = make_store(&self.unfinished, map_bytes, commit, rows, random, progress)?;
         Ok(made.1)

@@ -122,7 +122,7 @@ fn rewrite(
         let transaction = environment.read_txn().map_err(failed)?;
         let all = rows.all(&transaction).map_err(failed)?;
         let new = folder.join(NEW_DATA_FILE);
-        write_data_file(&new, map_bytes(options), applied, all, progress)
+        write_data_file(&new, map_bytes(options.map_bytes), applied, all, progress)
             .map_err(|error| of_writing(folder, error))?
     };
     in_use::forget(&environment, &rows).map_err(failed)?;
