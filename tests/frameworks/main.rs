@@ -20,6 +20,7 @@
 )]
 
 mod cluster;
+mod dashboard;
 mod installed;
 mod packages;
 mod process;

@@ -130,6 +130,12 @@ impl Server {
         if !flags.iter().any(|flag| flag.as_ref() == "--port") {
             program.args(["--port", "0"]);
         }
+        if !flags
+            .iter()
+            .any(|flag| flag.as_ref() == "--dashboard-address")
+        {
+            program.args(["--dashboard-address", ""]);
+        }
         let mut child = program
             .env("NO_COLOR", "1")
             .envs(variables.iter().copied())

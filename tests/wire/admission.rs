@@ -174,7 +174,7 @@ fn a_server_that_may_open_too_few_files_for_a_client_does_not_start() {
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 30; exec \"$0\" \"$@\""])
         .arg(env!("CARGO_BIN_EXE_quoin"))
-        .args(["--port", "0", "--data-dir"])
+        .args(["--port", "0", "--dashboard-address", "", "--data-dir"])
         .arg(folder.path().join("data"))
         .output()
         .unwrap();
@@ -184,7 +184,7 @@ fn a_server_that_may_open_too_few_files_for_a_client_does_not_start() {
 }
 
 /// An address of this machine that others reach it by, where it has any. Nothing is sent.
-fn outer_address() -> Option<IpAddr> {
+pub(crate) fn outer_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.200:9").ok()?;
     let ip = socket.local_addr().ok()?.ip();

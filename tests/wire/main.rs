@@ -30,6 +30,7 @@ mod clients;
 mod cluster;
 mod command_table;
 mod comparisons;
+mod dashboard;
 mod dumping;
 mod field_expiry;
 mod handshake;

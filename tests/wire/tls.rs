@@ -14,7 +14,7 @@ use crate::authority::Authority;
 use crate::server::{PATIENCE, Server, Socket, free_port, reply_end, request, wait_until};
 
 /// A client that trusts this authority and shows the certificate of that name.
-fn client(authority: &Authority, name: Option<&str>) -> ClientConfig {
+pub(crate) fn client(authority: &Authority, name: Option<&str>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let root = CertificateDer::from_pem_file(authority.path("ca.pem")).unwrap();
     roots.add(root).unwrap();

@@ -47,6 +47,10 @@ pub const DESCRIPTORS_RESERVED: u64 = 32;
 pub const DESCRIPTORS_PER_FURTHER_ADDRESS: u64 = 3;
 /// More connections if metrics are served.
 pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8;
+/// More connections if the dashboard is served: those of browsers, and its ends of those of sessions. The other ends
+/// are clients.
+pub const DESCRIPTORS_RESERVED_DASHBOARD: u64 =
+    DASHBOARD_CONNECTIONS_MAX as u64 + DASHBOARD_SESSIONS_MAX as u64 + 8;
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
@@ -76,6 +80,37 @@ pub const METRICS_CONNECTIONS_MAX: usize = 16;
 pub const METRICS_REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time that a connection at which metrics are read may take from its beginning to its end.
 pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Connections of browsers to the dashboard at once. More connections wait to be accepted.
+pub const DASHBOARD_CONNECTIONS_MAX: usize = 8;
+/// Time that such a connection may take from its beginning to its end.
+pub const DASHBOARD_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(30);
+/// Bytes of the head of a request to the dashboard, and of a form.
+pub const DASHBOARD_REQUEST_BYTES_MAX: usize = 64 * 1024;
+/// Sessions of the dashboard. A further login ends the one that has been idle longest.
+pub const DASHBOARD_SESSIONS_MAX: usize = 32;
+/// Time after which an idle session of the dashboard ends.
+pub const DASHBOARD_IDLE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 60);
+/// Time after which any session of the dashboard ends.
+pub const DASHBOARD_SESSION_MAX: std::time::Duration = std::time::Duration::from_secs(12 * 3600);
+/// Logins that may fail within a minute from one address, and from all together.
+pub const DASHBOARD_FAILURES_MAX: (u32, u32) = (5, 60);
+/// Names that a page of queues examines.
+pub const DASHBOARD_NAMES_MAX: usize = 2_000;
+/// Names that the dashboard's page of frameworks examines.
+pub const DASHBOARD_FRAMEWORK_NAMES_MAX: usize = 10_000;
+/// Queues that it shows.
+pub const DASHBOARD_FRAMEWORK_QUEUES_MAX: usize = 200;
+/// Elements on a page of the dashboard.
+pub const DASHBOARD_ROWS_MAX: usize = 50;
+/// Bytes of an element that the dashboard shows.
+pub const DASHBOARD_SHOWN_BYTES_MAX: usize = 16 * 1024;
+/// Tasks that a button of the dashboard removes or revives in one request, in steps of a thousand.
+pub const DASHBOARD_STEPS_MAX: usize = 100;
+/// Samples of the charts, and the time between two of them: an hour in all.
+pub const HISTORY_SAMPLES_MAX: usize = 720;
+/// Time between two samples of the charts.
+pub const HISTORY_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Longest handshake of a client of `tls-port`.
 pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_secs(10);

@@ -27,6 +27,18 @@ pub struct Address {
 }
 
 impl Address {
+    /// A Unix socket with this path, without a login.
+    pub fn unix(path: &str) -> Self {
+        Self {
+            host: path.to_owned(),
+            port: 0,
+            user: None,
+            password: None,
+            database: None,
+            tls: None,
+        }
+    }
+
     /// Reads `redis://[user:password@]host[:port][/database]`, the same with `rediss://`, or
     /// `unix://[user:password@]/path[?db=database]`. In user and password, `%` and two digits are a byte.
     ///
@@ -85,12 +97,10 @@ impl Address {
             None => (place, None),
         };
         Ok(Self {
-            host: path.to_owned(),
-            port: 0,
             user,
             password,
             database,
-            tls: None,
+            ..Self::unix(path)
         })
     }
 }

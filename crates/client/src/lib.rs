@@ -18,6 +18,7 @@ pub use progress::Progress;
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use stream::{REPLY_TIMEOUT, Stream};
@@ -118,11 +119,7 @@ impl Client {
                 address: address.clone(),
                 source,
             })?;
-        let mut client = Self {
-            address: address.clone(),
-            reader: BufReader::with_capacity(BUFFER_BYTES, stream),
-            queued: Vec::new(),
-        };
+        let mut client = Self::over(stream, address.clone());
         if address.user.is_some() || address.password.is_some() {
             let user = address.user.as_ref().map(String::as_bytes);
             // A user may need no password.
@@ -134,6 +131,20 @@ impl Client {
             client.call_ok(&words)?;
         }
         Ok(client)
+    }
+
+    /// A client at a socket that is connected already, to a server that must answer everything within this time.
+    pub fn on_socket(socket: UnixStream, reply_timeout: Duration) -> io::Result<Self> {
+        let address = Address::unix("this server");
+        Ok(Self::over(Stream::unix(socket, reply_timeout)?, address))
+    }
+
+    fn over(stream: Stream, address: Address) -> Self {
+        Self {
+            address,
+            reader: BufReader::with_capacity(BUFFER_BYTES, stream),
+            queued: Vec::new(),
+        }
     }
 
     /// Queues a command.

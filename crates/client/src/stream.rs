@@ -24,10 +24,7 @@ impl Stream {
     /// Connects to a server that must answer within this time.
     pub(super) fn open(address: &Address, reply_timeout: Duration) -> io::Result<Self> {
         if address.host.starts_with('/') {
-            let stream = UnixStream::connect(&address.host)?;
-            stream.set_read_timeout(Some(reply_timeout))?;
-            stream.set_write_timeout(Some(reply_timeout))?;
-            return Ok(Stream::Unix(stream));
+            return Self::unix(UnixStream::connect(&address.host)?, reply_timeout);
         }
         let stream = open_tcp(address, reply_timeout)?;
         Ok(match &address.tls {
@@ -37,6 +34,13 @@ impl Stream {
                 Stream::Tls(Box::new(encrypted.map_err(io::Error::other)?))
             }
         })
+    }
+
+    /// A socket whose other end must answer within this time.
+    pub(super) fn unix(stream: UnixStream, reply_timeout: Duration) -> io::Result<Self> {
+        stream.set_read_timeout(Some(reply_timeout))?;
+        stream.set_write_timeout(Some(reply_timeout))?;
+        Ok(Stream::Unix(stream))
     }
 }
 

@@ -37,8 +37,8 @@ pub use own_address::{note_server, remove_note, server_places};
 pub use parameters::is_secret;
 pub use runtime::{Reloaded, RuntimeConfig, TlsChange};
 pub use settings::{
-    EndpointType, FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit,
-    OutputLimits, Permissions, StoreKind,
+    DashboardAddress, EndpointType, FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit,
+    OutputLimit, OutputLimits, Permissions, StoreKind,
 };
 pub use table::Settings;
 pub use users::FileUsers;

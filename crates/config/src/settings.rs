@@ -1,6 +1,7 @@
 //! The types of settings. For those that a running server reads at each command, also the atomic cells that
 //! hold them.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -190,6 +191,41 @@ named! {
         /// Before the reply.
         #[default]
         Always = "always",
+    }
+}
+
+/// Where the dashboard is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DashboardAddress {
+    /// Nowhere.
+    Off,
+    /// At [`Self::BY_DEFAULT`], if that lets nobody in who could not come in otherwise.
+    #[default]
+    Auto,
+    /// At this address.
+    At(SocketAddr),
+}
+
+impl DashboardAddress {
+    /// The address of [`Self::Auto`].
+    pub const BY_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8379);
+}
+
+impl Value for DashboardAddress {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" => Some(Self::Off),
+            "auto" => Some(Self::Auto),
+            text => text.parse().ok().map(Self::At),
+        }
+    }
+
+    fn render(&self) -> String {
+        match self {
+            Self::Off => String::new(),
+            Self::Auto => "auto".to_owned(),
+            Self::At(address) => address.to_string(),
+        }
     }
 }
 

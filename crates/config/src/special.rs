@@ -4,7 +4,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::settings::{EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Permissions};
+use crate::settings::{
+    DashboardAddress, EvictionPolicy, KeysPattern, OutputLimit, OutputLimits, Permissions,
+};
 use crate::value::{Kind, Special, Value, parse_bytes};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
@@ -37,6 +39,13 @@ pub(super) const ADDRESSES: Special = Special {
 pub(super) const SOCKET_ADDRESS: Special = Special {
     normalise: socket_address,
     accepted: "an IP address with a port, such as 127.0.0.1:9121 or [::1]:9121; empty for none",
+    placeholder: "ADDRESS:PORT",
+    is_list: false,
+};
+/// An IP address with a port, the word `auto`, or nothing.
+pub(super) const DASHBOARD_ADDRESS: Special = Special {
+    normalise: dashboard_address,
+    accepted: "an IP address with a port, such as 127.0.0.1:8379; auto; empty for none",
     placeholder: "ADDRESS:PORT",
     is_list: false,
 };
@@ -127,6 +136,13 @@ fn socket_address(given: &str, _: &str) -> Result<String, String> {
     match Option::<SocketAddr>::parse(given) {
         Some(address) => Ok(address.render()),
         None => Err("argument must be an IP address with a port".to_owned()),
+    }
+}
+
+fn dashboard_address(given: &str, _: &str) -> Result<String, String> {
+    match DashboardAddress::parse(&given.to_ascii_lowercase()) {
+        Some(address) => Ok(address.render()),
+        None => Err("argument must be an IP address with a port, or auto".to_owned()),
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::settings::{
-    ChannelsDefault, EndpointType, EvictionPolicy, FdbTls, Fsync, KeysPattern, Live, LogFormat,
-    LogLevel, MemoryLimit, OutputLimits, Permissions, StoreKind,
+    ChannelsDefault, DashboardAddress, EndpointType, EvictionPolicy, FdbTls, Fsync, KeysPattern,
+    Live, LogFormat, LogLevel, MemoryLimit, OutputLimits, Permissions, StoreKind,
 };
 use crate::special;
 use crate::value::Kind::{
@@ -257,6 +257,14 @@ settings! {
         "metrics-tls" = "no", YesNo, START,
             "Whether metrics are read over HTTPS, with tls-cert-file and tls-key-file. Their readers are not asked for certificates";
     }
+    dashboard_address: DashboardAddress {
+        "dashboard-address" = "auto", Special(special::DASHBOARD_ADDRESS), START,
+            "Where browsers find the dashboard (docs/operate/dashboard.md): an IP address with a port, or empty for none. With auto it is at 127.0.0.1:8379 if the store is embedded, port is reachable on loopback, and nobody else has the address. Port 0 takes any free one, which is logged at the start";
+    }
+    dashboard_tls: bool {
+        "dashboard-tls" = "no", YesNo, START,
+            "Whether the dashboard is served over HTTPS, with tls-cert-file and tls-key-file. Browsers are not asked for certificates";
+    }
     store: StoreKind {
         "store" = "embedded", OneOf(StoreKind::NAMES), START,
             "Store that holds the data: embedded (a folder of this machine) or fdb (a FoundationDB cluster; needs a build with the feature fdb)";
@@ -448,6 +456,23 @@ impl Settings {
         (self.port != 0 || !has_others).then_some(self.port)
     }
 
+    /// Where the dashboard is served, if anywhere.
+    pub fn dashboard_place(&self) -> Option<SocketAddr> {
+        match self.dashboard_address {
+            DashboardAddress::Off => None,
+            DashboardAddress::At(address) => Some(address),
+            DashboardAddress::Auto => {
+                let is_on_loopback = self
+                    .bind
+                    .iter()
+                    .any(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified());
+                let opens_nothing = self.tcp_port().is_some() && is_on_loopback;
+                let is_served = self.store == StoreKind::Embedded && opens_nothing;
+                is_served.then_some(DashboardAddress::BY_DEFAULT)
+            }
+        }
+    }
+
     /// Why `maxmemory` cannot be what it is, if it cannot.
     pub(super) fn refusal_of_maxmemory(&self) -> Option<&'static str> {
         let is_refused = self.store == StoreKind::Fdb && self.maxmemory_bytes > 0;
@@ -546,6 +571,8 @@ mod tests {
             ("cluster-preferred-endpoint-type", "hostname"),
             ("metrics-address", "127.0.0.1:9121"),
             ("metrics-tls", "yes"),
+            ("dashboard-address", "0.0.0.0:9122"),
+            ("dashboard-tls", "yes"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
             ("accept-copied-data-dir", "yes"),

@@ -10,6 +10,8 @@ use std::{fmt, fs, io};
 
 use socket2::{Domain, SockAddr, Type};
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixStream};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::Receiver;
 
 use crate::error::ServerError;
 use crate::stream::Socket;
@@ -251,7 +253,12 @@ pub(super) enum Listener {
     },
     /// A Unix socket, which is removed with this value.
     Unix(UnixSocket),
+    /// Connections that the dashboard makes for browsers.
+    Dashboard(Mutex<Receiver<OfBrowser>>),
 }
+
+/// The server's end of a connection within the process, and the address of the browser that it is for.
+pub(super) type OfBrowser = (Probe, SocketAddr);
 
 impl Listener {
     /// Whether clients must do a TLS handshake first.
@@ -269,7 +276,7 @@ impl Listener {
     pub(super) fn face(&self) -> Face {
         match self {
             Listener::Tcp { face, .. } => *face,
-            Listener::Unix(_) => Face::Data,
+            Listener::Unix(_) | Listener::Dashboard(_) => Face::Data,
         }
     }
 
@@ -285,6 +292,15 @@ impl Listener {
                 let path = Arc::clone(socket.path());
                 Ok((Socket::Unix(stream), Endpoint::Unix(path)))
             }
+            Listener::Dashboard(made) => match made.lock().await.recv().await {
+                Some((stream, browser)) => {
+                    stream.set_nonblocking(true)?;
+                    let stream = UnixStream::from_std(stream)?;
+                    Ok((Socket::Unix(stream), Endpoint::Tcp(browser)))
+                }
+                // There is no dashboard any more.
+                None => std::future::pending().await,
+            },
         }
     }
 }
@@ -309,6 +325,7 @@ impl fmt::Display for Listener {
                 })
             }
             Listener::Unix(socket) => f.write_str(socket.path()),
+            Listener::Dashboard(_) => f.write_str("the dashboard"),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Periodic work, ten times a second (Redis: `serverCron`): samples rates and memory, evicts clients,
-//! disconnects idle ones, forgets tracked keys, and starts scheduled backups.
+//! disconnects idle ones, forgets tracked keys, takes samples for charts, and starts scheduled backups.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::state::ServerState;
-use crate::{eviction, procfs};
+use crate::{dashboard, eviction, procfs};
+use quoin_base::limits::HISTORY_INTERVAL;
 use quoin_data::unit::host::Trackers;
 use quoin_data::unit::signals::Subscribers;
 use quoin_tools::backup::Retention;
@@ -14,6 +15,8 @@ use quoin_tools::backup::Retention;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Ticks between two samples of memory, and between two searches for idle clients.
 const SLOW_TICKS: u64 = 10;
+/// Ticks between two samples of the charts.
+const HISTORY_TICKS: u64 = (HISTORY_INTERVAL.as_millis() / INTERVAL.as_millis()) as u64;
 /// Ticks between two lookups of the memory that this process may use.
 const MEMORY_LIMIT_TICKS: u64 = 100;
 
@@ -36,6 +39,9 @@ pub(super) async fn run(state: &ServerState) {
             }
             let timeout_s = state.config.live.timeout_s();
             state.clients.close_idle(timeout_s, state.clock.now_ms());
+        }
+        if tick % HISTORY_TICKS == 0 {
+            state.history.add(dashboard::sample(state));
         }
         if let Some(backups) = &state.backups {
             backups.start_scheduled(|| Retention::of(&state.config.settings()));

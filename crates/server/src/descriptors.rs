@@ -11,8 +11,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::ServerError;
 use quoin_base::limits::{
-    DESCRIPTORS_PER_FURTHER_ADDRESS, DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_FDB,
-    DESCRIPTORS_RESERVED_METRICS,
+    DESCRIPTORS_PER_FURTHER_ADDRESS, DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_DASHBOARD,
+    DESCRIPTORS_RESERVED_FDB, DESCRIPTORS_RESERVED_METRICS,
 };
 use quoin_config::{RuntimeConfig, Settings, StoreKind};
 
@@ -111,6 +111,9 @@ fn reserved(settings: &Settings) -> u64 {
     let metrics = settings
         .metrics_address
         .map(|_| DESCRIPTORS_RESERVED_METRICS);
+    let dashboard = settings
+        .dashboard_place()
+        .map(|_| DESCRIPTORS_RESERVED_DASHBOARD);
     let cluster = match settings.store {
         StoreKind::Embedded => 0,
         StoreKind::Fdb => DESCRIPTORS_RESERVED_FDB,
@@ -118,6 +121,7 @@ fn reserved(settings: &Settings) -> u64 {
     DESCRIPTORS_RESERVED
         + further_addresses * DESCRIPTORS_PER_FURTHER_ADDRESS
         + metrics.unwrap_or(0)
+        + dashboard.unwrap_or(0)
         + cluster
 }
 
@@ -174,7 +178,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use quoin_config::LoadedSettings;
+    use quoin_config::{DashboardAddress, LoadedSettings};
 
     /// A system with a limit of its own, which a privileged process may reach.
     struct System {
@@ -275,7 +279,10 @@ mod tests {
     #[test]
     fn more_is_kept_where_the_server_opens_more() {
         let mut settings = LoadedSettings::defaults().settings;
+        let with_dashboard = reserved(&settings);
+        settings.dashboard_address = DashboardAddress::Off;
         assert_eq!(reserved(&settings), 32);
+        assert!(with_dashboard > 32 + quoin_base::limits::DASHBOARD_SESSIONS_MAX as u64);
         settings.metrics_address = "127.0.0.1:0".parse().ok();
         let with_metrics = reserved(&settings);
         assert!(with_metrics > 32 + quoin_base::limits::METRICS_CONNECTIONS_MAX as u64);

@@ -49,6 +49,8 @@ mod tracking;
 
 // What operators see.
 mod audit;
+mod dashboard;
+mod http;
 mod metrics;
 mod procfs;
 mod slowlog;

@@ -28,6 +28,7 @@ const ENDED_SCRIPTS_ANSWER_MAX: Duration = Duration::from_secs(1);
 pub(super) async fn serve(
     state: Arc<ServerState>,
     addresses: Addresses,
+    browsers: Option<Listener>,
 ) -> Result<(), ServerError> {
     let listeners = addresses.listen()?;
     let _note = Note::write(&state);
@@ -39,7 +40,7 @@ pub(super) async fn serve(
     announce(&state, &listeners);
     systemd::note_ready();
     let mut accepting = JoinSet::new();
-    for listener in listeners {
+    for listener in listeners.into_iter().chain(browsers) {
         accepting.spawn(vital("a listener", accept(listener, Arc::clone(&state))));
     }
     let sampling = cron::run(&state);

@@ -76,6 +76,20 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
             "anybody who can reach {address} can read the metrics: no password is asked for there"
         ));
     }
+    if let Some(address) = settings.dashboard_place()
+        && !is_loopback(address.ip())
+    {
+        if !users.requires_authentication() && !settings.protected_mode {
+            lines.push(format!(
+                "WARNING: anybody who can reach {address} can read and change all data on the dashboard: there is no \
+                 password, and protected-mode is off. Set requirepass"
+            ));
+        } else if !settings.dashboard_tls {
+            lines.push(format!(
+                "passwords cross the network to the dashboard at {address} as plain text: set dashboard-tls"
+            ));
+        }
+    }
     lines
 }
 
@@ -83,7 +97,7 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
 mod tests {
     use super::*;
     use quoin_acl::{Defaults, Definition};
-    use quoin_config::LoadedSettings;
+    use quoin_config::{DashboardAddress, LoadedSettings};
 
     fn config(changes: &[(&[u8], &[u8])]) -> RuntimeConfig {
         let config = RuntimeConfig::new(LoadedSettings::defaults());
@@ -157,5 +171,16 @@ mod tests {
         settings.metrics_address = "0.0.0.0:9121".parse().ok();
         let lines = warnings(&settings, &closed);
         assert!(lines.join("").contains("0.0.0.0:9121"));
+        settings.metrics_address = None;
+        settings.dashboard_address = DashboardAddress::At(([0, 0, 0, 0], 8379).into());
+        let lines = warnings(&settings, &closed);
+        assert!(
+            matches!(lines.as_slice(), [line] if line.contains("plain text: set dashboard-tls")),
+            "{lines:?}"
+        );
+        let lines = warnings(&settings, &open).join("");
+        assert!(lines.contains("all data on the dashboard"), "{lines}");
+        settings.dashboard_tls = true;
+        assert!(warnings(&settings, &closed).is_empty());
     }
 }

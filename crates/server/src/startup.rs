@@ -13,7 +13,7 @@ use crate::error::ServerError;
 use crate::state::ServerState;
 use crate::tls::Handshakes;
 use crate::users::UserWatch;
-use crate::{descriptors, listener, metrics, procfs, protected_mode, signals, users};
+use crate::{dashboard, descriptors, listener, metrics, procfs, protected_mode, signals, users};
 use quoin_base::allocator;
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::random::SystemRandom;
@@ -65,10 +65,11 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     protected_mode::warn(&settings, &state.access.users);
     signals::reload_at_hangup(&runtime, &state, log)?;
     let metrics = metrics::start(&state)?;
+    let (dashboard, browsers) = dashboard::start(&state)?.unzip();
     let served = runtime.block_on(async {
         let standstill = Arc::clone(&state.pause) as Arc<dyn Standstill>;
         state.set_reaper(Reaper::spawn(Arc::clone(&executor), Some(standstill)));
-        let served = listener::serve(Arc::clone(&state), addresses).await;
+        let served = listener::serve(Arc::clone(&state), addresses, browsers).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;
         }
@@ -82,9 +83,9 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     }
     // The time of connections is over. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    if let Some(metrics) = metrics {
+    for thread in [metrics, dashboard].into_iter().flatten() {
         state.shutdown.begin();
-        metrics.join();
+        thread.join();
     }
     state.membership.join();
     served?;

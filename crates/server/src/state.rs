@@ -26,6 +26,7 @@ use crate::warnings::{Disconnections, Warnings};
 use quoin_base::clock::Clock;
 use quoin_base::redis_version::RedisVersion;
 use quoin_config::RuntimeConfig;
+use quoin_dashboard::History;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Row;
 use quoin_data::table;
@@ -89,6 +90,8 @@ pub(super) struct ServerState {
     pub(super) memory_bytes: AtomicU64,
     /// Rates and the peak of memory.
     pub(super) samples: Samples,
+    /// The last hour, for the dashboard's charts.
+    pub(super) history: Arc<History>,
     /// The slow log.
     pub(super) slowlog: Slowlog,
     /// The latency monitor.
@@ -207,6 +210,7 @@ impl ServerState {
             memory_bytes: AtomicU64::new(procfs::usable_memory_bytes()),
             statistics,
             samples: Samples::default(),
+            history: Arc::default(),
             slowlog: Slowlog::default(),
             latency: LatencyMonitor::default(),
             keyspace: tokio::sync::Mutex::default(),

@@ -32,8 +32,8 @@ pub(super) struct Handshakes {
 struct Configs {
     /// For the TLS port.
     clients: Arc<ServerConfig>,
-    /// For metrics, whose readers need no certificate.
-    metrics: Arc<ServerConfig>,
+    /// For HTTPS, whose clients need no certificate.
+    https: Arc<ServerConfig>,
 }
 
 impl Configs {
@@ -42,17 +42,17 @@ impl Configs {
             auth_clients: AuthClients::No,
             ..settings.tls.clone()
         };
-        let metrics = quoin_tls::server_config(&without_certificates)?;
+        let https = quoin_tls::server_config(&without_certificates)?;
         let ports = [
             settings.tls_port,
             settings.sentinel_tls_port,
             settings.cluster_tls_port,
         ];
         let clients = match ports {
-            [0, 0, 0] => Arc::clone(&metrics),
+            [0, 0, 0] => Arc::clone(&https),
             _ => quoin_tls::server_config(&settings.tls)?,
         };
-        Ok(Self { clients, metrics })
+        Ok(Self { clients, https })
     }
 }
 
@@ -70,7 +70,7 @@ impl Handshakes {
             settings.cluster_tls_port,
         ];
         let has_port = ports.iter().any(|port| *port != 0);
-        if !has_port && !settings.metrics_tls {
+        if !has_port && !settings.metrics_tls && !settings.dashboard_tls {
             return Ok(None);
         }
         let handshakes = Arc::new(Self {
@@ -99,9 +99,9 @@ impl Handshakes {
         self.configs.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The acceptor for readers of metrics.
-    pub(super) fn of_metrics(&self) -> TlsAcceptor {
-        Arc::clone(&self.configs().metrics).into()
+    /// The acceptor for HTTPS.
+    pub(super) fn of_https(&self) -> TlsAcceptor {
+        Arc::clone(&self.configs().https).into()
     }
 
     fn of_clients(&self) -> Arc<ServerConfig> {

@@ -10,35 +10,23 @@ mod queues;
 mod store;
 mod writer;
 
-use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use crate::error::ServerError;
+use crate::http::{Bounds, HttpThread, Listening, Service};
 use crate::metrics::queues::WatchedKeys;
 use crate::sentinel::ServerAddress;
 use crate::state::ServerState;
-use crate::tls::Handshakes;
 use quoin_base::limits::{
     METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX, READY_ANSWER_MAX,
 };
-use quoin_base::log_throttle::LogThrottle;
-use quoin_base::threads;
 use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 
@@ -53,130 +41,52 @@ const LEADER_PATH: &str = "/leader";
 /// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// The thread that serves metrics. It ends when the server shuts down.
-pub(super) struct Metrics {
-    thread: JoinHandle<()>,
-}
-
-impl Metrics {
-    /// Waits until the thread has ended and has dropped the server's state.
-    pub(super) fn join(self) {
-        if self.thread.join().is_err() {
-            tracing::error!("the thread that serves metrics had panicked");
-        }
-    }
-}
-
 /// Serves metrics if the settings name an address for them.
 ///
 /// # Errors
 /// If the server cannot listen on the address or start the thread.
-pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerError> {
+pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<HttpThread>, ServerError> {
     let settings = state.config.settings();
     let Some(address) = settings.metrics_address else {
         return Ok(None);
     };
     let has_tls = settings.metrics_tls;
     let scheme = if has_tls { "https" } else { "http" };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()?;
-    let (listener, address) = runtime
-        .block_on(listen(address))
-        .map_err(|source| ServerError::Listen { address, source })?;
+    let bounds = Bounds {
+        connections: METRICS_CONNECTIONS_MAX,
+        duration: METRICS_CONNECTION_MAX,
+        head_bytes: METRICS_REQUEST_BYTES_MAX,
+        blocking_threads: 1,
+    };
+    let listening = Listening::on(address, bounds)?;
+    let address = listening.address;
     tracing::info!("metrics are at {scheme}://{address}{PATH}");
-    let state = Arc::clone(state);
-    let thread = threads::spawn("quoin-metrics", move || {
-        let handshakes = state.handshakes.clone().filter(|_| has_tls);
-        let keys = Arc::<WatchedKeys>::default();
-        let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
-        let served = Arc::new(Served {
-            registry,
-            state: Arc::clone(&state),
-        });
-        runtime.block_on(async {
-            tokio::select! {
-                () = state.shutdown.begun() => {}
-                () = accept(&listener, &served, handshakes) => {}
-                () = keys.run(&state) => {}
-            }
-        });
-    })?;
-    Ok(Some(Metrics { thread }))
+    let keys = Arc::<WatchedKeys>::default();
+    let served = Served {
+        registry: collector::registry(Arc::clone(state), Arc::clone(&keys)),
+        keys,
+        state: Arc::clone(state),
+    };
+    let thread = listening.serve("quoin-metrics", served, Arc::clone(state), has_tls)?;
+    Ok(Some(thread))
 }
 
 /// What the thread serves.
 struct Served {
     registry: Registry,
+    keys: Arc<WatchedKeys>,
     state: Arc<ServerState>,
 }
 
-async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    Ok((listener, address))
-}
+impl Service for Served {
+    const NAME: &'static str = "metrics";
 
-async fn accept(listener: &TcpListener, served: &Arc<Served>, handshakes: Option<Arc<Handshakes>>) {
-    let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
-    let cannot_accept = LogThrottle::new();
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let served = Arc::clone(served);
-                let tls = handshakes
-                    .as_ref()
-                    .map(|handshakes| handshakes.of_metrics());
-                tokio::spawn(async move {
-                    let _place = place;
-                    let answered = async {
-                        match tls {
-                            None => serve(stream, &served).await,
-                            Some(acceptor) => match acceptor.accept(stream).await {
-                                Ok(stream) => serve(stream, &served).await,
-                                Err(error) => {
-                                    tracing::debug!(%error, "a reader of metrics did not shake hands");
-                                }
-                            },
-                        }
-                    };
-                    // A reader that takes longer is cut off. It can ask again.
-                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, answered).await;
-                });
-            }
-            Err(error) => {
-                // Out of file descriptors, most likely: waiting helps, spinning does not.
-                if let Some(more) = cannot_accept.pass() {
-                    tracing::warn!(
-                        "cannot accept a connection that asks for metrics, trying again: \
-                         {error}{more}"
-                    );
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+    async fn answer(&self, _from: SocketAddr, request: Request<Incoming>) -> Response<String> {
+        answer(request.method(), request.uri(), self).await
     }
-}
 
-/// Answers one request. The connection is then closed, because there are few.
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, served: &Served) {
-    let service = service_fn(async |request: Request<Incoming>| {
-        Ok::<_, Infallible>(answer(request.method(), request.uri(), served).await)
-    });
-    let answered = http1::Builder::new()
-        .keep_alive(false)
-        .max_buf_size(METRICS_REQUEST_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = answered {
-        tracing::debug!(%error, "a request for metrics was not answered");
+    async fn work(&self) {
+        self.keys.run(&self.state).await;
     }
 }
 

@@ -1,0 +1,23 @@
+//! The dashboard: queues in a browser.
+//!
+//! It answers requests of HTTP with pages. A session has a connection to the server, and all that its pages show and do
+//! are commands on it, which the server checks as those of any client (docs/understand/decisions/047-dashboard.md). It
+//! knows commands and their replies. It knows neither how the server runs them nor how it stores data.
+
+mod chart;
+mod dashboard;
+mod figures;
+mod frame;
+mod history;
+mod host;
+mod json;
+mod login;
+mod pages;
+mod request;
+mod response;
+mod sessions;
+mod view;
+
+pub use dashboard::Dashboard;
+pub use history::{History, Sample};
+pub use host::Host;

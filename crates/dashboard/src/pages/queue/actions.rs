@@ -1,0 +1,197 @@
+//! What the buttons of a queue do: each a command, which the server checks.
+
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
+
+use quoin_base::limits::{DASHBOARD_SHOWN_BYTES_MAX, DASHBOARD_STEPS_MAX};
+
+use super::inside::{element_id, path};
+use crate::figures::{counted, readable};
+use crate::frame::Action;
+use crate::view::{Answer, NoPage, View, Words, items, number, text, words};
+
+/// A button that removes an element by the command that it would be, if the user may run that.
+pub(super) fn remove(
+    view: &View<'_>,
+    key: &[u8],
+    place: i64,
+    value: &[u8],
+    command: &[&[u8]],
+) -> Markup {
+    // The form must fit into a request.
+    if value.len() > DASHBOARD_SHOWN_BYTES_MAX || !view.may(command) {
+        return html! {};
+    }
+    let score = match command {
+        [name, _, score, ..] if name.eq_ignore_ascii_case(b"PQ.REM") => {
+            String::from_utf8_lossy(score)
+        }
+        _ => "".into(),
+    };
+    let word = match command.first() {
+        Some(name) if name.eq_ignore_ascii_case(b"LREM") => "lrem",
+        Some(name) if name.eq_ignore_ascii_case(b"ZREM") => "zrem",
+        _ => "pq.rem",
+    };
+    let element = percent_encode(value, NON_ALPHANUMERIC).to_string();
+    let here = path(view, key, &[]);
+    let id = format!("remove-{}", element_id(place, value));
+    let action = Action {
+        id: &id,
+        label: "Remove",
+        question: Some("Remove this element? It cannot be brought back."),
+        path: &here,
+        fields: &[("action", word), ("score", &score), ("element", &element)],
+        is_dangerous: true,
+    };
+    action.show(view.session)
+}
+
+/// Runs what a button asks for, and leads back to the page.
+pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
+    let key = view.key();
+    let form = view.asked.form.clone();
+    let query = view.asked.query.clone();
+    let element: Vec<u8> = percent_decode(form.bytes("element")).collect();
+    let (task, group) = (query.bytes("task"), query.bytes("group"));
+    let entry = form.bytes("entry");
+    let mut back = path(view, &key, &[]);
+    for name in ["state", "group"] {
+        if !query.bytes(name).is_empty() {
+            back = path(view, &key, &[(name, query.bytes(name))]);
+        }
+    }
+    let shown = readable(task).into_owned();
+    match form.text("action") {
+        "delete" => {
+            if simple(
+                view,
+                words!["UNLINK", key],
+                &format!("Deleted {}.", readable(&key)),
+            )? {
+                let database = view.database().to_string();
+                back = crate::request::url("/queues", &[("db", database.as_bytes())]);
+            }
+        }
+        "pause" => drop(simple(view, words!["TASK.PAUSE", key], "Paused.")?),
+        "resume" => drop(simple(view, words!["TASK.RESUME", key], "Resumed.")?),
+        "revive" => drop(simple(
+            view,
+            words!["TASK.REVIVE", key, task],
+            &format!("Revived {shown}."),
+        )?),
+        "nack" => drop(simple(
+            view,
+            words!["TASK.NACK", key, task],
+            &format!("Gave {shown} back."),
+        )?),
+        "cancel" => drop(simple(
+            view,
+            words!["TASK.CANCEL", key, task],
+            &format!("Removed {shown}."),
+        )?),
+        "revive-all" => revive_all(view, &key)?,
+        "purge" => purge(view, &key, form.text("state"))?,
+        "lrem" => drop(simple(
+            view,
+            words!["LREM", key, "1", element],
+            "Removed the element.",
+        )?),
+        "zrem" => drop(simple(
+            view,
+            words!["ZREM", key, element],
+            "Removed the element.",
+        )?),
+        "pq.rem" => {
+            let score = form.bytes("score");
+            let command = words!["PQ.REM", key, score, element, "COUNT", "1"];
+            simple(view, command, "Removed the element.")?;
+        }
+        "trim" => drop(simple(
+            view,
+            words!["XTRIM", key, "MAXLEN", "0"],
+            "Removed all entries.",
+        )?),
+        "xdel" => drop(simple(
+            view,
+            words!["XDEL", key, entry],
+            "Removed the entry.",
+        )?),
+        "xack" => drop(simple(
+            view,
+            words!["XACK", key, group, entry],
+            "Acknowledged the entry.",
+        )?),
+        _ => return Err(NoPage::Missing("There is no such action.".to_owned())),
+    }
+    Ok(Answer::See(back))
+}
+
+/// Runs a command whose reply is a number of what it has changed. Whether it has changed something.
+fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<bool, NoPage> {
+    let reply = view.run(command)?;
+    if let Some(line) = reply.error_text() {
+        view.note_error(line);
+        return Ok(false);
+    }
+    let has_changed = number(&reply) > 0;
+    if has_changed {
+        view.note(done);
+    } else {
+        view.note("Nothing was changed: somebody else was faster.");
+    }
+    Ok(has_changed)
+}
+
+/// Revives dead tasks, in bounded steps.
+fn revive_all(view: &mut View<'_>, key: &[u8]) -> Result<(), NoPage> {
+    let mut revived = 0;
+    for _ in 0..DASHBOARD_STEPS_MAX {
+        let reply = view.run(words!["TASK.REVIVE", key, "ALL"])?;
+        if let Some(line) = reply.error_text() {
+            view.note_error(format!("{line} (after {})", counted(revived, "task")));
+            return Ok(());
+        }
+        let step = number(&reply);
+        revived += step;
+        if step == 0 {
+            view.note(format!("Revived {}.", counted(revived, "task")));
+            return Ok(());
+        }
+    }
+    view.note(format!(
+        "Revived {}. There are more: revive again.",
+        counted(revived, "task")
+    ));
+    Ok(())
+}
+
+/// Removes the tasks of a state, in bounded steps.
+fn purge(view: &mut View<'_>, key: &[u8], state: &str) -> Result<(), NoPage> {
+    let mut removed = 0;
+    let mut cursor = String::new();
+    for _ in 0..DASHBOARD_STEPS_MAX {
+        let mut command = words!["TASK.PURGE", key, state];
+        if !cursor.is_empty() {
+            command.extend(words!["CURSOR", cursor]);
+        }
+        let reply = view.run(command)?;
+        if let Some(line) = reply.error_text() {
+            view.note_error(format!("{line} (after {})", counted(removed, "task")));
+            return Ok(());
+        }
+        if let [next, step] = items(&reply) {
+            cursor = text(next);
+            removed += number(step);
+        }
+        if cursor == "0" {
+            view.note(format!("Removed {}.", counted(removed, "task")));
+            return Ok(());
+        }
+    }
+    view.note(format!(
+        "Removed {}. There are more: purge again.",
+        counted(removed, "task")
+    ));
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! The dashboard's address, and what it gets from the server: connections, and what users may do.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use rand::TryRng;
+use rand::rngs::SysRng;
+use tokio::sync::mpsc::{self, Sender};
+
+use crate::addresses::{Listener, OfBrowser};
+use crate::error::ServerError;
+use crate::http::{Bounds, HttpThread, Listening, Service};
+use crate::procfs;
+use crate::state::ServerState;
+use quoin_base::limits::{
+    DASHBOARD_CONNECTION_MAX, DASHBOARD_CONNECTIONS_MAX, DASHBOARD_REQUEST_BYTES_MAX,
+    DASHBOARD_SESSIONS_MAX,
+};
+use quoin_config::DashboardAddress;
+use quoin_dashboard::{Dashboard, Host, Sample};
+use quoin_data::command::resolve;
+
+/// Random bytes of a secret.
+const SECRET_BYTES: usize = 32;
+
+/// Serves the dashboard if the settings say so. Returns its thread, and where its connections come from.
+///
+/// # Errors
+/// If the server cannot listen on the address that the settings name, or start the thread.
+pub(super) fn start(
+    state: &Arc<ServerState>,
+) -> Result<Option<(HttpThread, Listener)>, ServerError> {
+    let settings = state.config.settings();
+    let Some(address) = settings.dashboard_place() else {
+        return Ok(None);
+    };
+    let has_tls = settings.dashboard_tls;
+    let scheme = if has_tls { "https" } else { "http" };
+    let bounds = Bounds {
+        connections: DASHBOARD_CONNECTIONS_MAX,
+        duration: DASHBOARD_CONNECTION_MAX,
+        head_bytes: DASHBOARD_REQUEST_BYTES_MAX,
+        blocking_threads: DASHBOARD_CONNECTIONS_MAX,
+    };
+    let listening = match Listening::on(address, bounds) {
+        Err(ServerError::Listen { address, source })
+            if settings.dashboard_address == DashboardAddress::Auto =>
+        {
+            tracing::info!("no dashboard at {address}: {source}");
+            return Ok(None);
+        }
+        listening => listening?,
+    };
+    let address = listening.address;
+    tracing::info!("the dashboard is at {scheme}://{address}/");
+    let (browsers, made) = mpsc::channel(DASHBOARD_SESSIONS_MAX);
+    let own = OwnServer {
+        state: Arc::clone(state),
+        browsers,
+    };
+    let dashboard = Dashboard::new(own, Arc::clone(&state.history), address.port(), has_tls);
+    let served = Served(Arc::new(dashboard));
+    let thread = listening.serve("quoin-dashboard", served, Arc::clone(state), has_tls)?;
+    Ok(Some((thread, Listener::Dashboard(made.into()))))
+}
+
+/// The figures of this moment, for the charts.
+pub(super) fn sample(state: &ServerState) -> Sample {
+    let statistics = &state.statistics;
+    let executor = state.executor.statistics();
+    Sample {
+        at_ms: state.clock.now_ms(),
+        commands: statistics.commands_processed.get(),
+        input_bytes: statistics.input_bytes.get(),
+        output_bytes: statistics.output_bytes.get(),
+        errors: statistics.error_replies.get(),
+        commits: executor.commits.get(),
+        commits_us: executor.commit_durations.sum_us(),
+        commits_timed: executor.commit_durations.counts().iter().sum(),
+        memory_bytes: procfs::memory().allocated_bytes,
+        clients: state.clients.count() as u64,
+    }
+}
+
+struct Served(Arc<Dashboard>);
+
+impl Service for Served {
+    const NAME: &'static str = "the dashboard";
+
+    async fn answer(&self, from: SocketAddr, request: Request<Incoming>) -> Response<String> {
+        self.0.answer(from, request).await
+    }
+}
+
+/// This server.
+struct OwnServer {
+    state: Arc<ServerState>,
+    /// The other end is a listener of the server.
+    browsers: Sender<OfBrowser>,
+}
+
+impl Host for OwnServer {
+    fn connect(&self, browser: SocketAddr) -> io::Result<UnixStream> {
+        let (dashboard, server) = UnixStream::pair()?;
+        let handed = self.browsers.try_send((server, browser));
+        handed.map_err(|_| io::Error::other("the server does not accept connections now"))?;
+        Ok(dashboard)
+    }
+
+    fn permits(&self, user: &[u8], words: &[&[u8]]) -> bool {
+        let Some(user) = self.state.access.users.find(user) else {
+            return false;
+        };
+        let words: Vec<Bytes> = words
+            .iter()
+            .map(|word| Bytes::copy_from_slice(word))
+            .collect();
+        resolve(&words).is_ok_and(|row| user.definition().check(row, &words).is_ok())
+    }
+
+    fn secret(&self) -> io::Result<String> {
+        let mut secret = [0; SECRET_BYTES];
+        let filled = SysRng.try_fill_bytes(&mut secret);
+        filled.map_err(io::Error::other)?;
+        Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.state.clock.now_ms()
+    }
+}
