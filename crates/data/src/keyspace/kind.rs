@@ -348,8 +348,9 @@ pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
 pub struct Serialization {
     /// Whether a payload holds a value of this type.
     pub reads: fn(&Payload) -> bool,
-    /// The value as a payload.
-    pub dump: for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Bytes, CommandError>,
+    /// The value as a payload. `None` if all of it has expired, and nobody has removed it yet.
+    pub dump:
+        for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Option<Bytes>, CommandError>,
     /// Parses such a payload completely.
     pub read: fn(&ReadContext<'_>, Payload) -> Result<Restorable, CommandError>,
 }
