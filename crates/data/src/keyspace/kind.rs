@@ -549,6 +549,7 @@ mod tests {
             "BLPOP q 0",
             "BRPOP q 0",
             "BLMOVE q r LEFT LEFT 0",
+            "BLMOVEM q r LEFT LEFT 0",
             "BRPOPLPUSH q r 0",
             "BLMPOP 0 1 q LEFT",
             "BZPOPMIN q 0",
