@@ -270,9 +270,7 @@ pub(super) const CLIENT: &[Row] = &[
         .summary("Instructs the server whether to track the keys in the next request.")
         .arguments(&[oneof("mode", &[token("YES"), token("NO")])]),
     client("client|capa", -3, "8.0.0")
-        .summary(
-            "Tells what the client can do. A redirection, which it can be told of, does not come.",
-        )
+        .summary("Says what the client can do. No client is redirected.")
         .arguments(&[token("REDIRECT").multiple()]),
     client("client|getname", 2, "2.6.9")
         .flags(Flags::SENTINEL)
