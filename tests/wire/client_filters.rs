@@ -35,6 +35,7 @@ fn clients(server: &Server) -> [Socket; 4] {
     two.run("SELECT 3");
     two.run("CLIENT NO-EVICT ON");
     two.run("CLIENT NO-TOUCH ON");
+    assert_eq!(two.run("CLIENT CAPA other Redirect"), "+OK\r\n");
     let mut three = server.connect();
     three.run("CLIENT SETNAME three");
     three.run("SUBSCRIBE channel");
@@ -60,6 +61,7 @@ fn each_option_and_its_negation_choose_clients() {
         ("DB 3".to_owned(), &["two"]),
         ("FLAGS eT".to_owned(), &["two"]),
         ("FLAGS P".to_owned(), &["three"]),
+        ("CAPA r".to_owned(), &["two"]),
         ("FLAGS eP".to_owned(), &[]),
         (
             "IP 127.0.0.1".to_owned(),
@@ -145,6 +147,14 @@ fn options_that_are_wrong_are_refused() {
         (
             "NOT-FLAGS N?",
             "ERR Unknown flags found in the NOT-FLAGS filter: N?",
+        ),
+        (
+            "CAPA rx",
+            "ERR Unknown capa found in the provided filter: rx",
+        ),
+        (
+            "NOT-CAPA R",
+            "ERR Unknown capa found in the NOT-CAPA filter: R",
         ),
     ] {
         let reply = socket.run(&format!("CLIENT KILL {options} SKIPME yes"));

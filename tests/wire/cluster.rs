@@ -90,3 +90,35 @@ fn a_password_and_rights_hold_as_on_the_main_port() {
     assert!(socket.run("GET b").starts_with("-NOPERM "));
     assert_eq!(socket.run("GET a"), "$-1\r\n");
 }
+
+#[test]
+fn the_keys_of_slots_are_counted() {
+    let scene = Scene::start(&[]);
+    let mut socket = scene.connect();
+    // Slots 15495, 3300 and 7365.
+    socket.run("MSET {a}1 x {a}2 x {a}3 x {b}1 x {c}1 x {c}2 x");
+    let slot = |slot, keys| format!("*2\r\n:{slot}\r\n*2\r\n$9\r\nkey-count\r\n:{keys}\r\n");
+    for (options, slots) in [
+        (
+            "SLOTSRANGE 3299 3301",
+            &[(3299, 0), (3300, 1), (3301, 0)][..],
+        ),
+        ("SLOTSRANGE 7365 7365", &[(7365, 2)]),
+        (
+            "ORDERBY key-count LIMIT 4",
+            &[(15495, 3), (7365, 2), (3300, 1), (0, 0)],
+        ),
+        ("ORDERBY KEY-COUNT ASC LIMIT 2", &[(0, 0), (1, 0)]),
+    ] {
+        let reply = socket.run(&format!("CLUSTER SLOT-STATS {options}"));
+        let slots = slots.iter().map(|(number, keys)| slot(number, keys));
+        let slots: Vec<String> = slots.collect();
+        assert_eq!(
+            reply,
+            format!("*{}\r\n{}", slots.len(), slots.concat()),
+            "{options}"
+        );
+    }
+    let all = socket.run("CLUSTER SLOT-STATS ORDERBY key-count");
+    assert!(all.starts_with("*16384\r\n"));
+}

@@ -110,3 +110,27 @@ fn pending_entries_are_claimed_by_a_reader_that_waits() {
         socket.run("DEL s");
     }
 }
+
+#[test]
+fn streams_remember_what_producers_add_as_the_settings_say() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("XADD own * f v");
+    socket.run("XCFGSET own IDMP-MAXSIZE 7");
+    assert_eq!(
+        socket.run("CONFIG SET stream-idmp-duration 9 stream-idmp-maxsize 3"),
+        "+OK\r\n"
+    );
+    socket.run("XADD s IDMP p a * f v");
+    for (stream, facts) in [("s", [9, 3]), ("own", [100, 7])] {
+        let info = socket.run(&format!("XINFO STREAM {stream}"));
+        let [duration, entries] = facts;
+        let facts =
+            format!("$13\r\nidmp-duration\r\n:{duration}\r\n$12\r\nidmp-maxsize\r\n:{entries}\r\n");
+        assert!(info.contains(&facts), "{stream}: {info}");
+    }
+    for wrong in ["duration 0", "duration 86401", "maxsize 0", "maxsize 10001"] {
+        let refusal = socket.run(&format!("CONFIG SET stream-idmp-{wrong}"));
+        assert!(refusal.contains("must be between"), "{refusal}");
+    }
+}

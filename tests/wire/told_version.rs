@@ -141,3 +141,29 @@ fn commands_that_are_not_planned_are_unknown_with_either() {
         }
     }
 }
+
+/// Those of Redis 8.4: one after `multi`, the others at the end.
+#[test]
+fn a_client_is_listed_with_the_fields_of_the_version() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let listed = socket.run("CLIENT INFO");
+    assert!(!listed.contains("watch="), "{listed}");
+    assert!(listed.ends_with(" lib-name= lib-ver=\n\r\n"), "{listed}");
+    let server = Server::start_with(&["--compatible-version", "8.4"]);
+    let mut socket = server.connect();
+    let lines = ["SET k text\r\n", "WATCH a b a\r\n", "CLIENT INFO\r\n"];
+    let replies = lines.map(|line| {
+        socket.send(line);
+        socket.reply()
+    });
+    let [set, watched, listed] = &replies;
+    assert!(listed.contains(" multi=-1 watch=2 qbuf="), "{listed}");
+    let (_, totals) = listed.split_once(" lib-ver= ").unwrap();
+    let read: usize = lines.map(str::len).into_iter().sum();
+    let written = set.len() + watched.len();
+    let expected = format!("io-thread=0 tot-net-in={read} tot-net-out={written} tot-cmds=2");
+    assert_eq!(totals.trim_end(), expected);
+    socket.run("UNWATCH");
+    assert!(socket.run("CLIENT LIST").contains(" watch=0 "));
+}

@@ -486,6 +486,10 @@ pub const STREAM_NODE_BYTES_MAX: u64 = 4_096;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Seconds for which a stream remembers what producers have added, by default (as Redis).
+pub const STREAM_PRODUCED_DURATION_S: u64 = 100;
+/// Entries of a producer that a stream remembers, by default (as Redis).
+pub const STREAM_PRODUCED: u64 = 100;
 /// The most seconds for which a stream remembers what producers have added (as Redis).
 pub const STREAM_PRODUCED_DURATION_S_MAX: i64 = 86_400;
 /// The most entries of a producer that a stream remembers (as Redis).

@@ -18,7 +18,7 @@ use crate::value::Kind::{
 };
 use crate::value::{Kind, Value};
 use quoin_base::events::EventClasses;
-use quoin_base::limits::DATABASES_MAX;
+use quoin_base::limits::{DATABASES_MAX, STREAM_PRODUCED_DURATION_S_MAX, STREAM_PRODUCED_MAX};
 use quoin_base::redis_version::RedisVersion;
 use quoin_tls::{AuthClients, ServerOptions};
 
@@ -447,6 +447,14 @@ settings! {
         "stream-node-max-bytes" = "4096", Bytes(0, I64_MAX), RUNTIME,
             "Bytes of the same, counted as in Redis, unless one entry has more; 0 is no limit";
     }
+    stream_idmp_duration_s: u64 as Shared {
+        "stream-idmp-duration" = "100", Integer(1, STREAM_PRODUCED_DURATION_S_MAX as i128), RUNTIME,
+            "Seconds for which streams without a setting of their own (XCFGSET) remember what producers have added (XADD with IDMP). The same on all servers of a cluster";
+    }
+    stream_idmp_maxsize: u64 as Shared {
+        "stream-idmp-maxsize" = "100", Integer(1, STREAM_PRODUCED_MAX as i128), RUNTIME,
+            "Most entries of a producer that such streams remember";
+    }
 }
 
 impl Settings {
@@ -521,6 +529,7 @@ mod tests {
     use super::*;
     use quoin_base::limits::{
         DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX,
+        STREAM_PRODUCED, STREAM_PRODUCED_DURATION_S,
     };
 
     #[test]
@@ -540,6 +549,8 @@ mod tests {
         assert_eq!(settings.hll_sparse_max_bytes, HLL_SPARSE_BYTES_MAX);
         assert_eq!(settings.stream_node_max_entries, STREAM_NODE_ENTRIES_MAX);
         assert_eq!(settings.stream_node_max_bytes, STREAM_NODE_BYTES_MAX);
+        assert_eq!(settings.stream_idmp_duration_s, STREAM_PRODUCED_DURATION_S);
+        assert_eq!(settings.stream_idmp_maxsize, STREAM_PRODUCED);
     }
 
     #[test]
@@ -624,6 +635,8 @@ mod tests {
             ("tracking-table-max-keys", "9223372036854775807"),
             ("stream-node-max-entries", "1"),
             ("stream-node-max-bytes", "1"),
+            ("stream-idmp-duration", "1"),
+            ("stream-idmp-maxsize", "1"),
         ];
         // `maxmemory-policy` takes one value.
         assert_eq!(others.len() + 1, SETTINGS.len());

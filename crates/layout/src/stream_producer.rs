@@ -33,16 +33,6 @@ pub struct ProducerSettings {
     pub entries_max: u64,
 }
 
-impl Default for ProducerSettings {
-    /// The defaults of Redis 8.6.
-    fn default() -> Self {
-        Self {
-            duration_s: 100,
-            entries_max: 100,
-        }
-    }
-}
-
 impl ProducerSettings {
     /// The stored form: the format byte, then the tuple (seconds, entries).
     pub fn encode(self) -> Vec<u8> {
@@ -51,14 +41,11 @@ impl ProducerSettings {
         value
     }
 
-    /// Reads the stored form; a stream without it has the defaults.
+    /// Reads the stored form.
     ///
     /// # Errors
     /// If it is not one.
-    pub fn decode(value: Option<&Bytes>) -> Result<Self, DecodeError> {
-        let Some(value) = value else {
-            return Ok(Self::default());
-        };
+    pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let mut rest = content(value)?;
         let settings = Self {
             duration_s: take(&mut rest, "duration of a stream's producers")?,
@@ -392,7 +379,7 @@ mod tests {
         fn rows_are_read_as_they_were_written(a: u64, b: u64, c: u64, d: u64, entry in name()) {
             let settings = ProducerSettings { duration_s: a, entries_max: b };
             let stored = Bytes::from(settings.encode());
-            prop_assert_eq!(ProducerSettings::decode(Some(&stored)), Ok(settings));
+            prop_assert_eq!(ProducerSettings::decode(&stored), Ok(settings));
             let producer = StreamProducer { first: a, next: b, first_ms: c, last_ms: d };
             prop_assert_eq!(StreamProducer::decode(&producer.encode()), Ok(producer));
             let produced = ProducedEntry { number: a, id: StreamId { ms: b, seq: c } };
@@ -407,7 +394,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let layout = Layout::new("test");
-            let _ = ProducerSettings::decode(Some(&Bytes::from(bytes.clone())));
+            let _ = ProducerSettings::decode(&Bytes::from(bytes.clone()));
             let _ = StreamProducer::decode(&bytes);
             let _ = ProducedEntry::decode(&bytes);
             let _ = decode_produced_order(&bytes);

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use super::DumpError;
 use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
 use quoin_base::limits::{
-    TASK_ID_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX,
-    TASK_TAKE_KEYWORDS, TASK_WORKER_BYTES_MAX,
+    TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
+    TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS, TASK_WORKER_BYTES_MAX,
 };
 
 const END: u64 = 0;
@@ -521,7 +521,11 @@ impl TaskQueueReader {
             _ => return Err(DumpError::Format),
         };
         // So none comes twice. The first is not empty.
-        if id <= self.last_id || id.len() > TASK_ID_BYTES_MAX {
+        let is_keyword = |word: &&str| id.eq_ignore_ascii_case(word.as_bytes());
+        if id <= self.last_id
+            || id.len() > TASK_ID_BYTES_MAX
+            || TASK_ID_KEYWORDS.iter().any(is_keyword)
+        {
             return Err(DumpError::Format);
         }
         self.last_id = id.clone();

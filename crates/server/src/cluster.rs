@@ -143,6 +143,12 @@ impl View {
         self.nodes.get(self.own?)
     }
 
+    /// Whether a slot is this server's.
+    pub(super) fn owns(&self, slot: u16) -> bool {
+        let owner = self.owners.get(usize::from(slot / BLOCK_SLOTS));
+        self.own.is_some() && self.own == owner.copied().map(usize::from)
+    }
+
     /// The node of this id, in any case.
     pub(super) fn find(&self, id: &[u8]) -> Option<&Node> {
         let is_it = |node: &&Node| node.id.as_bytes() == id;

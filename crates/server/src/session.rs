@@ -179,13 +179,18 @@ impl Session {
 
     /// Ends the watching of keys. Returns what was watched.
     pub(super) fn unwatch(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
-        self.client.details().watched = None;
+        {
+            let mut details = self.client.details();
+            (details.watched, details.watched_keys) = (None, 0);
+        }
         self.watch.end(watchers)
     }
 
     /// Shows in CLIENT LIST that the client watches keys.
     pub(super) fn note_watching(&self) {
-        self.client.details().watched = Some(self.watch.touched());
+        let mut details = self.client.details();
+        details.watched = Some(self.watch.touched());
+        details.watched_keys = self.watch.len();
     }
 
     /// After EXEC: applies a CLIENT REPLY SKIP among its commands to the next command.

@@ -188,6 +188,8 @@ impl ServerState {
         environment.hll_sparse_max_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
         environment.stream_node_max_entries = Arc::clone(config.live.stream_node_max_entries());
         environment.stream_node_max_bytes = Arc::clone(config.live.stream_node_max_bytes());
+        environment.stream_idmp_duration_s = Arc::clone(config.live.stream_idmp_duration_s());
+        environment.stream_idmp_maxsize = Arc::clone(config.live.stream_idmp_maxsize());
         let options = ExecutorOptions {
             delegates_pops: Arc::clone(config.live.delegated_pops()),
             ..ExecutorOptions::default()

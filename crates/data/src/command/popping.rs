@@ -356,28 +356,69 @@ async fn pop_from_first<P: Poppable>(
     }))
 }
 
-/// `source destination …` → the element moved from one end of the source. `None` if the source is empty.
-pub(crate) async fn move_one<P: Movable>(
+/// What a command moves from one end of its source to one end of its destination.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moving {
+    /// The end of the source.
+    pub(crate) from_end: bool,
+    /// The end of the destination.
+    pub(crate) to_end: bool,
+    /// Most elements to move.
+    pub(crate) limit: usize,
+    /// Moves that many or none.
+    pub(crate) is_exact: bool,
+    /// The elements keep their order. Otherwise they move one by one.
+    pub(crate) keeps_order: bool,
+}
+
+impl Moving {
+    /// One element.
+    pub(crate) fn one(from_end: bool, to_end: bool) -> Self {
+        Self {
+            from_end,
+            to_end,
+            limit: 1,
+            is_exact: false,
+            keeps_order: false,
+        }
+    }
+}
+
+/// `source destination …` → the elements moved, in the order in which they were pushed. None if the source has none, or
+/// too few.
+pub(crate) async fn move_elements<P: Movable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-    from_end: bool,
-    to_end: bool,
-) -> Result<Option<P::Element>, CommandError> {
+    moving: Moving,
+) -> Result<Vec<P::Element>, CommandError> {
     let source_name = argument(arguments, 1)?;
     let destination_name = argument(arguments, 2)?;
     let Some(source) = context.find(source_name, P::VALUE_TYPE).await? else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     // Refuses a destination of another type before the pop, but only if the source has elements. That check comes last
     // because it conflicts with every push and pop.
     let destination = match context.find(destination_name, P::VALUE_TYPE).await {
-        Err(CommandError::WrongType) if !context.has_elements(&source).await? => return Ok(None),
+        Err(CommandError::WrongType) if !context.has_elements(&source).await? => {
+            return Ok(Vec::new());
+        }
         found => found?,
     };
+    let Moving {
+        from_end, to_end, ..
+    } = moving;
+    if moving.is_exact {
+        // The pop conflicts on what it takes, and a client that waits is woken by what is added, so a relaxed read is
+        // enough outside of EXEC.
+        let length = context.length(&source, context.relaxed()).await?;
+        if usize::try_from(length).is_ok_and(|length| length < moving.limit) {
+            return Ok(Vec::new());
+        }
+    }
     context.transaction.conflict_on_own_rows();
-    let mut elements = P::pop(context, &source, 1, from_end).await?;
+    let mut elements = P::pop(context, &source, moving.limit, from_end).await?;
     if elements.is_empty() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let destination = match destination {
         Some(destination) => {
@@ -394,12 +435,15 @@ pub(crate) async fn move_one<P: Movable>(
                 .await?
         }
     };
+    if moving.keeps_order && from_end == to_end {
+        elements.reverse();
+    }
     P::push(context, &destination, &elements, to_end).await?;
     context.notify(P::EVENTS, P::push_event(to_end), destination_name);
     context.notify(P::EVENTS, P::pop_event(from_end), source_name);
     // After the push, because a move from a key to itself must not remove the key, which keeps its expiry.
     context.remove_if_empty(&source).await?;
-    Ok(elements.pop())
+    Ok(elements)
 }
 
 /// The plan of `key [count]`.

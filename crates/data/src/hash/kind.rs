@@ -97,7 +97,7 @@ impl Hash<'_, '_> {
         })
     }
 
-    async fn dump(&self) -> Result<Bytes, CommandError> {
+    async fn dump(&self) -> Result<Option<Bytes>, CommandError> {
         if self.key.meta.fields_expire {
             return self.dump_expiring().await;
         }
@@ -106,7 +106,7 @@ impl Hash<'_, '_> {
             let fields = self.all().await?;
             let parts = fields.iter().map(|field| (&field.name, &field.value));
             if let Some(payload) = small_hash(parts) {
-                return Ok(payload);
+                return Ok(Some(payload));
             }
         }
         let mut writer = HashWriter::new(length);
@@ -115,17 +115,20 @@ impl Hash<'_, '_> {
             writer.size_bytes()
         };
         self.dump_each(length, write).await?;
-        Ok(writer.finish())
+        Ok(Some(writer.finish()))
     }
 
     /// [`Self::dump`] of a hash whose fields may expire. Those that have expired are left out.
-    async fn dump_expiring(&self) -> Result<Bytes, CommandError> {
+    async fn dump_expiring(&self) -> Result<Option<Bytes>, CommandError> {
         let (mut length, mut first_ms) = (0, None);
         let mut pages = self.pages()?;
         while let Some(page) = pages.next().await? {
             length += page.len() as u64;
             let expiries = page.iter().filter_map(|field| field.expire_at_ms);
             first_ms = expiries.chain(first_ms).min();
+        }
+        if length == 0 {
+            return Ok(None);
         }
         if length <= SMALL_HASH_FIELDS_MAX as u64 {
             let fields = self.all().await?.into_iter();
@@ -139,8 +142,8 @@ impl Hash<'_, '_> {
                 Some(_) => small_expiring_hash(fields),
                 None => small_hash(fields.iter().map(|field| (&field.name, &field.value))),
             };
-            if let Some(payload) = small {
-                return Ok(payload);
+            if small.is_some() {
+                return Ok(small);
             }
         }
         let mut writer = match first_ms {
@@ -152,7 +155,7 @@ impl Hash<'_, '_> {
             writer.size_bytes()
         };
         self.dump_each(length, write).await?;
-        Ok(writer.finish())
+        Ok(Some(writer.finish()))
     }
 }
 

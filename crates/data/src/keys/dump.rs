@@ -13,10 +13,11 @@ pub(super) async fn dump(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    match context.find_any(argument(arguments, 1)?).await? {
-        Some(key) => Ok(Reply::Bulk(context.dump(&key).await?)),
-        None => Ok(Reply::Null),
-    }
+    let Some(key) = context.find_any(argument(arguments, 1)?).await? else {
+        return Ok(Reply::Null);
+    };
+    let payload = context.dump(&key).await?;
+    Ok(payload.map_or(Reply::Null, Reply::Bulk))
 }
 
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]` → OK.

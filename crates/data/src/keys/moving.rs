@@ -262,9 +262,12 @@ impl ReadContext<'_> {
         let Some(key) = self.find_any(name).await? else {
             return Ok(None);
         };
+        let Some(payload) = self.dump(&key).await? else {
+            return Ok(None);
+        };
         Ok(Some(Departure {
             name: name.clone(),
-            payload: self.dump(&key).await?,
+            payload,
             expire_at_ms: key.meta.expire_at_ms,
             fingerprint: self.fingerprint(name).await?,
         }))

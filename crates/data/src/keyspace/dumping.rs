@@ -17,7 +17,7 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// `Text` if it is larger than [`DUMP_BYTES_MAX`], or if the type has no payload format.
-    pub async fn dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
+    pub async fn dump(&self, key: &OpenKey) -> Result<Option<Bytes>, CommandError> {
         let kind = key.meta.value_type.kind();
         match &kind.serialization {
             Some(serialization) => (serialization.dump)(self, key).await,

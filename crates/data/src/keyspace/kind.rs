@@ -348,8 +348,9 @@ pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
 pub struct Serialization {
     /// Whether a payload holds a value of this type.
     pub reads: fn(&Payload) -> bool,
-    /// The value as a payload.
-    pub dump: for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Bytes, CommandError>,
+    /// The value as a payload. `None` if all of it has expired, and nobody has removed it yet.
+    pub dump:
+        for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Option<Bytes>, CommandError>,
     /// Parses such a payload completely.
     pub read: fn(&ReadContext<'_>, Payload) -> Result<Restorable, CommandError>,
 }
@@ -548,6 +549,7 @@ mod tests {
             "BLPOP q 0",
             "BRPOP q 0",
             "BLMOVE q r LEFT LEFT 0",
+            "BLMOVEM q r LEFT LEFT 0",
             "BRPOPLPUSH q r 0",
             "BLMPOP 0 1 q LEFT",
             "BZPOPMIN q 0",

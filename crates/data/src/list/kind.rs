@@ -64,7 +64,7 @@ pub static KIND: ValueKind = ValueKind {
     deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| ListElements::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(async { List::open(context, key).dump().await }),
+        dump: |context, key| Box::pin(async { List::open(context, key).dump().await.map(Some) }),
         read: restorable,
     }),
     import: Some(Import {

@@ -58,7 +58,7 @@ pub static KIND: ValueKind = ValueKind {
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::PriorityQueue),
         dump: |context, key| {
-            Box::pin(async move { PriorityQueue::open(context, key).dump().await })
+            Box::pin(async move { PriorityQueue::open(context, key).dump().await.map(Some) })
         },
         read: restorable,
     }),

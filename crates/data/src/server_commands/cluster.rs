@@ -136,6 +136,28 @@ pub(super) const CLUSTER: &[Row] = &[
                 ],
             ),
         ]),
+    cluster("cluster|slot-stats", -4, "8.2.0")
+        .summary(
+            "Return an array of slot usage statistics for slots assigned to the current node.",
+        )
+        .complexity(EACH_KEY)
+        .tips(&["nondeterministic_output", "request_policy:all_shards"])
+        .arguments(&[oneof(
+            "filter",
+            &[
+                block("slotsrange", &[integer("start-slot"), integer("end-slot")])
+                    .token("SLOTSRANGE"),
+                block(
+                    "orderby",
+                    &[
+                        string("metric"),
+                        integer("limit").token("LIMIT").optional(),
+                        oneof("order", &[token("ASC"), token("DESC")]).optional(),
+                    ],
+                )
+                .token("ORDERBY"),
+            ],
+        )]),
     cluster("cluster|shards", 2, "7.0.0")
         .summary("Returns the mapping of cluster slots to shards.")
         .complexity("O(N) where N is the total number of cluster nodes")

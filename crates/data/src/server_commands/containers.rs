@@ -269,6 +269,9 @@ pub(super) const CLIENT: &[Row] = &[
     client("client|caching", 3, "6.0.0")
         .summary("Instructs the server whether to track the keys in the next request.")
         .arguments(&[oneof("mode", &[token("YES"), token("NO")])]),
+    client("client|capa", -3, "8.0.0")
+        .summary("Says what the client can do. No client is redirected.")
+        .arguments(&[token("REDIRECT").multiple()]),
     client("client|getname", 2, "2.6.9")
         .flags(Flags::SENTINEL)
         .summary("Returns the name of the connection."),

@@ -39,7 +39,9 @@ pub static KIND: ValueKind = ValueKind {
     deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| SetMembers::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(async move { Set::open(context, key).dump().await }),
+        dump: |context, key| {
+            Box::pin(async move { Set::open(context, key).dump().await.map(Some) })
+        },
         read,
     }),
     import: Some(Import {

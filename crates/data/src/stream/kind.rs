@@ -46,7 +46,9 @@ pub static KIND: ValueKind = ValueKind {
     deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| StreamReader::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(async move { Stream::open(context, key).dump().await }),
+        dump: |context, key| {
+            Box::pin(async move { Stream::open(context, key).dump().await.map(Some) })
+        },
         read: restorable,
     }),
     // What it knows besides its entries no other command reads as a whole.

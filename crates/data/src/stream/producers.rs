@@ -82,7 +82,15 @@ impl Stream<'_, '_> {
     async fn producer_settings(&self) -> Result<ProducerSettings, StoreError> {
         let row = self.context.layout().producer_settings_key(self.key.data());
         let row = self.context.transaction.get(&row, self.context.isolation);
-        Ok(ProducerSettings::decode(row.await?.as_ref())?)
+        self.settings_of(row.await?)
+    }
+
+    /// The settings in a row. A stream without it has those of the server.
+    fn settings_of(&self, row: Option<Bytes>) -> Result<ProducerSettings, StoreError> {
+        Ok(match row {
+            Some(row) => ProducerSettings::decode(&row)?,
+            None => self.context.environment.producer_settings(),
+        })
     }
 
     /// What is known of the stream's producers; `None` if it never had any, nor settings for them.
@@ -100,7 +108,7 @@ impl Stream<'_, '_> {
         if settings.is_none() && added.is_none() {
             return Ok(None);
         }
-        let settings = ProducerSettings::decode(settings.as_ref())?;
+        let settings = self.settings_of(settings)?;
         let forgotten_ms = forgotten_ms(context, settings);
         let (mut producers, mut entries) = (0, 0);
         let mut pages = Pages::new(context, layout.producers_from(data, 0), false, 0);

@@ -38,7 +38,9 @@ pub static KIND: ValueKind = ValueKind {
     deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| reads_string(payload.rdb_type()),
-        dump: |context, key| Box::pin(async { StringValue::open(context, key).dump().await }),
+        dump: |context, key| {
+            Box::pin(async { StringValue::open(context, key).dump().await.map(Some) })
+        },
         read: restorable,
     }),
     import: Some(Import {

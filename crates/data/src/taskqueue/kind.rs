@@ -81,7 +81,9 @@ pub static KIND: ValueKind = ValueKind {
     deadlines: Some(Layout::task_due_by),
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::TaskQueue),
-        dump: |context, key| Box::pin(async move { TaskQueue::open(context, key).dump().await }),
+        dump: |context, key| {
+            Box::pin(async move { TaskQueue::open(context, key).dump().await.map(Some) })
+        },
         read: restorable,
     }),
     import: Some(Import {

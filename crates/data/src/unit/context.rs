@@ -15,7 +15,7 @@ use quoin_base::events::{EventClasses, EventSwitch};
 use quoin_base::limits::STREAM_NODE_ENTRIES_MAX;
 use quoin_base::random::Random;
 use quoin_base::redis_version::RedisVersion;
-use quoin_layout::{Id, Layout, decode_id};
+use quoin_layout::{Id, Layout, ProducerSettings, decode_id};
 use quoin_lua::Scripts;
 use quoin_store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
@@ -69,6 +69,10 @@ pub struct Environment {
     pub stream_node_max_entries: Arc<AtomicU64>,
     /// The setting `stream-node-max-bytes`.
     pub stream_node_max_bytes: Arc<AtomicU64>,
+    /// The setting `stream-idmp-duration`.
+    pub stream_idmp_duration_s: Arc<AtomicU64>,
+    /// The setting `stream-idmp-maxsize`.
+    pub stream_idmp_maxsize: Arc<AtomicU64>,
     /// The ends of Redis's first nodes, for streams that are trimmed.
     pub stream_first_nodes: FirstNodes,
     /// The rights of clients. `None` allows everything.
@@ -126,6 +130,14 @@ impl Environment {
         match self.stream_node_max_bytes.load(Ordering::Relaxed) {
             0 => u64::MAX,
             bytes => bytes,
+        }
+    }
+
+    /// What streams without a setting of their own remember of producers.
+    pub fn producer_settings(&self) -> ProducerSettings {
+        ProducerSettings {
+            duration_s: self.stream_idmp_duration_s.load(Ordering::Relaxed),
+            entries_max: self.stream_idmp_maxsize.load(Ordering::Relaxed),
         }
     }
 

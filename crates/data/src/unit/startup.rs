@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quoin_base::clock::Clock;
 use quoin_base::limits::{
     COMMIT_ATTEMPTS_MAX, DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_BYTES_MAX,
-    STREAM_NODE_ENTRIES_MAX,
+    STREAM_NODE_ENTRIES_MAX, STREAM_PRODUCED, STREAM_PRODUCED_DURATION_S,
 };
 use quoin_base::random::Random;
 use quoin_base::redis_version::RedisVersion;
@@ -98,6 +98,8 @@ pub async fn prepare(
         hll_sparse_max_bytes: setting(HLL_SPARSE_BYTES_MAX),
         stream_node_max_entries: setting(STREAM_NODE_ENTRIES_MAX),
         stream_node_max_bytes: setting(STREAM_NODE_BYTES_MAX),
+        stream_idmp_duration_s: setting(STREAM_PRODUCED_DURATION_S),
+        stream_idmp_maxsize: setting(STREAM_PRODUCED),
         stream_first_nodes: FirstNodes::default(),
         rights: None,
         rank_wants: RankWants::default(),

@@ -69,7 +69,9 @@ pub static KIND: ValueKind = ValueKind {
     deadlines: None,
     serialization: Some(Serialization {
         reads: |payload| SortedSetMembers::reads(payload.rdb_type()),
-        dump: |context, key| Box::pin(async move { SortedSet::open(context, key).dump().await }),
+        dump: |context, key| {
+            Box::pin(async move { SortedSet::open(context, key).dump().await.map(Some) })
+        },
         read,
     }),
     import: Some(Import {

@@ -1,3 +1,4 @@
+mod lengths;
 mod quiet;
 mod together;
 

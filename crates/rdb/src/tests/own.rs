@@ -85,9 +85,11 @@ fn options_are_read_as_they_were_written() {
 fn what_no_task_queue_has_is_refused() {
     let sound = || task("a", 0);
     type Change = fn(&mut DumpedTask);
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 16] = [
         ("no id", |task| task.id = Bytes::new()),
         ("a long id", |task| task.id = vec![b'i'; 513].into()),
+        ("an option's name", |task| task.id = "Token".into()),
+        ("another option's name", |task| task.id = "all".into()),
         ("NaN", |task| task.priority = f64::NAN),
         ("a late index", |task| task.index = 9),
         ("an unknown resource", |task| task.mask = 0b100),

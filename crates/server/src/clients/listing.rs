@@ -5,23 +5,30 @@ use std::sync::atomic::Ordering;
 
 use crate::clients::record::{ClientDetails, ClientRecord, Scope};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, UNCOUNTED_OUTPUT_BYTES};
+use quoin_base::redis_version::RedisVersion;
 use quoin_data::table;
 
 /// The line of a client, for the log and for ACL LOG. Names that the client has given itself may be cut.
 pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {
     let mut text = String::new();
-    put(client, now_ms, LOG_TEXT_BYTES_MAX, &mut text);
+    put(
+        client,
+        now_ms,
+        RedisVersion::default(),
+        LOG_TEXT_BYTES_MAX,
+        &mut text,
+    );
     text.truncate(text.trim_end().len());
     text
 }
 
-/// Appends the line of a client, with all fields of Redis 7.2 in Redis's order.
+/// Appends the line of a client, with all fields of the version of Redis that is told, in Redis's order.
 ///
 /// `tot-mem` counts all that the server holds for the client, as `maxmemory-clients` does. `events` is always `r`. There is
 /// one reply buffer: `obl` gives what Redis would have in its first 16 KiB, `omem` the rest and the
 /// messages that wait.
-pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
-    put(client, now_ms, usize::MAX, text);
+pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, told: RedisVersion, text: &mut String) {
+    put(client, now_ms, told, usize::MAX, text);
 }
 
 /// The flags of a client, as letters.
@@ -59,7 +66,13 @@ fn flags(client: &ClientRecord, details: &ClientDetails) -> String {
     flags
 }
 
-fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mut String) {
+fn put(
+    client: &ClientRecord,
+    now_ms: i64,
+    told: RedisVersion,
+    attribute_bytes_max: usize,
+    text: &mut String,
+) {
     let now_s = now_ms / 1000;
     let details = client.details().clone();
     let flags = flags(client, &details);
@@ -79,13 +92,23 @@ fn put(client: &ClientRecord, now_ms: i64, attribute_bytes_max: usize, text: &mu
         .map_or("NULL", |row| row.name);
     let user = client.user();
     let user = String::from_utf8_lossy(user.name());
+    let (mut watch, mut totals) = (String::new(), String::new());
+    if told >= RedisVersion::V8_4 {
+        watch = format!(" watch={}", details.watched_keys);
+        totals = format!(
+            " io-thread=0 tot-net-in={} tot-net-out={} tot-cmds={}",
+            client.read_bytes.load(Ordering::Relaxed),
+            client.written_bytes.load(Ordering::Relaxed),
+            client.commands.load(Ordering::Relaxed),
+        );
+    }
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
-         ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem={arguments} multi-mem={transaction} \
+         ssub={} multi={}{watch} qbuf={input} qbuf-free={input_free} argv-mem={arguments} multi-mem={transaction} \
          rbs={output} rbp={output} obl={unsent} oll={waiting} omem={waiting_bytes} tot-mem={} events=r cmd={command} user={user} \
-         redir={} resp={} lib-name={} lib-ver={}",
+         redir={} resp={} lib-name={} lib-ver={}{totals}",
         client.id,
         client.address,
         client.local_address,

@@ -2,7 +2,7 @@
 //! subscriptions and its mode of tracking.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -43,6 +43,12 @@ pub(crate) struct ClientRecord {
     pub(crate) output_unsent_bytes: AtomicUsize,
     /// Memory that it takes, without messages.
     pub(super) held_bytes: AtomicUsize,
+    /// Bytes that were read from it.
+    pub(crate) read_bytes: AtomicU64,
+    /// Bytes that were written to it.
+    pub(crate) written_bytes: AtomicU64,
+    /// Its commands that were executed.
+    pub(crate) commands: AtomicU64,
     attribute_bytes: AtomicUsize,
     pub(super) is_evicted: AtomicBool,
     /// Whether it has authenticated.
@@ -101,8 +107,12 @@ pub(crate) struct ClientDetails {
     pub(crate) no_touch: bool,
     /// How many commands it has queued since MULTI.
     pub(crate) queued_commands: Option<i32>,
+    /// CLIENT CAPA: it follows a redirection, which does not come.
+    pub(crate) follows_redirect: bool,
     /// Whether one of its watched keys has changed. `None` if it watches none.
     pub(crate) watched: Option<Touched>,
+    /// How many keys it watches.
+    pub(crate) watched_keys: usize,
     /// CLIENT TRACKING.
     pub(crate) tracking: Option<TrackingMode>,
     /// Keys changed while the client to which it redirects invalidations was gone.
@@ -139,6 +149,9 @@ impl ClientRecord {
             output_bytes: AtomicUsize::new(0),
             output_unsent_bytes: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
+            read_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
             attribute_bytes: AtomicUsize::new(0),
             is_evicted: AtomicBool::new(false),
             is_trusted: AtomicBool::new(false),

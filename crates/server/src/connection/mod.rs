@@ -21,6 +21,7 @@ mod waiting;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -123,6 +124,8 @@ impl Connection {
     fn note_read(&self, bytes: usize) {
         self.state.statistics.input_bytes.add(bytes as u64);
         self.state.statistics.reads_processed.add(1);
+        let read = &self.session.client.read_bytes;
+        read.fetch_add(bytes as u64, Ordering::Relaxed);
         self.note_interaction();
     }
 

@@ -1,6 +1,7 @@
 //! Output: replies and messages for the client, and their order.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -87,10 +88,10 @@ impl Connection {
         if self.output.is_empty() {
             return Ok(());
         }
-        self.state
-            .statistics
-            .output_bytes
-            .add(self.output.len() as u64);
+        let bytes = self.output.len() as u64;
+        self.state.statistics.output_bytes.add(bytes);
+        let written = &self.session.client.written_bytes;
+        written.fetch_add(bytes, Ordering::Relaxed);
         self.state.statistics.writes_processed.add(1);
         let written = match self.is_output_cut {
             false => self.write_output().await,

@@ -247,6 +247,8 @@ impl Connection {
     ) {
         let is_failed = matches!(reply, Reply::Error(_));
         self.state.statistics.commands_processed.add(1);
+        let commands = &self.session.client.commands;
+        commands.fetch_add(1, Ordering::Relaxed);
         self.state
             .statistics
             .record_call(row.id, duration, is_failed);

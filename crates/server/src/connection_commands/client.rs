@@ -27,6 +27,15 @@ pub(super) async fn execute(
 ) -> Result<Reply, CommandError> {
     match subcommand {
         "caching" => tracking::caching(argument(arguments, 2)?, session),
+        "capa" => {
+            if rest(arguments, 2)
+                .iter()
+                .any(|word| is_word(word, "redirect"))
+            {
+                session.client.details().follows_redirect = true;
+            }
+            Ok(Reply::OK)
+        }
         "getname" => Ok(name(session)),
         "getredir" => Ok(tracking::redirect(session)),
         "help" => Ok(help(HELP_TITLE, HELP)),
@@ -225,8 +234,8 @@ const HELP: &[&str] = &[
 
 /// `CLIENT INFO`.
 fn info(session: &Session, state: &ServerState) -> Reply {
-    let mut text = String::new();
-    put_line(&session.client, state.clock.now_ms(), &mut text);
+    let (now_ms, mut text) = (state.clock.now_ms(), String::new());
+    put_line(&session.client, now_ms, state.told_version(), &mut text);
     Reply::Verbatim("txt", text.into())
 }
 
@@ -236,7 +245,7 @@ fn list(
     session: &Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    let now_ms = state.clock.now_ms();
+    let (now_ms, told) = (state.clock.now_ms(), state.told_version());
     let mut text = String::new();
     match rest(arguments, 2) {
         // As in Redis 7.2, in the order of the ids.
@@ -248,7 +257,7 @@ fn list(
             for id in ids {
                 let id = integer_or(id, "ERR Invalid client ID")?;
                 if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id)) {
-                    put_line(&client, now_ms, &mut text);
+                    put_line(&client, now_ms, told, &mut text);
                 }
             }
         }
@@ -258,7 +267,7 @@ fn list(
             for client in state.clients.all() {
                 let is_spared = spares_caller && client.id == session.client.id;
                 if filter.matches(&client) && !is_spared {
-                    put_line(&client, now_ms, &mut text);
+                    put_line(&client, now_ms, told, &mut text);
                 }
             }
         }

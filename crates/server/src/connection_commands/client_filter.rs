@@ -19,6 +19,9 @@ use quoin_data::error::CommandError;
 /// Flags that clients of Redis and Valkey can have.
 const FLAGS: &[u8] = b"AbBcdeiIMNOPrRStTuUx";
 
+/// The capability to follow a redirection.
+const REDIRECT: u8 = b'r';
+
 /// Clients to which all conditions apply.
 #[derive(Debug, Default)]
 pub(super) struct Filter<'a> {
@@ -48,6 +51,8 @@ enum Test<'a> {
     Database(u32),
     /// All of these flags.
     Flags(&'a [u8]),
+    /// All of these capabilities (CLIENT CAPA).
+    Capabilities(&'a [u8]),
     /// Connected at this time, in seconds since the Unix epoch, or before.
     ConnectedBy(i64),
     /// Silent since this time, in seconds since the Unix epoch, or before.
@@ -124,8 +129,9 @@ impl<'a> Filter<'a> {
 
 /// Whether a word is an option.
 pub(super) fn is_option(word: &[u8]) -> bool {
-    const BOTH: [&str; 11] = [
+    const BOTH: [&str; 12] = [
         "id", "type", "addr", "laddr", "ip", "user", "name", "lib-name", "lib-ver", "db", "flags",
+        "capa",
     ];
     let (name, is_negated) = without_not(word);
     let is_one_of = |names: &[&str]| names.iter().any(|one| is_word(name, one));
@@ -190,6 +196,15 @@ impl<'a> Test<'a> {
                 )));
             }
             Test::Flags(value)
+        } else if is_word(name, "capa") {
+            if !value.iter().all(|capability| *capability == REDIRECT) {
+                let place = if is_negated { "NOT-CAPA" } else { "provided" };
+                let capabilities = lossy_text(value);
+                return Err(refusal(format!(
+                    "ERR Unknown capa found in the {place} filter: {capabilities}"
+                )));
+            }
+            Test::Capabilities(value)
         } else if !is_negated && is_word(name, "maxage") {
             Test::ConnectedBy(before_s("maxage")?)
         } else if !is_negated && is_word(name, "idle") {
@@ -216,6 +231,7 @@ impl<'a> Test<'a> {
                 let flags = flags_of(client);
                 wanted.iter().all(|flag| flags.as_bytes().contains(flag))
             }
+            Test::Capabilities(wanted) => wanted.is_empty() || client.details().follows_redirect,
             Test::ConnectedBy(latest_s) => client.connected_ms / 1000 <= *latest_s,
             Test::SilentBy(latest_s) => {
                 client.last_interaction_ms.load(Ordering::Relaxed) / 1000 <= *latest_s

@@ -7,8 +7,11 @@ use crate::cluster::{Node, SLOTS, View, slot_of};
 use crate::connection_commands::shared::{number, refusal, unknown_or_wrong_number};
 use crate::session::Session;
 use crate::state::ServerState;
+use quoin_base::number::parse_i64;
 use quoin_config::EndpointType;
-use quoin_data::command::arguments::{argument, integer_or, is_word, rest, to_usize};
+use quoin_data::command::arguments::{
+    argument, integer_at_least, integer_or, is_word, rest, to_usize,
+};
 use quoin_data::command::help::help;
 use quoin_data::command::row::Row;
 use quoin_data::error::CommandError;
@@ -46,8 +49,8 @@ pub(super) async fn execute(
             let slot = integer_or(argument(arguments, 2)?, NOT_AN_INTEGER)?;
             let slot = slot_number(slot).ok_or(CommandError::text("ERR Invalid slot"))?;
             let mut count = 0;
-            each_key_in(slot, state, |_| {
-                count += 1;
+            each_key(state, |name| {
+                count += i64::from(slot_of(&name) == slot);
                 true
             })
             .await?;
@@ -62,8 +65,10 @@ pub(super) async fn execute(
             };
             let (count, mut keys) = (to_usize(count), Vec::new());
             if count > 0 {
-                each_key_in(slot, state, |name| {
-                    keys.push(Reply::Bulk(name));
+                each_key(state, |name| {
+                    if slot_of(&name) == slot {
+                        keys.push(Reply::Bulk(name));
+                    }
                     keys.len() < count
                 })
                 .await?;
@@ -90,6 +95,10 @@ pub(super) async fn execute(
         // The settings are in a file that the server does not write by itself.
         "saveconfig" => Ok(Reply::OK),
         "shards" => Ok(shards(&*view.ok_or(DOWN)?, session, endpoints)),
+        "slot-stats" => {
+            let statistics = SlotStatistics::parse(arguments)?;
+            statistics.reply(&*view.ok_or(DOWN)?, state).await
+        }
         "slots" => Ok(slots(&*view.ok_or(DOWN)?, endpoints)),
         other => Err(refusal(format!(
             "ERR CLUSTER {} is not supported: slots belong to the living servers (see \
@@ -138,9 +147,108 @@ fn refusal_of_failover(arguments: &[Bytes]) -> CommandError {
     }
 }
 
-/// Calls `take` with the names of the keys in a slot, until it wants no more.
-async fn each_key_in(
-    slot: u16,
+/// The arguments of CLUSTER SLOT-STATS.
+enum SlotStatistics {
+    /// SLOTSRANGE: the first and the last slot.
+    Range(u16, u16),
+    /// ORDERBY KEY-COUNT: how many slots, and whether those with the most keys come first.
+    ByKeys { limit: usize, descends: bool },
+}
+
+impl SlotStatistics {
+    /// # Errors
+    /// Those of Redis 8.2, where `cluster-slot-stats-enabled` is off.
+    fn parse(arguments: &[Bytes]) -> Result<Self, CommandError> {
+        match rest(arguments, 2) {
+            [word, first, last] if is_word(word, "slotsrange") => {
+                let slot = |word: &Bytes| {
+                    let slot = parse_i64(word).and_then(slot_number);
+                    slot.ok_or(CommandError::text("ERR Invalid or out of range slot"))
+                };
+                let (first, last) = (slot(first)?, slot(last)?);
+                if first > last {
+                    return Err(refusal(format!(
+                        "ERR Start slot number {first} is greater than end slot number {last}"
+                    )));
+                }
+                Ok(Self::Range(first, last))
+            }
+            [word, metric, options @ ..] if is_word(word, "orderby") => {
+                if !is_word(metric, "key-count") {
+                    return Err(CommandError::text(
+                        "ERR Unrecognized sort metric for ORDERBY.",
+                    ));
+                }
+                Self::parse_order(options)
+            }
+            _ => Err(unknown_or_wrong_number(arguments)),
+        }
+    }
+
+    fn parse_order(mut options: &[Bytes]) -> Result<Self, CommandError> {
+        let (mut limit, mut descends) = (None, None);
+        loop {
+            let is_repeated = match options {
+                [] => break,
+                [word, count, after @ ..] if is_word(word, "limit") => {
+                    const MESSAGE: &str =
+                        "ERR Limit has to lie in between 1 and 16384 (maximum number of slots).";
+                    let count = integer_at_least(count, 1, MESSAGE)?;
+                    if count > i64::from(SLOTS) {
+                        return Err(CommandError::text(MESSAGE));
+                    }
+                    options = after;
+                    limit.replace(to_usize(count)).is_some()
+                }
+                [word, after @ ..] if is_word(word, "asc") || is_word(word, "desc") => {
+                    options = after;
+                    descends.replace(is_word(word, "desc")).is_some()
+                }
+                _ => return Err(CommandError::Syntax),
+            };
+            if is_repeated {
+                return Err(CommandError::text(
+                    "ERR Multiple filters of the same type are disallowed.",
+                ));
+            }
+        }
+        Ok(Self::ByKeys {
+            limit: limit.unwrap_or(usize::from(SLOTS)),
+            descends: descends.unwrap_or(true),
+        })
+    }
+
+    /// The chosen ones of this server's slots, each with the number of its keys.
+    async fn reply(&self, view: &View, state: &ServerState) -> Result<Reply, CommandError> {
+        let mut keys = vec![0_i64; usize::from(SLOTS)];
+        each_key(state, |name| {
+            if let Some(count) = keys.get_mut(usize::from(slot_of(&name))) {
+                *count += 1;
+            }
+            true
+        })
+        .await?;
+        let slots = (0..SLOTS).zip(keys);
+        let mut slots: Vec<(u16, i64)> = slots.filter(|(slot, _)| view.owns(*slot)).collect();
+        match *self {
+            Self::Range(first, last) => {
+                slots.retain(|(slot, _)| (first..=last).contains(slot));
+            }
+            Self::ByKeys { limit, descends } => {
+                slots.sort_by_key(|(slot, keys)| (if descends { -keys } else { *keys }, *slot));
+                slots.truncate(limit);
+            }
+        }
+        let slots = slots.into_iter().map(|(slot, keys)| {
+            let statistics = vec![(Reply::bulk("key-count"), Reply::Integer(keys))];
+            Reply::Array(vec![number(slot.into()), Reply::Map(statistics)])
+        });
+        Ok(Reply::Array(slots.collect()))
+    }
+}
+
+/// Calls `take` with the names of all keys, until it wants no more.
+async fn each_key(
     state: &ServerState,
     mut take: impl FnMut(Bytes) -> bool,
 ) -> Result<(), CommandError> {
@@ -156,8 +264,7 @@ async fn each_key_in(
             Box::pin(async move { Ok(context.scan_keys(&query).await?) })
         });
         let (next, names) = scanned.await?;
-        let mut names = names.into_iter().filter(|name| slot_of(name) == slot);
-        if !names.all(&mut take) || next == 0 {
+        if !names.into_iter().all(&mut take) || next == 0 {
             return Ok(());
         }
         cursor = next;
@@ -293,6 +400,8 @@ const HELP: &[&str] = &[
     "    Return <node-id> replicas.",
     "SAVECONFIG",
     "    Force saving cluster configuration on disk.",
+    "SLOT-STATS <SLOTSRANGE start-slot end-slot | ORDERBY KEY-COUNT [LIMIT limit] [ASC | DESC]>",
+    "    Return the number of keys in the slots of this node.",
     "SLOTS",
     "    Return information about slots range mappings. Each range is made of:",
     "    start, end, master and replicas IP addresses, ports and ids",

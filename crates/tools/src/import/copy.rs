@@ -275,6 +275,10 @@ impl Copier<'_> {
             .target
             .put_payload(key.kind, temporary, payload, moved)?;
         if put == Ok(false) {
+            // The time of all its fields is over, so it is gone, as if its own time were over.
+            if self.target.replaces {
+                self.target.client.call(&[b"DEL", key.name.as_slice()])?;
+            }
             return Ok(Attempt::Vanished);
         }
         self.counts.copied_elements += count;

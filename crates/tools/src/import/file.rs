@@ -383,6 +383,10 @@ impl Copier<'_> {
             .target
             .put_payload(key.kind, temporary, &key.payload, moved)?;
         if put == Ok(false) {
+            // The time of all its fields is over, so it is gone, as if its own time were over.
+            if self.target.replaces {
+                self.target.client.call(&[b"DEL", &key.name[..]])?;
+            }
             return Ok(Attempt::Vanished);
         }
         let put = put.map(|_| key.count);

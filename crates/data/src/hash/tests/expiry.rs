@@ -543,3 +543,15 @@ fn commands_on_other_fields_do_not_conflict() {
         false
     ));
 }
+
+#[test]
+fn a_hash_of_which_all_fields_have_expired_is_dumped_as_none() {
+    on_both_stores(|bench| {
+        bench.run("HSETEX h PX 5000 FIELDS 2 a 1 b 2");
+        assert!(matches!(bench.run("DUMP h"), Reply::Bulk(_)));
+        bench.clock.advance_ms(5_000);
+        assert_eq!(bench.run("DUMP h"), Reply::Null);
+        bench.run("HSET h c 3");
+        assert!(matches!(bench.run("DUMP h"), Reply::Bulk(_)));
+    });
+}

@@ -3,13 +3,17 @@
 //! A blocking command returns null if it finds nothing. Outside of MULTI its client then waits: the
 //! command runs again until it returns something else (`engine::waiters`).
 
+use std::any::Any;
 use std::iter;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::command::arguments::{argument, is_word, optional_count, rest};
+use crate::command::arguments::{
+    argument, integer_at_least, is_word, optional_count, rest, to_usize,
+};
 use crate::command::plan::Plan;
-use crate::command::popping::{FIRST, LAST, Movable, Poppable, move_one, take};
+use crate::command::popping::{FIRST, LAST, Movable, Moving, Poppable, move_elements, take};
 use crate::command::put_series::lengths_of_series;
 use crate::command::waits::{WaitSpec, keys_and_timeout, timeout};
 use crate::error::CommandError;
@@ -17,7 +21,9 @@ use crate::keyspace::key::OpenKey;
 use crate::list::{End, ListMut, ListType};
 use crate::prefetch::Prefetch;
 use crate::unit::context::WriteContext;
+use crate::unit::signals::{Offer, Wants};
 use quoin_base::events::EventClasses;
+use quoin_base::limits::DELEGATED_COUNT_MAX;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
@@ -217,11 +223,77 @@ async fn move_element(
     arguments: &[Bytes],
     (from, to): (bool, bool),
 ) -> Result<Reply, CommandError> {
-    let moved = move_one::<ListType>(context, arguments, from, to).await?;
-    Ok(moved.map_or(Reply::Null, Reply::Bulk))
+    let moving = Moving::one(from, to);
+    let mut moved = move_elements::<ListType>(context, arguments, moving).await?;
+    Ok(moved.pop().map_or(Reply::Null, Reply::Bulk))
 }
 
-/// The ends of the source and the destination of LMOVE and BLMOVE.
+/// `LMOVEM source destination LEFT|RIGHT LEFT|RIGHT [COUNT|EXACTLY count OBO|BULK]` → the elements moved, in the order
+/// that they have in the destination.
+pub(super) async fn lmovem(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    move_many(context, arguments, moving(arguments, 5)?).await
+}
+
+/// `BLMOVEM source destination LEFT|RIGHT LEFT|RIGHT timeout [COUNT|EXACTLY count OBO|BULK]` → as LMOVEM.
+pub(super) async fn blmovem(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let moving = moving_with_timeout(arguments)?;
+    timeout(argument(arguments, TIMEOUT_OF_BLMOVEM)?, context.now_ms)?;
+    move_many(context, arguments, moving).await
+}
+
+/// Where BLMOVEM has its timeout. The options follow.
+const TIMEOUT_OF_BLMOVEM: usize = 5;
+
+fn moving_with_timeout(arguments: &[Bytes]) -> Result<Moving, CommandError> {
+    moving(arguments, TIMEOUT_OF_BLMOVEM + 1)
+}
+
+async fn move_many(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    moving: Moving,
+) -> Result<Reply, CommandError> {
+    let mut moved = move_elements::<ListType>(context, arguments, moving).await?;
+    if moved.is_empty() {
+        return Ok(Reply::NullArray);
+    }
+    // What was pushed to the head last is first there.
+    if moving.to_end == LEFT {
+        moved.reverse();
+    }
+    Ok(Reply::Array(moved.into_iter().map(Reply::Bulk).collect()))
+}
+
+/// What LMOVEM and BLMOVEM move. The options begin at `at`.
+fn moving(arguments: &[Bytes], at: usize) -> Result<Moving, CommandError> {
+    let (from, to) = ends(arguments)?;
+    let [selector, count, order] = rest(arguments, at) else {
+        return match rest(arguments, at) {
+            [] => Ok(Moving::one(from, to)),
+            _ => Err(CommandError::Syntax),
+        };
+    };
+    let is_exact = is_word(selector, "exactly");
+    let keeps_order = is_word(order, "bulk");
+    if !is_exact && !is_word(selector, "count") || !keeps_order && !is_word(order, "obo") {
+        return Err(CommandError::Syntax);
+    }
+    let message = "ERR count should be greater than 0";
+    Ok(Moving {
+        limit: to_usize(integer_at_least(count, 1, message)?),
+        is_exact,
+        keeps_order,
+        ..Moving::one(from, to)
+    })
+}
+
+/// The ends of the source and the destination of LMOVE and its kin.
 fn ends(arguments: &[Bytes]) -> Result<(bool, bool), CommandError> {
     let from = ListType::from_end(argument(arguments, 3)?)?;
     let to = ListType::from_end(argument(arguments, 4)?)?;
@@ -230,17 +302,39 @@ fn ends(arguments: &[Bytes]) -> Result<(bool, bool), CommandError> {
 
 /// The plan of LMOVE and BLMOVE.
 pub(super) fn plan_lmove(arguments: &[Bytes]) -> Option<Plan> {
-    ends(arguments).ok().map(plan_move)
+    ends(arguments).ok().and_then(plan_move)
+}
+
+/// The plan of LMOVEM.
+pub(super) fn plan_lmovem(arguments: &[Bytes]) -> Option<Plan> {
+    moving(arguments, TIMEOUT_OF_BLMOVEM)
+        .ok()
+        .and_then(plan_moves)
+}
+
+/// The plan of BLMOVEM.
+pub(super) fn plan_blmovem(arguments: &[Bytes]) -> Option<Plan> {
+    moving_with_timeout(arguments).ok().and_then(plan_moves)
 }
 
 /// The plan of RPOPLPUSH and BRPOPLPUSH.
 pub(super) fn plan_rpoplpush(_: &[Bytes]) -> Option<Plan> {
-    Some(plan_move((RIGHT, LEFT)))
+    plan_move((RIGHT, LEFT))
 }
 
 /// Not a delegated pop: the command may still fail for its destination after the pop.
-fn plan_move((from, to): (bool, bool)) -> Plan {
-    Plan::Read(vec![prefetch_end(from, 1), prefetch_end(to, 0)])
+fn plan_move((from, to): (bool, bool)) -> Option<Plan> {
+    plan_moves(Moving::one(from, to))
+}
+
+/// Only a few elements are read ahead.
+fn plan_moves(moving: Moving) -> Option<Plan> {
+    (moving.limit <= DELEGATED_COUNT_MAX).then(|| {
+        Plan::Read(vec![
+            prefetch_end(moving.from_end, moving.limit),
+            prefetch_end(moving.to_end, 0),
+        ])
+    })
 }
 
 /// BLMOVE and BRPOPLPUSH wait for their source. The timeout is their last argument.
@@ -251,4 +345,38 @@ pub(super) fn wait_for_source(
     let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
     let source = keys.get(..1).unwrap_or_default();
     Ok(Some(WaitSpec::to_take(ValueType::List, source, timeout)))
+}
+
+/// BLMOVEM waits for its source to have an element, or with EXACTLY, as many as it moves.
+pub(super) fn wait_for_length(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let moving = moving_with_timeout(arguments)?;
+    let timeout = timeout(argument(arguments, TIMEOUT_OF_BLMOVEM)?, now_ms)?;
+    let source = arguments.get(1..2).unwrap_or_default();
+    let spec = WaitSpec::to_take(ValueType::List, source, timeout);
+    Ok(Some(match moving.is_exact {
+        false => spec,
+        true => WaitSpec {
+            wants: Some(Arc::new(Length(moving.limit))),
+            ..spec
+        },
+    }))
+}
+
+/// A client that waits for a list to be this long. If the list is too short for it, other clients may still find something.
+#[derive(Debug, PartialEq)]
+struct Length(usize);
+
+impl Wants for Length {
+    fn accepts(&self, _: &dyn Offer) -> bool {
+        // Lists offer no items.
+        true
+    }
+
+    fn is_same(&self, other: &dyn Wants) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref() == Some(self)
+    }
 }

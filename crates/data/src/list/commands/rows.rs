@@ -2,11 +2,12 @@
 
 use super::access;
 use super::push_pop::{
-    LEFT, RIGHT, blmove, brpoplpush, lmove, plan_lmove, plan_push, plan_rpoplpush, pop, push,
-    push_existing, push_series, rpoplpush, wait_for_source,
+    LEFT, RIGHT, blmove, blmovem, brpoplpush, lmove, lmovem, plan_blmovem, plan_lmove, plan_lmovem,
+    plan_push, plan_rpoplpush, pop, push, push_existing, push_series, rpoplpush, wait_for_length,
+    wait_for_source,
 };
 use crate::command::flags::Flags;
-use crate::command::grammar::{Argument, COUNT, double, integer, key, oneof, string, token};
+use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at, up_to};
 use crate::command::popping::{
     blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
@@ -30,6 +31,20 @@ const SOURCE: Argument = key(0).named("source");
 const DESTINATION: Argument = key(1).named("destination");
 const FROM: Argument = oneof("wherefrom", SIDES);
 const TO: Argument = oneof("whereto", SIDES);
+const HOW_MANY: Argument = block(
+    "how-many",
+    &[
+        oneof(
+            "selector",
+            &[
+                integer("count").token("COUNT"),
+                integer("exactly").token("EXACTLY"),
+            ],
+        ),
+        oneof("ordering", &[token("OBO"), token("BULK")]),
+    ],
+)
+.optional();
 const POP_COUNT: Argument = integer("count").since("6.2.0").optional();
 
 const fn list(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
@@ -192,6 +207,16 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[SOURCE, DESTINATION, FROM, TO])
         .plan(plan_lmove),
+    list("lmovem", -5, "8.10.0", write_handler!(lmovem))
+        .summary(
+            "Moves up to (or exactly) a number of elements from one list to another and returns \
+             them. Deletes the source list if it becomes empty.",
+        )
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[SOURCE, DESTINATION, FROM, TO, HOW_MANY])
+        .plan(plan_lmovem),
     list("rpoplpush", 3, "1.2.0", write_handler!(rpoplpush))
         .summary(
             "Returns the last element of a list after removing and pushing it to another list. \
@@ -248,6 +273,18 @@ pub const ROWS: &[Row] = &[
         .arguments(&[SOURCE, DESTINATION, FROM, TO, double("timeout")])
         .plan(plan_lmove)
         .waits(wait_for_source),
+    list("blmovem", -6, "8.10.0", write_handler!(blmovem))
+        .summary(
+            "Moves up to (or exactly) a number of elements from one list to another and returns \
+             them. Blocks until the elements are available otherwise. Deletes the source list if \
+             it becomes empty.",
+        )
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[SOURCE, DESTINATION, FROM, TO, double("timeout"), HOW_MANY])
+        .plan(plan_blmovem)
+        .waits(wait_for_length),
     list("brpoplpush", 4, "2.2.0", write_handler!(brpoplpush))
         .summary(
             "Pops an element from a list, pushes it to another list and returns it. Block until \

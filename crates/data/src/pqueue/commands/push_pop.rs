@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{PUSH_EVENT, priority, value_and_priority};
 use crate::command::arguments::{argument, integer_at_least, is_word, rest, to_usize};
-use crate::command::popping::{Movable, Numbered, Poppable, move_one, numbered_reply};
+use crate::command::popping::{Movable, Moving, Numbered, Poppable, move_elements, numbered_reply};
 use crate::command::put_series::lengths_of_series;
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
@@ -159,6 +159,8 @@ pub(super) async fn move_value(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let from_end = is_max(argument(arguments, 3)?)?;
-    let moved = move_one::<PriorityQueueType>(context, arguments, from_end, from_end).await?;
+    let moving = Moving::one(from_end, from_end);
+    let moved = move_elements::<PriorityQueueType>(context, arguments, moving).await?;
+    let moved = moved.into_iter().next();
     Ok(moved.map_or(Reply::NullArray, PriorityQueueType::reply))
 }
