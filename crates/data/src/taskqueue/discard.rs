@@ -22,12 +22,6 @@ const DROPPED_PER_ADD: usize = 4;
 const TOO_OLD: &str = "expired";
 const TOO_MANY: &str = "dropped";
 
-/// Whether a task is too old to be taken. Leased and dead tasks are not.
-pub(super) fn is_too_old(row: &TaskRow, now_ms: i64) -> bool {
-    let waits = matches!(row.state, TaskState::Ready | TaskState::Delayed);
-    waits && row.notes.expires_ms.is_some_and(|at_ms| at_ms <= now_ms)
-}
-
 impl TaskQueueMut<'_, '_> {
     /// Puts a task, which has left its state, among the dead ones, or into the queue for them.
     pub(super) async fn bury(

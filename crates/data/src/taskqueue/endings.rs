@@ -4,8 +4,7 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::discard::is_too_old;
-use super::{TaskQueue, TaskQueueMut, is_full_or_old, range_rows};
+use super::{TaskQueue, TaskQueueMut, is_full_or_old, is_too_old, range_rows};
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
 use quoin_base::limits::REAPER_READS_AT_ONCE;

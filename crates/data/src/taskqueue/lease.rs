@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use super::discard::is_too_old;
-use super::{TaskQueueMut, state_after};
+use super::{TaskQueueMut, is_too_old, state_after};
 use quoin_base::limits::TASK_CLOCK_TOLERANCE_MS;
 use quoin_layout::{TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 
-use super::discard::is_too_old;
 use super::endings::Ended;
 use super::index::Scope;
-use super::{TaskQueueMut, is_full_or_old, range_rows, state_after};
+use super::{TaskQueueMut, is_full_or_old, is_too_old, range_rows, state_after};
 use quoin_base::limits::REAPER_READS_AT_ONCE;
 use quoin_layout::{KeyRange, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::{Isolation, KeyValue, StoreError};

@@ -38,7 +38,6 @@ use crate::error::CommandError;
 use crate::keyspace::handle::{Value, ValueMut};
 use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
-use discard::is_too_old;
 use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE};
 use quoin_layout::{
     KeyRange, TaskCounter, TaskNotes, TaskRegistry, TaskRow, TaskState, decode_counter,
@@ -252,6 +251,12 @@ async fn range_rows(
         isolation,
     };
     context.transaction.get_range(query).await
+}
+
+/// Whether a task is too old to be taken. Leased and dead tasks are not.
+fn is_too_old(row: &TaskRow, now_ms: i64) -> bool {
+    let waits = matches!(row.state, TaskState::Ready | TaskState::Delayed);
+    waits && row.notes.expires_ms.is_some_and(|at_ms| at_ms <= now_ms)
 }
 
 /// Whether the batch is as large or as old as batches should become.

@@ -3,11 +3,10 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::discard::is_too_old;
 use super::index::{Class, MAINTENANCE_EVERY};
 use super::resources::Amounts;
 use super::search::{Found, Search};
-use super::{Task, TaskQueue, TaskQueueMut, is_full_or_old};
+use super::{Task, TaskQueue, TaskQueueMut, is_full_or_old, is_too_old};
 use quoin_base::limits::{DELIVERED_BYTES_MAX, REAPER_READS_AT_ONCE};
 use quoin_layout::{TaskNumber, TaskRegistry, TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
