@@ -179,8 +179,8 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
 /// A priority queue or a task queue with these values.
 fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
     use quoin_rdb::{
-        DumpedOptions, DumpedPriority, DumpedState, DumpedTask, PriorityQueueWriter,
-        TaskQueueWriter,
+        DumpedKept, DumpedKeptKind, DumpedOptions, DumpedPriority, DumpedState, DumpedTask,
+        PriorityQueueWriter, TaskQueueWriter,
     };
     if random.random() {
         let mut writer = PriorityQueueWriter::new();
@@ -195,9 +195,11 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
     }
     let options = DumpedOptions {
         is_paused: random.random(),
+        numbers: vec![(2, 3); random.random_range(0..2)],
+        dead_letter: random.random::<bool>().then(|| "dead".into()),
     };
     let resources = ["gb".into(), "cpu".into()];
-    let mut writer = TaskQueueWriter::new(values.len() as i64, &resources, options);
+    let mut writer = TaskQueueWriter::new(values.len() as i64, &resources, &options);
     for (number, value) in values.iter().enumerate() {
         let mask = random.random_range(0..4_u8);
         writer.push(&DumpedTask {
@@ -211,6 +213,8 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             tries_max: 3,
             worker: random.random::<bool>().then(|| "w".into()),
             reason: random.random::<bool>().then(|| "why".into()),
+            expires_ms: random.random::<bool>().then_some(1),
+            progress: random.random::<bool>().then(|| "half".into()),
             state: match random.random_range(0..4) {
                 0 => DumpedState::Ready,
                 1 => DumpedState::Leased {
@@ -222,6 +226,16 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             },
             payload: value.clone().into(),
         });
+    }
+    for kind in [DumpedKeptKind::Unique, DumpedKeptKind::Result] {
+        if random.random() {
+            writer.push_kept(&DumpedKept {
+                kind,
+                name: "t".into(),
+                until_ms: 1,
+                value: "v".into(),
+            });
+        }
     }
     writer.finish().to_vec()
 }

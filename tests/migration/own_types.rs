@@ -46,6 +46,12 @@ fn fill(quoin: &mut Connection) {
         "TASK.ADD tasks 7 dead ID dead MAXTRIES 1",
         "TASK.TAKE tasks LEASE 1000000 WORKER w1",
         "TASK.NACK tasks dead REASON broken",
+        "TASK.ADD tasks 9 old ID old TTL 31557600000000 UNIQUE order 31557600000000",
+        "TASK.SETOPTIONS tasks MAXTRIES 9 BACKOFF 10 LEASE 5000 OVERFLOW DROP DEADLETTER letters",
+        "TASK.ADD manytasks 1 done ID done UNIQUE many 31557600000000",
+        "TASK.TAKE manytasks LEASE 5000",
+        "TASK.PROGRESS manytasks done half",
+        "TASK.ACK manytasks done RESULT 42 KEEP 31557600000000",
         "TASK.PAUSE tasks",
         "TASK.PAUSE longtasks",
         "SELECT 3",
@@ -107,6 +113,8 @@ fn a_whole_quoin_moves_to_another() {
     // What is taken next, and from a lease that was granted there.
     let next = "TASK.TAKE manytasks COUNT 50 HAVING gb 3";
     assert_eq!(run(&mut there, next), run(&mut here, next));
+    let result = run(&mut there, "TASK.RESULT manytasks done");
+    assert_eq!(result.bytes(), Some(&b"42"[..]));
     let (code, text) = import(&url(&from), &to, &["--resume"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("36 were there already"), "{text}");

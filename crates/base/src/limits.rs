@@ -449,13 +449,21 @@ pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 /// The options of TASK.TAKE, which names no resources that are called like one of them, in any case.
 pub const TASK_TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
 /// Words of options that follow ids, so no task has one of them as its id, in any case.
-pub const TASK_ID_KEYWORDS: &[&str] = &["token", "all"];
+pub const TASK_ID_KEYWORDS: &[&str] = &["token", "all", "result"];
 /// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Bytes of the name of a consumer that takes a task.
 pub const TASK_WORKER_BYTES_MAX: usize = 256;
 /// Bytes of the reason that is kept with a task; the rest of a longer one is cut off.
 pub const TASK_REASON_BYTES_MAX: usize = 1_024;
+/// Bytes of a token of TASK.ADD … UNIQUE.
+pub const TASK_UNIQUE_BYTES_MAX: usize = 512;
+/// Bytes of a result of a task.
+pub const TASK_RESULT_BYTES_MAX: usize = 65_536;
+/// Bytes of what TASK.PROGRESS says.
+pub const TASK_PROGRESS_BYTES_MAX: usize = 1_024;
+/// Bytes of the name of a queue for dead tasks.
+pub const TASK_DEAD_LETTER_BYTES_MAX: usize = 1_024;
 /// Leased and delayed tasks that one TASK.LIST of either looks at, with any COUNT.
 pub const TASK_LIST_LOOKS_MAX: usize = 1_000;
 /// Tasks that one TASK.PURGE, or TASK.REVIVE with ALL, changes.

@@ -28,6 +28,8 @@ pub mod stream_group;
 pub mod stream_producer;
 pub mod string;
 pub mod task;
+pub mod task_kept;
+pub mod task_options;
 mod tuple;
 pub mod user;
 pub mod value;
@@ -52,9 +54,11 @@ pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use stream_producer::{ProducedEntry, ProducerName, ProducerSettings, StreamProducer};
 pub use task::{
-    OrderRow, TaskClass, TaskCounter, TaskNotes, TaskOptions, TaskPlace, TaskRegistry, TaskRow,
-    TaskState, Timers,
+    OrderRow, TaskClass, TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow, TaskState,
+    Timers,
 };
+pub use task_kept::{TaskEnding, TaskKept};
+pub use task_options::{TaskNumber, TaskOptions};
 pub use tuple::{
     Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,
     encode_length, length_delta,
@@ -226,6 +230,10 @@ numbered! {
         StreamProduced = 27,
         /// The same by producer and number.
         StreamProducedOrder = 28,
+        /// Tokens and results that a task queue remembers for a time.
+        TaskKept = 29,
+        /// Their ends in order, and those of tasks with a time to live.
+        TaskEnds = 30,
     }
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
 use super::member::normal_score;
+use super::task_options::TaskOptions;
 use super::{
     DecodeError, Id, KeyName, KeyRange, Layout, Section, Space, ValueType, corrupt, numbered, take,
     take_id, with_byte,
@@ -119,11 +120,23 @@ pub struct TaskNotes {
     pub worker: Option<Bytes>,
     /// Why it was given back last.
     pub reason: Option<Bytes>,
+    /// When it is too old, in Unix milliseconds.
+    pub expires_ms: Option<i64>,
+    /// How far its consumer has come.
+    pub progress: Option<Bytes>,
 }
 
 impl TaskNotes {
     const WORKER: u64 = 1;
     const REASON: u64 = 2;
+    const EXPIRES: u64 = 3;
+    const PROGRESS: u64 = 4;
+
+    /// Bytes of what clients have said.
+    pub fn size_bytes(&self) -> usize {
+        let texts = [&self.worker, &self.reason, &self.progress];
+        texts.into_iter().flatten().map(Bytes::len).sum()
+    }
 
     fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -131,11 +144,19 @@ impl TaskNotes {
 
     /// Appends the number of notes, then each with its kind.
     fn pack_into(&self, value: &mut Vec<u8>) {
-        let notes = [(Self::WORKER, &self.worker), (Self::REASON, &self.reason)];
+        let notes = [
+            (Self::WORKER, &self.worker),
+            (Self::REASON, &self.reason),
+            (Self::PROGRESS, &self.progress),
+        ];
         let notes = { notes.into_iter() }.filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
-        pack_into(&(notes.clone().count() as u64,), value);
+        let count = notes.clone().count() + usize::from(self.expires_ms.is_some());
+        pack_into(&(count as u64,), value);
         for (kind, note) in notes {
             pack_into(&(kind, note), value);
+        }
+        if let Some(expires_ms) = self.expires_ms {
+            pack_into(&(Self::EXPIRES, expires_ms), value);
         }
     }
 
@@ -144,11 +165,16 @@ impl TaskNotes {
         let count: u64 = take(rest, "notes of a task")?;
         for _ in 0..count {
             let kind: u64 = take(rest, "note of a task")?;
+            if kind == Self::EXPIRES {
+                notes.expires_ms = Some(take(rest, "note of a task")?);
+                continue;
+            }
             let note: TupleBytes<'_> = take(rest, "note of a task")?;
             let note = Some(Bytes::from(note.into_owned()));
             match kind {
                 Self::WORKER => notes.worker = note,
                 Self::REASON => notes.reason = note,
+                Self::PROGRESS => notes.progress = note,
                 _ => return corrupt("kind of a task's note"),
             }
         }
@@ -312,43 +338,6 @@ pub struct TaskClass {
 
 /// Format byte of a registry with options.
 const FORMAT_WITH_OPTIONS: u8 = 2;
-
-/// What clients have set for a whole task queue.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TaskOptions {
-    /// Consumers get nothing.
-    pub is_paused: bool,
-}
-
-impl TaskOptions {
-    const PAUSED: u64 = 1;
-
-    /// Whether clients have set nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Appends the number of options, then each with its kind.
-    fn pack_into(&self, value: &mut Vec<u8>) {
-        let kinds: &[u64] = if self.is_paused { &[Self::PAUSED] } else { &[] };
-        pack_into(&(kinds.len() as u64,), value);
-        for kind in kinds {
-            pack_into(&(*kind,), value);
-        }
-    }
-
-    fn take(rest: &mut &[u8]) -> Result<Self, DecodeError> {
-        let mut options = Self::default();
-        let count: u64 = take(rest, "options of a task queue")?;
-        for _ in 0..count {
-            match take(rest, "option of a task queue")? {
-                Self::PAUSED => options.is_paused = true,
-                _ => return corrupt("kind of a task queue's option"),
-            }
-        }
-        Ok(options)
-    }
-}
 
 /// What a task queue knows of resources, and its options. Resources and classes are only ever added, so their numbers stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

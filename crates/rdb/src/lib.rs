@@ -42,8 +42,9 @@ pub use hash::{
 pub use input::RdbError;
 pub use list::{ListElements, ListWriter};
 pub use own::{
-    Chunks, DumpedOptions, DumpedPriority, DumpedState, DumpedTask, PriorityQueueReader,
-    PriorityQueueWriter, TaskQueueReader, TaskQueueWriter, elements_in_chunks,
+    Chunks, DumpedItem, DumpedKept, DumpedKeptKind, DumpedOptions, DumpedPriority, DumpedState,
+    DumpedTask, PriorityQueueReader, PriorityQueueWriter, TaskQueueReader, TaskQueueWriter,
+    elements_in_chunks,
 };
 pub use payload::{
     OwnType, Payload, VERSION_WRITTEN, VERSION_WRITTEN_MAX, open, put_length, put_string,

@@ -12,8 +12,9 @@ use bytes::Bytes;
 use super::DumpError;
 use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
 use quoin_base::limits::{
-    TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
-    TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS, TASK_WORKER_BYTES_MAX,
+    TASK_DEAD_LETTER_BYTES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX,
+    TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX,
+    TASK_TAKE_KEYWORDS, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
 };
 
 const END: u64 = 0;
@@ -195,9 +196,12 @@ impl Chunks {
                     TaskQueueWriter::new(tasks.added(), tasks.resources(), tasks.options());
                 while count < count_max
                     && writer.size_bytes() < bytes_max
-                    && let Some(task) = tasks.next().transpose()?
+                    && let Some(item) = tasks.next().transpose()?
                 {
-                    writer.push(&task);
+                    match item {
+                        DumpedItem::Task(task) => writer.push(&task),
+                        DumpedItem::Kept(kept) => writer.push_kept(&kept),
+                    }
                     count += 1;
                 }
                 writer.finish()
@@ -206,7 +210,7 @@ impl Chunks {
         Ok((count > 0).then_some(chunk))
     }
 
-    /// How many elements are left.
+    /// How many elements are left. Tokens and results of a task queue are none.
     ///
     /// # Errors
     /// If the payload is invalid.
@@ -220,9 +224,8 @@ impl Chunks {
                 }
             }
             Chunks::TaskQueue(tasks) => {
-                for task in tasks {
-                    task?;
-                    count += 1;
+                for item in tasks {
+                    count += u64::from(matches!(item?, DumpedItem::Task(_)));
                 }
             }
         }
@@ -359,6 +362,8 @@ const DEAD: u64 = 3;
 const WITH_NOTES: u64 = 16;
 const WORKER: u64 = 1;
 const REASON: u64 = 2;
+const EXPIRES: u64 = 3;
+const PROGRESS: u64 = 4;
 
 /// What a task is waiting for. Times are in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -409,19 +414,63 @@ pub struct DumpedTask {
     pub worker: Option<Bytes>,
     /// Why it was given back last.
     pub reason: Option<Bytes>,
+    /// When it is too old.
+    pub expires_ms: Option<i64>,
+    /// How far its consumer has come.
+    pub progress: Option<Bytes>,
     /// What it is.
     pub payload: Bytes,
 }
 
+/// What a task queue remembers for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DumpedKeptKind {
+    /// The id of the task that was added with a token.
+    Unique,
+    /// The result of a task.
+    Result,
+}
+
+// Signed, because the options, which may be missing, begin with an unsigned number.
+const UNIQUE: i64 = 1;
+const RESULT: i64 = 2;
+
+/// A token or a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DumpedKept {
+    /// Which of them.
+    pub kind: DumpedKeptKind,
+    /// The token, or the id of the task.
+    pub name: Bytes,
+    /// Until when it counts.
+    pub until_ms: i64,
+    /// The id of the task, or the result.
+    pub value: Bytes,
+}
+
+/// A part of a task queue.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DumpedItem {
+    /// A task.
+    Task(DumpedTask),
+    /// A token or a result; after all tasks.
+    Kept(DumpedKept),
+}
+
 /// What clients have set for a whole task queue.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DumpedOptions {
     /// Consumers get nothing.
     pub is_paused: bool,
+    /// The options that are numbers, not negative, by their kinds, which are from 2 on.
+    pub numbers: Vec<(u64, i64)>,
+    /// The name of the queue for dead tasks.
+    pub dead_letter: Option<Bytes>,
 }
 
 /// The kind of an option.
 const PAUSED: u64 = 1;
+const DEAD_LETTER: u64 = 10;
 
 impl DumpedOptions {
     /// Reads the number of options and their kinds. A queue without options has none of these parts.
@@ -432,9 +481,22 @@ impl DumpedOptions {
             return Ok(options);
         };
         for _ in 0..count {
+            // None may come twice, so their number is bounded.
             match ahead.unsigned()? {
-                // So none comes twice, and their number is bounded.
                 PAUSED if !options.is_paused => options.is_paused = true,
+                DEAD_LETTER if options.dead_letter.is_none() => {
+                    let name = ahead.string()?;
+                    if name.len() > TASK_DEAD_LETTER_BYTES_MAX {
+                        return Err(DumpError::Format);
+                    }
+                    options.dead_letter = Some(name);
+                }
+                kind if (PAUSED + 1..DEAD_LETTER).contains(&kind) => {
+                    if options.numbers.iter().any(|(known, _)| *known == kind) {
+                        return Err(DumpError::Format);
+                    }
+                    options.numbers.push((kind, ahead.count()?));
+                }
                 _ => return Err(DumpError::Format),
             }
         }
@@ -442,10 +504,22 @@ impl DumpedOptions {
         Ok(options)
     }
 
-    fn write(self, parts: &mut PartWriter) {
+    fn write(&self, parts: &mut PartWriter) {
+        let others = usize::from(self.is_paused) + usize::from(self.dead_letter.is_some());
+        match self.numbers.len() + others {
+            0 => return,
+            count => parts.unsigned(count as u64),
+        }
         if self.is_paused {
-            parts.unsigned(1);
             parts.unsigned(PAUSED);
+        }
+        for (kind, number) in &self.numbers {
+            parts.unsigned(*kind);
+            parts.count(*number);
+        }
+        if let Some(name) = &self.dead_letter {
+            parts.unsigned(DEAD_LETTER);
+            parts.string(name);
         }
     }
 }
@@ -458,6 +532,7 @@ pub struct TaskQueueReader {
     resources: Vec<Bytes>,
     options: DumpedOptions,
     last_id: Bytes,
+    last_kept: Option<(DumpedKeptKind, Bytes)>,
     /// Index and random number of the tasks so far. No two tasks have the same.
     places: HashSet<(i64, i64)>,
     is_done: bool,
@@ -494,6 +569,7 @@ impl TaskQueueReader {
             resources,
             options,
             last_id: Bytes::new(),
+            last_kept: None,
             places: HashSet::new(),
             is_done: false,
         })
@@ -510,16 +586,56 @@ impl TaskQueueReader {
     }
 
     /// What clients have set for the queue.
-    pub fn options(&self) -> DumpedOptions {
-        self.options
+    pub fn options(&self) -> &DumpedOptions {
+        &self.options
     }
 
-    fn step(&mut self) -> Result<Option<DumpedTask>, DumpError> {
+    fn step(&mut self) -> Result<Option<DumpedItem>, DumpError> {
         let id = match self.parts.next()? {
             Part::End => return Ok(None),
-            Part::String(id) => id,
+            Part::String(id) if self.last_kept.is_none() => id,
+            Part::Signed(kind) => return Ok(Some(DumpedItem::Kept(self.kept(kind)?))),
             _ => return Err(DumpError::Format),
         };
+        Ok(Some(DumpedItem::Task(self.task(id)?)))
+    }
+
+    fn kept(&mut self, kind: i64) -> Result<DumpedKept, DumpError> {
+        let (kind, name_max, value_max) = match kind {
+            UNIQUE => (
+                DumpedKeptKind::Unique,
+                TASK_UNIQUE_BYTES_MAX,
+                TASK_ID_BYTES_MAX,
+            ),
+            RESULT => (
+                DumpedKeptKind::Result,
+                TASK_ID_BYTES_MAX,
+                TASK_RESULT_BYTES_MAX,
+            ),
+            _ => return Err(DumpError::Format),
+        };
+        let name = self.parts.string()?;
+        let until_ms = self.parts.count()?;
+        let value = self.parts.string()?;
+        let place = Some((kind, name.clone()));
+        // So none comes twice.
+        let is_sound = (1..=name_max).contains(&name.len())
+            && value.len() <= value_max
+            && until_ms <= AT_MS_MAX
+            && place > self.last_kept;
+        if !is_sound {
+            return Err(DumpError::Format);
+        }
+        self.last_kept = place;
+        Ok(DumpedKept {
+            kind,
+            name,
+            until_ms,
+            value,
+        })
+    }
+
+    fn task(&mut self, id: Bytes) -> Result<DumpedTask, DumpError> {
         // So none comes twice. The first is not empty.
         let is_keyword = |word: &&str| id.eq_ignore_ascii_case(word.as_bytes());
         if id <= self.last_id
@@ -555,12 +671,21 @@ impl TaskQueueReader {
             number => (number - WITH_NOTES, true),
         };
         let state = state(number, parts)?;
-        let (mut worker, mut reason) = (None, None);
+        let (mut worker, mut reason, mut expires_ms, mut progress) = (None, None, None, None);
         if has_notes {
             for _ in 0..parts.unsigned()? {
                 let (note, bytes_max) = match parts.unsigned()? {
                     WORKER => (&mut worker, TASK_WORKER_BYTES_MAX),
                     REASON => (&mut reason, TASK_REASON_BYTES_MAX),
+                    PROGRESS => (&mut progress, TASK_PROGRESS_BYTES_MAX),
+                    EXPIRES if expires_ms.is_none() => {
+                        let at_ms = parts.count()?;
+                        if at_ms > AT_MS_MAX {
+                            return Err(DumpError::Format);
+                        }
+                        expires_ms = Some(at_ms);
+                        continue;
+                    }
                     _ => return Err(DumpError::Format),
                 };
                 let text = parts.string()?;
@@ -570,7 +695,7 @@ impl TaskQueueReader {
                 }
             }
         }
-        Ok(Some(DumpedTask {
+        Ok(DumpedTask {
             id,
             priority,
             index,
@@ -582,8 +707,10 @@ impl TaskQueueReader {
             state,
             worker,
             reason,
+            expires_ms,
+            progress,
             payload: parts.string()?,
-        }))
+        })
     }
 }
 
@@ -611,15 +738,15 @@ fn state(state: u64, parts: &mut PartReader) -> Result<DumpedState, DumpError> {
 }
 
 impl Iterator for TaskQueueReader {
-    type Item = Result<DumpedTask, DumpError>;
+    type Item = Result<DumpedItem, DumpError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_done {
             return None;
         }
-        let task = self.step();
-        self.is_done = !matches!(task, Ok(Some(_)));
-        task.transpose()
+        let item = self.step();
+        self.is_done = !matches!(item, Ok(Some(_)));
+        item.transpose()
     }
 }
 
@@ -631,7 +758,7 @@ pub struct TaskQueueWriter {
 
 impl TaskQueueWriter {
     /// Without tasks: how many the queue was ever given, the resources that it knows, and its options.
-    pub fn new(added: i64, resources: &[Bytes], options: DumpedOptions) -> Self {
+    pub fn new(added: i64, resources: &[Bytes], options: &DumpedOptions) -> Self {
         let mut parts = PartWriter::new(OwnType::TaskQueue);
         parts.count(added);
         parts.unsigned(resources.len() as u64);
@@ -655,12 +782,17 @@ impl TaskQueueWriter {
         }
         parts.count(task.tries);
         parts.count(task.tries_max);
-        let notes = [(WORKER, &task.worker), (REASON, &task.reason)];
+        let notes = [
+            (WORKER, &task.worker),
+            (REASON, &task.reason),
+            (PROGRESS, &task.progress),
+        ];
         let notes = notes
             .into_iter()
             .filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
         let notes: Vec<_> = notes.collect();
-        let flag = if notes.is_empty() { 0 } else { WITH_NOTES };
+        let count = notes.len() + usize::from(task.expires_ms.is_some());
+        let flag = if count == 0 { 0 } else { WITH_NOTES };
         match task.state {
             DumpedState::Ready => parts.unsigned(READY + flag),
             DumpedState::Leased { until_ms, token } => {
@@ -677,14 +809,29 @@ impl TaskQueueWriter {
                 parts.count(since_ms);
             }
         }
-        if !notes.is_empty() {
-            parts.unsigned(notes.len() as u64);
+        if count > 0 {
+            parts.unsigned(count as u64);
         }
         for (kind, note) in notes {
             parts.unsigned(kind);
             parts.string(note);
         }
+        if let Some(at_ms) = task.expires_ms {
+            parts.unsigned(EXPIRES);
+            parts.count(at_ms);
+        }
         parts.string(&task.payload);
+    }
+
+    /// Adds a token or a result, after all tasks. Its kind and name are greater than those of the others.
+    pub fn push_kept(&mut self, kept: &DumpedKept) {
+        self.parts.signed(match kept.kind {
+            DumpedKeptKind::Unique => UNIQUE,
+            DumpedKeptKind::Result => RESULT,
+        });
+        self.parts.string(&kept.name);
+        self.parts.count(kept.until_ms);
+        self.parts.string(&kept.value);
     }
 
     /// How many bytes the payload has so far.

@@ -527,7 +527,7 @@ mod tests {
         let redis = (0..=u8::MAX).map(|rdb_type| sealed(10, &[rdb_type]).into());
         let own = [
             PriorityQueueWriter::new().finish(),
-            TaskQueueWriter::new(0, &[], DumpedOptions::default()).finish(),
+            TaskQueueWriter::new(0, &[], &DumpedOptions::default()).finish(),
         ];
         for payload in redis.chain(own) {
             let payload = open(&payload).unwrap();

@@ -3,16 +3,14 @@
 use bytes::Bytes;
 
 use super::resources::{Amounts, Classified, Classifying, classify};
-use super::{TaskQueue, TaskQueueMut};
+use super::{ID_EXISTS, TaskQueue, TaskQueueMut, endings};
 use crate::error::CommandError;
 use crate::unit::context::WriteContext;
 use quoin_layout::{
-    TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow, TaskState, ValueType, decode_counter,
+    TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskPlace, TaskRegistry, TaskRow,
+    TaskState, ValueType, decode_counter,
 };
 use quoin_store::{Isolation, StoreError};
-
-/// The error of a task whose id the queue has.
-pub(super) const ID_EXISTS: CommandError = CommandError::text("EXISTS Task id already exists");
 
 /// A task to be added.
 #[derive(Debug, Clone)]
@@ -25,22 +23,42 @@ pub(super) struct NewTask {
     pub(super) needs: Amounts,
     /// How long until it is ready.
     pub(super) delay_ms: i64,
-    /// How often it may be taken with a lease before it is dead; 0 means no limit.
-    pub(super) tries_max: i64,
+    /// How often it may be taken with a lease before it is dead; 0 means no limit, `None` what the queue's options say.
+    pub(super) tries_max: Option<i64>,
+    /// How long until it is too old; 0 means never, `None` what the queue's options say.
+    pub(super) ttl_ms: Option<i64>,
+    /// Tells that the task was added before.
+    pub(super) unique: Option<Unique>,
     pub(super) payload: Bytes,
 }
 
-/// Adds a task to a queue and returns its id. Creates the queue if it does not exist.
+/// Within a time, no other task is added with the same token.
+#[derive(Debug, Clone)]
+pub(super) struct Unique {
+    pub(super) token: Bytes,
+    pub(super) window_ms: i64,
+}
+
+/// What an addition has done.
+#[derive(Debug, Clone)]
+pub(super) struct Added {
+    /// The id of the task, or of the one that was added with the same token.
+    pub(super) id: Bytes,
+    /// Whether a task was added.
+    pub(super) is_new: bool,
+}
+
+/// Adds a task to a queue, unless one was added with its token. Creates the queue if it does not exist.
 ///
-/// Concurrent additions conflict only if they have the same id or both add a resource or a class.
+/// Concurrent additions conflict only if they have the same id or token, or both add a resource or a class.
 ///
 /// # Errors
-/// `Text` if there is a task with this id, or if the queue has too many resources; `WrongType`.
+/// `Text` if there is a task with this id, or if the queue has too many resources or is full; `WrongType`.
 pub(super) async fn add(
     context: &WriteContext<'_>,
     name: &Bytes,
     task: &NewTask,
-) -> Result<Bytes, CommandError> {
+) -> Result<Added, CommandError> {
     let found = context.find(name, ValueType::TaskQueue).await?;
     let registry = match &found {
         Some(key) => {
@@ -50,6 +68,17 @@ pub(super) async fn add(
         }
         None => TaskRegistry::default(),
     };
+    if let (Some(key), Some(unique)) = (&found, &task.unique) {
+        let queue = TaskQueue::open(context, key);
+        let kept = queue.kept(TaskEnding::Unique, &unique.token, Isolation::Serializable);
+        if let Some(kept) = kept.await?.filter(|kept| kept.until_ms > context.now_ms) {
+            return Ok(Added {
+                id: kept.value,
+                is_new: false,
+            });
+        }
+    }
+    let options = registry.options.clone();
     let classifying = classify(registry, &task.needs)?;
     if let (Some(key), Some(id)) = (&found, &task.id)
         && TaskQueue::open(context, key)
@@ -59,7 +88,7 @@ pub(super) async fn add(
     {
         return Err(ID_EXISTS);
     }
-    let key = match found {
+    let mut key = match found {
         Some(key) => {
             context.notify_if_reborn(&key, name).await?;
             key
@@ -67,6 +96,7 @@ pub(super) async fn add(
         None => context.create(name, ValueType::TaskQueue, None).await?,
     };
     let queue = TaskQueueMut::open(context, &key);
+    queue.make_room(&options).await?;
     let classified = queue.register(classifying).await?;
     let place = queue.next_place(task.priority).await?;
     let id = match &task.id {
@@ -78,6 +108,9 @@ pub(super) async fn add(
         }
     };
     let is_delayed = task.delay_ms > 0;
+    let default = |number| options.number(number);
+    let ttl_ms = task.ttl_ms.unwrap_or_else(|| default(TaskNumber::TtlMs));
+    let tries_max = { task.tries_max }.unwrap_or_else(|| default(TaskNumber::TriesMax));
     let row = TaskRow {
         state: if is_delayed {
             TaskState::Delayed
@@ -89,16 +122,27 @@ pub(super) async fn add(
         mask: classified.mask,
         amounts: classified.amounts,
         tries: 0,
-        tries_max: task.tries_max,
+        tries_max,
         // Without a delay it is ready now.
         at_ms: context.now_ms.saturating_add(task.delay_ms),
         token: 0,
-        notes: TaskNotes::default(),
+        notes: TaskNotes {
+            expires_ms: (ttl_ms > 0).then(|| context.now_ms.saturating_add(ttl_ms)),
+            ..TaskNotes::default()
+        },
         payload: context.store_value(key.data(), &task.payload).into(),
     };
     queue.enter(&id, &row).await?;
+    queue.set_end(&id, &row);
     context.count_change(&key, 1);
-    Ok(id)
+    if let Some(Unique { token, window_ms }) = &task.unique {
+        let kept = TaskKept {
+            until_ms: context.now_ms.saturating_add(*window_ms),
+            value: id.clone(),
+        };
+        endings::remember(context, &mut key, TaskEnding::Unique, token, &kept).await?;
+    }
+    Ok(Added { id, is_new: true })
 }
 
 impl TaskQueueMut<'_, '_> {

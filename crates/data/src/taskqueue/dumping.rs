@@ -16,18 +16,19 @@ use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE};
 use quoin_layout::{
-    KeyRange, Section, TaskCounter, TaskNotes, TaskOptions, TaskPlace, TaskRow, TaskState,
-    ValueType, successor,
+    KeyRange, Section, TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskOptions,
+    TaskPlace, TaskRow, TaskState, ValueType, successor,
 };
 use quoin_rdb::{
-    DumpError, DumpedOptions, DumpedState, DumpedTask, Payload, TaskQueueReader, TaskQueueWriter,
+    DumpError, DumpedItem, DumpedKept, DumpedKeptKind, DumpedOptions, DumpedState, DumpedTask,
+    Payload, TaskQueueReader, TaskQueueWriter,
 };
 use quoin_resp::reply::Reply;
 use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::resources::{Amounts, classify};
 use super::states::place_row;
-use super::{TaskQueue, TaskQueueMut, options};
+use super::{TaskQueue, TaskQueueMut, endings, options};
 
 /// Tasks that a chunk reads first. Even the largest of them hardly exceed [`IMPORT_CHUNK_BYTES`].
 const FIRST_STEP_TASKS: usize = 16;
@@ -35,6 +36,17 @@ const FIRST_STEP_TASKS: usize = 16;
 const STEP_TASKS_MAX: usize = 128;
 /// Precedes the id in a cursor, because an id may be equal to the cursor of the beginning.
 const AFTER: &[u8] = b"after:";
+/// Precedes the place of a token or a result in a cursor.
+const KEPT: &[u8] = b"kept:";
+
+/// Where a chunk goes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ChunkPlace<'c> {
+    /// After the task with this id.
+    Task(&'c [u8]),
+    /// After the token or result at this place; before all if it is empty.
+    Kept(&'c [u8]),
+}
 
 /// The state of a task, for a payload.
 fn dumped_state(row: &TaskRow) -> DumpedState {
@@ -70,30 +82,38 @@ impl TaskQueue<'_, '_> {
     /// `Text` if the payload is too large.
     pub(super) async fn dump(&self) -> Result<Bytes, CommandError> {
         let mut writer = self.writer().await?;
-        let mut pages = Pages::new(self.context, self.rows_after(None), false, 0);
-        while let Some(rows) = pages.next().await? {
-            for row in rows {
-                writer.push(&self.dumped_task(&row).await?);
-                check_size(writer.size_bytes())?;
+        for range in [self.rows_after(None), self.kept_after(None)] {
+            let mut pages = Pages::new(self.context, range, false, 0);
+            while let Some(rows) = pages.next().await? {
+                for row in rows {
+                    self.push(&mut writer, &row).await?;
+                    check_size(writer.size_bytes())?;
+                }
             }
         }
         Ok(writer.finish())
     }
 
-    /// Up to `count` tasks after an id, in the order of their ids, about [`IMPORT_CHUNK_BYTES`] in size.
+    /// Up to `count` tasks, or tokens and results, after a place, in the order of ids or names, about
+    /// [`IMPORT_CHUNK_BYTES`] in size. The place to go on from is a cursor.
     pub(super) async fn chunk(
         &self,
-        after: Option<&[u8]>,
+        after: Option<ChunkPlace<'_>>,
         count: usize,
     ) -> Result<Chunk, StoreError> {
         let mut writer = self.writer().await?;
-        let mut pages = Pages::new(self.context, self.rows_after(after), false, 0);
+        let range = match after {
+            None => self.rows_after(None),
+            Some(ChunkPlace::Task(id)) => self.rows_after(Some(id)),
+            Some(ChunkPlace::Kept(place)) => self.kept_after(Some(place)),
+        };
+        let mut pages = Pages::new(self.context, range, false, 0);
         // In steps, because a chunk may have only a few tasks if they are large.
         let mut step = FIRST_STEP_TASKS;
         let mut taken = 0;
         let mut last = None;
         // The first chunk of an empty queue has its options.
-        let has_options = after.is_none() && self.key.meta.is_kept;
+        let has_options = after.is_none() && !self.options().await?.is_empty();
         // One task more than are taken shows whether there are more.
         while let Some(rows) = pages
             .next_of(step.min(count.saturating_add(1) - taken))
@@ -107,25 +127,75 @@ impl TaskQueue<'_, '_> {
                         next: last,
                     });
                 }
-                let task = self.dumped_task(&row).await?;
-                writer.push(&task);
+                last = Some(self.push(&mut writer, &row).await?);
                 taken += 1;
-                last = Some(task.id);
             }
         }
+        // Tokens and results are in chunks of their own, after those of tasks.
+        let has_kept = !matches!(after, Some(ChunkPlace::Kept(_)))
+            && self.key.meta.is_kept
+            && self.remembers().await?;
         Ok(Chunk {
             payload: (taken > 0 || has_options).then(|| writer.finish()),
-            next: None,
+            next: has_kept.then(|| Bytes::from_static(KEPT)),
         })
+    }
+
+    /// Adds a task, a token or a result. Returns the cursor after it.
+    async fn push(
+        &self,
+        writer: &mut TaskQueueWriter,
+        row: &KeyValue,
+    ) -> Result<Bytes, StoreError> {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let prefix = layout.section_prefix(data, Section::TaskKept);
+        let Some(place) = row.key.strip_prefix(prefix.as_slice()) else {
+            let task = self.dumped_task(row).await?;
+            writer.push(&task);
+            return Ok([AFTER, &task.id].concat().into());
+        };
+        let (kind, name) = layout.read_task_kept_key(data, &row.key)?;
+        let kept = TaskKept::decode(&row.value)?;
+        let kind = match kind {
+            TaskEnding::Unique => DumpedKeptKind::Unique,
+            TaskEnding::Result => DumpedKeptKind::Result,
+            TaskEnding::Task => return Err(StoreError::Corrupt("kind of what is remembered")),
+        };
+        writer.push_kept(&DumpedKept {
+            kind,
+            name,
+            until_ms: kept.until_ms,
+            value: kept.value,
+        });
+        Ok([KEPT, place].concat().into())
+    }
+
+    /// The rows of tokens and results after a place.
+    fn kept_after(&self, after: Option<&[u8]>) -> KeyRange {
+        let layout = self.context.layout();
+        let all = layout.task_kept(self.key.data());
+        let prefix = layout.section_prefix(self.key.data(), Section::TaskKept);
+        match after {
+            Some(place) if !place.is_empty() => KeyRange {
+                begin: successor(&[prefix.as_slice(), place].concat()),
+                ..all
+            },
+            _ => all,
+        }
     }
 
     async fn writer(&self) -> Result<TaskQueueWriter, StoreError> {
         let registry = self.registry(self.context.isolation).await?;
         let added = self.counter(TaskCounter::Added).await?;
+        let numbers = registry.options.numbers().iter();
         let options = DumpedOptions {
             is_paused: registry.options.is_paused,
+            numbers: numbers
+                .map(|(number, value)| (*number as u64, *value))
+                .collect(),
+            dead_letter: registry.options.dead_letter.clone(),
         };
-        Ok(TaskQueueWriter::new(added, &registry.resources, options))
+        Ok(TaskQueueWriter::new(added, &registry.resources, &options))
     }
 
     /// The rows of tasks after an id.
@@ -159,6 +229,8 @@ impl TaskQueue<'_, '_> {
             state: dumped_state(&task),
             worker: task.notes.worker.clone(),
             reason: task.notes.reason.clone(),
+            expires_ms: task.notes.expires_ms,
+            progress: task.notes.progress.clone(),
             tries: task.tries,
             tries_max: task.tries_max,
             payload: self
@@ -177,11 +249,13 @@ fn sound_tasks(
 ) -> Result<TaskQueueReader, CommandError> {
     let tasks = TaskQueueReader::new(payload)?;
     let mut budget = context.size_budget();
-    let mut is_empty = tasks.options() == DumpedOptions::default();
+    let mut is_empty = options_in(&tasks)?.is_empty();
     // Tasks are not kept. They are read again when they are written.
-    for task in tasks.clone() {
-        let task = task?;
-        budget.take_task(task.id.len(), task.payload.len())?;
+    for item in tasks.clone() {
+        match item? {
+            DumpedItem::Task(task) => budget.take_task(task.id.len(), task.payload.len())?,
+            DumpedItem::Kept(kept) => budget.take_task(kept.name.len(), kept.value.len())?,
+        }
         is_empty = false;
     }
     match is_empty {
@@ -201,7 +275,7 @@ pub(super) fn restorable(
             let value_type = ValueType::TaskQueue;
             let mut key = context.create(name, value_type, expire_at_ms).await?;
             set_dumped_options(context, &mut key, &tasks).await?;
-            TaskQueueMut::open(context, &key).put_dumped(tasks).await?;
+            put_dumped(context, &mut key, tasks).await?;
             Ok(())
         })
     }))
@@ -212,47 +286,86 @@ async fn set_dumped_options(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
     tasks: &TaskQueueReader,
-) -> Result<(), StoreError> {
-    let DumpedOptions { is_paused } = tasks.options();
-    let options = TaskOptions { is_paused };
-    if !options.is_empty() {
-        options::set(context, key, options).await?;
+) -> Result<(), CommandError> {
+    let dumped = options_in(tasks)?;
+    if !dumped.is_empty() {
+        options::change(context, key, |options| *options = dumped).await?;
     }
     Ok(())
 }
 
-impl TaskQueueMut<'_, '_> {
-    /// Adds the tasks of a payload with their places and states. Returns how many.
-    ///
-    /// # Errors
-    /// `Text` if the queue has a task with the id or at the place of one of them, or gets too many resources.
-    async fn put_dumped(&self, mut tasks: TaskQueueReader) -> Result<i64, CommandError> {
-        self.raise_added(tasks.added()).await?;
-        let resources = tasks.resources().to_vec();
-        let mut count = 0;
-        loop {
-            let some = tasks.by_ref().take(KEY_READS_AT_ONCE);
-            let some = some.collect::<Result<Vec<DumpedTask>, DumpError>>()?;
-            // A transaction that is too large is refused when it commits.
-            let bytes_max = self.context.environment.capabilities.transaction_bytes_max;
-            if some.is_empty() || self.context.transaction.size_bytes() > bytes_max {
-                break;
-            }
-            let mut rows = Vec::with_capacity(some.len());
-            for task in some {
-                rows.push(self.stored_task(task, &resources).await?);
-            }
-            let free = rows.iter().map(|(id, row)| self.is_free(id, row));
-            if try_join_all(free).await?.contains(&false) {
-                return Err(CommandError::text("EXISTS Task id or place already exists"));
-            }
-            self.enter_all(&rows).await?;
-            count += i64::try_from(rows.len()).unwrap_or(i64::MAX);
-        }
-        self.context.count_change(self.key, count);
-        Ok(count)
+/// The options of a payload.
+///
+/// # Errors
+/// If a client could not set them.
+fn options_in(tasks: &TaskQueueReader) -> Result<TaskOptions, DumpError> {
+    let dumped = tasks.options();
+    let mut options = TaskOptions::default();
+    options.is_paused = dumped.is_paused;
+    options.dead_letter.clone_from(&dumped.dead_letter);
+    for (kind, value) in &dumped.numbers {
+        let number = TaskNumber::from_number(*kind).ok_or(DumpError::Format)?;
+        options.set_number(number, *value);
     }
+    match options::are_sound(&options) {
+        true => Ok(options),
+        false => Err(DumpError::Format),
+    }
+}
 
+/// Adds the tasks of a payload with their places and states, and what the queue remembers. Returns the number of tasks.
+///
+/// # Errors
+/// `Text` if the queue has a task with the id or at the place of one of them, or gets too many resources.
+async fn put_dumped(
+    context: &WriteContext<'_>,
+    key: &mut OpenKey,
+    mut items: TaskQueueReader,
+) -> Result<i64, CommandError> {
+    let queue = TaskQueueMut::open(context, key);
+    queue.raise_added(items.added()).await?;
+    let resources = items.resources().to_vec();
+    let mut kept = Vec::new();
+    let mut count = 0;
+    loop {
+        let some = items.by_ref().take(KEY_READS_AT_ONCE);
+        let some = some.collect::<Result<Vec<DumpedItem>, DumpError>>()?;
+        // A transaction that is too large is refused when it commits.
+        let bytes_max = context.environment.capabilities.transaction_bytes_max;
+        if some.is_empty() || context.transaction.size_bytes() > bytes_max {
+            break;
+        }
+        let mut rows = Vec::with_capacity(some.len());
+        for item in some {
+            match item {
+                DumpedItem::Task(task) => rows.push(queue.stored_task(task, &resources).await?),
+                DumpedItem::Kept(one) => kept.push(one),
+            }
+        }
+        let free = rows.iter().map(|(id, row)| queue.is_free(id, row));
+        if try_join_all(free).await?.contains(&false) {
+            return Err(CommandError::text("EXISTS Task id or place already exists"));
+        }
+        queue.enter_all(&rows).await?;
+        rows.iter().for_each(|(id, row)| queue.set_end(id, row));
+        count += i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    }
+    context.count_change(key, count);
+    for kept in kept {
+        let kind = match kept.kind {
+            DumpedKeptKind::Unique => TaskEnding::Unique,
+            DumpedKeptKind::Result => TaskEnding::Result,
+        };
+        let value = TaskKept {
+            until_ms: kept.until_ms,
+            value: kept.value,
+        };
+        endings::remember(context, key, kind, &kept.name, &value).await?;
+    }
+    Ok(count)
+}
+
+impl TaskQueueMut<'_, '_> {
     /// Raises the number of tasks ever added to at least `added`, so that later tasks come after those of a payload.
     async fn raise_added(&self, added: i64) -> Result<(), StoreError> {
         let row = self
@@ -297,6 +410,8 @@ impl TaskQueueMut<'_, '_> {
             notes: TaskNotes {
                 worker: task.worker,
                 reason: task.reason,
+                expires_ms: task.expires_ms,
+                progress: task.progress,
             },
             payload: self
                 .context
@@ -323,17 +438,21 @@ pub(super) async fn scan_dump(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let (cursor, count) = chunk_arguments(arguments)?;
-    let after = match cursor.map(|cursor| cursor.strip_prefix(AFTER)) {
+    let after = match cursor {
         None => None,
-        Some(Some(id)) => Some(id),
-        Some(None) => return Err(CommandError::text("ERR invalid cursor")),
+        Some(cursor) => Some(
+            match (cursor.strip_prefix(AFTER), cursor.strip_prefix(KEPT)) {
+                (Some(id), _) => ChunkPlace::Task(id),
+                (_, Some(place)) => ChunkPlace::Kept(place),
+                (None, None) => return Err(CommandError::text("ERR invalid cursor")),
+            },
+        ),
     };
     let name = argument(arguments, 1)?;
-    let mut chunk = match context.find(name, ValueType::TaskQueue).await? {
+    let chunk = match context.find(name, ValueType::TaskQueue).await? {
         Some(key) => TaskQueue::open(context, &key).chunk(after, count).await?,
         None => Chunk::default(),
     };
-    chunk.next = chunk.next.map(|id| [AFTER, &id].concat().into());
     Ok(chunk_reply(chunk))
 }
 
@@ -346,7 +465,7 @@ pub(super) async fn load_chunk(
     let tasks = sound_tasks(context, chunk_payload(arguments)?)?;
     let mut key = context.find_or_create(name, ValueType::TaskQueue).await?;
     set_dumped_options(context, &mut key, &tasks).await?;
-    let count = TaskQueueMut::open(context, &key).put_dumped(tasks).await?;
+    let count = put_dumped(context, &mut key, tasks).await?;
     context.notify(EventClasses::MODULE, "task.add", name);
     Ok(Reply::Integer(count))
 }

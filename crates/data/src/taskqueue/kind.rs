@@ -11,7 +11,9 @@ use crate::keyspace::kind::{
     ValueKind,
 };
 use crate::unit::context::ReadContext;
-use quoin_layout::{Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
+use quoin_layout::{
+    Layout, OrderRow, Section, TaskCounter, TaskEnding, TaskKept, TaskRegistry, TaskRow, TaskState,
+};
 use quoin_rdb::{OwnType, elements_in_chunks};
 use quoin_store::{Isolation, KeyValue, StoreError};
 
@@ -55,6 +57,16 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::other(Section::TaskNodes),
         SectionKind::other(Section::TaskQueue),
         SectionKind::other(Section::TaskMaintenance),
+        SectionKind::other(Section::TaskKept)
+            .measured()
+            .checked(EntryCheck::new(&LOST_END, |entries| {
+                let looks = entries.rows.iter().map(move |row| has_end(entries, row));
+                Box::pin(try_join_all(looks))
+            })),
+        SectionKind::other(Section::TaskEnds).checked(EntryCheck::new(&STRAY_END, |entries| {
+            let looks = entries.rows.iter().map(move |row| is_end(entries, row));
+            Box::pin(try_join_all(looks))
+        })),
         SectionKind::CHUNKS,
     ],
     counters: &[
@@ -116,6 +128,60 @@ static STRAY_PLACE: EntryFault = EntryFault {
     is_removable: true,
     entry_name: None,
 };
+
+static LOST_END: EntryFault = EntryFault {
+    text: [
+        "token or result that would be kept for ever",
+        "tokens or results that would be kept for ever",
+    ],
+    advice: "--deep --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+static STRAY_END: EntryFault = EntryFault {
+    text: [
+        "end of something that a task queue does not have",
+        "ends of things that a task queue does not have",
+    ],
+    advice: "--deep --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+/// Whether a token or a result has its row by time.
+async fn has_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let (Ok((kind, name)), Ok(kept)) = (
+        layout.read_task_kept_key(data, &row.key),
+        TaskKept::decode(&row.value),
+    ) else {
+        return Ok(true);
+    };
+    let end = layout.task_end_key(data, kept.until_ms, kind, &name);
+    let end = entries.transaction.get(&end, entries.isolation).await?;
+    Ok(end.is_some())
+}
+
+/// Whether what ends at a row by time is there, and ends then.
+async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let Ok((at_ms, kind, name)) = layout.read_task_end_key(data, &row.key) else {
+        return Ok(true);
+    };
+    let ending = match kind {
+        TaskEnding::Task => layout.task_key(data, &name),
+        kind => layout.task_kept_key(data, kind, &name),
+    };
+    let Some(ending) = entries.transaction.get(&ending, entries.isolation).await? else {
+        return Ok(false);
+    };
+    let ends_ms = match kind {
+        TaskEnding::Task => TaskRow::decode(&ending).map(|task| task.notes.expires_ms),
+        _ => TaskKept::decode(&ending).map(|kept| Some(kept.until_ms)),
+    };
+    Ok(ends_ms.map_or(true, |ends_ms| ends_ms == Some(at_ms)))
+}
 
 /// Checks rows by place whose value is a task's id.
 const BY_ID: EntryCheck = EntryCheck::new(&STRAY_PLACE, |entries| {

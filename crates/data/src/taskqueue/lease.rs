@@ -1,8 +1,8 @@
-//! The ends of leases (TASK.ACK, TASK.NACK), their extension, TASK.CANCEL and TASK.REVIVE.
+//! The ends of leases (TASK.ACK, TASK.NACK), their extension, TASK.PROGRESS, TASK.CANCEL and TASK.REVIVE.
 
 use bytes::Bytes;
 
-use super::{TaskQueueMut, state_after};
+use super::{TaskQueueMut, is_too_old, state_after};
 use quoin_base::limits::TASK_CLOCK_TOLERANCE_MS;
 use quoin_layout::{TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
@@ -69,12 +69,13 @@ impl TaskQueueMut<'_, '_> {
         }
     }
 
-    /// Ends a lease without success. The task is ready at its old place, at once or after a delay, or dead if this
-    /// was its last try. A reason is kept with the task; without one, the last reason stays.
+    /// Ends a lease without success. The task is ready at its old place, at once or after a delay, or dead if this was
+    /// its last try or it is too old. Without a delay, that of the queue's options counts. A reason is kept with the
+    /// task; without one, the last reason stays.
     pub(super) async fn nack(
         &self,
         id: &Bytes,
-        delay_ms: i64,
+        delay_ms: Option<i64>,
         reason: Option<Bytes>,
         token: Option<u64>,
     ) -> Result<LeaseAnswer, StoreError> {
@@ -82,23 +83,33 @@ impl TaskQueueMut<'_, '_> {
             Err(answer) => return Ok(answer),
             Ok(row) => row,
         };
+        let options = self.options().await?;
         self.leave(&row);
         row.token = 0;
         row.at_ms = self.context.now_ms;
         row.state = state_after(&row);
-        if row.state != TaskState::Dead && delay_ms > 0 {
-            row.state = TaskState::Delayed;
-            row.at_ms = self.context.now_ms.saturating_add(delay_ms);
-        }
         if reason.is_some() {
             row.notes.reason = reason;
         }
-        self.enter(id, &row).await?;
-        self.context.signals.task_end(row.state == TaskState::Dead);
+        let is_dead = row.state == TaskState::Dead || is_too_old(&row, self.context.now_ms);
+        let delay_ms = delay_ms.unwrap_or_else(|| self.backoff_ms(&options, row.tries));
+        if !is_dead && delay_ms > 0 {
+            row.state = TaskState::Delayed;
+            row.at_ms = self.context.now_ms.saturating_add(delay_ms);
+        }
+        match row.state {
+            TaskState::Dead => self.bury(id, &row, &options).await?,
+            _ => self.enter(id, &row).await?,
+        }
+        self.context.signals.task_end(is_dead);
         self.context.mark_changed(self.key);
-        Ok(match row.state {
-            TaskState::Dead => LeaseAnswer::Dead,
-            _ => LeaseAnswer::Done,
+        if is_too_old(&row, self.context.now_ms) {
+            self.expire(id, row, &options).await?;
+            self.context.remove_if_empty(self.key).await?;
+        }
+        Ok(match is_dead {
+            true => LeaseAnswer::Dead,
+            false => LeaseAnswer::Done,
         })
     }
 
@@ -116,6 +127,24 @@ impl TaskQueueMut<'_, '_> {
         self.leave(&row);
         row.at_ms = self.lease_end_ms(lease_ms);
         self.enter(id, &row).await?;
+        self.context.mark_changed(self.key);
+        Ok(LeaseAnswer::Done)
+    }
+
+    /// Notes how far the consumer of a task has come. The next one sees it too.
+    pub(super) async fn note_progress(
+        &self,
+        id: &Bytes,
+        progress: Bytes,
+        token: Option<u64>,
+    ) -> Result<LeaseAnswer, StoreError> {
+        let mut row = match self.leased(id, token).await? {
+            Err(answer) => return Ok(answer),
+            Ok(row) => row,
+        };
+        row.notes.progress = Some(progress);
+        let task = self.context.layout().task_key(self.key.data(), id);
+        self.context.transaction.set(&task, &row.encode());
         self.context.mark_changed(self.key);
         Ok(LeaseAnswer::Done)
     }
@@ -138,15 +167,17 @@ impl TaskQueueMut<'_, '_> {
         let Some(row) = found.filter(|row| row.state == TaskState::Dead) else {
             return Ok(false);
         };
-        let row = self.leave_dead(row);
+        let row = self.leave_dead(id, row);
         self.enter(id, &row).await?;
         self.context.mark_changed(self.key);
         Ok(true)
     }
 
-    /// Removes the row by which a dead task is found. Returns the task as it is ready again.
-    pub(super) fn leave_dead(&self, mut row: TaskRow) -> TaskRow {
+    /// Removes the row by which a dead task is found. Returns the task as it is ready again, of any age.
+    pub(super) fn leave_dead(&self, id: &[u8], mut row: TaskRow) -> TaskRow {
         self.leave(&row);
+        self.clear_end(id, &row);
+        row.notes.expires_ms = None;
         row.state = TaskState::Ready;
         row.tries = 0;
         row.at_ms = self.context.now_ms;

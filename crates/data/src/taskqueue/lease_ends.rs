@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use super::endings::Ended;
 use super::index::Scope;
-use super::{TaskQueueMut, range_rows, state_after};
-use crate::unit::context::WriteContext;
+use super::{TaskQueueMut, is_full_or_old, is_too_old, range_rows, state_after};
 use quoin_base::limits::REAPER_READS_AT_ONCE;
 use quoin_layout::{KeyRange, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::{Isolation, KeyValue, StoreError};
@@ -27,6 +26,8 @@ pub(super) type Due = (KeyValue, Option<TaskRow>);
 pub(super) struct QueueWork {
     due: Vec<Due>,
     has_more_due: bool,
+    ended: Vec<Ended>,
+    has_more_ended: bool,
     /// Rows that ask for maintenance of the index.
     requests: Vec<KeyValue>,
     requests_max: usize,
@@ -35,29 +36,31 @@ pub(super) struct QueueWork {
     registry: TaskRegistry,
 }
 
-/// Whether the batch is as large or as old as batches should become.
-pub(super) fn is_full_or_old(context: &WriteContext<'_>) -> bool {
-    context.is_full() || context.is_old()
+/// What has become of due tasks.
+#[derive(Debug, Clone, Copy, Default)]
+struct PutBack {
+    /// Some are left, as the batch has no room for more tasks that go to another queue.
+    is_left: bool,
+    /// Some were too old, and removed. The caller calls
+    /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
+    has_expired: bool,
 }
 
 /// About the bytes that are written when a task changes its place: its row, and its id in some others.
 fn written_bytes(id: &[u8], row: &TaskRow) -> usize {
-    let notes = [&row.notes.worker, &row.notes.reason];
-    let notes = notes.into_iter().flatten().map(Bytes::len).sum::<usize>();
-    row.payload.len() + 2 * notes + 4 * id.len()
+    row.payload.len() + 2 * row.notes.size_bytes() + 4 * id.len()
 }
 
 impl TaskQueueMut<'_, '_> {
     /// Puts back up to `limit` tasks whose lease or delay is over, with about `bytes_max` bytes of payloads. Stops
-    /// when the batch is full, but puts back at least one. Returns whether there may be more.
+    /// when the batch is full, but puts back at least one. Returns whether some were too old, and removed.
     pub(super) async fn put_back_due(
         &self,
         limit: usize,
         bytes_max: usize,
     ) -> Result<bool, StoreError> {
-        let (due, has_more) = self.due_rows(limit, bytes_max).await?;
-        self.put_back_all(&due).await?;
-        Ok(has_more)
+        let (due, _) = self.due_rows(limit, bytes_max).await?;
+        Ok(self.put_back_all(&due).await?.has_expired)
     }
 
     /// The tasks that [`Self::put_back_due`] puts back, and whether there may be more.
@@ -114,13 +117,23 @@ impl TaskQueueMut<'_, '_> {
     }
 
     /// Puts due tasks back.
-    async fn put_back_all(&self, due: &[Due]) -> Result<(), StoreError> {
+    async fn put_back_all(&self, due: &[Due]) -> Result<PutBack, StoreError> {
+        let mut put = PutBack::default();
+        if due.is_empty() {
+            return Ok(put);
+        }
+        let options = self.options().await?;
         let mut back = Vec::with_capacity(due.len());
+        let mut moved = 0;
         for (due_row, row) in due {
             let Some(mut row) = row.clone() else {
                 self.context.transaction.clear(&due_row.key);
                 continue;
             };
+            if moved > 0 && is_full_or_old(self.context) {
+                put.is_left = true;
+                break;
+            }
             self.leave(&row);
             let was_leased = row.state == TaskState::Leased;
             row.state = state_after(&row);
@@ -129,13 +142,26 @@ impl TaskQueueMut<'_, '_> {
             }
             row.token = 0;
             row.at_ms = self.context.now_ms;
-            back.push((due_row.value.clone(), row));
+            match row.state {
+                TaskState::Dead if options.dead_letter.is_some() => {
+                    self.bury(&due_row.value, &row, &options).await?;
+                    moved += 1;
+                }
+                _ => back.push((due_row.value.clone(), row)),
+            }
         }
         self.enter_all(&back).await?;
         if !back.is_empty() {
             self.context.mark_changed(self.key);
         }
-        Ok(())
+        // After all have entered, so that each is where its row says.
+        for (id, row) in back {
+            if is_too_old(&row, self.context.now_ms) {
+                self.expire(&id, row, &options).await?;
+                put.has_expired = true;
+            }
+        }
+        Ok(put)
     }
 
     /// Reads the work of a queue: up to `tasks_max` due tasks with about `bytes_max` bytes, and requests for
@@ -145,6 +171,7 @@ impl TaskQueueMut<'_, '_> {
         (tasks_max, bytes_max): (usize, usize),
     ) -> Result<QueueWork, StoreError> {
         let (due, has_more_due) = self.due_rows(tasks_max, bytes_max).await?;
+        let (ended, has_more_ended) = self.ended(tasks_max).await?;
         let requests = self.context.layout().task_maintenance(self.key.data());
         // However much other servers add, sooner or later a pass is small enough to commit.
         let random = &self.context.environment.random;
@@ -168,6 +195,8 @@ impl TaskQueueMut<'_, '_> {
         Ok(QueueWork {
             due,
             has_more_due,
+            ended,
+            has_more_ended,
             requests,
             requests_max,
             requests_read,
@@ -180,15 +209,19 @@ impl TaskQueueMut<'_, '_> {
         let QueueWork {
             due,
             has_more_due,
+            ended,
+            has_more_ended,
             requests,
             requests_max,
             requests_read,
             registry,
         } = work;
-        self.put_back_all(&due).await?;
+        let put = self.put_back_all(&due).await?;
+        let has_more_due = put.is_left || has_more_due;
         if has_more_due && is_full_or_old(self.context) {
             return Ok(false);
         }
+        let has_more_ended = self.remove_ended(&ended, put.has_expired).await? || has_more_ended;
         let slots = |class: u32| {
             let mask = usize::try_from(class).ok();
             let mask = mask.and_then(|class| registry.classes.get(class));
@@ -223,10 +256,12 @@ impl TaskQueueMut<'_, '_> {
             Ok::<_, StoreError>(!too_long.is_empty())
         });
         let has_more_to_split = try_join_all(maintained).await?.contains(&true);
-        if has_more_due || has_more_to_split || requests.len() >= requests_max {
+        let has_more = has_more_due || has_more_ended || has_more_to_split;
+        if has_more || requests.len() >= requests_max {
             return Ok(false);
         }
-        if let Some(at_ms) = self.next_due_ms().await? {
+        let next = [self.next_due_ms().await?, self.next_end_ms().await?];
+        if let Some(at_ms) = next.into_iter().flatten().min() {
             self.context.set_timer(self.key, at_ms);
         }
         Ok(true)

@@ -5,10 +5,15 @@
 //! [index](index) of minima above that order. A leased or delayed task has a row by the time when that ends. The next
 //! take puts it back after that time, or background work does, which a [timer](timers) starts
 //! ([`lease_ends`]). docs/understand/decisions/010-task-index.md says why.
+//!
+//! [Options](options) of a queue are in its registry. Tasks with a time to live, and what a queue remembers for a time,
+//! have a row by their [end](endings) (docs/understand/decisions/046-task-queue-options.md).
 
 mod add;
 pub mod commands;
+mod discard;
 mod dumping;
+mod endings;
 mod index;
 mod kind;
 mod lease;
@@ -17,6 +22,7 @@ mod list;
 mod maintenance;
 mod options;
 mod resources;
+mod results;
 mod search;
 mod states;
 mod steering;
@@ -28,9 +34,10 @@ pub mod timers;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use crate::error::CommandError;
 use crate::keyspace::handle::{Value, ValueMut};
 use crate::rows::pages::Pages;
-use crate::unit::context::ReadContext;
+use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE};
 use quoin_layout::{
     KeyRange, TaskCounter, TaskNotes, TaskRegistry, TaskRow, TaskState, decode_counter,
@@ -39,6 +46,9 @@ use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 use resources::{Amounts, named};
 
 pub use kind::KIND;
+
+/// The error of a task whose id the queue has.
+const ID_EXISTS: CommandError = CommandError::text("EXISTS Task id already exists");
 
 /// Marks handles of task queues.
 pub enum TaskQueueType {}
@@ -134,6 +144,9 @@ impl TaskQueue<'_, '_> {
         if is_waiting && row.at_ms <= self.context.now_ms {
             row.state = state_after(&row);
         }
+        if is_too_old(&row, self.context.now_ms) {
+            return Ok(None);
+        }
         let registry = self.registry(self.context.relaxed()).await?;
         Ok(Some(self.load_task(&registry, id.clone(), &row).await?))
     }
@@ -157,15 +170,19 @@ impl TaskQueue<'_, '_> {
     }
 
     async fn counter(&self, counter: TaskCounter) -> Result<i64, StoreError> {
+        self.counter_in(counter, self.context.isolation).await
+    }
+
+    async fn counter_in(
+        &self,
+        counter: TaskCounter,
+        isolation: Isolation,
+    ) -> Result<i64, StoreError> {
         let row = self
             .context
             .layout()
             .task_counter_key(self.key.data(), counter);
-        let value = self
-            .context
-            .transaction
-            .get(&row, self.context.isolation)
-            .await?;
+        let value = self.context.transaction.get(&row, isolation).await?;
         Ok(decode_counter(value.as_ref())?)
     }
 
@@ -234,6 +251,17 @@ async fn range_rows(
         isolation,
     };
     context.transaction.get_range(query).await
+}
+
+/// Whether a task is too old to be taken. Leased and dead tasks are not.
+fn is_too_old(row: &TaskRow, now_ms: i64) -> bool {
+    let waits = matches!(row.state, TaskState::Ready | TaskState::Delayed);
+    waits && row.notes.expires_ms.is_some_and(|at_ms| at_ms <= now_ms)
+}
+
+/// Whether the batch is as large or as old as batches should become.
+fn is_full_or_old(context: &WriteContext<'_>) -> bool {
+    context.is_full() || context.is_old()
 }
 
 /// The state of a task after its lease or delay: ready, or dead if it has used up its tries.

@@ -1,34 +1,111 @@
-//! What clients set for a whole queue: TASK.PAUSE, TASK.RESUME.
+//! What clients set for a whole queue: TASK.SETOPTIONS, TASK.PAUSE, TASK.RESUME.
 //!
-//! Options are in the registry, which additions and takes read anyway. A queue with options exists without tasks, so that
-//! they hold for tasks that come later.
+//! Options are in the registry, which additions and takes read anyway. A queue with options exists without tasks, so
+//! that they hold for tasks that come later, and a key that does not exist without tasks has none.
 
-use super::TaskQueueMut;
+use super::{TaskQueue, TaskQueueMut};
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
-use quoin_layout::TaskOptions;
+use quoin_base::limits::TASK_TIME_MS_MAX;
+use quoin_layout::{TaskNumber, TaskOptions};
 use quoin_store::{Isolation, StoreError};
 
-/// Sets the options of a queue. Returns the former ones. If it has no options afterwards, the caller calls
+/// An option that is a number.
+pub(super) struct NumberOption {
+    /// The word in commands and replies.
+    pub(super) name: &'static str,
+    pub(super) number: TaskNumber,
+    /// The greatest value. The least is 0, the default.
+    pub(super) max: i64,
+}
+
+const fn number(name: &'static str, number: TaskNumber, max: i64) -> NumberOption {
+    NumberOption { name, number, max }
+}
+
+/// The options that are numbers for clients too.
+pub(super) const NUMBERS: &[NumberOption] = &[
+    number("maxtries", TaskNumber::TriesMax, i64::MAX),
+    number("backoff", TaskNumber::BackoffMs, TASK_TIME_MS_MAX),
+    number("backoffmax", TaskNumber::BackoffMaxMs, TASK_TIME_MS_MAX),
+    number("jitter", TaskNumber::JitterPercent, 100),
+    number("lease", TaskNumber::LeaseMs, TASK_TIME_MS_MAX),
+    number("ttl", TaskNumber::TtlMs, TASK_TIME_MS_MAX),
+    number("maxlen", TaskNumber::LengthMax, i64::MAX),
+];
+
+/// The option that says what a full queue does.
+pub(super) const OVERFLOW: &str = "overflow";
+/// Its values, by the number of [`TaskNumber::DropsOldest`].
+pub(super) const OVERFLOWS: [&str; 2] = ["refuse", "drop"];
+/// The option that names the queue for dead tasks.
+pub(super) const DEAD_LETTER: &str = "deadletter";
+
+/// Whether these options can be set by clients.
+pub(super) fn are_sound(options: &TaskOptions) -> bool {
+    options.numbers().iter().all(|(number, value)| {
+        let known = NUMBERS.iter().find(|option| option.number == *number);
+        (1..=known.map_or(1, |option| option.max)).contains(value)
+    })
+}
+
+/// Changes the options of a queue. Returns the former ones. If it has no options afterwards, the caller calls
 /// [`remove_if_empty`](WriteContext::remove_if_empty).
 ///
 /// Conflicts with everything that is done to the queue at the same time.
-pub(super) async fn set(
+pub(super) async fn change(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
-    options: TaskOptions,
+    change: impl FnOnce(&mut TaskOptions),
 ) -> Result<TaskOptions, StoreError> {
     let queue = TaskQueueMut::open(context, key);
     let mut registry = queue.registry(Isolation::Serializable).await?;
-    let former = std::mem::replace(&mut registry.options, options);
+    let former = registry.options.clone();
+    change(&mut registry.options);
     if former == registry.options {
         return Ok(former);
     }
     let row = context.layout().task_registry_key(key.data());
     context.transaction.set(&row, &registry.encode());
-    context.set_kept(key, !registry.options.is_empty());
+    let is_kept = !registry.options.is_empty() || queue.remembers().await?;
+    context.set_kept(key, is_kept);
     if former.is_paused && !registry.options.is_paused {
         context.wake_waiting(key);
     }
     Ok(former)
+}
+
+impl TaskQueue<'_, '_> {
+    /// The options of the queue. Reads nothing if it has none.
+    pub(super) async fn options(&self) -> Result<TaskOptions, StoreError> {
+        match self.key.meta.is_kept {
+            true => Ok(self.registry(self.context.relaxed()).await?.options),
+            false => Ok(TaskOptions::default()),
+        }
+    }
+}
+
+impl TaskQueueMut<'_, '_> {
+    /// How long a task waits that was given back after so many tries.
+    pub(super) fn backoff_ms(&self, options: &TaskOptions, tries: i64) -> i64 {
+        let first_ms = options.number(TaskNumber::BackoffMs);
+        let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(0).min(62);
+        let doubled_ms = first_ms.saturating_mul(1 << doublings);
+        let whole_ms = doubled_ms
+            .min(options.number(TaskNumber::BackoffMaxMs))
+            .max(first_ms);
+        let percent = options.number(TaskNumber::JitterPercent);
+        let jitter_ms = u64::try_from(whole_ms.saturating_mul(percent) / 100).unwrap_or(0);
+        match jitter_ms {
+            0 => whole_ms,
+            jitter_ms => {
+                let random = self
+                    .context
+                    .environment
+                    .random
+                    .below(jitter_ms.saturating_add(1));
+                whole_ms - i64::try_from(random).unwrap_or(0)
+            }
+        }
+    }
 }

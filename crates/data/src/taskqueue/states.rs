@@ -95,6 +95,12 @@ impl TaskQueueMut<'_, '_> {
     /// Removes all rows of a task.
     pub(super) fn remove(&self, id: &[u8], row: &TaskRow) -> Result<(), StoreError> {
         self.leave(row);
+        self.erase(id, row)
+    }
+
+    /// Removes the rows of a task that has left its state.
+    pub(super) fn erase(&self, id: &[u8], row: &TaskRow) -> Result<(), StoreError> {
+        self.clear_end(id, row);
         self.context.discard_value(self.key.data(), &row.payload)?;
         self.context
             .transaction

@@ -4,9 +4,8 @@
 
 use bytes::Bytes;
 
-use super::TaskQueueMut;
-use super::add::ID_EXISTS;
 use super::resources::{Amounts, classify, named};
+use super::{ID_EXISTS, TaskQueueMut};
 use crate::command::arguments::ListOptions;
 use crate::error::CommandError;
 use quoin_base::limits::TASK_STEERED_MAX;
@@ -15,9 +14,9 @@ use quoin_store::{Isolation, StoreError};
 
 /// A task that was removed from its queue to be put into another.
 pub(super) struct TakenOut {
-    row: TaskRow,
-    needs: Amounts,
-    payload: Bytes,
+    pub(super) row: TaskRow,
+    pub(super) needs: Amounts,
+    pub(super) payload: Bytes,
 }
 
 impl TaskQueueMut<'_, '_> {
@@ -36,7 +35,7 @@ impl TaskQueueMut<'_, '_> {
         for (dead_row, task) in dead {
             match task.filter(|row| row.state == TaskState::Dead) {
                 Some(row) => {
-                    let row = self.leave_dead(row);
+                    let row = self.leave_dead(&dead_row.value, row);
                     revived.push((dead_row.value, row));
                 }
                 None => self.context.transaction.clear(&dead_row.key),
@@ -129,6 +128,7 @@ impl TaskQueueMut<'_, '_> {
             ..row
         };
         self.enter(id, &row).await?;
+        self.set_end(id, &row);
         self.context.count_change(self.key, 1);
         Ok(())
     }

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use super::index::MAINTENANCE_EVERY;
+use super::index::{Class, MAINTENANCE_EVERY};
 use super::resources::Amounts;
-use super::search::Search;
-use super::{Task, TaskQueue, TaskQueueMut};
+use super::search::{Found, Search};
+use super::{Task, TaskQueue, TaskQueueMut, is_full_or_old, is_too_old};
 use quoin_base::limits::{DELIVERED_BYTES_MAX, REAPER_READS_AT_ONCE};
-use quoin_layout::{TaskRegistry, TaskRow, TaskState};
+use quoin_layout::{TaskNumber, TaskRegistry, TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
 
 /// Tasks whose lease or delay is over that one TASK.TAKE puts back.
@@ -22,10 +22,20 @@ pub(super) struct Taking {
     /// The most tasks to take.
     pub(super) count: usize,
     pub(super) having: Amounts,
-    /// `None` removes the tasks.
+    /// `None` takes the lease of the queue's options. Without one, the tasks are removed.
     pub(super) lease_ms: Option<i64>,
     /// The consumer's name, to be kept with a leased task.
     pub(super) worker: Option<Bytes>,
+}
+
+/// What a consumer gets.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) tasks: Vec<Task>,
+    /// The token of their leases, if they have one.
+    pub(super) token: Option<u64>,
+    /// Whether tasks were removed, taken or too old.
+    pub(super) has_removed: bool,
 }
 
 impl TaskQueue<'_, '_> {
@@ -51,7 +61,8 @@ impl TaskQueue<'_, '_> {
             }
             // Concurrently, because on a cluster each read is a round trip.
             let shown = some.into_iter().map(async |id| {
-                let Some(row) = self.row(&id, self.context.isolation).await? else {
+                let row = self.row(&id, self.context.isolation).await?;
+                let Some(row) = row.filter(|row| !is_too_old(row, self.context.now_ms)) else {
                     return Ok::<_, StoreError>(None);
                 };
                 Ok(Some(self.load_task(&registry, id, &row).await?))
@@ -64,31 +75,96 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Takes the first tasks in order that fit. Returns them and the token of their leases. They are fewer than asked
-    /// for if the transaction has no room for more. Tasks whose lease or delay is over are put back before. The
-    /// caller calls [`remove_if_empty`] afterwards.
+    /// Takes the first tasks in order that fit. They are fewer than asked for if the transaction has no room for more.
+    /// Tasks whose lease or delay is over are put back before, and those that are too old are removed if there are not
+    /// too many of them. If tasks were removed, the caller calls [`remove_if_empty`] afterwards.
     ///
     /// Conflicts with transactions that take, cancel or change the same tasks.
     ///
     /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
-    pub(super) async fn take(&self, taking: &Taking) -> Result<(Vec<Task>, u64), StoreError> {
-        self.put_back_due(DUE_PER_TAKE, DUE_BYTES_PER_TAKE).await?;
+    pub(super) async fn take(&self, taking: &Taking) -> Result<Taken, StoreError> {
+        let back = self.put_back_due(DUE_PER_TAKE, DUE_BYTES_PER_TAKE);
+        let has_expired = back.await?;
         let registry = self.registry(self.context.relaxed()).await?;
         if registry.options.is_paused {
-            return Ok((Vec::new(), 0));
+            return Ok(Taken {
+                has_removed: has_expired,
+                ..Taken::default()
+            });
         }
-        // 0 means no lease.
-        let token = self.context.environment.random.next_u64().max(1);
-        let mut search = Search::begin(self, &registry, &taking.having, None).await?;
+        let default_ms = registry.options.number(TaskNumber::LeaseMs);
+        let lease_ms = taking.lease_ms.or((default_ms > 0).then_some(default_ms));
+        let handing = Handing {
+            lease_ms,
+            worker: taking.worker.as_ref(),
+            // 0 means no lease.
+            token: self.context.environment.random.next_u64().max(1),
+        };
+        let mut tasks = Vec::new();
+        let mut expired = 0;
+        loop {
+            let before = expired;
+            // After tasks that are too old there are often more of them.
+            let wanted = if before > 0 {
+                DUE_PER_TAKE
+            } else {
+                taking.count
+            };
+            let found = self.found(&registry, taking, wanted).await?;
+            self.hand_out_all(
+                &registry,
+                taking,
+                &handing,
+                found,
+                (&mut tasks, &mut expired),
+            )
+            .await?;
+            let gives_up = expired >= DUE_PER_TAKE || is_full_or_old(self.context);
+            if !tasks.is_empty() || expired == before || gives_up {
+                break;
+            }
+        }
+        let taken = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
+        match (taken, lease_ms) {
+            (0, _) => {}
+            (_, Some(_)) => self.context.mark_changed(self.key),
+            (taken, None) => self.context.count_change(self.key, -taken),
+        }
+        Ok(Taken {
+            tasks,
+            token: lease_ms.map(|_| handing.token),
+            has_removed: has_expired || expired > 0 || (taken > 0 && lease_ms.is_none()),
+        })
+    }
+
+    /// The first tasks that fit. Repairs the index where the search has found it stale.
+    async fn found(
+        &self,
+        registry: &TaskRegistry,
+        taking: &Taking,
+        count: usize,
+    ) -> Result<FoundTasks, StoreError> {
+        let mut search = Search::begin(self, registry, &taking.having, None).await?;
         let mut found = Vec::new();
-        while found.len() < taking.count
+        while found.len() < count
             && let Some(next) = search.next().await?
         {
             found.push(next);
         }
         let (stale, heads) = (search.stale, search.heads);
         self.repair(&stale).await?;
-        let mut tasks = Vec::with_capacity(found.len());
+        Ok(FoundTasks { found, heads })
+    }
+
+    /// Hands out found tasks, and removes those that are too old.
+    async fn hand_out_all(
+        &self,
+        registry: &TaskRegistry,
+        taking: &Taking,
+        handing: &Handing<'_>,
+        FoundTasks { found, heads }: FoundTasks,
+        (tasks, expired): (&mut Vec<Task>, &mut usize),
+    ) -> Result<(), StoreError> {
         let mut bytes = 0_usize;
         let mut passes_milestone = false;
         'all: for some in found.chunks(REAPER_READS_AT_ONCE) {
@@ -99,13 +175,19 @@ impl TaskQueueMut<'_, '_> {
             for (one, row) in some.iter().zip(try_join_all(reads).await?) {
                 // A lease writes the task again, so a transaction has room for a limited number of
                 // them. A consumer gets the first one even if the transaction is full already.
-                if !tasks.is_empty() && (self.context.is_full() || bytes >= DELIVERED_BYTES_MAX) {
+                let is_full = self.context.is_full() || bytes >= DELIVERED_BYTES_MAX;
+                if tasks.len() >= taking.count || (!tasks.is_empty() && is_full) {
                     break 'all;
                 }
                 let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
                 passes_milestone |= row.place.index.rem_euclid(MAINTENANCE_EVERY) == 0;
+                if is_too_old(&row, self.context.now_ms) {
+                    self.expire(&one.id, row, &registry.options).await?;
+                    *expired += 1;
+                    continue;
+                }
                 let id = one.id.clone();
-                let task = self.hand_out(&registry, id, row, taking, token).await?;
+                let task = self.hand_out(registry, id, row, handing).await?;
                 bytes = bytes.saturating_add(task.payload.len());
                 tasks.push(task);
             }
@@ -115,13 +197,7 @@ impl TaskQueueMut<'_, '_> {
                 self.clear_nodes_before(class, first).await?;
             }
         }
-        let taken = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
-        match (taken, taking.lease_ms) {
-            (0, _) => {}
-            (_, Some(_)) => self.context.mark_changed(self.key),
-            (taken, None) => self.context.count_change(self.key, -taken),
-        }
-        Ok((tasks, token))
+        Ok(())
     }
 
     async fn hand_out(
@@ -129,22 +205,36 @@ impl TaskQueueMut<'_, '_> {
         registry: &TaskRegistry,
         id: Bytes,
         mut row: TaskRow,
-        taking: &Taking,
-        token: u64,
+        handing: &Handing<'_>,
     ) -> Result<Task, StoreError> {
         row.tries = row.tries.saturating_add(1);
         let shown = self.load_task(registry, id.clone(), &row).await?;
-        match taking.lease_ms {
+        match handing.lease_ms {
             None => self.remove(&id, &row)?,
             Some(lease_ms) => {
                 self.leave(&row);
                 row.state = TaskState::Leased;
-                row.token = token;
-                row.notes.worker.clone_from(&taking.worker);
+                row.token = handing.token;
+                row.notes.worker = handing.worker.cloned();
                 row.at_ms = self.lease_end_ms(lease_ms);
                 self.enter(&id, &row).await?;
             }
         }
         Ok(shown)
     }
+}
+
+/// How tasks are handed out.
+struct Handing<'t> {
+    /// `None` removes them.
+    lease_ms: Option<i64>,
+    worker: Option<&'t Bytes>,
+    token: u64,
+}
+
+/// Ready tasks that fit, in order.
+struct FoundTasks {
+    found: Vec<Found>,
+    /// The first ready task of each class that was searched.
+    heads: Vec<(Class, Bytes)>,
 }

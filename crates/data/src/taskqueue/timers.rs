@@ -1,6 +1,6 @@
 //! Timers: rows that say when background work should look at a task queue, a stream or a hash. A task queue may have
-//! due tasks, or requests for maintenance of its index. A stream may have groups whose idle entries are due for
-//! redelivery, or producers of which all is forgotten. A hash may have fields that have expired.
+//! due tasks, something that is over, or requests for maintenance of its index. A stream may have groups whose idle
+//! entries are due for redelivery, or producers of which all is forgotten. A hash may have fields that have expired.
 //!
 //! A timer is a row by time and key. It says only that there may be work, so too many timers or an outdated one do no
 //! harm. A key with work at some time has a timer at that time or before: a transaction that writes a row by due
@@ -9,11 +9,10 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::{try_join, try_join_all, try_join3};
 
 use super::index::MAINTENANCE_STEP_MS;
-use super::lease_ends::is_full_or_old;
-use super::{TaskQueueMut, range_rows};
+use super::{TaskQueue, TaskQueueMut, is_full_or_old, range_rows};
 use crate::hash::expiry;
 use crate::keyspace::key::OpenKey;
 use crate::stream::{Stream, StreamMut};
@@ -271,14 +270,15 @@ async fn look_at(
         context.layout().task_due(key.data()),
         context.layout().task_maintenance(key.data()),
     );
-    let (due, requests) = try_join(
+    let (due, requests, next_end) = try_join3(
         range_rows(context, &due, 1, Isolation::Snapshot),
         range_rows(context, &requests, 1, Isolation::Snapshot),
+        TaskQueue::open(context, &key).next_end_ms(),
     )
     .await?;
     let next_due = due.first();
     let next_due = next_due.map(|row| context.layout().read_task_due_key(key.data(), &row.key));
-    let next_due = next_due.transpose()?;
+    let next_due = earlier(next_due.transpose()?, next_end);
     let is_due = next_due.is_some_and(|at_ms| at_ms <= context.now_ms);
     Ok(match is_due || !requests.is_empty() {
         true => Outlook::Busy(key),
@@ -369,7 +369,10 @@ pub async fn run_due(
         false => 1,
         true => BUSY_QUEUES_AT_ONCE,
     };
-    for (number, some) in busy.chunks(at_once).enumerate() {
+    // Two queues with options may move dead tasks to the same queue, which only one may create.
+    let together = busy.chunk_by(|(_, one), (_, next)| !one.meta.is_kept && !next.meta.is_kept);
+    let together = together.flat_map(|some| some.chunks(at_once));
+    for (number, some) in together.enumerate() {
         if number > 0 && is_full_or_old(context) {
             break;
         }

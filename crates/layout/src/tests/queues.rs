@@ -182,6 +182,7 @@ fn rows_of_task_queues() {
         notes: TaskNotes {
             worker: Some("w1".into()),
             reason: Some("no disk".into()),
+            ..TaskNotes::default()
         },
         ..row.clone()
     };
@@ -191,6 +192,40 @@ fn rows_of_task_queues() {
         "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000015021501017731001502016e6f206469736b0000776f726b",
     );
     assert_eq!(TaskRow::decode(&noted.encode().into()).unwrap(), noted);
+    let aged = TaskRow {
+        notes: TaskNotes {
+            expires_ms: Some(1_700_000_000_000),
+            progress: Some("half".into()),
+            ..TaskNotes::default()
+        },
+        ..row.clone()
+    };
+    golden(
+        "that task with the progress `half` and an end at 1700000000000",
+        &aged.encode(),
+        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150215040168616c660015031a018bcfe5680000776f726b",
+    );
+    assert_eq!(TaskRow::decode(&aged.encode().into()).unwrap(), aged);
+    golden(
+        "end of task `t1` at 1700000000000",
+        &layout.task_end_key(DATA, row.at_ms, TaskEnding::Task, b"t1"),
+        "0271756f696e001502150116012c151e1a018bcfe568001401743100",
+    );
+    golden(
+        "token `mail`",
+        &layout.task_kept_key(DATA, TaskEnding::Unique, b"mail"),
+        "0271756f696e001502150116012c151d1501016d61696c00",
+    );
+    let kept = TaskKept {
+        until_ms: 1_700_000_000_000,
+        value: "t1".into(),
+    };
+    golden(
+        "that token until 1700000000000, of task `t1`",
+        &kept.encode(),
+        "1a018bcfe568007431",
+    );
+    assert_eq!(TaskKept::decode(&kept.encode().into()).unwrap(), kept);
     golden(
         "lease of that task",
         &layout.task_due_key(DATA, row.at_ms, &place),
@@ -227,9 +262,11 @@ fn rows_of_task_queues() {
     );
     let again = TaskRegistry::decode(Some(&registry.encode().into()));
     assert_eq!(again.unwrap(), registry);
+    let mut options = TaskOptions::default();
+    options.is_paused = true;
     let paused = TaskRegistry {
-        options: TaskOptions { is_paused: true },
-        ..registry
+        options,
+        ..registry.clone()
     };
     golden(
         "that registry of a paused queue",
@@ -238,6 +275,21 @@ fn rows_of_task_queues() {
     );
     let again = TaskRegistry::decode(Some(&paused.encode().into()));
     assert_eq!(again.unwrap(), paused);
+    let mut options = TaskOptions::default();
+    options.set_number(TaskNumber::LeaseMs, 60_000);
+    options.set_number(TaskNumber::TriesMax, 3);
+    options.dead_letter = Some("dead".into());
+    let with_options = TaskRegistry {
+        options,
+        ..registry
+    };
+    golden(
+        "that registry with MAXTRIES 3, LEASE 60000 and DEADLETTER `dead`",
+        &with_options.encode(),
+        "02150315021503150616ea60150a01646561640015020167620001636172647300150114150315021604001603fe",
+    );
+    let again = TaskRegistry::decode(Some(&with_options.encode().into()));
+    assert_eq!(again.unwrap(), with_options);
     golden(
         "counter of leased tasks",
         &layout.task_counter_key(DATA, TaskCounter::Leased),

@@ -15,7 +15,18 @@ fn task(id: &str, index: i64) -> DumpedTask {
         state: DumpedState::Ready,
         worker: None,
         reason: None,
+        expires_ms: None,
+        progress: None,
         payload: "payload".into(),
+    }
+}
+
+fn token(name: &str) -> DumpedKept {
+    DumpedKept {
+        kind: DumpedKeptKind::Unique,
+        name: Bytes::copy_from_slice(name.as_bytes()),
+        until_ms: 7,
+        value: "t1".into(),
     }
 }
 
@@ -24,11 +35,16 @@ fn resources() -> Vec<Bytes> {
 }
 
 fn read(payload: &Bytes) -> Result<Vec<DumpedTask>, DumpError> {
-    TaskQueueReader::new(open(payload)?)?.collect()
+    let items = TaskQueueReader::new(open(payload)?)?;
+    let tasks = items.map(|item| match item? {
+        DumpedItem::Task(task) => Ok(task),
+        DumpedItem::Kept(kept) => panic!("{kept:?}"),
+    });
+    tasks.collect()
 }
 
 fn written(added: i64, resources: &[Bytes], tasks: &[DumpedTask]) -> Bytes {
-    let mut writer = TaskQueueWriter::new(added, resources, DumpedOptions::default());
+    let mut writer = TaskQueueWriter::new(added, resources, &DumpedOptions::default());
     tasks.iter().for_each(|task| writer.push(task));
     writer.finish()
 }
@@ -51,6 +67,8 @@ fn a_task_queue_is_read_as_it_was_written() {
             random: -number,
             worker: (number % 3 > 0).then(|| "w".into()),
             reason: (number % 2 > 0).then(|| Bytes::from(vec![b'r'; 1_024])),
+            expires_ms: (number > 1).then_some(number),
+            progress: (number % 2 > 0).then(|| "half".into()),
             ..task(&format!("t{number}"), number)
         })
         .collect();
@@ -61,17 +79,25 @@ fn a_task_queue_is_read_as_it_was_written() {
 
 #[test]
 fn options_are_read_as_they_were_written() {
-    for is_paused in [false, true] {
-        let options = DumpedOptions { is_paused };
-        let mut writer = TaskQueueWriter::new(1, &resources(), options);
+    let paused = DumpedOptions {
+        is_paused: true,
+        ..DumpedOptions::default()
+    };
+    let all = DumpedOptions {
+        numbers: vec![(2, 3), (9, 1)],
+        dead_letter: Some("dead".into()),
+        ..paused.clone()
+    };
+    for options in [DumpedOptions::default(), paused.clone(), all] {
+        let mut writer = TaskQueueWriter::new(1, &resources(), &options);
         writer.push(&task("a", 0));
         let reader = TaskQueueReader::new(open(&writer.finish()).unwrap()).unwrap();
-        assert_eq!(reader.options(), options);
+        assert_eq!(*reader.options(), options);
         let read: Result<Vec<_>, _> = reader.collect();
-        assert_eq!(read, Ok(vec![task("a", 0)]));
+        assert_eq!(read, Ok(vec![DumpedItem::Task(task("a", 0))]));
     }
     // Two options, an unknown one, none that is announced.
-    let whole = TaskQueueWriter::new(0, &[], DumpedOptions { is_paused: true }).finish();
+    let whole = TaskQueueWriter::new(0, &[], &paused).finish();
     let value = &whole[..whole.len() - 10];
     let head = &value[..value.len() - 5];
     for parts in [&[2, 2, 2, 1, 2, 1, 0][..], &[2, 1, 2, 9, 0], &[2, 1, 0]] {
@@ -144,6 +170,56 @@ fn what_no_task_queue_has_is_refused() {
         let payload = written(9, &names, &[sound()]);
         assert_eq!(read(&payload), Err(DumpError::Format), "{what}");
     }
+}
+
+#[test]
+fn tokens_and_results_follow_the_tasks() {
+    let result = DumpedKept {
+        kind: DumpedKeptKind::Result,
+        value: vec![b'r'; 65_536].into(),
+        ..token("a")
+    };
+    let kept = [token("a"), token("b"), result];
+    let mut writer = TaskQueueWriter::new(1, &resources(), &DumpedOptions::default());
+    writer.push(&task("a", 0));
+    kept.iter().for_each(|kept| writer.push_kept(kept));
+    let whole = writer.finish();
+    let items: Result<Vec<_>, _> = TaskQueueReader::new(open(&whole).unwrap())
+        .unwrap()
+        .collect();
+    let mut expected = vec![DumpedItem::Task(task("a", 0))];
+    expected.extend(kept.into_iter().map(DumpedItem::Kept));
+    assert_eq!(items, Ok(expected));
+    assert_eq!(
+        Chunks::new(open(&whole).unwrap()).unwrap().count_left(),
+        Ok(1)
+    );
+    type Change = fn(&mut DumpedKept);
+    let changes: [Change; 4] = [
+        |kept| kept.name = Bytes::new(),
+        |kept| kept.name = vec![b'n'; 513].into(),
+        |kept| kept.value = vec![b'v'; 513].into(),
+        |kept| kept.until_ms = (1 << 53) + 1,
+    ];
+    let refused = |write: &dyn Fn(&mut TaskQueueWriter)| {
+        let mut writer = TaskQueueWriter::new(1, &resources(), &DumpedOptions::default());
+        write(&mut writer);
+        let reader = TaskQueueReader::new(open(&writer.finish()).unwrap()).unwrap();
+        let items: Result<Vec<_>, _> = reader.collect();
+        assert_eq!(items, Err(DumpError::Format));
+    };
+    for change in changes {
+        let mut kept = token("a");
+        change(&mut kept);
+        refused(&|writer| writer.push_kept(&kept));
+    }
+    for names in [["a", "a"], ["b", "a"]] {
+        refused(&|writer| names.iter().for_each(|name| writer.push_kept(&token(name))));
+    }
+    refused(&|writer| {
+        writer.push_kept(&token("a"));
+        writer.push(&task("a", 0));
+    });
 }
 
 #[test]

@@ -6,11 +6,14 @@ use bytes::Bytes;
 
 use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word, rest, to_usize};
 use crate::error::CommandError;
+use crate::taskqueue::add::Unique;
 use crate::taskqueue::resources::{Amounts, too_many_resources};
+use crate::taskqueue::results::NewResult;
 use quoin_base::limits::{
     TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS,
-    TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_TAKE_KEYWORDS,
-    TASK_TIME_MS_MAX, TASK_WORKER_BYTES_MAX,
+    TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
+    TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
+    TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
 };
 use quoin_layout::TaskState;
 
@@ -132,8 +135,109 @@ pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
     milliseconds(time_ms, 0, too_small, || too_long("delay"))
 }
 
+/// How long until a task is too old.
+///
+/// # Errors
+/// `Text` if the word is not that; see [`milliseconds`].
+pub(super) fn time_to_live(word: &[u8]) -> Result<i64, CommandError> {
+    let too_small = "ERR TTL is out of range, must be zero or more";
+    let time_ms = integer_or(word, "ERR TTL is not an integer or out of range")?;
+    milliseconds(time_ms, 0, too_small, || too_long("TTL"))
+}
+
+/// A token, and for how long no other task is added with it.
+///
+/// # Errors
+/// `Text` if it is not a token or not such a time; see [`milliseconds`].
+pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<Unique, CommandError> {
+    if token.is_empty() || token.len() > TASK_UNIQUE_BYTES_MAX {
+        return Err(CommandError::Text(
+            format!("ERR token of UNIQUE must have 1 to {TASK_UNIQUE_BYTES_MAX} bytes").into(),
+        ));
+    }
+    let too_small = "ERR time of UNIQUE is out of range, must be positive";
+    let time_ms = integer_or(
+        window,
+        "ERR time of UNIQUE is not an integer or out of range",
+    )?;
+    Ok(Unique {
+        token: token.clone(),
+        window_ms: milliseconds(time_ms, 1, too_small, || too_long("time of UNIQUE"))?,
+    })
+}
+
+/// What a consumer says of its progress.
+///
+/// # Errors
+/// `Text` if it is too long.
+pub(super) fn progress_of(word: &Bytes) -> Result<Bytes, CommandError> {
+    match word.len() {
+        0..=TASK_PROGRESS_BYTES_MAX => Ok(word.clone()),
+        _ => Err(CommandError::Text(
+            format!("ERR progress has more than {TASK_PROGRESS_BYTES_MAX} bytes").into(),
+        )),
+    }
+}
+
+/// The words of TASK.ACK after the key.
+#[derive(Debug)]
+pub(super) struct Acknowledging<'a> {
+    pub(super) ids: &'a [Bytes],
+    /// The result of the only id.
+    pub(super) result: Option<NewResult>,
+    pub(super) token: Option<u64>,
+}
+
+impl<'a> Acknowledging<'a> {
+    /// Reads `id [id …] [TOKEN token]` or `id RESULT value KEEP ms [TOKEN token]`.
+    ///
+    /// # Errors
+    /// See [`ids`] and [`token`]; `Syntax` for a result of several ids; `Text` if the result is too large or not kept
+    /// for a time.
+    pub(super) fn parse(words: &'a [Bytes]) -> Result<Self, CommandError> {
+        let [id, word, value, keep, time, after @ ..] = words else {
+            return Self::without_result(words);
+        };
+        if !is_word(word, "result") {
+            return Self::without_result(words);
+        }
+        if !is_word(keep, "keep") {
+            return Err(CommandError::Syntax);
+        }
+        let token = match after {
+            [] => None,
+            [word, value] if is_word(word, "token") => Some(token(value)?),
+            _ => return Err(CommandError::Syntax),
+        };
+        if value.len() > TASK_RESULT_BYTES_MAX {
+            return Err(CommandError::Text(
+                format!("ERR result has more than {TASK_RESULT_BYTES_MAX} bytes").into(),
+            ));
+        }
+        let too_small = "ERR KEEP is out of range, must be positive";
+        let time_ms = integer_or(time, "ERR KEEP is not an integer or out of range")?;
+        Ok(Self {
+            ids: ids(std::slice::from_ref(id))?,
+            result: Some(NewResult {
+                value: value.clone(),
+                keep_ms: milliseconds(time_ms, 1, too_small, || too_long("KEEP"))?,
+            }),
+            token,
+        })
+    }
+
+    fn without_result(words: &'a [Bytes]) -> Result<Self, CommandError> {
+        let (ids, token) = ids_and_token(words)?;
+        Ok(Self {
+            ids,
+            result: None,
+            token,
+        })
+    }
+}
+
 /// Reads how long to wait, with Redis's errors for timeouts. `None` means forever.
-fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
+pub(super) fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
     let time_ms = integer_or(word, "ERR timeout is not an integer or out of range")?;
     let time_ms = milliseconds(time_ms, 0, "ERR timeout is negative", || {
         CommandError::text("ERR timeout is out of range")

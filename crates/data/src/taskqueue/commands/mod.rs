@@ -1,6 +1,7 @@
 //! The commands of task queues. Redis does not have them; see docs/start/task-queues.md.
 
 mod arguments;
+pub(super) mod options;
 pub(super) mod read;
 mod rows;
 pub(super) mod steering;

@@ -1,12 +1,16 @@
-//! TASK.GET, TASK.LIST, TASK.PEEK, TASK.LEN, TASK.DEAD, TASK.INFO.
+//! TASK.GET, TASK.RESULT, TASK.LIST, TASK.PEEK, TASK.LEN, TASK.DEAD, TASK.INFO.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::arguments::{Clause, amounts, how_many, state};
+use super::arguments::{Clause, amounts, how_many, state, timeout};
 use crate::command::arguments::{ListOptions, argument, is_word, list_reply, rest};
+use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
 use crate::taskqueue::TaskQueue;
 use crate::taskqueue::resources::{Amounts, named};
+use crate::taskqueue::results::ResultOf;
 use crate::unit::context::ReadContext;
 use quoin_base::limits::DELIVERED_BYTES_MAX;
 use quoin_layout::{TaskState, ValueType};
@@ -50,6 +54,11 @@ pub(super) async fn get(
         (text("at-ms"), at_ms(task.at_ms)),
         (text("worker"), note(task.notes.worker)),
         (text("reason"), note(task.notes.reason)),
+        (text("progress"), note(task.notes.progress)),
+        (
+            text("expires-ms"),
+            at_ms(task.notes.expires_ms.unwrap_or(0)),
+        ),
     ]))
 }
 
@@ -60,6 +69,42 @@ fn at_ms(at_ms: i64) -> Reply {
 
 fn note(note: Option<Bytes>) -> Reply {
     note.map_or(Reply::Null, Reply::Bulk)
+}
+
+/// `TASK.RESULT key id [BLOCK ms]` → the result of a task that was acknowledged, or nothing.
+pub(super) async fn result(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    wait_for_result(arguments, context.now_ms)?;
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
+        return Ok(Reply::Null);
+    };
+    let queue = TaskQueue::open(context, &key);
+    let result = queue.result(argument(arguments, 2)?).await?;
+    Ok(result.map_or(Reply::Null, Reply::Bulk))
+}
+
+/// What TASK.RESULT waits for: the acknowledgement of its task with a result.
+pub(super) fn wait_for_result(
+    arguments: &[Bytes],
+    _now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let timeout = match rest(arguments, 3) {
+        [] => return Ok(None),
+        [word, value] if is_word(word, "block") => timeout(value)?,
+        _ => return Err(CommandError::Syntax),
+    };
+    Ok(Some(WaitSpec {
+        keys: vec![argument(arguments, 1)?.clone()],
+        value_type: ValueType::TaskQueue,
+        timeout,
+        wants: Some(Arc::new(ResultOf(argument(arguments, 2)?.clone()))),
+        wake: Wake::All,
+        takes_first: false,
+        needs_key: false,
+    }))
 }
 
 /// `TASK.LIST key READY|LEASED|DELAYED|DEAD [CURSOR cursor] [COUNT n]` → the next cursor, and tasks without payloads.
@@ -86,6 +131,8 @@ pub(super) async fn list(
             (text("at-ms"), at_ms(row.at_ms)),
             (text("worker"), note(row.notes.worker)),
             (text("reason"), note(row.notes.reason)),
+            (text("progress"), note(row.notes.progress)),
+            (text("expires-ms"), at_ms(row.notes.expires_ms.unwrap_or(0))),
         ])
     });
     let tasks = Reply::Array(tasks.collect());

@@ -1,9 +1,9 @@
 //! The rows of the task queues' commands.
 
-use super::{read, steering, write};
+use super::{options, read, steering, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at};
+use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, after_word, at};
 use crate::command::row::{Group, Handler, Row};
 use crate::taskqueue::dumping;
 use crate::{read_handler, write_handler};
@@ -17,6 +17,12 @@ const WORKER: Argument = string("name").token("WORKER").optional();
 const LEASE: Argument = block("lease", &[MILLISECONDS.token("LEASE"), WORKER]).optional();
 const CURSOR: Argument = string("cursor").token("CURSOR").optional();
 const TOKEN: Argument = string("token").token("TOKEN").optional();
+/// What TASK.ACK keeps of one task.
+const RESULT: Argument = block(
+    "result",
+    &[string("value").token("RESULT"), MILLISECONDS.token("KEEP")],
+)
+.optional();
 /// Amounts of resources. The word before them says whether a task needs them or a consumer has them.
 const AMOUNTS: Argument = block("amounts", &[string("resource"), double("amount")])
     .optional()
@@ -28,6 +34,22 @@ const STATE: Argument = oneof(
         token("LEASED"),
         token("DELAYED"),
         token("DEAD"),
+    ],
+);
+
+/// The options of a queue.
+const OPTION: Argument = oneof(
+    "option",
+    &[
+        integer("tries").token("MAXTRIES"),
+        MILLISECONDS.token("BACKOFF"),
+        MILLISECONDS.token("BACKOFFMAX"),
+        integer("percent").token("JITTER"),
+        MILLISECONDS.token("LEASE"),
+        MILLISECONDS.token("TTL"),
+        integer("tasks").token("MAXLEN"),
+        oneof("overflow", &[token("REFUSE"), token("DROP")]).token("OVERFLOW"),
+        key(1).token("DEADLETTER"),
     ],
 );
 
@@ -54,6 +76,8 @@ pub const ROWS: &[Row] = &[
             AMOUNTS.token("NEEDS"),
             MILLISECONDS.token("DELAY").optional(),
             integer("tries").token("MAXTRIES").optional(),
+            MILLISECONDS.token("TTL").optional(),
+            block("unique", &[string("token").token("UNIQUE"), MILLISECONDS]).optional(),
         ]),
     task("task.take", -2, write_handler!(write::take))
         .summary(
@@ -75,11 +99,14 @@ pub const ROWS: &[Row] = &[
         ])
         .waits(write::wait_for_task),
     task("task.ack", -3, write_handler!(write::ack))
-        .summary("Ends leased tasks that are done. Deletes the task queue if the last task was.")
+        .summary(
+            "Ends leased tasks that are done, and keeps the result of one for a time. Deletes the task \
+             queue if the last task was, and nothing is kept.",
+        )
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, TAKE)])
-        .arguments(&[key(0), ID.multiple(), TOKEN]),
+        .arguments(&[key(0), ID.multiple(), RESULT, TOKEN]),
     task("task.nack", -3, write_handler!(write::nack))
         .summary("Gives a leased task back, at once or after a delay.")
         .complexity(ONE_TASK)
@@ -98,6 +125,18 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), ID, MILLISECONDS, TOKEN]),
+    task("task.mextend", -4, write_handler!(write::extend_many))
+        .summary("Lets the leases of tasks end so long from now.")
+        .complexity(EACH_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), MILLISECONDS, ID.multiple(), TOKEN]),
+    task("task.progress", -4, write_handler!(write::progress))
+        .summary("Notes how far the consumer of a leased task has come.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), ID, string("value"), TOKEN]),
     task("task.cancel", -3, write_handler!(steering::cancel))
         .summary("Removes tasks, whatever their state.")
         .complexity(EACH_TASK)
@@ -145,12 +184,34 @@ pub const ROWS: &[Row] = &[
         .complexity("O(log N) and the takes of clients that wait")
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0)]),
+    task("task.setoptions", -4, write_handler!(options::set))
+        .summary(
+            "Sets options of a task queue, which hold for what is added, taken or given back from \
+             then on. Creates the key if it doesn't exist.",
+        )
+        .complexity(ONE_TASK)
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, INSERT), after_word("DEADLETTER", 2, INSERT)])
+        .arguments(&[key(0), OPTION.multiple()]),
+    task("task.getoptions", 2, read_handler!(options::get))
+        .summary("Returns the options of a task queue, in the words of TASK.SETOPTIONS.")
+        .complexity(ONE_TASK)
+        .flags(Flags::FAST)
+        .keys(&[at(1, LOOK)])
+        .arguments(&[key(0)]),
     task("task.get", 3, read_handler!(read::get))
         .summary("Returns what is known of a task.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), ID]),
+    task("task.result", -3, read_handler!(read::result))
+        .summary("Returns the result of a task that was acknowledged. Waits for it, if asked to.")
+        .complexity(ONE_TASK)
+        .flags(Flags::BLOCKING)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), ID, MILLISECONDS.token("BLOCK").optional()])
+        .waits(read::wait_for_result),
     task("task.list", -3, read_handler!(read::list))
         .summary("Returns some tasks of a state without payloads, and the cursor to go on from.")
         .complexity("O(log N + M), M being the tasks looked at")

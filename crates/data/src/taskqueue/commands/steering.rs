@@ -159,8 +159,8 @@ pub(super) async fn pause(
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let mut key = context.find_or_create(name, ValueType::TaskQueue).await?;
-    let paused = TaskOptions { is_paused: true };
-    let former = options::set(context, &mut key, paused).await?;
+    let change = |options: &mut TaskOptions| options.is_paused = true;
+    let former = options::change(context, &mut key, change).await?;
     if !former.is_paused {
         context.notify(EventClasses::MODULE, "task.pause", name);
     }
@@ -176,8 +176,8 @@ pub(super) async fn resume(
     let Some(mut key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(Reply::Integer(0));
     };
-    let resumed = TaskOptions { is_paused: false };
-    let former = options::set(context, &mut key, resumed).await?;
+    let change = |options: &mut TaskOptions| options.is_paused = false;
+    let former = options::change(context, &mut key, change).await?;
     if former.is_paused {
         context.notify(EventClasses::MODULE, "task.resume", name);
         context.remove_if_empty(&key).await?;

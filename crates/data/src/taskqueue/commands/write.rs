@@ -1,27 +1,31 @@
-//! TASK.ADD, TASK.TAKE, TASK.ACK, TASK.NACK, TASK.EXTEND.
+//! TASK.ADD, TASK.TAKE, TASK.ACK, TASK.NACK, TASK.EXTEND, TASK.MEXTEND, TASK.PROGRESS.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::arguments::{Clause, Take, amounts, delay, ids_and_token, lease, new_id, reason, token};
+use super::arguments::{
+    Acknowledging, Clause, Take, amounts, delay, ids_and_token, lease, new_id, progress_of, reason,
+    time_to_live, token, unique,
+};
 use crate::command::arguments::{argument, double_or, integer_at_least, is_word, rest};
 use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
-use crate::taskqueue::TaskQueueMut;
 use crate::taskqueue::add::{self, NewTask};
 use crate::taskqueue::lease::LeaseAnswer;
 use crate::taskqueue::resources::Amounts;
 use crate::taskqueue::take::Taking;
+use crate::taskqueue::{TaskQueueMut, results};
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
 use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries"];
+const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries", "ttl", "unique"];
 
-/// `TASK.ADD key priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n]` → id.
+/// `TASK.ADD key priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms]
+/// [UNIQUE token ms]` → id.
 pub(super) async fn add(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -32,13 +36,23 @@ pub(super) async fn add(
         priority: double_or(argument(arguments, 2)?, "ERR priority is not a valid float")?,
         needs: Amounts::default(),
         delay_ms: 0,
-        tries_max: 0,
+        tries_max: None,
+        ttl_ms: None,
+        unique: None,
         payload: argument(arguments, 3)?.clone(),
     };
     let mut words = rest(arguments, 4);
     while let Some((word, after)) = words.split_first() {
         if is_word(word, "needs") && task.needs.0.is_empty() {
             (task.needs, words) = amounts(after, ADD_KEYWORDS, Clause::Needs)?;
+            continue;
+        }
+        if let [token, window, after @ ..] = after
+            && is_word(word, "unique")
+            && task.unique.is_none()
+        {
+            task.unique = Some(unique(token, window)?);
+            words = after;
             continue;
         }
         let Some((value, after)) = after.split_first() else {
@@ -49,16 +63,20 @@ pub(super) async fn add(
         } else if is_word(word, "delay") {
             task.delay_ms = delay(value)?;
         } else if is_word(word, "maxtries") {
-            let message = "ERR MAXTRIES must be positive";
-            task.tries_max = integer_at_least(value, 1, message)?;
+            let message = "ERR MAXTRIES must be zero or more";
+            task.tries_max = Some(integer_at_least(value, 0, message)?);
+        } else if is_word(word, "ttl") {
+            task.ttl_ms = Some(time_to_live(value)?);
         } else {
             return Err(CommandError::Syntax);
         }
         words = after;
     }
-    let id = add::add(context, name, &task).await?;
-    context.notify(EventClasses::MODULE, "task.add", name);
-    Ok(Reply::Bulk(id))
+    let added = add::add(context, name, &task).await?;
+    if added.is_new {
+        context.notify(EventClasses::MODULE, "task.add", name);
+    }
+    Ok(Reply::Bulk(added.id))
 }
 
 /// `TASK.TAKE key [COUNT n] [HAVING resource amount …] [LEASE ms [WORKER name]] [BLOCK ms]` → tasks, or nothing.
@@ -84,16 +102,18 @@ pub(in crate::taskqueue) async fn take(
         lease_ms: options.lease_ms,
         worker: options.worker,
     };
-    let (tasks, lease_token) = TaskQueueMut::open(context, &key).take(&taking).await?;
-    if tasks.is_empty() {
-        return Ok(Reply::NullArray);
+    let taken = TaskQueueMut::open(context, &key).take(&taking).await?;
+    if !taken.tasks.is_empty() {
+        context.notify(EventClasses::MODULE, "task.take", name);
     }
-    context.notify(EventClasses::MODULE, "task.take", name);
-    if taking.lease_ms.is_none() {
+    if taken.has_removed {
         context.remove_if_empty(&key).await?;
     }
-    let token = taking.lease_ms.map(|_| lease_token);
-    let tasks = tasks.into_iter().map(|task| super::task(task, token));
+    if taken.tasks.is_empty() {
+        return Ok(Reply::NullArray);
+    }
+    let tasks = taken.tasks.into_iter();
+    let tasks = tasks.map(|task| super::task(task, taken.token));
     Ok(Reply::Array(tasks.collect()))
 }
 
@@ -117,14 +137,14 @@ pub(super) fn wait_for_task(
     }))
 }
 
-/// `TASK.ACK key id [id …] [TOKEN token]` → a code for each id.
+/// `TASK.ACK key id [id …] [TOKEN token]` or `TASK.ACK key id RESULT value KEEP ms [TOKEN token]` → a code for each id.
 pub(in crate::taskqueue) async fn ack(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
-    let (ids, token) = ids_and_token(rest(arguments, 2))?;
-    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
+    let Acknowledging { ids, result, token } = Acknowledging::parse(rest(arguments, 2))?;
+    let Some(mut key) = context.find(name, ValueType::TaskQueue).await? else {
         let missing = Reply::Integer(LeaseAnswer::Missing.code());
         return Ok(Reply::Array(vec![missing; ids.len()]));
     };
@@ -138,6 +158,9 @@ pub(in crate::taskqueue) async fn ack(
     }
     if answers.contains(&LeaseAnswer::Done) {
         context.notify(EventClasses::MODULE, "task.ack", name);
+        if let ([id], Some(result)) = (ids, result) {
+            results::keep(context, &mut key, id, result).await?;
+        }
         context.remove_if_empty(&key).await?;
     }
     let codes = answers
@@ -153,7 +176,7 @@ pub(super) async fn nack(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
-    let mut delay_ms = 0;
+    let mut delay_ms = None;
     let mut why = None;
     let mut named = None;
     let mut words = rest(arguments, 3);
@@ -162,7 +185,7 @@ pub(super) async fn nack(
             return Err(CommandError::Syntax);
         };
         if is_word(word, "delay") {
-            delay_ms = delay(value)?;
+            delay_ms = Some(delay(value)?);
         } else if is_word(word, "reason") {
             why = Some(reason(value));
         } else if is_word(word, "token") {
@@ -185,6 +208,58 @@ pub(super) async fn nack(
         context.notify(EventClasses::MODULE, "task.nack", name);
     }
     Ok(Reply::Integer(answer.code()))
+}
+
+/// `TASK.PROGRESS key id value [TOKEN token]` → a code.
+pub(super) async fn progress(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let progress = progress_of(argument(arguments, 3)?)?;
+    let named = match rest(arguments, 4) {
+        [] => None,
+        [word, value] if is_word(word, "token") => Some(token(value)?),
+        _ => return Err(CommandError::Syntax),
+    };
+    let id = argument(arguments, 2)?;
+    let answer = match context.find(name, ValueType::TaskQueue).await? {
+        Some(key) => {
+            let queue = TaskQueueMut::open(context, &key);
+            queue.note_progress(id, progress, named).await?
+        }
+        None => LeaseAnswer::Missing,
+    };
+    if answer.code() > 0 {
+        context.notify(EventClasses::MODULE, "task.progress", name);
+    }
+    Ok(Reply::Integer(answer.code()))
+}
+
+/// `TASK.MEXTEND key ms id [id …] [TOKEN token]` → a code for each id.
+pub(in crate::taskqueue) async fn extend_many(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let lease_ms = lease(argument(arguments, 2)?)?;
+    let (ids, token) = ids_and_token(rest(arguments, 3))?;
+    let mut answers = vec![LeaseAnswer::Missing; ids.len()];
+    if let Some(key) = context.find(name, ValueType::TaskQueue).await? {
+        let queue = TaskQueueMut::open(context, &key);
+        answers.clear();
+        for some in ids.chunks(KEY_READS_AT_ONCE) {
+            queue.read_ahead(some).await?;
+            for id in some {
+                answers.push(queue.extend(id, lease_ms, token).await?);
+            }
+        }
+    }
+    if answers.contains(&LeaseAnswer::Done) {
+        context.notify(EventClasses::MODULE, "task.extend", name);
+    }
+    let codes = answers.iter().map(|answer| Reply::Integer(answer.code()));
+    Ok(Reply::Array(codes.collect()))
 }
 
 /// `TASK.EXTEND key id ms [TOKEN token]` → a code.

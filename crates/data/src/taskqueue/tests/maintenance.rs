@@ -196,7 +196,9 @@ fn the_removal_of_a_higher_node_conflicts_with_a_task_that_is_added_to_it() {
         priority: 20.0,
         needs: Amounts(vec![(Bytes::from_static(b"gb"), 1.0)]),
         delay_ms: 0,
-        tries_max: 0,
+        tries_max: None,
+        ttl_ms: None,
+        unique: None,
         payload: Bytes::new(),
     };
     let (_, ended) = within(

@@ -1,6 +1,6 @@
 //! Random histories, compared with a model in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
@@ -26,6 +26,73 @@ struct Task {
     token: String,
     worker: Option<String>,
     reason: Option<String>,
+    expires_ms: Option<i64>,
+}
+
+/// What TASK.SETOPTIONS has set; 0 for nothing.
+#[derive(Clone, Default, PartialEq, Debug)]
+struct Options {
+    tries_max: i64,
+    backoff_ms: i64,
+    backoff_max_ms: i64,
+    lease_ms: i64,
+    ttl_ms: i64,
+    length_max: usize,
+    drops: bool,
+    has_dead_letters: bool,
+}
+
+impl Options {
+    fn random(random: &SeededRandom) -> Self {
+        let mut options = Self::default();
+        let or_zero = |value: u64| {
+            if random.below(2) == 0 {
+                0
+            } else {
+                value as i64
+            }
+        };
+        options.tries_max = or_zero(1 + random.below(3));
+        options.backoff_ms = or_zero(100 * (1 + random.below(10)));
+        options.backoff_max_ms = or_zero(100 * (1 + random.below(40)));
+        options.lease_ms = or_zero(100 * (1 + random.below(20)));
+        options.ttl_ms = or_zero(100 * (1 + random.below(60)));
+        options.length_max = or_zero(2 + random.below(8)) as usize;
+        options.drops = random.below(2) == 0;
+        options.has_dead_letters = random.below(2) == 0;
+        options
+    }
+
+    fn line(&self) -> String {
+        let Self {
+            tries_max,
+            backoff_ms,
+            backoff_max_ms,
+            ..
+        } = self;
+        let Self {
+            lease_ms,
+            ttl_ms,
+            length_max,
+            ..
+        } = self;
+        let overflow = if self.drops { "DROP" } else { "refuse" };
+        // No value is an empty word, so no line of words can end the option.
+        let letters = if self.has_dead_letters {
+            " DEADLETTER letters"
+        } else {
+            ""
+        };
+        format!(
+            "TASK.SETOPTIONS q MAXTRIES {tries_max} BACKOFF {backoff_ms} BACKOFFMAX {backoff_max_ms} \
+             LEASE {lease_ms} TTL {ttl_ms} MAXLEN {length_max} OVERFLOW {overflow}{letters}"
+        )
+    }
+
+    fn delay_ms(&self, tries: i64) -> i64 {
+        let doubled_ms = (1..tries).fold(self.backoff_ms, |ms, _| ms * 2);
+        doubled_ms.min(self.backoff_max_ms).max(self.backoff_ms)
+    }
 }
 
 /// A task queue in memory.
@@ -33,7 +100,10 @@ struct Model {
     now_ms: i64,
     tolerance_ms: i64,
     is_paused: bool,
+    options: Options,
     tasks: BTreeMap<String, Task>,
+    /// The ids of the tasks in the queue for dead ones.
+    letters: BTreeSet<String>,
 }
 
 impl Model {
@@ -44,14 +114,91 @@ impl Model {
     }
 
     fn put_back(&mut self) {
-        let mut tasks = std::mem::take(&mut self.tasks);
-        for task in tasks.values_mut() {
+        let due = { self.tasks.iter() }.filter(|(_, task)| {
             let waits = matches!(task.state, State::Leased | State::Delayed);
-            if waits && task.at_ms <= self.now_ms {
-                self.settle(task);
+            waits && task.at_ms <= self.now_ms
+        });
+        let due: Vec<_> = due.map(|(id, _)| id.clone()).collect();
+        for id in due {
+            let mut task = self.tasks.remove(&id).unwrap();
+            self.settle(&mut task);
+            self.place(id, task);
+        }
+    }
+
+    /// Puts a task where it goes from its new state.
+    fn place(&mut self, id: String, task: Task) {
+        let waits = matches!(task.state, State::Ready | State::Delayed);
+        let is_too_old = waits && task.expires_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
+        if is_too_old {
+            self.discard(id, task, "expired");
+        } else if task.state == State::Dead
+            && self.options.has_dead_letters
+            && self.letters.insert(id.clone())
+        {
+            // It is there now.
+        } else {
+            self.tasks.insert(id, task);
+        }
+    }
+
+    /// A task that is too old, or too many.
+    fn discard(&mut self, id: String, mut task: Task, reason: &str) {
+        if self.options.has_dead_letters && !self.letters.insert(id.clone()) {
+            task.state = State::Dead;
+            task.at_ms = self.now_ms;
+            task.reason = Some(reason.to_owned());
+            self.tasks.insert(id, task);
+        }
+    }
+
+    fn expire(&mut self) {
+        let ids: Vec<_> = self.tasks.keys().cloned().collect();
+        for id in ids {
+            let task = self.tasks.remove(&id).unwrap();
+            match task.state {
+                State::Ready | State::Delayed => self.place(id, task),
+                State::Leased | State::Dead => drop(self.tasks.insert(id, task)),
             }
         }
-        self.tasks = tasks;
+    }
+
+    /// Makes room for a task. If there is none, nothing changes.
+    fn has_made_room(&mut self) -> bool {
+        let before = (self.tasks.clone(), self.letters.clone());
+        let has_room = self.make_room();
+        if !has_room {
+            (self.tasks, self.letters) = before;
+        }
+        has_room
+    }
+
+    fn make_room(&mut self) -> bool {
+        let alive = self
+            .tasks
+            .values()
+            .filter(|task| task.state != State::Dead)
+            .count();
+        let max = self.options.length_max;
+        let surplus = if max == 0 {
+            0
+        } else {
+            (alive + 1).saturating_sub(max)
+        };
+        for _ in 0..surplus.min(4) {
+            let ready = self
+                .tasks
+                .iter()
+                .filter(|(_, task)| task.state == State::Ready);
+            let oldest = ready.max_by_key(|(_, task)| (task.priority, u64::MAX - task.number));
+            let oldest = oldest.map(|(id, _)| id.clone());
+            let (Some(id), true) = (oldest, self.options.drops) else {
+                return false;
+            };
+            let task = self.tasks.remove(&id).unwrap();
+            self.discard(id, task, "dropped");
+        }
+        true
     }
 
     fn ready(&self, gb: u64) -> Vec<String> {
@@ -93,16 +240,27 @@ impl Model {
     }
 }
 
-fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
+fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
     let random = SeededRandom::new(seed);
     let mut model = Model {
         now_ms: quoin_engine::testing::START_MS,
         tolerance_ms,
         is_paused: false,
+        options: Options::default(),
         tasks: BTreeMap::new(),
+        letters: BTreeSet::new(),
     };
     let mut number = 0;
     for step in 0..500 {
+        if with_options && random.below(40) == 0 {
+            model.options = Options::random(&random);
+            bench.run_words(&[b"TASK.SETOPTIONS", b"q", b"DEADLETTER", b""]);
+            assert_eq!(bench.run(&model.options.line()), Reply::OK);
+        }
+        if with_options && random.below(40) == 0 {
+            bench.run("DEL letters");
+            model.letters.clear();
+        }
         let id = format!("t{}", random.below(25));
         let told = format!("seed {seed} step {step} id {id}");
         let lease_ms = 100 * (1 + random.below(30) as i64);
@@ -129,6 +287,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                     token: String::new(),
                     worker: None,
                     reason: None,
+                    expires_ms: None,
                 };
                 let mut line = format!("TASK.ADD q {} p{id} ID {id}", task.priority);
                 if task.gb > 0 {
@@ -138,6 +297,15 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                     line += &format!(" MAXTRIES {}", task.tries_max);
                 }
                 let mut task = task;
+                if task.tries_max == 0 {
+                    task.tries_max = model.options.tries_max;
+                }
+                let mut ttl_ms = model.options.ttl_ms;
+                if with_options && random.below(4) == 0 {
+                    ttl_ms = 100 * random.below(30) as i64;
+                    line += &format!(" TTL {ttl_ms}");
+                }
+                task.expires_ms = (ttl_ms > 0).then_some(model.now_ms + ttl_ms);
                 if random.below(3) == 0 {
                     line += &format!(" DELAY {lease_ms}");
                     task.state = State::Delayed;
@@ -146,6 +314,8 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 let reply = bench.run(&line);
                 if known.is_some() {
                     assert_eq!(reply, error("EXISTS Task id already exists"), "{told}");
+                } else if !model.has_made_room() {
+                    assert_eq!(reply, error("FULL Task queue is full"), "{told}");
                 } else {
                     assert_eq!(reply, bulk(&id), "{told}");
                     model.tasks.insert(id, task);
@@ -169,6 +339,13 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 };
                 expected.truncate(count as usize);
                 assert_eq!(ids(&reply), expected, "{told}");
+                let lease_ms = if is_leased {
+                    lease_ms
+                } else {
+                    model.options.lease_ms
+                };
+                let worker = worker.filter(|_| is_leased);
+                let is_leased = lease_ms > 0;
                 for parts in parts(&reply) {
                     let id = text(&parts[0]);
                     let mut task = model.tasks.remove(&id).unwrap();
@@ -196,19 +373,30 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 let reason = (random.below(2) == 0).then(|| format!("r{step}"));
                 let why = { reason.iter() }.map(|reason| format!(" REASON {reason}"));
                 let why: String = why.collect();
-                let line = format!("TASK.NACK q {id} DELAY {delay_ms}{why}{named}");
+                let is_delayed = !with_options || random.below(2) == 0;
+                let delay = match is_delayed {
+                    true => format!(" DELAY {delay_ms}"),
+                    false => String::new(),
+                };
+                let line = format!("TASK.NACK q {id}{delay}{why}{named}");
                 let reply = bench.run(&line);
                 let mut expected = code;
                 if let (1, Some(mut task)) = (code, known) {
                     task.reason = reason.or(task.reason);
                     model.settle(&mut task);
-                    if task.state == State::Dead {
+                    let is_too_old = { task.expires_ms }.is_some_and(|at_ms| at_ms <= model.now_ms);
+                    let delay_ms = match is_delayed {
+                        true => delay_ms,
+                        false => model.options.delay_ms(task.tries),
+                    };
+                    if task.state == State::Dead || is_too_old {
                         expected = 2;
                     } else if delay_ms > 0 {
                         task.state = State::Delayed;
                         task.at_ms = model.now_ms + delay_ms;
                     }
-                    model.tasks.insert(id, task);
+                    model.tasks.remove(&id);
+                    model.place(id, task);
                 }
                 assert_eq!(reply, Reply::Integer(expected), "{told}");
             }
@@ -232,6 +420,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                     task.state = State::Ready;
                     task.tries = 0;
                     task.at_ms = 0;
+                    task.expires_ms = None;
                 }
             }
             13 if random.below(3) == 0 => {
@@ -245,6 +434,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                         task.state = State::Ready;
                         task.tries = 0;
                         task.at_ms = 0;
+                        task.expires_ms = None;
                     }
                 }
             }
@@ -276,10 +466,19 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
             12 => {
                 bench.clock.advance_ms(lease_ms);
                 model.now_ms += lease_ms;
+                if with_options {
+                    // So no task that is too old is left, of which the model does not know when a take finds it.
+                    reap(bench);
+                    model.put_back();
+                    model.expire();
+                }
             }
             _ => {
                 reap(bench);
                 model.put_back();
+                let letters = listed_ids(bench, "letters", "READY", 50);
+                let letters: BTreeSet<_> = letters.into_iter().collect();
+                assert_eq!(letters, model.letters, "{told}");
                 for (word, state) in [
                     ("READY", State::Ready),
                     ("LEASED", State::Leased),
@@ -318,7 +517,8 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
                 dead.sort();
                 let dead: Vec<_> = dead.into_iter().map(|(_, id)| id).collect();
                 assert_eq!(ids(&bench.run("TASK.DEAD q COUNT 100")), dead, "{told}");
-                let exists = Reply::count(usize::from(model.is_paused || !model.tasks.is_empty()));
+                let is_set = model.is_paused || model.options != Options::default();
+                let exists = Reply::count(usize::from(is_set || !model.tasks.is_empty()));
                 assert_eq!(bench.run("EXISTS q"), exists, "{told}");
             }
         }
@@ -328,14 +528,20 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64) {
 #[test]
 fn a_random_history_is_that_of_the_model() {
     for seed in 1..=3 {
-        history(&Bench::embedded(), seed, 0);
+        history(&Bench::embedded(), seed, 0, false);
+    }
+    for seed in 11..=18 {
+        history(&Bench::embedded(), seed, 0, true);
     }
 }
 
 #[test]
 fn a_random_history_is_that_of_the_model_with_many_writers() {
     for seed in 4..=6 {
-        history(&Bench::cluster_like(), seed, 500);
+        history(&Bench::cluster_like(), seed, 500, false);
+    }
+    for seed in 21..=26 {
+        history(&Bench::cluster_like(), seed, 500, true);
     }
 }
 
@@ -350,7 +556,7 @@ fn faults() -> FaultRates {
 fn a_random_history_is_that_of_the_model_through_faults() {
     let random = || Arc::new(SeededRandom::new(11));
     let bench = Bench::with(|store| Arc::new(FaultyStore::new(store, faults(), random())));
-    history(&bench, 7, 0);
+    history(&bench, 7, 0, true);
     let rates = FaultRates {
         unknown_applied_ppm: 20_000,
         unknown_not_applied_ppm: 20_000,
@@ -363,5 +569,5 @@ fn a_random_history_is_that_of_the_model_through_faults() {
             random(),
         ))
     });
-    history(&bench, 8, 500);
+    history(&bench, 8, 500, true);
 }

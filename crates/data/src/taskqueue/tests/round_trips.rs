@@ -140,3 +140,25 @@ fn commands_without_options_write_the_rows_of_a_task_and_no_others() {
     bench.run("TASK.ACK q a");
     assert_eq!(bench.data_rows(), 5);
 }
+
+#[test]
+fn options_write_no_rows_and_what_is_kept_for_a_time_writes_one_or_two() {
+    let bench = Bench::embedded();
+    bench.run("TASK.SETOPTIONS q MAXTRIES 3 BACKOFF 100 LEASE 60000 MAXLEN 9 OVERFLOW DROP DEADLETTER dead");
+    assert_eq!(bench.data_rows(), 1);
+    bench.run("TASK.ADD q 1 x ID a");
+    assert_eq!(bench.data_rows(), 4);
+    // The end of its time to live.
+    bench.run("TASK.ADD q 1 x ID b TTL 60000");
+    assert_eq!(bench.data_rows(), 7);
+    // The token and its end.
+    bench.run("TASK.ADD q 1 x ID c UNIQUE t 60000");
+    assert_eq!(bench.data_rows(), 11);
+    bench.run("TASK.TAKE q COUNT 3");
+    assert_eq!(bench.data_rows(), 12);
+    bench.run("TASK.ACK q a b");
+    assert_eq!(bench.data_rows(), 7);
+    // The result and its end instead of the task and its place.
+    bench.run("TASK.ACK q c RESULT 1 KEEP 60000");
+    assert_eq!(bench.data_rows(), 7);
+}

@@ -4,8 +4,8 @@ use super::damage::{assert_repaired, assert_told, get, length_key, meta};
 use super::*;
 use quoin_engine::testing::ranks::tend_wanted;
 use quoin_layout::{
-    FieldRow, KeyRange, Member, OrderRow, Section, Space, StreamId, TaskCounter, TaskPlace,
-    TaskRow, encode_counter, encode_length,
+    FieldRow, KeyRange, Member, OrderRow, Section, Space, StreamId, TaskCounter, TaskEnding,
+    TaskKept, TaskPlace, TaskRow, encode_counter, encode_length,
 };
 
 #[test]
@@ -271,6 +271,47 @@ fn rows_that_a_type_does_not_have() {
             let data = meta(bench, layout, "list").data;
             let key = layout.score_key(data, 2.0, b"stray", None);
             change(bench, |transaction, _| transaction.set(&key, b""));
+        },
+    );
+}
+
+#[test]
+fn a_result_without_its_end() {
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "1 token or result that would be kept for ever",
+        |bench, layout| {
+            let data = meta(bench, layout, "tasks").data;
+            let key = layout.task_kept_key(data, TaskEnding::Result, b"lost");
+            let value = TaskKept {
+                until_ms: 1,
+                value: "1".into(),
+            };
+            change(bench, |transaction, _| {
+                transaction.set(&key, &value.encode())
+            });
+        },
+    );
+}
+
+#[test]
+fn ends_of_what_is_not_there_or_ends_later() {
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "3 ends of things that a task queue does not have",
+        |bench, layout| {
+            let data = meta(bench, layout, "tasks").data;
+            for (kind, name) in [
+                (TaskEnding::Task, "old"),
+                (TaskEnding::Unique, "token"),
+                (TaskEnding::Result, "none"),
+            ] {
+                let at_ms = 4_000_000_000_000;
+                let key = layout.task_end_key(data, at_ms, kind, name.as_bytes());
+                change(bench, |transaction, _| transaction.set(&key, b""));
+            }
         },
     );
 }
