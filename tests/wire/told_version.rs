@@ -1,6 +1,6 @@
 //! The version of Redis that clients and scripts are told: the setting `compatible-version`.
 
-use crate::server::Server;
+use crate::server::{Server, wait_until};
 
 /// The version as it is told everywhere, and as a number.
 fn told(server: &Server) -> (Vec<String>, String) {
@@ -68,6 +68,25 @@ fn commands_of_all_versions_work_and_are_listed_with_either() {
         assert!(known.contains("delex"), "{known}");
         let documented = socket.run("COMMAND DOCS delex");
         assert!(documented.contains("IFDNE"), "{documented}");
+    }
+}
+
+#[test]
+fn fields_that_have_expired_are_counted_where_the_version_knows_them() {
+    for (version, counted) in [("7.2", None), ("8.4", Some("\r\nexpired_subkeys:3\r\n"))] {
+        let server = Server::start_with(&["--compatible-version", version]);
+        let mut socket = server.connect();
+        socket.run("HSET hash a 1 b 2 c 3 d 4");
+        let removed = socket.run("HPEXPIREAT hash 1 FIELDS 1 a");
+        assert_eq!(removed, "*1\r\n:2\r\n");
+        socket.run("HPEXPIRE hash 1 FIELDS 2 b c");
+        wait_until("the fields are removed", || {
+            let stats = socket.run("INFO stats");
+            match counted {
+                Some(counted) => stats.contains(counted),
+                None => !stats.contains("expired_subkeys") && socket.run("HLEN hash") == ":1\r\n",
+            }
+        });
     }
 }
 

@@ -43,6 +43,8 @@ pub struct ExecutorStatistics {
     pub commands_rolled_back: Counter,
     /// Keys removed because they expired.
     pub expired_keys: Counter,
+    /// Fields of hashes removed because they expired.
+    pub expired_fields: Counter,
     /// Tasks to be tried again because their lease ended or was given back.
     pub task_retries: Counter,
     /// Tasks that died because their last try failed.
@@ -79,6 +81,7 @@ impl ExecutorStatistics {
             &self.delegation_grants,
             &self.commands_rolled_back,
             &self.expired_keys,
+            &self.expired_fields,
             &self.task_retries,
             &self.task_deaths,
         ] {

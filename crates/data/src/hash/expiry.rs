@@ -92,7 +92,9 @@ impl HashMut<'_, '_> {
                         false => Outcome::NoField,
                     }
                 });
-                return Ok(outcomes.collect());
+                let outcomes = outcomes.collect();
+                self.context.signals.fields_expired(removed.len() as u64);
+                return Ok(outcomes);
             }
             self.leave_body().await?;
         }
@@ -140,6 +142,7 @@ impl HashMut<'_, '_> {
         }
         if removed > 0 {
             self.context.add_length(self.key, -removed);
+            self.context.signals.fields_expired(removed.unsigned_abs());
         } else if outcomes.contains(&Outcome::Changed) {
             self.context.mark_changed(self.key);
         }
@@ -237,6 +240,7 @@ pub(crate) async fn remove_expired(
     }
     if removed > 0 {
         context.add_length(&key, -removed);
+        context.signals.fields_expired(removed.unsigned_abs());
         context.notify_of(EventClasses::HASH, "hexpired", &key);
         context.remove_if_empty(&key).await?;
     }

@@ -103,7 +103,7 @@ pub struct Signals {
     bytes_before_call: Cell<usize>,
     has_refused: Cell<bool>,
     has_ready: Cell<bool>,
-    task_ends: Cell<TaskEnds>,
+    ended: Cell<Ended>,
     /// The locations of items that became ready and have not been taken since.
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, to be able to undo them.
@@ -121,13 +121,15 @@ enum ItemChange {
     Removed(Bytes),
 }
 
-/// Leases of tasks that ended without success, for metrics.
+/// What has ended, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TaskEnds {
-    /// Tasks that will be retried.
+pub struct Ended {
+    /// Tasks that will be retried after their lease ended without success.
     pub retries: u64,
     /// Tasks that died.
     pub deaths: u64,
+    /// Fields of hashes that have expired and were removed.
+    pub fields: u64,
 }
 
 /// A state of [`Signals`] that can be restored.
@@ -141,7 +143,7 @@ pub struct SignalsSavepoint {
     messages: usize,
     message_bytes: usize,
     item_changes: usize,
-    task_ends: TaskEnds,
+    ended: Ended,
 }
 
 impl Signals {
@@ -159,7 +161,7 @@ impl Signals {
             messages: self.messages.borrow().len(),
             message_bytes: self.message_bytes.get(),
             item_changes: self.item_changes.borrow().len(),
-            task_ends: self.task_ends.get(),
+            ended: self.ended.get(),
         }
     }
 
@@ -176,7 +178,7 @@ impl Signals {
         self.messages.borrow_mut().truncate(savepoint.messages);
         self.message_bytes.set(savepoint.message_bytes);
         self.has_refused.set(false);
-        self.task_ends.set(savepoint.task_ends);
+        self.ended.set(savepoint.ended);
         let mut changes = self.item_changes.borrow_mut();
         let mut items = self.ready_items.borrow_mut();
         for change in changes.drain(savepoint.item_changes..).rev() {
@@ -294,17 +296,24 @@ impl Signals {
 
     /// Reports that the lease of a task has ended without success.
     pub fn task_end(&self, is_dead: bool) {
-        let mut ends = self.task_ends.get();
+        let mut ended = self.ended.get();
         match is_dead {
-            true => ends.deaths += 1,
-            false => ends.retries += 1,
+            true => ended.deaths += 1,
+            false => ended.retries += 1,
         }
-        self.task_ends.set(ends);
+        self.ended.set(ended);
     }
 
-    /// The leases that have ended without success so far.
-    pub fn task_ends(&self) -> TaskEnds {
-        self.task_ends.get()
+    /// Reports that fields of a hash have expired and were removed.
+    pub fn fields_expired(&self, count: u64) {
+        let mut ended = self.ended.get();
+        ended.fields += count;
+        self.ended.set(ended);
+    }
+
+    /// What has ended so far.
+    pub fn ended(&self) -> Ended {
+        self.ended.get()
     }
 
     /// Starts a new call. Bytes published from now on count towards it.

@@ -371,9 +371,10 @@ impl Batch<'_> {
 
     /// Reports what was committed to watching, subscribed and waiting clients.
     fn publish_effects(&mut self) {
-        let task_ends = self.signals.task_ends();
-        self.statistics.task_retries.add(task_ends.retries);
-        self.statistics.task_deaths.add(task_ends.deaths);
+        let ended = self.signals.ended();
+        self.statistics.task_retries.add(ended.retries);
+        self.statistics.task_deaths.add(ended.deaths);
+        self.statistics.expired_fields.add(ended.fields);
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             let changes = self.signals.changes();

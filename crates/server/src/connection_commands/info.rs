@@ -12,6 +12,7 @@ use crate::session::Session;
 use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
 use crate::{procfs, systemd, version};
+use quoin_base::redis_version::RedisVersion;
 use quoin_config::Fsync;
 use quoin_data::command::arguments::{is_word, rest};
 use quoin_data::error::CommandError;
@@ -422,6 +423,11 @@ fn stats(state: &ServerState, text: &mut String) {
         "sync_partial_ok": 0,
         "sync_partial_err": 0,
         "expired_keys": executor.expired_keys.get(),
+    }
+    if state.told_version() >= RedisVersion::V8_4 {
+        lines! { text; "expired_subkeys": executor.expired_fields.get(), }
+    }
+    lines! { text;
         "expired_stale_perc": "0.00",
         "expired_time_cap_reached_count": 0,
         "expire_cycle_cpu_milliseconds": 0,

@@ -204,11 +204,7 @@ impl<'a> Acknowledging<'a> {
         if !is_word(keep, "keep") {
             return Err(CommandError::Syntax);
         }
-        let token = match after {
-            [] => None,
-            [word, value] if is_word(word, "token") => Some(token(value)?),
-            _ => return Err(CommandError::Syntax),
-        };
+        let token = last_token(after)?;
         if value.len() > TASK_RESULT_BYTES_MAX {
             return Err(CommandError::Text(
                 format!("ERR result has more than {TASK_RESULT_BYTES_MAX} bytes").into(),
@@ -342,6 +338,18 @@ pub(super) fn ids_and_token(words: &[Bytes]) -> Result<(&[Bytes], Option<u64>), 
         return Ok((ids(named)?, Some(token(last)?)));
     }
     Ok((ids(words)?, None))
+}
+
+/// The token of a lease that ends a command, if it has one.
+///
+/// # Errors
+/// `Syntax` for other words; see [`token`].
+pub(super) fn last_token(words: &[Bytes]) -> Result<Option<u64>, CommandError> {
+    match words {
+        [] => Ok(None),
+        [word, value] if is_word(word, "token") => Ok(Some(token(value)?)),
+        _ => Err(CommandError::Syntax),
+    }
 }
 
 /// A token of a lease.

@@ -9,9 +9,26 @@ pub(super) mod write;
 
 pub use rows::ROWS;
 
+use bytes::Bytes;
+use quoin_layout::ValueType;
+use quoin_resp::reply::Reply;
+
+use crate::error::CommandError;
+use crate::keyspace::key::OpenKey;
 use crate::taskqueue::Task;
 use crate::taskqueue::resources::Amounts;
-use quoin_resp::reply::Reply;
+use crate::unit::context::ReadContext;
+
+/// A queue that exists for clients.
+///
+/// # Errors
+/// `NoSuchKey` if it does not.
+async fn existing(context: &ReadContext<'_>, name: &Bytes) -> Result<OpenKey, CommandError> {
+    match context.find(name, ValueType::TaskQueue).await? {
+        Some(key) if context.has_elements(&key).await? => Ok(key),
+        _ => Err(CommandError::NoSuchKey),
+    }
+}
 
 /// Amounts by resource.
 fn amounts(amounts: &Amounts) -> Reply {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::existing;
 use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::taskqueue::TaskQueue;
@@ -110,12 +111,7 @@ pub(super) async fn get(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
-    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
-        return Err(CommandError::NoSuchKey);
-    };
-    if !context.has_elements(&key).await? {
-        return Err(CommandError::NoSuchKey);
-    }
+    let key = existing(context, name).await?;
     let options = TaskQueue::open(context, &key).options().await?;
     let text = |text: &'static str| Reply::bulk(Bytes::from_static(text.as_bytes()));
     let numbers = NUMBERS.iter();

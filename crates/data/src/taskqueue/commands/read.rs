@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::arguments::{Clause, amounts, how_many, state, timeout};
+use super::existing;
 use crate::command::arguments::{ListOptions, argument, is_word, list_reply, rest};
 use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
@@ -224,12 +225,7 @@ pub(super) async fn info(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
-    let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
-        return Err(CommandError::NoSuchKey);
-    };
-    if !context.has_elements(&key).await? {
-        return Err(CommandError::NoSuchKey);
-    }
+    let key = existing(context, name).await?;
     let queue = TaskQueue::open(context, &key);
     let counts = queue.counts().await?;
     let registry = queue.registry(context.isolation).await?;

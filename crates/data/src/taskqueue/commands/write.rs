@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::arguments::{
-    Acknowledging, Clause, Take, amounts, delay, ids_and_token, lease, new_id, progress_of, reason,
-    time_to_live, token, unique,
+    Acknowledging, Clause, Take, amounts, delay, ids_and_token, last_token, lease, new_id,
+    progress_of, reason, time_to_live, token, unique,
 };
 use crate::command::arguments::{argument, double_or, integer_at_least, is_word, rest};
 use crate::command::waits::{WaitSpec, Wake};
@@ -217,11 +217,7 @@ pub(super) async fn progress(
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let progress = progress_of(argument(arguments, 3)?)?;
-    let named = match rest(arguments, 4) {
-        [] => None,
-        [word, value] if is_word(word, "token") => Some(token(value)?),
-        _ => return Err(CommandError::Syntax),
-    };
+    let named = last_token(rest(arguments, 4))?;
     let id = argument(arguments, 2)?;
     let answer = match context.find(name, ValueType::TaskQueue).await? {
         Some(key) => {
@@ -269,11 +265,7 @@ pub(super) async fn extend(
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let lease_ms = lease(argument(arguments, 3)?)?;
-    let named = match rest(arguments, 4) {
-        [] => None,
-        [word, value] if is_word(word, "token") => Some(token(value)?),
-        _ => return Err(CommandError::Syntax),
-    };
+    let named = last_token(rest(arguments, 4))?;
     let id = argument(arguments, 2)?;
     let answer = match context.find(name, ValueType::TaskQueue).await? {
         Some(key) => {
