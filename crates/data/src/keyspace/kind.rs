@@ -558,6 +558,7 @@ mod tests {
             "PQ.BPOPMIN q 0",
             "PQ.BPOPMAX q 0",
             "TASK.TAKE q BLOCK 0",
+            "TASK.RESULT q id BLOCK 0",
             "XREAD BLOCK 0 STREAMS q $",
             "XREADGROUP GROUP g c BLOCK 0 STREAMS q >",
         ] {
