@@ -19,7 +19,7 @@ use siphasher::sip::SipHasher13;
 use super::dirty::Cleared;
 use super::error::store_error;
 use super::ranges::{Before, RANGE_BYTES, Ranges};
-use super::row::{Origin, Row};
+use super::row::{Origin, Row, SHARED_BYTES_MIN};
 use super::table::{OWN_KEYS, Rows};
 use super::tree::{Span, Tree};
 use quoin_store::page::{self, Row as Pair};
@@ -152,11 +152,25 @@ impl Resident {
 
     /// Sets a row. Returns the one that it replaces.
     pub(super) fn insert(&mut self, row: Row) -> Option<Row> {
-        self.bytes += row.bytes();
-        let old = self.rows.insert(row);
-        self.bytes = self
-            .bytes
-            .saturating_sub(old.as_ref().map_or(0, Row::bytes));
+        let key = row.clone();
+        self.set(key.key(), |_, _| row)
+    }
+
+    /// Sets the row of a key to what `make` returns for the one that it replaces, and for where memory
+    /// is complete. Returns the one that it replaces.
+    pub(super) fn set(
+        &mut self,
+        key: &[u8],
+        make: impl FnOnce(Option<&Row>, &Ranges) -> Row,
+    ) -> Option<Row> {
+        let mut bytes = self.bytes;
+        let complete = &self.complete;
+        let old = self.rows.set(key, |old| {
+            let row = make(old, complete);
+            bytes += row.bytes();
+            row
+        });
+        self.bytes = bytes.saturating_sub(old.as_ref().map_or(0, Row::bytes));
         old
     }
 
@@ -209,7 +223,10 @@ impl Resident {
     ) -> Result<Option<Bytes>, StoreError> {
         if let Some(row) = self.rows.get(key) {
             row.note_use();
-            return Ok(Some(Bytes::copy_from_slice(row.value())));
+            return Ok(Some(match row.length() < SHARED_BYTES_MIN {
+                true => Bytes::copy_from_slice(row.value()),
+                false => row.share().1,
+            }));
         }
         if self.complete.around(key).is_some() || self.is_cleared(key) {
             return Ok(None);
@@ -256,7 +273,7 @@ impl Resident {
         loaded: &mut Loaded,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let mut found = Page {
-            pairs: Vec::new(),
+            rows: Vec::new(),
             bytes: 0,
             limit: query.limit,
             bytes_max,
@@ -271,7 +288,7 @@ impl Resident {
             if is_complete {
                 let _ = self.rows.walk(part, reverse, &mut |row| {
                     row.note_use();
-                    found.push(row.split())
+                    found.push(Found::Memory(row))
                 });
             } else {
                 self.merge(below, part, reverse, &mut found, loaded)?;
@@ -281,7 +298,7 @@ impl Resident {
                 false => rest.begin = part.end,
             }
         }
-        Ok(page::pack(&found.pairs))
+        Ok(found.into_rows())
     }
 
     /// The first part of a span, in the order of the read, in which memory is complete everywhere or
@@ -322,7 +339,7 @@ impl Resident {
         let edge = if reverse { part.end } else { part.begin };
         let mut takes = below.is_taken && self.takes(edge);
         let mut own = Vec::new();
-        let rows_max = found.limit.saturating_sub(found.pairs.len());
+        let rows_max = found.limit.saturating_sub(found.rows.len());
         let bytes_max = found.bytes_max.saturating_sub(found.bytes);
         let mut own_bytes = 0;
         let _ = self.rows.walk(part, reverse, &mut |row| {
@@ -354,7 +371,7 @@ impl Resident {
                 if takes {
                     bytes += loaded.push(pair.0, pair.1);
                 }
-                let _ = found.push(pair);
+                let _ = found.push(Found::Disk(pair));
                 let stepped = stored.step();
                 // Only a read that needs the next row gets its error.
                 if !found.is_full() {
@@ -365,7 +382,7 @@ impl Resident {
                 if stored.head.is_some_and(|(key, _)| key == row.key()) {
                     stored.step()?;
                 }
-                let _ = found.push(row.split());
+                let _ = found.push(Found::Memory(row));
             }
         }
         if !takes || stored.has_failed {
@@ -499,24 +516,66 @@ impl Loaded {
 
 /// Rows that a read has found so far.
 struct Page<'s> {
-    pairs: Vec<Pair<'s>>,
+    rows: Vec<Found<'s>>,
     bytes: usize,
     limit: usize,
     bytes_max: usize,
 }
 
-impl<'s> Page<'s> {
-    fn is_full(&self) -> bool {
-        self.pairs.len() >= self.limit || self.bytes >= self.bytes_max
+#[derive(Clone, Copy)]
+enum Found<'s> {
+    Memory(&'s Row),
+    Disk(Pair<'s>),
+}
+
+impl<'s> Found<'s> {
+    fn pair(self) -> Pair<'s> {
+        match self {
+            Found::Memory(row) => row.split(),
+            Found::Disk(pair) => pair,
+        }
     }
 
-    fn push(&mut self, pair: Pair<'s>) -> ControlFlow<()> {
-        self.bytes += pair.0.len() + pair.1.len();
-        self.pairs.push(pair);
+    /// The row, if the reader shares its memory.
+    fn shared(self) -> Option<&'s Row> {
+        match self {
+            Found::Memory(row) if row.length() >= SHARED_BYTES_MIN => Some(row),
+            _ => None,
+        }
+    }
+}
+
+impl<'s> Page<'s> {
+    fn is_full(&self) -> bool {
+        self.rows.len() >= self.limit || self.bytes >= self.bytes_max
+    }
+
+    fn push(&mut self, row: Found<'s>) -> ControlFlow<()> {
+        let (key, value) = row.pair();
+        self.bytes += key.len() + value.len();
+        self.rows.push(row);
         match self.is_full() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
+    }
+
+    /// The rows. Those that are not shared are copied together.
+    fn into_rows(self) -> Vec<KeyValue> {
+        let copied = self.rows.iter().filter(|row| row.shared().is_none());
+        let copied = page::pack(copied.map(|row| row.pair()));
+        if copied.len() == self.rows.len() {
+            return copied;
+        }
+        let mut copied = copied.into_iter();
+        let rows = self.rows.iter().filter_map(|row| match row.shared() {
+            Some(row) => {
+                let (key, value) = row.share();
+                Some(KeyValue { key, value })
+            }
+            None => copied.next(),
+        });
+        rows.collect()
     }
 }
 

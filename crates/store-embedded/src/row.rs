@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use triomphe::ThinArc;
 
 /// A generation that no written row has. Rows that were read from the data file have it.
@@ -11,6 +12,10 @@ pub(super) const LOADED: u32 = 0;
 /// Estimated memory that a row takes in addition to its key and value: its header, its share of the
 /// tree's nodes and its place in the write-back.
 const ROW_BYTES: usize = 96;
+
+/// A reader of a row with at least this many bytes shares them. Shorter ones are copied, which is
+/// cheaper.
+pub(super) const SHARED_BYTES_MIN: usize = 512;
 
 /// A row. Clones share its memory.
 #[derive(Clone)]
@@ -77,6 +82,18 @@ impl Row {
         self.0.header.header.origin
     }
 
+    /// Bytes of its key and value.
+    pub(super) fn length(&self) -> usize {
+        self.0.slice.len()
+    }
+
+    /// Its key and value, which share its memory.
+    pub(super) fn share(&self) -> (Bytes, Bytes) {
+        let mut key = Bytes::from_owner(self.clone());
+        let value = key.split_off(self.key().len());
+        (key, value)
+    }
+
     /// Where it is in memory.
     pub(super) fn address(&self) -> *const std::ffi::c_void {
         self.0.as_ptr()
@@ -84,7 +101,7 @@ impl Row {
 
     /// Estimated memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.0.slice.len() + ROW_BYTES
+        self.length() + ROW_BYTES
     }
 
     /// Notes that it was read.
@@ -100,6 +117,12 @@ impl Row {
     pub(super) fn take_use(&self) -> bool {
         let is_used = &self.0.header.header.is_used;
         is_used.load(Ordering::Relaxed) && is_used.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl AsRef<[u8]> for Row {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.slice
     }
 }
 

@@ -358,24 +358,26 @@ impl WriteState<'_> {
         self.write_bytes += key.len() + value.len() + WRITE_BYTES;
         let writer = &mut *self.writer;
         writer.record.push(&Write::Set(key, value));
-        let dirty = &mut writer.dirty;
-        let old = self.reader.resident.rows.get(key);
-        let origin = match old.filter(|old| dirty.has(old)) {
-            Some(old) => old.origin(),
-            None => Origin {
-                generation: dirty.generation(),
-                slot: dirty.new_slot(),
-                may_be_on_disk: old.is_some()
-                    || self.reader.resident.complete.around(key).is_none(),
-            },
-        };
-        let row = Row::new(&mut writer.scratch, key, value, origin);
-        dirty.put(&row);
-        self.log
-            .log(match self.reader.resident.insert(row.clone()) {
-                Some(old) => Undo::Replaced(old),
-                None => Undo::Added(row),
-            });
+        let (dirty, scratch) = (&mut writer.dirty, &mut writer.scratch);
+        let mut added = None;
+        let old = self.reader.resident.set(key, |old, complete| {
+            let origin = match old.filter(|old| dirty.has(old)) {
+                Some(old) => old.origin(),
+                None => Origin {
+                    generation: dirty.generation(),
+                    slot: dirty.new_slot(),
+                    may_be_on_disk: old.is_some() || complete.around(key).is_none(),
+                },
+            };
+            let row = Row::new(scratch, key, value, origin);
+            dirty.put(&row);
+            if old.is_none() {
+                added = Some(row.clone());
+            }
+            row
+        });
+        let undo = { old.map(Undo::Replaced) }.or(added.map(Undo::Added));
+        undo.into_iter().for_each(|undo| self.log.log(undo));
     }
 
     /// Removes a row from memory. Returns whether the data file may have it.

@@ -85,7 +85,17 @@ impl Tree {
 
     /// Sets a row. Returns the one that it replaces.
     pub(super) fn insert(&mut self, row: Row) -> Option<Row> {
-        let old = insert(&mut self.root, row);
+        let key = row.clone();
+        self.set(key.key(), |_| row)
+    }
+
+    /// Sets the row of a key to what `make` returns for the one that it replaces. Returns that.
+    pub(super) fn set(
+        &mut self,
+        key: &[u8],
+        make: impl FnOnce(Option<&Row>) -> Row,
+    ) -> Option<Row> {
+        let old = set(&mut self.root, key, make);
         self.count += usize::from(old.is_none());
         old
     }
@@ -93,8 +103,8 @@ impl Tree {
     /// Removes a row. Returns it.
     pub(super) fn remove(&mut self, key: &[u8]) -> Option<Row> {
         // A search that finds nothing must not copy shared nodes.
-        let removed = self.get(key)?.clone();
-        remove(&mut self.root, key);
+        let (removed, keeps) = find_to_remove(&self.root, key)?;
+        remove(&mut self.root, key, keeps);
         self.count = self.count.saturating_sub(1);
         Some(removed)
     }
@@ -155,7 +165,7 @@ fn descend<'t, C: Children>(
     node: &'t Node<C>,
     rest: &mut &[u8],
 ) -> Result<&'t Child, Option<&'t Row>> {
-    let after = rest.strip_prefix(&*node.prefix).ok_or(None)?;
+    let after = node.prefix.strip(rest).ok_or(None)?;
     let Some((byte, after)) = after.split_first() else {
         return Err(node.here.as_ref());
     };
@@ -176,8 +186,8 @@ fn below(key: &[u8], depth: usize) -> &[u8] {
 
 /// Where a key belongs at a node.
 enum Place {
-    /// Below the child at this byte, at this depth.
-    Child(u8, usize),
+    /// Below the child in this slot, at this depth.
+    Child(usize, usize),
     /// At a byte that has no child.
     Vacant(u8),
     /// At the end of the prefix.
@@ -194,19 +204,20 @@ fn place(child: &Child, key: &[u8], depth: usize) -> Place {
 
 fn place_at<C: Children>(node: &Node<C>, key: &[u8], depth: usize) -> Place {
     let rest = below(key, depth);
-    let common = common_bytes(rest, &node.prefix);
-    if common < node.prefix.len() {
-        return Place::Beside(common);
-    }
-    match rest.get(common).copied() {
-        None => Place::Here,
-        Some(byte) if node.children.get(byte).is_some() => Place::Child(byte, depth + common + 1),
-        Some(byte) => Place::Vacant(byte),
+    let Some(after) = node.prefix.strip(rest) else {
+        return Place::Beside(common_bytes(rest, &node.prefix));
+    };
+    let Some(byte) = after.first().copied() else {
+        return Place::Here;
+    };
+    match node.children.place(byte) {
+        Some(slot) => Place::Child(slot, depth + node.prefix.len() + 1),
+        None => Place::Vacant(byte),
     }
 }
 
-fn child_mut(child: &mut Child, byte: u8) -> Option<&mut Child> {
-    with_node!(child, node => Arc::make_mut(node).children.get_mut(byte), else None)
+fn child_mut(child: &mut Child, slot: usize) -> Option<&mut Child> {
+    with_node!(child, node => Arc::make_mut(node).children.slots_mut().get_mut(slot), else None)
 }
 
 fn here_mut(child: &mut Child) -> Option<&mut Option<Row>> {
@@ -214,24 +225,35 @@ fn here_mut(child: &mut Child) -> Option<&mut Option<Row>> {
 }
 
 // Not recursive: keys that begin with each other make a deep tree.
-fn insert(mut child: &mut Child, row: Row) -> Option<Row> {
+fn set(mut child: &mut Child, key: &[u8], make: impl FnOnce(Option<&Row>) -> Row) -> Option<Row> {
     let mut depth = 0;
     loop {
-        match place(child, row.key(), depth) {
-            Place::Child(byte, next) => {
+        match place(child, key, depth) {
+            Place::Child(slot, next) => {
                 depth = next;
-                child = child_mut(child, byte)?;
+                child = child_mut(child, slot)?;
             }
-            Place::Here => return here_mut(child)?.replace(row),
+            Place::Here => {
+                let here = here_mut(child)?;
+                let row = make(here.as_ref());
+                return here.replace(row);
+            }
             Place::Vacant(byte) => {
-                add(child, byte, Child::Row(row));
+                add(child, byte, Child::Row(make(None)));
                 return None;
             }
             Place::Beside(common) => {
-                insert_beside(child, row, depth, common);
+                insert_beside(child, make(None), depth, common);
                 return None;
             }
-            Place::NoNode => return insert_at_row(child, row, depth),
+            Place::NoNode => {
+                let old = match &*child {
+                    Child::Row(old) if old.key() == key => Some(old),
+                    _ => None,
+                };
+                let row = make(old);
+                return insert_at_row(child, row, depth);
+            }
         }
     }
 }
@@ -347,41 +369,55 @@ fn enlarge(child: &mut Child) {
     };
 }
 
-/// Removes a row that is there, with the nodes that lead to nothing else.
-fn remove(mut child: &mut Child, key: &[u8]) {
-    // The last node on the way with something else, by how many nodes are above it.
-    let mut last = None;
-    let (mut at, mut depth, mut above) = (&*child, 0, 0);
-    while let Place::Child(byte, next) = place(at, key, depth) {
+/// The row with a key, and how many nodes are above the last one on the way to it that has something
+/// else. `None` instead of that number if no node has.
+fn find_to_remove(mut at: &Child, key: &[u8]) -> Option<(Row, Option<usize>)> {
+    let mut keeps = None;
+    let (mut depth, mut above) = (0, 0);
+    loop {
         if members(at) > 1 {
-            last = Some(above);
+            keeps = Some(above);
         }
-        let Some(below) = with_node!(at, node => node.children.get(byte), else None) else {
-            return;
-        };
-        (at, depth, above) = (below, next, above + 1);
+        match place(at, key, depth) {
+            Place::Child(slot, next) => {
+                at = with_node!(at, node => node.children.slots().get(slot), else None)?;
+                (depth, above) = (next, above + 1);
+            }
+            Place::Here => {
+                let here = with_node!(at, node => node.here.as_ref(), else None)?;
+                return Some((here.clone(), keeps));
+            }
+            Place::NoNode => match at {
+                Child::Row(row) if row.key() == key => return Some((row.clone(), keeps)),
+                _ => return None,
+            },
+            Place::Vacant(_) | Place::Beside(_) => return None,
+        }
     }
-    if members(at) > 1 {
-        last = Some(above);
-    }
-    let Some(last) = last else {
+}
+
+/// Removes a row that is there, with the nodes that lead to nothing else.
+fn remove(mut child: &mut Child, key: &[u8], keeps: Option<usize>) {
+    let Some(keeps) = keeps else {
         *child = Child::Empty;
         return;
     };
     let mut depth = 0;
-    for _ in 0..last {
-        let Place::Child(byte, next) = place(child, key, depth) else {
+    for _ in 0..keeps {
+        let Place::Child(slot, next) = place(child, key, depth) else {
             return;
         };
         depth = next;
-        let Some(below) = child_mut(child, byte) else {
+        let Some(below) = child_mut(child, slot) else {
             return;
         };
         child = below;
     }
     match place(child, key, depth) {
-        Place::Child(byte, _) => {
-            with_node!(child, node => drop(Arc::make_mut(node).children.take(byte)), else {});
+        Place::Child(_, next) => {
+            if let Some(byte) = key.get(next - 1).copied() {
+                with_node!(child, node => drop(Arc::make_mut(node).children.take(byte)), else {});
+            }
         }
         _ => {
             if let Some(here) = here_mut(child) {

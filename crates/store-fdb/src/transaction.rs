@@ -72,7 +72,7 @@ fn get_range<'t>(
             .flat_map(|page| page.iter())
             .map(|row| (row.key(), row.value()))
             .collect();
-        Ok(page::pack(&rows))
+        Ok(page::pack(rows.iter().copied()))
     }))
 }
 

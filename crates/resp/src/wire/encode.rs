@@ -153,7 +153,7 @@ fn put_items(kind: u8, items: &[Reply], protocol: Protocol, output: &mut BytesMu
 
 fn put_bulk(bytes: &[u8], output: &mut BytesMut) {
     // One growth for the whole element: its bytes, `$`, the length and both line ends.
-    output.reserve(bytes.len().saturating_add(INTEGER_DIGITS_MAX + 5));
+    output.reserve(bytes.len().saturating_add(LINE_BYTES_MAX + CRLF.len()));
     put_length(b'$', bytes.len(), output);
     output.extend_from_slice(bytes);
     output.extend_from_slice(CRLF);
@@ -185,33 +185,44 @@ fn put_double(text: &str, protocol: Protocol, output: &mut BytesMut) {
 }
 
 fn put_length(kind: u8, length: usize, output: &mut BytesMut) {
-    output.extend_from_slice(&[kind]);
-    put_digits(u64::try_from(length).unwrap_or(u64::MAX), output);
-    output.extend_from_slice(CRLF);
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    put_number_line(kind, false, length, output);
 }
 
 fn put_integer(kind: u8, number: i64, output: &mut BytesMut) {
-    output.extend_from_slice(&[kind]);
-    if number < 0 {
-        output.extend_from_slice(b"-");
-    }
-    put_digits(number.unsigned_abs(), output);
-    output.extend_from_slice(CRLF);
+    put_number_line(kind, number < 0, number.unsigned_abs(), output);
 }
 
-fn put_digits(number: u64, output: &mut BytesMut) {
-    let mut digits = [b'0'; INTEGER_DIGITS_MAX];
+/// Most bytes of a line with a number: what kind it is, a sign, digits and the line end.
+const LINE_BYTES_MAX: usize = INTEGER_DIGITS_MAX + 4;
+
+/// The line is put together from its end, so that it is appended at once.
+fn put_number_line(kind: u8, is_negative: bool, number: u64, output: &mut BytesMut) {
+    let mut line = [0; LINE_BYTES_MAX];
+    let mut begin = LINE_BYTES_MAX;
+    let mut put = |byte: u8| {
+        // It has room for the longest number.
+        begin = begin.saturating_sub(1);
+        if let Some(place) = line.get_mut(begin) {
+            *place = byte;
+        }
+    };
+    put(b'\n');
+    put(b'\r');
     let mut rest = number;
-    let mut count = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+    loop {
+        // A digit fits in a byte.
+        put(b'0' + (rest % 10) as u8);
         rest /= 10;
-        count += 1;
         if rest == 0 {
             break;
         }
     }
-    output.extend_from_slice(digits.get(INTEGER_DIGITS_MAX - count..).unwrap_or_default());
+    if is_negative {
+        put(b'-');
+    }
+    put(kind);
+    output.extend_from_slice(line.get(begin..).unwrap_or_default());
 }
 
 /// Statuses, errors and nulls are the same bytes in both versions, but for the null.

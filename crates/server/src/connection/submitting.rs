@@ -121,6 +121,8 @@ impl Connection {
                     // From now on they are this client's.
                     let reply_bytes = finished.carried.take_over();
                     self.reply_bytes += reply_bytes;
+                    // One growth for all of them.
+                    self.output.reserve(reply_bytes);
                     // Messages that were published before these commands ran come before their
                     // replies. Messages of these commands come after.
                     if !self.defers_messages() && !hears_itself {

@@ -47,6 +47,14 @@ impl Prefix {
         }
         Self { length, bytes }
     }
+
+    /// What follows the prefix in a key that begins with it.
+    pub(super) fn strip<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        let (begin, after) = key.split_at_checked(usize::from(self.length))?;
+        // Most prefixes are so short that a call of `memcmp` would cost more.
+        let is_same = begin.iter().zip(&self.bytes).all(|(one, own)| one == own);
+        is_same.then_some(after)
+    }
 }
 
 impl std::ops::Deref for Prefix {
@@ -209,11 +217,6 @@ impl Present {
         }
     }
 
-    fn has(&self, byte: u8) -> bool {
-        let word = self.0.get(usize::from(byte / 64));
-        word.is_some_and(|word| word >> (byte % 64) & 1 == 1)
-    }
-
     fn at_or_after(&self, byte: u8) -> Option<u8> {
         let mut mask = u64::MAX << (byte % 64);
         for (number, word) in (0_u8..).zip(&self.0).skip(usize::from(byte / 64)) {
@@ -337,7 +340,9 @@ impl Children for Direct {
     }
 
     fn place(&self, byte: u8) -> Option<usize> {
-        self.present.has(byte).then_some(usize::from(byte))
+        // Whoever asks reads the child next, so this takes no further cache line.
+        let child = self.children.get(usize::from(byte))?;
+        (!matches!(child, Child::Empty)).then_some(usize::from(byte))
     }
 
     fn slots(&self) -> &[Child] {

@@ -75,7 +75,7 @@ impl Search<'_, '_> {
 }
 
 fn next<'t, C: Children>(node: &'t Node<C>, rest: &mut &[u8], beyond: Beyond) -> Option<&'t Child> {
-    if let Some(after) = rest.strip_prefix(&*node.prefix) {
+    if let Some(after) = node.prefix.strip(rest) {
         if let Some((byte, after)) = after.split_first() {
             *rest = after;
             return node.children.get(*byte);
