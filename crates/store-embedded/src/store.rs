@@ -13,6 +13,7 @@ use super::journal::Journal;
 use super::lock::FolderLock;
 use super::marker::StoreId;
 use super::shared::Shared;
+use super::standby_note::Note;
 use super::sync::Syncer;
 use super::table::Rows;
 
@@ -28,6 +29,7 @@ pub struct EmbeddedStore {
     pub(super) folder: PathBuf,
     pub(super) summary: Summary,
     pub(super) keeper: Option<Arc<Keeper>>,
+    pub(super) standby: Note,
     /// Transactions wait while the journal has more bytes than this.
     pub(super) journal_bytes_max: u64,
     pub(super) _open: OpenFiles,

@@ -18,6 +18,7 @@
 mod format;
 mod keeper;
 mod read;
+mod tail;
 mod write;
 
 #[cfg(test)]
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 pub use self::keeper::ArchiveStatus;
 pub(super) use self::keeper::{Archiving, Keeper};
 pub use self::read::{Archived, Limit, Reached, read_archive};
+pub use self::tail::{ArchiveTail, TailEnd};
 #[cfg(test)]
 use self::write::Archive;
 
