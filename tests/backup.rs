@@ -23,3 +23,5 @@ mod making;
 mod moments;
 #[path = "backup/restoring.rs"]
 mod restoring;
+#[path = "backup/shipping.rs"]
+mod shipping;

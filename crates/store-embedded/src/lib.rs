@@ -62,7 +62,8 @@ mod model;
 mod tests;
 
 pub use self::archive::{
-    ArchiveError, ArchiveStatus, ArchiveTail, Archived, Limit, Reached, TailEnd, read_archive,
+    ArchiveError, ArchiveStatus, ArchiveTail, Archived, CommandStatus, Limit, Reached, TailEnd,
+    read_archive,
 };
 pub use self::backup::Moment;
 pub use self::bulk::Written;

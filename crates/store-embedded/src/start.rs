@@ -107,6 +107,7 @@ impl EmbeddedStore {
         work.measure_room().map_err(refused)?;
         let store = Self {
             syncer: None,
+            shipping: None,
             journal,
             rows,
             environment,

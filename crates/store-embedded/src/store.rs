@@ -1,11 +1,12 @@
 //! The open store.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heed::{Env, WithoutTls};
 
-use super::archive::Keeper;
+use super::archive::{Keeper, Shipping};
 #[cfg(test)]
 use super::drain;
 use super::identity::OpenFiles;
@@ -22,6 +23,8 @@ pub struct EmbeddedStore {
     // Dropped in this order: the sync thread ends, the files are closed, and only then is the
     // folder unlocked.
     pub(super) syncer: Option<Syncer>,
+    /// Ends after the sync thread, which archives the rest.
+    pub(super) shipping: Option<Shipping>,
     pub(super) journal: Arc<Journal>,
     pub(super) rows: Rows,
     pub(super) environment: Env<WithoutTls>,
@@ -100,6 +103,19 @@ impl EmbeddedStore {
     /// Whether the data file can store this key. It must not be empty or too long.
     pub(super) fn takes_key(&self, key: &[u8]) -> bool {
         !key.is_empty() && key.len() <= self.environment.max_key_size()
+    }
+
+    /// Runs a command for each complete file of the archive, if there is one, and removes the file
+    /// when the command has succeeded.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn ship_archive(&mut self, command: &str) -> io::Result<()> {
+        if let Some(keeper) = &self.keeper {
+            let (keeper, shared) = (Arc::clone(keeper), Arc::clone(&self.shared));
+            self.shipping = Some(Shipping::start(keeper, shared, command.to_owned())?);
+        }
+        Ok(())
     }
 
     /// The data folder.
