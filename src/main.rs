@@ -10,7 +10,7 @@ use crate::cli::Invocation;
 use quoin_base::random::SystemRandom;
 use quoin_client::Beside;
 use quoin_config::logging::Log;
-use quoin_config::{ConfigError, LoadedSettings};
+use quoin_config::{ConfigError, LoadedSettings, Settings};
 use quoin_tools::backup;
 use quoin_tools::compact;
 use quoin_tools::doctor;
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Translate(error)) => translate(&error),
         Ok(Invocation::Doctor(loaded, options, beside)) => doctor(&loaded, options, &beside),
         Ok(Invocation::Backup(loaded, options)) => report(backup::make(&loaded, &options)),
+        Ok(Invocation::Restore(options)) if options.follows => follow(&options),
         Ok(Invocation::Restore(options)) => report(backup::restore(&options)),
         Ok(Invocation::Compact(loaded)) => report(compact::run(&loaded)),
         Ok(Invocation::Ping(loaded, beside)) => report(ping::run(&loaded, &beside)),
@@ -92,6 +93,14 @@ fn import(options: &import::Options) -> ExitCode {
 fn run_server(loaded: LoadedSettings) -> Result<(), String> {
     let log = Log::start(&loaded.settings).map_err(|error| error.to_string())?;
     quoin_server::run(loaded, &log).map_err(|error| error.to_string())
+}
+
+/// Runs `quoin restore --follow`, which writes a log, as it may run for long.
+fn follow(options: &backup::RestoreOptions) -> ExitCode {
+    match Log::start(&Settings::default()) {
+        Ok(_) => report(backup::follow(options)),
+        Err(error) => report(Err::<&str, _>(error)),
+    }
 }
 
 /// Runs `quoin export` and prints its result.

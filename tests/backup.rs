@@ -13,6 +13,8 @@ mod folders;
 #[path = "support/server.rs"]
 mod server;
 
+#[path = "backup/following.rs"]
+mod following;
 #[path = "backup/logging_in.rs"]
 mod logging_in;
 #[path = "backup/making.rs"]
@@ -21,3 +23,5 @@ mod making;
 mod moments;
 #[path = "backup/restoring.rs"]
 mod restoring;
+#[path = "backup/shipping.rs"]
+mod shipping;

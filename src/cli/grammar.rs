@@ -192,13 +192,14 @@ fn ping_command() -> Command {
 const PING_SETTINGS: [&str; 5] = ["bind", "port", "tls-port", "unixsocket", "requirepass"];
 
 /// The settings that say which store is backed up, and how its server is asked.
-const BACKUP_SETTINGS: [&str; 7] = [
+const BACKUP_SETTINGS: [&str; 8] = [
     "data-dir",
     "bind",
     "port",
     "requirepass",
     "backups-keep",
     "journal-archive-dir",
+    "journal-archive-command",
     "journal-archive-days",
 ];
 

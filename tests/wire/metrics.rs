@@ -203,7 +203,14 @@ fn documented() -> BTreeSet<String> {
 
 #[test]
 fn every_figure_is_documented_and_no_other() {
-    let (server, address) = server_with(&["--metrics-keys", "log"]);
+    let (server, address) = server_with(&[
+        "--metrics-keys",
+        "log",
+        "--journal-archive-dir",
+        "archive",
+        "--journal-archive-command",
+        "true",
+    ]);
     let mut socket = server.connect();
     // Some figures are there once there is something to count.
     socket.run("NOSUCH");

@@ -429,6 +429,10 @@ pub const PASSWORD_FILE_BYTES_MAX: u64 = 64 * 1024;
 pub const EMBEDDED_DIRTY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.
 pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Age of a file of the archive at which `journal-archive-command` gets it, in milliseconds.
+pub const ARCHIVE_FILE_AGE_MS_MAX: u64 = 10_000;
+/// How long `journal-archive-command` may run for one file, in milliseconds.
+pub const ARCHIVE_COMMAND_MS_MAX: u64 = 600_000;
 
 /// Bytes of a reply of DUMP; also a bound on its memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;

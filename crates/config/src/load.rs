@@ -275,6 +275,18 @@ pub fn load(
             accepted: "0".to_owned(),
         });
     }
+    let settings = &loaded.settings;
+    if !settings.journal_archive_command.is_empty() && settings.journal_archive_dir.is_none() {
+        errors.push(ConfigError::Value {
+            setting: "journal-archive-command",
+            origin: loaded.origin("journal-archive-command"),
+            given: String::new(),
+            reason:
+                ": needs journal-archive-dir, which keeps each file until the command has taken it"
+                    .to_owned(),
+            accepted: "empty, or set that too".to_owned(),
+        });
+    }
     if let Some(users) = users {
         match users.users(&loaded.settings) {
             Ok(users) => loaded.users = Some(users),

@@ -293,6 +293,10 @@ settings! {
         "journal-archive-dir" = "", Path, START,
             "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/operate/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept";
     }
+    journal_archive_command: String {
+        "journal-archive-command" = "", Text, START,
+            "Shell command that takes each file of journal-archive-dir to another place, such as install -D %p /mnt/archive/%f, as the server's user (docs/operate/backup.md). %p is the path of the file, %f its name within an archive, %% a percent sign. A file is removed when the command has succeeded; otherwise it stays and the command is run again";
+    }
     journal_archive_days: u16 {
         "journal-archive-days" = "0", Integer(0, U16_MAX), RUNTIME,
             "Days that archived commits are kept at least. When a backup is complete, files of journal-archive-dir are removed whose commits are all older, and in that backup. 0 keeps all";
@@ -590,6 +594,7 @@ mod tests {
             ("fsync", "everysec"),
             ("backups-keep", "0"),
             ("journal-archive-dir", "/mnt/archive"),
+            ("journal-archive-command", "cp %p /mnt/%f"),
             ("journal-archive-days", "30"),
             ("accept-journal-loss", "yes"),
             ("cluster-file", "/etc/x.cluster"),

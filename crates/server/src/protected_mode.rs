@@ -54,7 +54,8 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
     let is_listening = has_plain_port || settings.tls_port != 0 || settings.cluster_tls_port != 0;
     // Clients that must have a certificate are known.
     let admits_strangers = has_plain_port || settings.tls.auth_clients != AuthClients::Yes;
-    if is_listening && !reachable.is_empty() {
+    let has_sentinel_port = settings.sentinel_port != 0 || settings.sentinel_tls_port != 0;
+    if (is_listening || has_sentinel_port) && !reachable.is_empty() {
         let reachable = reachable.join(", ");
         let needs_no_password = users.default_user().definition().needs_no_password();
         if settings.protected_mode && needs_no_password {
@@ -62,7 +63,7 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
                 "listening on {reachable} without a password: protected mode refuses clients of \
                  other machines. Set requirepass to let them in"
             ));
-        } else if admits_strangers && !users.requires_authentication() {
+        } else if is_listening && admits_strangers && !users.requires_authentication() {
             lines.push(format!(
                 "WARNING: anybody who can reach {reachable} can read and change all data: there \
                  is no password, and protected-mode is off. Set requirepass"
@@ -152,6 +153,10 @@ mod tests {
             matches!(lines.as_slice(), [line] if line.contains("on 0.0.0.0 without a password: protected")),
             "{lines:?}"
         );
+        // Protected mode holds on the ports of Sentinel too.
+        let mut sentinel = settings.clone();
+        (sentinel.port, sentinel.sentinel_port) = (0, 26379);
+        assert_eq!(warnings(&sentinel, &open), lines);
         settings.protected_mode = false;
         let lines = warnings(&settings, &open);
         assert!(

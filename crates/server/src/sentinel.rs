@@ -111,7 +111,7 @@ impl Announcer {
     /// Runs until it is dropped.
     pub(super) async fn run(&mut self, sentinel: &Sentinel) {
         loop {
-            let roster = self.rosters.next().await;
+            let roster = self.rosters.known().await;
             self.tell(sentinel, roster);
             self.rosters.changed().await;
         }

@@ -153,8 +153,12 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
             };
             let folder: PathBuf = settings.data_dir.clone();
             let archive = settings.journal_archive_dir.as_deref();
-            let store = EmbeddedStore::open_archived(&folder, options, archive)?;
+            let mut store = EmbeddedStore::open_archived(&folder, options, archive)?;
             log_opened(&store);
+            let command = &settings.journal_archive_command;
+            if !command.is_empty() {
+                store.ship_archive(command)?;
+            }
             let store = Arc::new(store);
             Ok(Opened {
                 store: Arc::clone(&store) as Arc<dyn Store>,

@@ -43,6 +43,8 @@ mod room;
 mod row;
 mod shared;
 mod snapshot;
+mod standby;
+mod standby_note;
 mod start;
 mod store;
 mod sync;
@@ -59,7 +61,10 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use self::archive::{ArchiveError, ArchiveStatus, Archived, Limit, Reached, read_archive};
+pub use self::archive::{
+    ArchiveError, ArchiveStatus, ArchiveTail, Archived, CommandStatus, Limit, Reached, TailEnd,
+    read_archive,
+};
 pub use self::backup::Moment;
 pub use self::bulk::Written;
 pub use self::checkpoint::CheckpointState;
@@ -76,5 +81,7 @@ pub use self::marker::StoreId;
 pub use self::options::{EmbeddedOptions, FsyncPolicy};
 pub use self::restore::{Replaying, Restoration, RestoreError};
 pub use self::rewrite::{Compacted, compact, make_store};
+pub use self::standby::Standby;
+pub use self::standby_note::followed_store;
 pub use self::store::{EmbeddedStore, Summary};
 pub use self::verify::Verified;

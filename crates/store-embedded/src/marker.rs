@@ -52,7 +52,7 @@ impl StoreId {
         Self([random.next_u64(), random.next_u64()])
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (first, second) = text.split_at_checked(16)?;
         let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let half = |half| u64::from_str_radix(half, 16).ok();

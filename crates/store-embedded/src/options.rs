@@ -30,6 +30,8 @@ pub struct EmbeddedOptions {
     pub accepts_copy: bool,
     /// Whether to open a store whose journal is damaged, without the commits from the damage on.
     pub accepts_journal_loss: bool,
+    /// Whether all commits are those of the store that a [standby](super::Standby) follows.
+    pub follows: bool,
 }
 
 impl Default for EmbeddedOptions {
@@ -40,6 +42,7 @@ impl Default for EmbeddedOptions {
             memory_bytes_max: usize::MAX,
             accepts_copy: false,
             accepts_journal_loss: false,
+            follows: false,
         }
     }
 }

@@ -19,6 +19,7 @@ use super::journal::{self, Write, writes};
 use super::lock::FolderLock;
 use super::marker::MARKER_FILE;
 use super::opening::map_bytes;
+use super::standby_note::{self, STANDBY_FILE};
 use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError, StoreId, create, make_store};
 use quoin_base::limits;
 use quoin_base::random::SystemRandom;
@@ -47,6 +48,15 @@ pub enum RestoreError {
     /// The archive lacks something that the restore needs.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// The folder's store follows no archive.
+    #[error(
+        "the store in {} follows no archive: a server has written to it, or it was restored without \
+         --follow; name a folder that is empty, or does not exist", folder.display()
+    )]
+    NoStandby {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The store does not end with the expected commit.
     #[error("the store ends with commit {found}, and should end with {expected}")]
     Number {
@@ -68,7 +78,10 @@ pub enum RestoreError {
 }
 
 impl RestoreError {
-    fn io<'p>(action: &'static str, path: &'p Path) -> impl FnOnce(io::Error) -> Self + 'p {
+    pub(super) fn io<'p>(
+        action: &'static str,
+        path: &'p Path,
+    ) -> impl FnOnce(io::Error) -> Self + 'p {
         move |source| Self::Io {
             action,
             path: path.to_owned(),
@@ -117,9 +130,11 @@ impl Restoration {
         lock.complete(folder)?;
         if is_interrupted {
             empty(&unfinished).map_err(RestoreError::io("empty", &unfinished))?;
-            // The data file is moved before the marker, so it may be here already.
-            let data = folder.join(DATA_FILE);
-            create::remove(&data).map_err(RestoreError::io("remove", &data))?;
+            // These files are moved before the marker, so they may be here already.
+            for name in [DATA_FILE, STANDBY_FILE] {
+                let moved = folder.join(name);
+                create::remove(&moved).map_err(RestoreError::io("remove", &moved))?;
+            }
         }
         Ok(Self {
             folder: folder.to_owned(),
@@ -160,16 +175,22 @@ impl Restoration {
             ..EmbeddedOptions::default()
         };
         let store = EmbeddedStore::open(&self.unfinished, options)?;
-        let replaying = Replaying { store };
+        let replaying = Replaying::on(store);
         replaying.check(commit)?;
         Ok(replaying)
     }
 
-    /// Makes the folder a store that ends with a commit. Returns the store's id.
+    /// Makes the folder a store that ends with a commit, and that follows the archive of another
+    /// store if that is given. Returns the store's id.
     ///
     /// # Errors
     /// If the store does not end with this commit, or was not closed cleanly.
-    pub fn finish(self, replayed: Replaying, commit: u64) -> Result<StoreId, RestoreError> {
+    pub fn finish(
+        self,
+        replayed: Replaying,
+        commit: u64,
+        follows: Option<StoreId>,
+    ) -> Result<StoreId, RestoreError> {
         replayed.check(commit)?;
         let id = replayed.store.id();
         drop(replayed);
@@ -183,8 +204,16 @@ impl Restoration {
                 io::Error::other("it does not have everything that was restored, see the log");
             return Err(RestoreError::io("close", unfinished)(left));
         }
+        if let Some(followed) = follows {
+            standby_note::note(unfinished, followed)
+                .map_err(RestoreError::io("write", unfinished))?;
+        }
         // The marker comes last, because it makes the folder a store.
-        for name in [DATA_FILE, MARKER_FILE] {
+        let note = follows.map(|_| STANDBY_FILE);
+        for name in [Some(DATA_FILE), note, Some(MARKER_FILE)]
+            .into_iter()
+            .flatten()
+        {
             let from = unfinished.join(name);
             std::fs::rename(&from, folder.join(name)).map_err(RestoreError::io("move", &from))?;
             create::sync_folder(folder).map_err(RestoreError::io("sync the folder", folder))?;
@@ -225,6 +254,14 @@ pub struct Replaying {
 }
 
 impl Replaying {
+    pub(super) fn on(store: EmbeddedStore) -> Self {
+        Self { store }
+    }
+
+    pub(super) fn last_commit(&self) -> u64 {
+        self.store.last_commit()
+    }
+
     fn check(&self, expected: u64) -> Result<(), RestoreError> {
         let found = self.store.last_commit();
         if found == expected {

@@ -14,6 +14,7 @@ use super::opening::Files;
 use super::options::{EmbeddedOptions, FsyncPolicy};
 use super::resident::Resident;
 use super::shared::Shared;
+use super::standby_note::Note;
 use super::store::EmbeddedStore;
 use super::sync::{self, Syncer};
 use super::{in_use, marker, rewrite, room};
@@ -106,6 +107,7 @@ impl EmbeddedStore {
         work.measure_room().map_err(refused)?;
         let store = Self {
             syncer: None,
+            shipping: None,
             journal,
             rows,
             environment,
@@ -113,6 +115,7 @@ impl EmbeddedStore {
             folder: folder.to_owned(),
             summary,
             keeper,
+            standby: Note::of(folder, options.follows),
             journal_bytes_max: limits::EMBEDDED_JOURNAL_BYTES_MAX,
             _open: OpenFiles::of(folder),
             _lock: lock,

@@ -1,11 +1,12 @@
 //! The open store.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heed::{Env, WithoutTls};
 
-use super::archive::Keeper;
+use super::archive::{Keeper, Shipping};
 #[cfg(test)]
 use super::drain;
 use super::identity::OpenFiles;
@@ -13,6 +14,7 @@ use super::journal::Journal;
 use super::lock::FolderLock;
 use super::marker::StoreId;
 use super::shared::Shared;
+use super::standby_note::Note;
 use super::sync::Syncer;
 use super::table::Rows;
 
@@ -21,6 +23,8 @@ pub struct EmbeddedStore {
     // Dropped in this order: the sync thread ends, the files are closed, and only then is the
     // folder unlocked.
     pub(super) syncer: Option<Syncer>,
+    /// Ends after the sync thread, which archives the rest.
+    pub(super) shipping: Option<Shipping>,
     pub(super) journal: Arc<Journal>,
     pub(super) rows: Rows,
     pub(super) environment: Env<WithoutTls>,
@@ -28,6 +32,7 @@ pub struct EmbeddedStore {
     pub(super) folder: PathBuf,
     pub(super) summary: Summary,
     pub(super) keeper: Option<Arc<Keeper>>,
+    pub(super) standby: Note,
     /// Transactions wait while the journal has more bytes than this.
     pub(super) journal_bytes_max: u64,
     pub(super) _open: OpenFiles,
@@ -98,6 +103,19 @@ impl EmbeddedStore {
     /// Whether the data file can store this key. It must not be empty or too long.
     pub(super) fn takes_key(&self, key: &[u8]) -> bool {
         !key.is_empty() && key.len() <= self.environment.max_key_size()
+    }
+
+    /// Runs a command for each complete file of the archive, if there is one, and removes the file
+    /// when the command has succeeded.
+    ///
+    /// # Errors
+    /// If the system refuses a thread.
+    pub fn ship_archive(&mut self, command: &str) -> io::Result<()> {
+        if let Some(keeper) = &self.keeper {
+            let (keeper, shared) = (Arc::clone(keeper), Arc::clone(&self.shared));
+            self.shipping = Some(Shipping::start(keeper, shared, command.to_owned())?);
+        }
+        Ok(())
     }
 
     /// The data folder.

@@ -219,6 +219,8 @@ impl<'s> EmbeddedTransaction<'s> {
             return Ok(());
         }
         state.check_room()?;
+        let noted = store.standby.before_commit();
+        noted.map_err(|error| store_error(error.into()))?;
         let sequence = append(store, &mut state.writer.record)?;
         state.is_committed = true;
         if self.growth == Growth::DiskFull {

@@ -94,6 +94,12 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
         true,
         format!("The journal cannot be archived: {archive_error}"),
     );
+    let command_error = info.text("journal_archive_command_error");
+    add(
+        !command_error.is_empty(),
+        true,
+        format!("journal-archive-command has failed: {command_error}"),
+    );
     add(
         info.text("rdb_last_bgsave_status") == "err",
         true,
@@ -259,6 +265,10 @@ mod tests {
             (
                 &[("journal_archive_error", "no space")],
                 "archived: no space",
+            ),
+            (
+                &[("journal_archive_command_error", "exit status: 1")],
+                "command has failed: exit status: 1",
             ),
             (
                 &[

@@ -52,6 +52,17 @@ pub async fn read_rows(
     Ok(read)
 }
 
+/// Whether there is a row of a server start. Conflicts with its removal.
+pub async fn is_there(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+    instance: u64,
+) -> Result<bool, StoreError> {
+    let key = layout.server_key(instance);
+    let found = transaction.get(&key, Isolation::Serializable).await?;
+    Ok(found.is_some())
+}
+
 /// Writes the row of this server start. Conflicts with nothing.
 pub fn write_own(transaction: &dyn Transaction, layout: &Layout, instance: u64, row: &ServerRow) {
     transaction.set(&layout.server_key(instance), &row.encode());

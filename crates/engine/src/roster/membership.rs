@@ -71,6 +71,7 @@ impl Membership {
             failing: LogThrottle::new(),
             doubled: LogThrottle::new(),
             is_crowded: false,
+            has_row: false,
         };
         let (stages, looks) = (Arc::clone(&stage), Arc::clone(&look));
         let thread = spawn_lane("quoin-roster", move || job.run(stages, looks))?;
@@ -164,9 +165,8 @@ impl Drop for Membership {
 pub struct RosterWatch(watch::Receiver<Option<Sighting>>);
 
 impl RosterWatch {
-    /// The next roster, which may be equal to the one before. The first call returns the present one as soon as there is
-    /// one. Waits forever if no more will come. Cancel-safe.
-    pub async fn next(&mut self) -> Arc<Roster> {
+    /// The present roster, as soon as there is one. Waits forever if none will come. Cancel-safe.
+    pub async fn known(&mut self) -> Arc<Roster> {
         loop {
             if let Some(roster) = self.latest() {
                 break roster;
@@ -183,7 +183,7 @@ impl RosterWatch {
         sighting.as_ref().map(|one| Arc::clone(&one.roster))
     }
 
-    /// Waits for another roster than the last one that [`Self::next`] has returned.
+    /// Waits for another roster than the one that was returned last.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -210,6 +210,8 @@ struct Job {
     failing: LogThrottle,
     doubled: LogThrottle,
     is_crowded: bool,
+    /// Whether this server has written its row.
+    has_row: bool,
 }
 
 impl Job {
@@ -242,15 +244,29 @@ impl Job {
         stage.send_replace(Stage::Left);
     }
 
-    /// Shows a sign of life and reads those of all servers, in one transaction.
+    /// Shows a sign of life and reads those of all servers, in one transaction. It conflicts with the removal of the
+    /// own row, so that one whose commit is late does not write the row of a server that has left.
     async fn beat(&mut self) -> Result<RosterRows, StoreError> {
         self.own_row.beat = self.own_row.beat.wrapping_add(1);
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let transaction = self.store.begin_write()?;
+        let is_removed = self.has_row && !roster::is_there(&*transaction, layout, instance).await?;
         roster::write_own(&*transaction, layout, instance, &self.own_row);
         let rows = roster::read_rows(&*transaction, layout).await?;
         transaction.commit().await?;
+        if is_removed {
+            self.join_again();
+        }
+        self.has_row = true;
         Ok(rows)
+    }
+
+    /// Others have removed this server's row, because it was silent for long. Like a server that has just started, it
+    /// must first learn who lives.
+    fn join_again(&mut self) {
+        tracing::warn!("other servers took this one for dead and removed its row: it joins again");
+        self.observer = Observer::new(self.environment.ids.instance());
+        self.sightings.send_replace(None);
     }
 
     /// Takes what a beat that began then has read.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use quoin_base::clock::ManualClock;
 use quoin_base::random::SeededRandom;
-use quoin_data::cluster::roster::{read_rows, write_own};
+use quoin_data::cluster::roster::{read_rows, remove, write_own};
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::startup;
 use quoin_layout::{Layout, encode_choice};
@@ -311,6 +311,24 @@ async fn a_server_that_cannot_reach_the_store_knows_no_roster() {
     wait_until("it is cut off", || server.roster().is_none()).await;
     cluster.store.pause(false);
     wait_until("it is back", || server.roster().is_some()).await;
+}
+
+#[tokio::test]
+async fn a_server_whose_row_was_removed_joins_again() {
+    let cluster = Cluster::new();
+    let servers = [cluster.join(1).await, cluster.join(2).await];
+    let both = ["10.0.0.1", "10.0.0.2"];
+    for server in &servers {
+        wait_until("both are seen", || addresses(server) == both).await;
+    }
+    let instance = servers[0].roster().unwrap().servers()[0].instance;
+    let transaction = cluster.store.begin_write().unwrap();
+    remove(&*transaction, &Layout::new("test"), instance);
+    transaction.commit().await.unwrap();
+    wait_until("it must learn who lives", || servers[0].roster().is_none()).await;
+    for server in &servers {
+        wait_until("both are seen again", || addresses(server) == both).await;
+    }
 }
 
 #[tokio::test]

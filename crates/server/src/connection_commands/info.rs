@@ -374,6 +374,15 @@ fn persistence(state: &ServerState, text: &mut String) {
                 "journal_archive_last_commit": archive.last.unwrap_or(0),
                 "journal_archive_error": one_line(archive.error.as_deref().unwrap_or_default()),
             }
+            if let Some(command) = archive.command {
+                lines! { text;
+                    "journal_archive_command_files": command.files,
+                    "journal_archive_command_failures": command.failures,
+                    "journal_archive_command_waiting": command.waiting,
+                    "journal_archive_command_last_commit": command.last.unwrap_or(0),
+                    "journal_archive_command_error": one_line(command.error.as_deref().unwrap_or_default()),
+                }
+            }
         }
     }
 }

@@ -219,7 +219,7 @@ impl<'s> View<'s> {
         let address = ServerAddress::of_data(&master.row, self.speaks_tls);
         let seen_ms = self.seen_ms;
         let uptime_ms = (state.clock.now_ms() - state.started_ms).max(0);
-        let mut fields = instance(name, &address, &master.row.run_id, "master", seen_ms);
+        let mut fields = common_fields(name, &address, &master.row.run_id, "master", seen_ms);
         for (field, value) in [
             ("info-refresh", seen_ms.to_string()),
             ("role-reported", "master".to_owned()),
@@ -239,7 +239,7 @@ impl<'s> View<'s> {
 
     fn describe_sentinel(&self, server: &LivingServer, address: ServerAddress) -> Reply {
         let id = &server.row.run_id;
-        let mut fields = instance(id, &address, id, "sentinel", self.seen_ms);
+        let mut fields = common_fields(id, &address, id, "sentinel", self.seen_ms);
         for (field, value) in [
             ("last-hello-message", self.seen_ms.to_string()),
             ("voted-leader", "?".to_owned()),
@@ -252,7 +252,7 @@ impl<'s> View<'s> {
 }
 
 /// The fields that masters and sentinels have in common. The order is part of the protocol.
-fn instance(
+fn common_fields(
     name: &str,
     address: &ServerAddress,
     run_id: &str,

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::metrics::writer::Writer;
 use crate::state::ServerState;
 use quoin_store::Growth;
+use quoin_store_embedded::CommandStatus;
 
 /// Writes the metrics of the store.
 pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
@@ -191,6 +192,24 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     }
 }
 
+fn archive_command(status: &CommandStatus, writer: &mut Writer<'_>) -> fmt::Result {
+    writer.counter(
+        "journal_archive_command_files",
+        "Files of the archive that journal-archive-command has taken",
+        status.files,
+    )?;
+    writer.counter(
+        "journal_archive_command_failures",
+        "How often journal-archive-command has failed",
+        status.failures,
+    )?;
+    writer.gauge(
+        "journal_archive_command_waiting",
+        "Files of the archive that wait for journal-archive-command",
+        status.waiting as f64,
+    )
+}
+
 fn backups(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let Some(backups) = &state.backups else {
         return Ok(());
@@ -202,6 +221,9 @@ fn backups(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         "Backups that have failed",
         status.failures,
     )?;
+    if let Some(command) = backups.archive_status().and_then(|archive| archive.command) {
+        archive_command(&command, writer)?;
+    }
     let Some(last) = status.last else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::hash::Hasher;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use siphasher::sip::SipHasher13;
@@ -14,6 +14,8 @@ pub(super) const SEGMENT_HEADER_BYTES: usize = 48;
 pub(super) const RECORD_HEADER_BYTES: usize = 32;
 
 const MAGIC: &[u8; 16] = b"quoin-archive-01";
+/// Mode of files in the archive.
+pub(super) const FILE_MODE: u32 = 0o600;
 const SUFFIX: &str = ".journal";
 const BUFFER_BYTES: usize = 256 * 1024;
 /// Bytes of a body that are read at a time, because its length may be damaged.
@@ -112,6 +114,15 @@ impl Segment {
     /// The body of the last returned record.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
+    }
+
+    /// Goes on at the end of a record that was returned before. `next` is the number of the next
+    /// one.
+    pub(super) fn skip_to(&mut self, at: u64, next: u64) -> io::Result<()> {
+        self.input.seek(SeekFrom::Start(at))?;
+        self.at = at;
+        self.next = Some(next);
+        Ok(())
     }
 
     /// The next record. Record numbers have no gaps.

@@ -6,12 +6,14 @@
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::ArchiveError;
-use super::write::{Archive, Pruning};
+use super::command::{ArchiveCommand, CommandError};
+use super::segments::Segments;
+use super::write::Archive;
 use crate::journal::{Journal, Part, Survey};
 use crate::marker::StoreId;
 use crate::shared::{Shared, guarded};
@@ -28,16 +30,35 @@ pub struct ArchiveStatus {
     pub last: Option<u64>,
     /// Why commits cannot be archived at present. `None` if they can.
     pub error: Option<String>,
+    /// The status of the command that takes files to another place, if there is one.
+    pub command: Option<CommandStatus>,
+}
+
+/// The status of the archive's command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandStatus {
+    /// Files that it has taken since the start.
+    pub files: u64,
+    /// How often it has failed since the start.
+    pub failures: u64,
+    /// The last commit that it has taken since the start.
+    pub last: Option<u64>,
+    /// Files that wait for it.
+    pub waiting: u64,
+    /// Why it failed when it ran last. `None` if it did not.
+    pub error: Option<String>,
 }
 
 /// The archive of an open store.
 #[derive(Debug)]
 pub(in super::super) struct Keeper {
     archive: Mutex<Archive>,
-    pruning: Pruning,
+    segments: Segments,
     /// The status, readable without waiting for a write to the archive.
     status: Mutex<ArchiveStatus>,
     log: LogThrottle,
+    /// Throttles the warnings about the command.
+    command_log: LogThrottle,
 }
 
 impl Keeper {
@@ -105,21 +126,19 @@ impl Keeper {
         }
         let status = ArchiveStatus {
             last: archive.last(),
-            error: None,
+            ..ArchiveStatus::default()
         };
         Ok(Self {
-            pruning: archive.pruning(),
+            segments: archive.segments(),
             archive: Mutex::new(archive),
             status: Mutex::new(status),
             log: LogThrottle::default(),
+            command_log: LogThrottle::default(),
         })
     }
 
     pub(in super::super) fn status(&self) -> ArchiveStatus {
-        self.status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lock_status().clone()
     }
 
     /// Archives the journal's closed file, if there is one. Returns whether none is left.
@@ -144,7 +163,7 @@ impl Keeper {
             }
     }
 
-    /// Removes old segments. See [`Pruning::prune`].
+    /// Removes old segments. See [`Segments::prune`].
     pub(in super::super) fn prune(
         &self,
         in_backup: u64,
@@ -152,16 +171,85 @@ impl Keeper {
     ) -> Result<usize, ArchiveError> {
         // Does not take the archive's lock: removing many files may take long, and commits are
         // archived meanwhile.
-        self.pruning.prune(in_backup, until_ms)
+        self.segments.prune(in_backup, until_ms)
+    }
+
+    /// Notes that there is a command, which has not run yet.
+    pub(super) fn expect_command(&self) {
+        self.lock_status().command = Some(CommandStatus::default());
+    }
+
+    /// Runs the command for the oldest file that is complete, and removes that file. A file whose
+    /// first commit is older than `age_max` is complete. Returns whether there was one.
+    pub(super) fn ship_next(
+        &self,
+        command: &ArchiveCommand,
+        age_max: Duration,
+        is_late: &dyn Fn(Duration) -> bool,
+    ) -> Result<bool, CommandError> {
+        let mut name = String::new();
+        let shipped = self.try_ship(command, age_max, is_late, &mut name);
+        let mut status = self.lock_status();
+        let noted = status.command.get_or_insert_default();
+        match &shipped {
+            Ok(Some(last)) => {
+                noted.files += 1;
+                noted.last = Some(*last);
+                noted.waiting = noted.waiting.saturating_sub(1);
+            }
+            Ok(None) => {}
+            Err(_) => noted.failures += 1,
+        }
+        noted.error = shipped.as_ref().err().map(ToString::to_string);
+        drop(status);
+        if let Err(error) = &shipped
+            && let Some(more) = self.command_log.pass()
+        {
+            tracing::warn!(
+                file = name,
+                %error,
+                "journal-archive-command has failed: the file stays, and it is run again{more}"
+            );
+        }
+        shipped.map(|shipped| shipped.is_some())
+    }
+
+    /// Returns the last commit of the file that was shipped.
+    fn try_ship(
+        &self,
+        command: &ArchiveCommand,
+        age_max: Duration,
+        is_late: &dyn Fn(Duration) -> bool,
+        name: &mut String,
+    ) -> Result<Option<u64>, CommandError> {
+        let ended = {
+            let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+            archive.end_old_segment(age_max);
+            archive.ended_segments()?
+        };
+        let waiting = u64::try_from(ended.len()).unwrap_or(u64::MAX);
+        self.lock_status().command.get_or_insert_default().waiting = waiting;
+        // Commits are archived while files are read, and while the command runs.
+        for (first, path) in ended {
+            let Some(last) = self.segments.last_of(first, &path)? else {
+                // It was begun and never written.
+                continue;
+            };
+            *name = self.segments.name_of(first);
+            command.run(&path, name, is_late)?;
+            self.segments.remove_shipped(&path, last)?;
+            return Ok(Some(last));
+        }
+        Ok(None)
+    }
+
+    fn lock_status(&self) -> MutexGuard<'_, ArchiveStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, part: &Part) -> bool {
         let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = try_take(&mut archive, part);
-        let status = ArchiveStatus {
-            last: archive.last(),
-            error: taken.as_ref().err().map(ToString::to_string),
-        };
         if let Err(error) = &taken
             && let Some(more) = self.log.pass()
         {
@@ -171,7 +259,9 @@ impl Keeper {
                  refused when it is full{more}"
             );
         }
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        let mut status = self.lock_status();
+        status.last = archive.last();
+        status.error = taken.as_ref().err().map(ToString::to_string);
         taken.is_ok()
     }
 }

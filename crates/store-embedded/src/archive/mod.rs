@@ -15,9 +15,13 @@
 //! the record and the store. A segment is never changed. If its end is incomplete, another segment
 //! continues from the last complete record.
 
+mod command;
 mod format;
 mod keeper;
 mod read;
+mod segments;
+mod ship;
+mod tail;
 mod write;
 
 #[cfg(test)]
@@ -26,9 +30,11 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
-pub use self::keeper::ArchiveStatus;
+pub use self::keeper::{ArchiveStatus, CommandStatus};
 pub(super) use self::keeper::{Archiving, Keeper};
 pub use self::read::{Archived, Limit, Reached, read_archive};
+pub(super) use self::ship::Shipping;
+pub use self::tail::{ArchiveTail, TailEnd};
 #[cfg(test)]
 use self::write::Archive;
 

@@ -154,18 +154,19 @@ pub fn read_archive<E: From<ArchiveError>>(
 }
 
 /// Bytes of a segment that are not a record.
-struct Trouble {
+pub(super) struct Trouble {
     /// Whether they are damaged. Otherwise they are an incomplete end.
-    is_damage: bool,
-    path: PathBuf,
-    at: u64,
+    pub(super) is_damage: bool,
+    pub(super) path: PathBuf,
+    pub(super) at: u64,
 }
 
 fn is_enough(limit: Limit, commit: u64) -> bool {
     matches!(limit, Limit::Commit(wanted) if commit >= wanted)
 }
 
-fn gap(reached: Reached, trouble: Option<Trouble>) -> ArchiveError {
+/// The error for the first commit that cannot be read.
+pub(super) fn gap(reached: Reached, trouble: Option<Trouble>) -> ArchiveError {
     let why = match trouble {
         Some(Trouble {
             is_damage,

@@ -196,7 +196,9 @@ fn what_was_not_synced_is_added_again() {
     assert_eq!(numbers(folder.path(), 0, Limit::End), [1, 2, 3]);
 }
 
+mod following;
 mod keeping;
+mod shipping;
 
 #[test]
 fn old_segments_go_when_a_backup_has_their_commits() {
@@ -213,10 +215,10 @@ fn old_segments_go_when_a_backup_has_their_commits() {
     let all = firsts();
     assert!(all.len() > 4);
     // Commits are made at ten times their numbers.
-    assert_eq!(archive.pruning().prune(20, all[1] * 10 - 1).unwrap(), 0);
-    assert_eq!(archive.pruning().prune(all[1] - 2, u64::MAX).unwrap(), 0);
-    assert_eq!(archive.pruning().prune(all[1] - 1, u64::MAX).unwrap(), 1);
-    assert_eq!(archive.pruning().prune(20, all[2] * 10).unwrap(), 1);
+    assert_eq!(archive.segments().prune(20, all[1] * 10 - 1).unwrap(), 0);
+    assert_eq!(archive.segments().prune(all[1] - 2, u64::MAX).unwrap(), 0);
+    assert_eq!(archive.segments().prune(all[1] - 1, u64::MAX).unwrap(), 1);
+    assert_eq!(archive.segments().prune(20, all[2] * 10).unwrap(), 1);
     assert_eq!(firsts(), all[2..]);
     assert_eq!(
         numbers(folder.path(), all[2] - 1, Limit::End).last(),
@@ -224,7 +226,7 @@ fn old_segments_go_when_a_backup_has_their_commits() {
     );
     // The newest stays.
     assert_eq!(
-        archive.pruning().prune(20, u64::MAX).unwrap(),
+        archive.segments().prune(20, u64::MAX).unwrap(),
         all.len() - 3
     );
     assert_eq!(firsts(), all[all.len() - 1..]);

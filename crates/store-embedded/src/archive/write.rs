@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use super::format::{Next, Segment, record_header, segment_header, segment_name};
+use super::format::{FILE_MODE, record_header, segment_header, segment_name};
 use super::read::segments;
+use super::segments::Segments;
 use super::{ArchiveError, SEGMENT_BYTES};
 use crate::StoreId;
 use crate::create::{create_folder, sync_folder};
-
-const FILE_MODE: u32 = 0o600;
 
 /// The archive of an open store.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ struct Open {
     end: u64,
     /// The last commit in the segment.
     last: u64,
+    begun_at: Instant,
 }
 
 impl Archive {
@@ -47,19 +48,14 @@ impl Archive {
             segment_bytes: SEGMENT_BYTES,
             folder,
         };
-        archive.last = archive.find_last()?;
+        archive.last = archive.find_last()?.max(archive.segments().shipped()?);
         Ok(archive)
     }
 
     /// The last commit of the newest segment that has any.
     fn find_last(&self) -> Result<Option<u64>, ArchiveError> {
         for (first, path) in segments(&self.folder)?.into_iter().rev() {
-            let failed = || ArchiveError::io("read", &path);
-            let mut segment = Segment::open(&path, &self.store, first).map_err(failed())?;
-            let mut last = None;
-            while let Next::Record(found) = segment.next().map_err(failed())? {
-                last = Some(found.commit);
-            }
+            let last = self.segments().last_of(first, &path)?;
             if last.is_some() {
                 // A killed process may not have synced it, and the journal is overwritten next.
                 File::open(&path)
@@ -128,9 +124,23 @@ impl Archive {
         Ok(())
     }
 
-    /// The part of the archive that removes old segments.
-    pub(super) fn pruning(&self) -> Pruning {
-        Pruning {
+    /// Ends the current segment if it is that old and on the disk. The next commit begins another.
+    pub(super) fn end_old_segment(&mut self, age_max: Duration) {
+        self.open.take_if(|open| {
+            open.begun_at.elapsed() >= age_max && self.last.is_some_and(|last| last == open.last)
+        });
+    }
+
+    /// The segments to which nothing is appended any more, in order.
+    pub(super) fn ended_segments(&self) -> Result<Vec<(u64, PathBuf)>, ArchiveError> {
+        let mut all = segments(&self.folder)?;
+        all.retain(|(_, path)| self.open.as_ref().is_none_or(|open| open.path != *path));
+        Ok(all)
+    }
+
+    /// The archive's segments, apart from writing.
+    pub(super) fn segments(&self) -> Segments {
+        Segments {
             folder: self.folder.clone(),
             store: self.store,
         }
@@ -164,38 +174,6 @@ impl Archive {
     }
 }
 
-/// Removes old segments of an archive while commits are appended to it.
-#[derive(Debug)]
-pub(super) struct Pruning {
-    folder: PathBuf,
-    store: StoreId,
-}
-
-impl Pruning {
-    /// Removes the oldest segments, up to the first one that must stay. A segment may go if all its
-    /// commits were made before `until_ms` and are in a backup whose last commit is `in_backup`.
-    /// The newest segment stays. Returns the number of removed segments.
-    pub(super) fn prune(&self, in_backup: u64, until_ms: u64) -> Result<usize, ArchiveError> {
-        let all = segments(&self.folder)?;
-        let mut removed = 0;
-        for ((_, path), (next, next_path)) in all.iter().zip(all.iter().skip(1)) {
-            let failed = || ArchiveError::io("read", next_path);
-            let mut after = Segment::open(next_path, &self.store, *next).map_err(failed())?;
-            // Everything before this commit is older.
-            let is_old = match after.next().map_err(failed())? {
-                Next::Record(found) => found.time_ms > 0 && found.time_ms <= until_ms,
-                _ => false,
-            };
-            if !is_old || *next > in_backup.saturating_add(1) {
-                break;
-            }
-            std::fs::remove_file(path).map_err(ArchiveError::io("remove", path))?;
-            removed += 1;
-        }
-        Ok(removed)
-    }
-}
-
 /// Begins a segment. If a file of this name exists, it has no complete record from this commit on.
 fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
     let path = folder.join(segment_name(first));
@@ -215,5 +193,6 @@ fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveErro
         path,
         end: header.len() as u64,
         last: first.saturating_sub(1),
+        begun_at: Instant::now(),
     })
 }

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use jiff::Timestamp;
 
 use super::file::{BackupError, BackupFile, Header};
@@ -17,14 +17,16 @@ use quoin_store_embedded::{ArchiveError, Limit, Reached, Restoration, RestoreErr
 /// The options of `quoin restore`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreOptions {
-    /// The backup.
-    pub from: PathBuf,
+    /// The backup. Only a standby needs none.
+    pub from: Option<PathBuf>,
     /// The folder to create.
     pub data_dir: PathBuf,
     /// The archive whose commits follow the backup.
     pub journal_archive: Option<PathBuf>,
     /// The last commit to take from it.
     pub limit: Limit,
+    /// Whether to go on with what is archived later ([`super::follow`]).
+    pub follows: bool,
 }
 
 /// The grammar of `quoin restore`.
@@ -43,9 +45,13 @@ pub fn restore_command() -> Command {
             "All of the backup is verified before anything is written. What is made is another \
              store, with the\nsame data: it goes on from the last commit that it has. Without \
              --journal-archive that is the\nbackup's. Exits with 0 where the folder is a store, \
-             else with 1, and no server starts on it.\ndocs/operate/backup.md tells more.",
+             else with 1, and no server starts on it.\n--follow exits with 1 where it cannot go on: the folder \
+             is a store up to the last commit then.\ndocs/operate/backup.md tells more.",
         )
-        .arg(path("from", "BACKUP", "The backup").required(true))
+        .arg(
+            path("from", "BACKUP", "The backup; with --follow, a folder that follows needs none")
+                .required_unless_present("follow"),
+        )
         .arg(
             path(
                 "data-dir",
@@ -78,6 +84,17 @@ pub fn restore_command() -> Command {
                      an offset as +01:00",
                 ),
         )
+        .arg(
+            Arg::new("follow")
+                .long("follow")
+                .action(ArgAction::SetTrue)
+                .requires("journal-archive")
+                .conflicts_with_all(["until-commit", "until-time"])
+                .help(
+                    "Apply what is archived later too, until SIGINT or SIGTERM; started again on \
+                     the same folder, go on",
+                ),
+        )
 }
 
 /// Reads the options of `quoin restore`.
@@ -94,10 +111,11 @@ pub fn parse_restore(
         limit(&matches).map_err(|reason| command.error(ErrorKind::ValueValidation, reason))?;
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
     Ok(RestoreOptions {
-        from: path("from").unwrap_or_default(),
+        from: path("from"),
         data_dir: path("data-dir").unwrap_or_default(),
         journal_archive: path("journal-archive"),
         limit,
+        follows: matches.get_flag("follow"),
     })
 }
 
@@ -163,13 +181,14 @@ impl fmt::Display for Restored {
     }
 }
 
-/// Creates a data folder from a backup.
+/// Creates a data folder from a backup. A folder that shall follow the archive has only the backup yet.
 ///
 /// # Errors
 /// See [`RestoreFailure`].
 pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
     let mut bar = Bar::new();
-    let (header, totals) = verify(&options.from, &mut bar).map_err(RestoreFailure::Backup)?;
+    let from = options.from.as_deref().unwrap_or(Path::new(""));
+    let (header, totals) = verify(from, &mut bar).map_err(RestoreFailure::Backup)?;
     let at_backup = Reached {
         commit: header.commit,
         time_ms: u64::try_from(header.time_ms).ok(),
@@ -183,7 +202,10 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
         return Err(RestoreFailure::TooEarly { of: at_backup });
     }
     // All of the archive is read first: a gap must be found before anything is written.
-    let reached = match &options.journal_archive {
+    // A standby gets its commits later, so that it can go on wherever it ends.
+    let archive = options.journal_archive.as_deref();
+    let archive = archive.filter(|_| !options.follows);
+    let reached = match archive {
         Some(archive) => {
             bar.begin("reading the archive");
             let mut commits = 0;
@@ -197,14 +219,14 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
     };
     let restoration = Restoration::begin(&options.data_dir)?;
     bar.begin("restoring");
-    let mut rows = BackupRows::open(options).map_err(RestoreFailure::Backup)?;
+    let mut rows = BackupRows::open(from).map_err(RestoreFailure::Backup)?;
     rows.check_same(header).map_err(RestoreFailure::Backup)?;
     restoration.write(header.commit, rows, &mut |written| {
         bar.bytes(written.bytes, totals.row_bytes);
     })?;
     let replaying = restoration.open(header.commit)?;
     let commits = reached.commit - header.commit;
-    if let Some(archive) = &options.journal_archive {
+    if let Some(archive) = archive {
         bar.begin("applying the archive");
         let mut done = 0;
         let until = Limit::Commit(reached.commit);
@@ -215,7 +237,8 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
             Ok::<_, RestoreError>(())
         })?;
     }
-    restoration.finish(replaying, reached.commit)?;
+    let followed = options.follows.then_some(header.store);
+    restoration.finish(replaying, reached.commit, followed)?;
     Ok(Restored {
         folder: options.data_dir.clone(),
         rows: totals.rows,
@@ -231,9 +254,9 @@ struct BackupRows {
 }
 
 impl BackupRows {
-    fn open(options: &RestoreOptions) -> Result<Self, BackupError> {
+    fn open(from: &Path) -> Result<Self, BackupError> {
         Ok(Self {
-            file: BackupFile::open(&options.from)?,
+            file: BackupFile::open(from)?,
             block: Vec::new().into_iter(),
         })
     }
@@ -275,11 +298,21 @@ mod tests {
     #[test]
     fn a_backup_and_a_folder_are_all_that_must_be_said() {
         let options = parse("--from b --data-dir d").unwrap();
-        assert_eq!(options.from, PathBuf::from("b"));
+        assert_eq!(options.from, Some(PathBuf::from("b")));
+        assert!(!options.follows);
         assert_eq!(options.data_dir, PathBuf::from("d"));
         assert_eq!((options.journal_archive, options.limit), (None, Limit::End));
         assert!(parse("--from b").unwrap_err().contains("--data-dir"));
         assert!(parse("--data-dir d").unwrap_err().contains("--from"));
+    }
+
+    #[test]
+    fn what_follows_needs_an_archive_and_has_no_limit() {
+        let options = parse("--data-dir d --journal-archive a --follow").unwrap();
+        assert!(options.follows && options.from.is_none());
+        assert!(parse("--from b --data-dir d --follow").is_err());
+        assert!(parse("--data-dir d --journal-archive a").is_err());
+        assert!(parse("--data-dir d --journal-archive a --follow --until-commit 7").is_err());
     }
 
     #[test]

@@ -70,7 +70,11 @@ impl Retention {
     pub fn of(settings: &Settings) -> Self {
         Self {
             backups: settings.backups_keep,
-            archive_days: settings.journal_archive_days,
+            // The command removes files, and only those that it has taken.
+            archive_days: match settings.journal_archive_command.is_empty() {
+                true => settings.journal_archive_days,
+                false => 0,
+            },
         }
     }
 

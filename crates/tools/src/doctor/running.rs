@@ -146,6 +146,11 @@ fn backups(facts: &InfoFields) -> Line {
         let text = format!("the journal's archive cannot be written: {archive_error}");
         return Line::new(Level::Warn, NAME, text);
     }
+    let command_error = facts.text("journal_archive_command_error");
+    if !command_error.is_empty() {
+        let text = format!("journal-archive-command has failed: {command_error}");
+        return Line::new(Level::Warn, NAME, text);
+    }
     let error = facts.text("backup_last_error");
     if !error.is_empty() {
         let text = format!("the last one has failed: {error}");
@@ -198,7 +203,11 @@ mod tests {
     #[test]
     fn failed_backups_and_too_many_clients_are_warnings() {
         assert_eq!(backups(&facts(&[])).level, Level::Ok);
-        for field in ["backup_last_error", "journal_archive_error"] {
+        for field in [
+            "backup_last_error",
+            "journal_archive_error",
+            "journal_archive_command_error",
+        ] {
             let line = backups(&facts(&[(field, "no room")]));
             assert_eq!(line.level, Level::Warn);
             assert!(line.text.contains("no room"), "{}", line.text);

@@ -93,7 +93,7 @@ fn replayed(
     let reached = read_archive(&archive(folder), &id, after, limit, |archived| {
         replaying.apply(archived)
     })?;
-    let new_id = restoration.finish(replaying, reached.commit)?;
+    let new_id = restoration.finish(replaying, reached.commit, None)?;
     assert_ne!(new_id, id);
     let restored = EmbeddedStore::open(&target, EmbeddedOptions::default()).unwrap();
     assert_eq!(restored.last_commit(), reached.commit);
