@@ -1,5 +1,5 @@
-//! What a task queue remembers for a time: tokens of additions, and results. Also the ends of that, and of tasks with a
-//! time to live, in order.
+//! What a task queue remembers for a time: tokens of additions, and results. Also the ends of that, of tasks with a
+//! time to live, and of the waits of schedules, in order.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, pack_into};
@@ -15,6 +15,8 @@ numbered! {
         Unique = 1,
         /// The result of a task, by its id.
         Result = 2,
+        /// The wait of a schedule, by its name: it is due.
+        Schedule = 3,
     }
 }
 

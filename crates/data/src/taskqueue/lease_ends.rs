@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 
-use super::endings::Ended;
+use super::ended::Ended;
 use super::index::Scope;
 use super::{TaskQueueMut, is_full_or_old, is_too_old, range_rows, state_after};
 use quoin_base::limits::REAPER_READS_AT_ONCE;

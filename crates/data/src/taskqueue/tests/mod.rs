@@ -18,6 +18,7 @@ mod model;
 mod options;
 mod pausing;
 mod round_trips;
+mod schedules;
 mod steering;
 mod timers;
 
