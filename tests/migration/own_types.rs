@@ -47,7 +47,7 @@ fn fill(quoin: &mut Connection) {
         "TASK.TAKE tasks LEASE 1000000 WORKER w1",
         "TASK.NACK tasks dead REASON broken",
         "TASK.ADD tasks 9 old ID old TTL 31557600000000 UNIQUE order 31557600000000",
-        "TASK.SETOPTIONS tasks MAXTRIES 9 BACKOFF 10 LEASE 5000 OVERFLOW DROP DEADLETTER letters",
+        "TASK.SETOPTIONS tasks MAXTRIES 9 BACKOFF 10 LEASE 5000 LEASES 90 RATE 80 1000 OVERFLOW DROP DEADLETTER letters",
         "TASK.ADD manytasks 1 done ID done UNIQUE many 31557600000000",
         "TASK.TAKE manytasks LEASE 5000",
         "TASK.PROGRESS manytasks done half",

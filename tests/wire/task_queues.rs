@@ -266,6 +266,34 @@ fn a_schedule_adds_its_task_to_who_waits_also_after_a_restart() {
 }
 
 #[test]
+fn leases_and_takes_within_a_time_are_limited() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let set = "TASK.SETOPTIONS q LEASES 1 RATE 2 300";
+    assert_eq!(socket.run(set), "+OK\r\n");
+    for id in ["a", "b", "c"] {
+        socket.run(&format!("TASK.ADD q 1 x ID {id}"));
+    }
+    assert!(
+        socket
+            .run("TASK.TAKE q COUNT 2 LEASE 60000")
+            .contains("\r\na\r\n")
+    );
+    let mut waiting = server.connect();
+    waiting.send("TASK.TAKE q LEASE 60000 BLOCK 0\r\n");
+    blocked(&mut socket, 1);
+    socket.run("TASK.ACK q a");
+    assert!(waiting.reply().contains("\r\nb\r\n"));
+    socket.run("TASK.ACK q b");
+    // As soon as the time is over.
+    waiting.send("TASK.TAKE q LEASE 60000 BLOCK 0\r\n");
+    assert!(waiting.reply().contains("\r\nc\r\n"));
+    let told = socket.run("TASK.GETOPTIONS q");
+    assert!(told.contains("\r\nleases\r\n:1\r\n"), "{told}");
+    assert!(told.contains("\r\nrate\r\n*2\r\n:2\r\n:300\r\n"), "{told}");
+}
+
+#[test]
 fn changes_are_told_as_events() {
     let server = Server::start_with(&["--notify-keyspace-events", "KEd"]);
     let mut listener = server.connect();

@@ -495,7 +495,7 @@ impl DumpedOptions {
                     }
                     options.dead_letter = Some(name);
                 }
-                kind if (PAUSED + 1..DEAD_LETTER).contains(&kind) => {
+                kind if kind > PAUSED && kind != DEAD_LETTER => {
                     if options.numbers.iter().any(|(known, _)| *known == kind) {
                         return Err(DumpError::Format);
                     }

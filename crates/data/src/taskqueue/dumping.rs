@@ -194,7 +194,7 @@ impl TaskQueue<'_, '_> {
         let kind = match kind {
             TaskEnding::Unique => DumpedKeptKind::Unique,
             TaskEnding::Result => DumpedKeptKind::Result,
-            TaskEnding::Task | TaskEnding::Schedule => {
+            TaskEnding::Task | TaskEnding::Schedule | TaskEnding::Rate => {
                 return Err(StoreError::Corrupt("kind of what is remembered"));
             }
         };
@@ -210,7 +210,7 @@ impl TaskQueue<'_, '_> {
     /// The rows of tokens and results after a place.
     fn kept_after(&self, after: Option<&[u8]>) -> KeyRange {
         let layout = self.context.layout();
-        let all = layout.task_kept(self.key.data());
+        let all = layout.task_remembered(self.key.data());
         let prefix = layout.section_prefix(self.key.data(), Section::TaskKept);
         match after {
             Some(place) if !place.is_empty() => KeyRange {

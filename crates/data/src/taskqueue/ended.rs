@@ -75,7 +75,7 @@ impl TaskQueueMut<'_, '_> {
         let (context, data) = (self.context, self.key.data());
         let options = self.options().await?;
         let mut is_left = false;
-        let (mut expired, mut forgotten) = (false, false);
+        let (mut expired, mut forgotten, mut wakes) = (false, false, false);
         let mut key = self.key.clone();
         for (number, ended) in ended.iter().enumerate() {
             if number > 0 && is_full_or_old(context) {
@@ -114,9 +114,11 @@ impl TaskQueueMut<'_, '_> {
                     .transaction
                     .clear(&context.layout().task_kept_key(data, *kind, name));
                 forgotten = true;
+                // Consumers may have tasks again.
+                wakes |= *kind == TaskEnding::Rate;
             }
         }
-        if expired {
+        if expired || wakes {
             // Takes that found many tasks too old may have given up before others.
             context.wake_waiting(self.key);
         }

@@ -12,7 +12,7 @@ use quoin_store::{Isolation, StoreError};
 impl TaskQueue<'_, '_> {
     /// Whether the queue has tokens or results.
     pub(super) async fn has_kept(&self) -> Result<bool, StoreError> {
-        let range = self.context.layout().task_kept(self.key.data());
+        let range = self.context.layout().task_remembered(self.key.data());
         let row = self
             .context
             .outermost(&range, false, Isolation::Serializable);

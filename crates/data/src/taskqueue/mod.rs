@@ -20,6 +20,7 @@ mod index;
 mod kind;
 mod lease;
 mod lease_ends;
+mod limits;
 mod list;
 mod maintenance;
 mod moments;

@@ -72,6 +72,8 @@ const OPTION: Argument = oneof(
         MILLISECONDS.token("LEASE"),
         MILLISECONDS.token("TTL"),
         integer("tasks").token("MAXLEN"),
+        integer("tasks").token("LEASES"),
+        block("rate", &[integer("tasks").token("RATE"), MILLISECONDS]),
         oneof("overflow", &[token("REFUSE"), token("DROP")]).token("OVERFLOW"),
         key(1).token("DEADLETTER"),
     ],

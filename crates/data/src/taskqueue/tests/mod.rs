@@ -12,6 +12,7 @@ mod due;
 mod dumping;
 mod index;
 mod kept;
+mod limits;
 mod listing;
 mod maintenance;
 mod model;
