@@ -227,7 +227,11 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             payload: value.clone().into(),
         });
     }
-    for kind in [DumpedKeptKind::Unique, DumpedKeptKind::Result] {
+    for kind in [
+        DumpedKeptKind::Unique,
+        DumpedKeptKind::Result,
+        DumpedKeptKind::Schedule,
+    ] {
         if random.random() {
             writer.push_kept(&DumpedKept {
                 kind,

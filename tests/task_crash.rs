@@ -3,6 +3,8 @@
 //! was acknowledged or taken for good never comes again; no task is on two live leases; leases
 //! lapse, tasks die and are revived over the kills.
 //!
+//! A schedule adds the task of each of its moments once over kills.
+//!
 //! `QUOIN_TEST_ROUNDS`: how many times, instead of the few that CI has time for.
 #![allow(
     clippy::unwrap_used,
@@ -214,4 +216,43 @@ fn check(folder: &std::path::Path, ledger: &mut Ledger) {
     let left = command(&mut connection, "TASK.LEN q DEAD").unwrap();
     assert_eq!(left.integer(), Some(0));
     ledger.leases.clear();
+}
+
+/// The moments of the tasks that a consumer takes for good.
+fn take_moments(connection: &mut Connection, moments: &mut BTreeSet<i64>) {
+    let taken = command(connection, "TASK.TAKE q COUNT 1000").unwrap();
+    for task in taken.items().unwrap_or_default() {
+        let id = text(&task.items().unwrap()[0]);
+        let at_ms = id.strip_prefix("s@").unwrap().parse().unwrap();
+        assert!(moments.insert(at_ms), "{id} came twice");
+    }
+}
+
+#[test]
+fn a_schedule_adds_the_task_of_each_moment_once_over_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let random = SeededRandom::new(9);
+    let mut moments = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let mut server = Server::start_in(folder.path(), &[]).unwrap();
+        let mut connection = Connection::open(server.address()).unwrap();
+        if round == 0 {
+            let set = "TASK.SCHEDULE q s EVERY 1000 MISSED ALL TASK 1 x";
+            command(&mut connection, set).unwrap();
+        }
+        take_moments(&mut connection, &mut moments);
+        std::thread::sleep(Duration::from_millis(200 + random.below(1_500)));
+        server.signal("KILL");
+        server.wait();
+    }
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut connection = Connection::open(server.address()).unwrap();
+    let known = moments.len();
+    wait_until("more moments come", || {
+        take_moments(&mut connection, &mut moments);
+        moments.len() > known + 2
+    });
+    let moments: Vec<i64> = moments.into_iter().collect();
+    let is_whole = moments.is_sorted_by(|one, next| next - one == 1_000);
+    assert!(is_whole, "{moments:?}");
 }

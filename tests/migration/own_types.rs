@@ -47,13 +47,16 @@ fn fill(quoin: &mut Connection) {
         "TASK.TAKE tasks LEASE 1000000 WORKER w1",
         "TASK.NACK tasks dead REASON broken",
         "TASK.ADD tasks 9 old ID old TTL 31557600000000 UNIQUE order 31557600000000",
-        "TASK.SETOPTIONS tasks MAXTRIES 9 BACKOFF 10 LEASE 5000 OVERFLOW DROP DEADLETTER letters",
+        "TASK.SETOPTIONS tasks MAXTRIES 9 BACKOFF 10 LEASE 5000 LEASES 90 RATE 80 1000 OVERFLOW DROP DEADLETTER letters",
         "TASK.ADD manytasks 1 done ID done UNIQUE many 31557600000000",
         "TASK.TAKE manytasks LEASE 5000",
         "TASK.PROGRESS manytasks done half",
         "TASK.ACK manytasks done RESULT 42 KEEP 31557600000000",
         "TASK.PAUSE tasks",
         "TASK.PAUSE longtasks",
+        "TASK.SCHEDULE tasks hourly EVERY 31557600000000 TASK 1 work NEEDS gb 1 UNIQUE order 1000",
+        "TASK.SCHEDULE scheduled yearly EVERY 31557600000000 MISSED ALL TASK 1 work",
+        "TASK.PAUSE scheduled SCHEDULE yearly",
         "SELECT 3",
         "PQ.PUSH pq 7 other",
         "SELECT 0",
@@ -81,7 +84,15 @@ fn fill(quoin: &mut Connection) {
 
 /// What DUMP says of each of the queues.
 fn dumps(quoin: &mut Connection) -> Vec<Value> {
-    let keys = ["pq", "tasks", "long", "longtasks", "many", "manytasks"];
+    let keys = [
+        "pq",
+        "tasks",
+        "long",
+        "longtasks",
+        "many",
+        "manytasks",
+        "scheduled",
+    ];
     let mut all: Vec<Value> = keys
         .iter()
         .flat_map(|key| ["DUMP", "PEXPIRETIME"].map(|word| format!("{word} {key}")))
@@ -108,7 +119,7 @@ fn a_whole_quoin_moves_to_another() {
     }
     let (code, text) = import(&url(&from), &to, &["--databases", "all"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("37 keys copied"), "{text}");
+    assert!(text.contains("38 keys copied"), "{text}");
     assert_eq!(dumps(&mut there), dumps(&mut here));
     // What is taken next, and from a lease that was granted there.
     let next = "TASK.TAKE manytasks COUNT 50 HAVING gb 3";
@@ -117,7 +128,7 @@ fn a_whole_quoin_moves_to_another() {
     assert_eq!(result.bytes(), Some(&b"42"[..]));
     let (code, text) = import(&url(&from), &to, &["--resume"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("36 were there already"), "{text}");
+    assert!(text.contains("37 were there already"), "{text}");
 }
 
 #[test]
@@ -133,7 +144,7 @@ fn a_file_moves_a_whole_quoin_too() {
     assert_eq!(code, 0, "{text}");
     for line in [
         "4 of type pqueue, which Redis does not have\n",
-        "3 of type taskqueue, which Redis does not have\n",
+        "4 of type taskqueue, which Redis does not have\n",
         "--for-redis",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");

@@ -33,7 +33,7 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     named_section: None,
     figures: None,
-    deadlines: None,
+    deadlines: &[],
     serialization: None,
     import: None,
 };

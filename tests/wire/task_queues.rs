@@ -174,6 +174,9 @@ fn wrong_numbers_of_arguments_are_refused() {
     let mut socket = server.connect();
     for line in [
         "TASK.ADD q 1",
+        "TASK.SCHEDULE q s EVERY 5000 TASK 1",
+        "TASK.UNSCHEDULE q",
+        "TASK.SCHEDULES",
         "TASK.TAKE",
         "TASK.ACK q",
         "TASK.NACK q",
@@ -223,6 +226,74 @@ fn blocked(socket: &mut Socket, count: usize) {
 }
 
 #[test]
+fn a_schedule_adds_its_task_to_who_waits_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut socket = server.connect();
+    let set = socket.run("TASK.SCHEDULE q s EVERY 1000 TASK 1 work NEEDS gb 2");
+    assert!(set.starts_with(':'), "{set}");
+    let taken = socket.run("TASK.TAKE q HAVING gb 4 LEASE 60000 BLOCK 0");
+    assert!(taken.starts_with("*1\r\n*6\r\n$15\r\ns@"), "{taken}");
+    socket.run("TASK.UNSCHEDULE q s");
+    let never = [
+        "TASK.SCHEDULE",
+        "q",
+        "t",
+        "CRON",
+        "0 0 30 2 *",
+        "TASK",
+        "1",
+        "work",
+    ];
+    let refused = socket.command(&never);
+    assert_eq!(refused, "-ERR cron expression never comes true\r\n");
+    socket.run("TASK.SCHEDULE q t EVERY 1000 TASK 1 work");
+    server.signal("KILL");
+    server.wait();
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut socket = server.connect();
+    let taken = socket.run("TASK.TAKE q BLOCK 0");
+    assert!(taken.contains("\r\nt@"), "{taken}");
+    let listed = socket.run("TASK.SCHEDULES q COUNT 5");
+    let begins = "*2\r\n$1\r\n0\r\n*1\r\n*34\r\n$4\r\nname\r\n$1\r\nt\r\n$4\r\ncron\r\n$-1\r\n";
+    assert!(listed.starts_with(begins), "{listed}");
+    socket.run("HELLO 3");
+    let listed = socket.run("TASK.SCHEDULES q");
+    assert!(
+        listed.starts_with("*2\r\n$1\r\n0\r\n*1\r\n%17\r\n"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn leases_and_takes_within_a_time_are_limited() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let set = "TASK.SETOPTIONS q LEASES 1 RATE 2 300";
+    assert_eq!(socket.run(set), "+OK\r\n");
+    for id in ["a", "b", "c"] {
+        socket.run(&format!("TASK.ADD q 1 x ID {id}"));
+    }
+    assert!(
+        socket
+            .run("TASK.TAKE q COUNT 2 LEASE 60000")
+            .contains("\r\na\r\n")
+    );
+    let mut waiting = server.connect();
+    waiting.send("TASK.TAKE q LEASE 60000 BLOCK 0\r\n");
+    blocked(&mut socket, 1);
+    socket.run("TASK.ACK q a");
+    assert!(waiting.reply().contains("\r\nb\r\n"));
+    socket.run("TASK.ACK q b");
+    // As soon as the time is over.
+    waiting.send("TASK.TAKE q LEASE 60000 BLOCK 0\r\n");
+    assert!(waiting.reply().contains("\r\nc\r\n"));
+    let told = socket.run("TASK.GETOPTIONS q");
+    assert!(told.contains("\r\nleases\r\n:1\r\n"), "{told}");
+    assert!(told.contains("\r\nrate\r\n*2\r\n:2\r\n:300\r\n"), "{told}");
+}
+
+#[test]
 fn changes_are_told_as_events() {
     let server = Server::start_with(&["--notify-keyspace-events", "KEd"]);
     let mut listener = server.connect();
@@ -231,7 +302,22 @@ fn changes_are_told_as_events() {
     socket.run("TASK.ADD q 1 work ID a");
     socket.run("TASK.TAKE q LEASE 60000");
     socket.run("TASK.ACK q a");
-    for event in ["task.add", "task.take", "task.ack"] {
+    socket.run("TASK.SCHEDULE q s EVERY 1000 TASK 1 work");
+    socket.run("TASK.TAKE q BLOCK 0");
+    socket.run("TASK.PAUSE q SCHEDULE s");
+    socket.run("TASK.RESUME q SCHEDULE s");
+    socket.run("TASK.UNSCHEDULE q s");
+    for event in [
+        "task.add",
+        "task.take",
+        "task.ack",
+        "task.schedule",
+        "task.add",
+        "task.take",
+        "task.pause",
+        "task.resume",
+        "task.unschedule",
+    ] {
         assert!(listener.reply().contains(event), "{event}");
     }
 }

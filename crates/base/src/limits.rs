@@ -468,6 +468,22 @@ pub const TASK_RESULT_BYTES_MAX: usize = 65_536;
 pub const TASK_PROGRESS_BYTES_MAX: usize = 1_024;
 /// Bytes of the name of a queue for dead tasks.
 pub const TASK_DEAD_LETTER_BYTES_MAX: usize = 1_024;
+/// Bytes of the name of a schedule of a task queue. The id of a task that it adds has it and the time.
+pub const TASK_SCHEDULE_NAME_BYTES_MAX: usize = 256;
+/// Bytes of a cron expression.
+pub const TASK_CRON_BYTES_MAX: usize = 256;
+/// Bytes of the payload of the tasks that a schedule adds, so that a schedule is one row.
+pub const TASK_SCHEDULE_PAYLOAD_BYTES_MAX: usize = 65_536;
+/// Bytes of a schedule, more than it can have.
+pub const TASK_SCHEDULE_BYTES_MAX: usize = 70_000;
+/// Bytes of why a schedule could not add a task.
+pub const TASK_SCHEDULE_ERROR_BYTES_MAX: usize = 256;
+/// The shortest time after which a schedule adds a task again.
+pub const TASK_EVERY_MS_MIN: i64 = 1_000;
+/// Passed moments for which a schedule with MISSED ALL adds tasks: the last ones.
+pub const TASK_MISSED_MAX: usize = 1_000;
+/// A moment that passed longer ago is missed for a schedule with MISSED SKIP.
+pub const TASK_LATE_MS: i64 = 60_000;
 /// Leased and delayed tasks that one TASK.LIST of either looks at, with any COUNT.
 pub const TASK_LIST_LOOKS_MAX: usize = 1_000;
 /// Tasks that one TASK.PURGE, or TASK.REVIVE with ALL, changes.

@@ -30,6 +30,7 @@ pub mod string;
 pub mod task;
 pub mod task_kept;
 pub mod task_options;
+pub mod task_schedule;
 mod tuple;
 pub mod user;
 pub mod value;
@@ -59,6 +60,7 @@ pub use task::{
 };
 pub use task_kept::{TaskEnding, TaskKept};
 pub use task_options::{TaskNumber, TaskOptions};
+pub use task_schedule::{ScheduledTask, TaskMissed, TaskSchedule, TaskTiming};
 pub use tuple::{
     Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,
     encode_length, length_delta,
@@ -232,8 +234,10 @@ numbered! {
         StreamProducedOrder = 28,
         /// Tokens and results that a task queue remembers for a time.
         TaskKept = 29,
-        /// Their ends in order, and those of tasks with a time to live.
+        /// Their ends in order, those of tasks with a time to live, and the next moments of schedules.
         TaskEnds = 30,
+        /// A task queue's schedules by name.
+        TaskSchedules = 31,
     }
 }
 

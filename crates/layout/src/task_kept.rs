@@ -1,5 +1,5 @@
-//! What a task queue remembers for a time: tokens of additions, and results. Also the ends of that, and of tasks with a
-//! time to live, in order.
+//! What a task queue remembers for a time: tokens of additions, and results. Also the ends of that, of tasks with a
+//! time to live, and of the waits of schedules, in order.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, pack_into};
@@ -15,15 +15,19 @@ numbered! {
         Unique = 1,
         /// The result of a task, by its id.
         Result = 2,
+        /// The wait of a schedule, by its name: it is due.
+        Schedule = 3,
+        /// A time within which the tasks that consumers get are counted. There is one at most, and its name is empty.
+        Rate = 4,
     }
 }
 
-/// A token or a result.
+/// A token or a result, or how many tasks consumers got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskKept {
     /// Until when it counts, in Unix milliseconds.
     pub until_ms: i64,
-    /// The id of the task that was added with the token, or the result.
+    /// The id of the task that was added with the token, the result, or the number of tasks.
     pub value: Bytes,
 }
 
@@ -57,7 +61,15 @@ impl Layout {
         key
     }
 
-    /// All tokens and results.
+    /// All tokens and results, but not how many tasks consumers got.
+    pub fn task_remembered(&self, data: Id) -> KeyRange {
+        KeyRange {
+            end: self.task_kept_key(data, TaskEnding::Rate, b""),
+            ..self.task_kept(data)
+        }
+    }
+
+    /// All tokens and results, and how many tasks consumers got.
     pub fn task_kept(&self, data: Id) -> KeyRange {
         KeyRange::children(&self.section_prefix(data, Section::TaskKept))
     }

@@ -24,6 +24,12 @@ numbered! {
         LengthMax = 8,
         /// Whether the oldest task is dropped when there are more; otherwise the new one is refused.
         DropsOldest = 9,
+        /// The most tasks that consumers get within a time; 0 is without limit.
+        RateMax = 11,
+        /// That time in milliseconds.
+        RatePeriodMs = 12,
+        /// The most tasks under lease; 0 is without limit.
+        LeasesMax = 13,
     }
 }
 

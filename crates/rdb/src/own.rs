@@ -14,7 +14,8 @@ use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_str
 use quoin_base::limits::{
     TASK_DEAD_LETTER_BYTES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX,
     TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX,
-    TASK_TAKE_KEYWORDS, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
+    TASK_SCHEDULE_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX, TASK_TAKE_KEYWORDS,
+    TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
 };
 
 const END: u64 = 0;
@@ -210,7 +211,7 @@ impl Chunks {
         Ok((count > 0).then_some(chunk))
     }
 
-    /// How many elements are left. Tokens and results of a task queue are none.
+    /// How many elements are left. Tokens, results and schedules of a task queue are none.
     ///
     /// # Errors
     /// If the payload is invalid.
@@ -429,22 +430,25 @@ pub enum DumpedKeptKind {
     Unique,
     /// The result of a task.
     Result,
+    /// A schedule.
+    Schedule,
 }
 
 // Signed, because the options, which may be missing, begin with an unsigned number.
 const UNIQUE: i64 = 1;
 const RESULT: i64 = 2;
+const SCHEDULE: i64 = 3;
 
-/// A token or a result.
+/// A token, a result or a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DumpedKept {
     /// Which of them.
     pub kind: DumpedKeptKind,
-    /// The token, or the id of the task.
+    /// The token, the id of the task, or the name of the schedule.
     pub name: Bytes,
-    /// Until when it counts.
+    /// Until when it counts; of a schedule, its next moment, or 0 if it is paused.
     pub until_ms: i64,
-    /// The id of the task, or the result.
+    /// The id of the task, the result, or the schedule as the store has it.
     pub value: Bytes,
 }
 
@@ -453,7 +457,7 @@ pub struct DumpedKept {
 pub enum DumpedItem {
     /// A task.
     Task(DumpedTask),
-    /// A token or a result; after all tasks.
+    /// A token, a result or a schedule; after all tasks.
     Kept(DumpedKept),
 }
 
@@ -491,7 +495,7 @@ impl DumpedOptions {
                     }
                     options.dead_letter = Some(name);
                 }
-                kind if (PAUSED + 1..DEAD_LETTER).contains(&kind) => {
+                kind if kind > PAUSED && kind != DEAD_LETTER => {
                     if options.numbers.iter().any(|(known, _)| *known == kind) {
                         return Err(DumpError::Format);
                     }
@@ -611,6 +615,11 @@ impl TaskQueueReader {
                 DumpedKeptKind::Result,
                 TASK_ID_BYTES_MAX,
                 TASK_RESULT_BYTES_MAX,
+            ),
+            SCHEDULE => (
+                DumpedKeptKind::Schedule,
+                TASK_SCHEDULE_NAME_BYTES_MAX,
+                TASK_SCHEDULE_BYTES_MAX,
             ),
             _ => return Err(DumpError::Format),
         };
@@ -823,11 +832,12 @@ impl TaskQueueWriter {
         parts.string(&task.payload);
     }
 
-    /// Adds a token or a result, after all tasks. Its kind and name are greater than those of the others.
+    /// Adds a token, a result or a schedule, after all tasks. Its kind and name are greater than those of the others.
     pub fn push_kept(&mut self, kept: &DumpedKept) {
         self.parts.signed(match kept.kind {
             DumpedKeptKind::Unique => UNIQUE,
             DumpedKeptKind::Result => RESULT,
+            DumpedKeptKind::Schedule => SCHEDULE,
         });
         self.parts.string(&kept.name);
         self.parts.count(kept.until_ms);

@@ -68,7 +68,7 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     named_section: Some(Section::Fields),
     figures: Some(|context, key| Box::pin(context.ready_figures(key, Vec::new()))),
-    deadlines: Some(Layout::field_expiries_by),
+    deadlines: &[Layout::field_expiries_by],
     serialization: Some(Serialization {
         reads: |payload| HashFields::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async move { Hash::open(context, key).dump().await }),
@@ -84,6 +84,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"HSET",
         adds_reversed: false,
         is_own: false,
+        may_be_empty: false,
         payload,
     }),
 };

@@ -51,7 +51,7 @@ pub struct ValueKind {
     pub figures: Option<FiguresFn>,
     /// The rows of deadlines that have passed at a time in milliseconds. A timer says when background work should read
     /// them.
-    pub deadlines: Option<fn(&Layout, Id, i64) -> KeyRange>,
+    pub deadlines: &'static [fn(&Layout, Id, i64) -> KeyRange],
     /// DUMP and RESTORE; `None` if they refuse the type.
     pub serialization: Option<Serialization>,
     /// How `quoin import` copies values; `None` if it cannot.

@@ -61,7 +61,7 @@ pub static KIND: ValueKind = ValueKind {
     }),
     named_section: None,
     figures: Some(|context, key| Box::pin(figures(context, key))),
-    deadlines: None,
+    deadlines: &[],
     serialization: Some(Serialization {
         reads: |payload| ListElements::reads(payload.rdb_type()),
         dump: |context, key| Box::pin(async { List::open(context, key).dump().await.map(Some) }),
@@ -77,6 +77,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"RPUSH",
         adds_reversed: false,
         is_own: false,
+        may_be_empty: false,
         payload,
     }),
 };

@@ -54,7 +54,7 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     named_section: None,
     figures: Some(|context, key| Box::pin(figures(context, key))),
-    deadlines: None,
+    deadlines: &[],
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::PriorityQueue),
         dump: |context, key| {
@@ -72,6 +72,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"PQ.LOADCHUNK",
         adds_reversed: false,
         is_own: true,
+        may_be_empty: false,
         payload: |mut words| words.pop().map(Bytes::from),
     }),
 };

@@ -36,7 +36,7 @@ pub static KIND: ValueKind = ValueKind {
     }),
     named_section: Some(Section::SetMembers),
     figures: Some(|context, key| Box::pin(context.ready_figures(key, Vec::new()))),
-    deadlines: None,
+    deadlines: &[],
     serialization: Some(Serialization {
         reads: |payload| SetMembers::reads(payload.rdb_type()),
         dump: |context, key| {
@@ -54,6 +54,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"SADD",
         adds_reversed: false,
         is_own: false,
+        may_be_empty: false,
         payload,
     }),
 };

@@ -43,7 +43,7 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     named_section: None,
     figures: Some(|context, key| Box::pin(figures(context, key))),
-    deadlines: None,
+    deadlines: &[],
     serialization: Some(Serialization {
         reads: |payload| StreamReader::reads(payload.rdb_type()),
         dump: |context, key| {
@@ -62,6 +62,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"RESTORE",
         adds_reversed: false,
         is_own: false,
+        may_be_empty: false,
         payload: |mut words| words.pop().map(Bytes::from),
     }),
 };

@@ -35,7 +35,7 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     named_section: None,
     figures: None,
-    deadlines: None,
+    deadlines: &[],
     serialization: Some(Serialization {
         reads: |payload| reads_string(payload.rdb_type()),
         dump: |context, key| {
@@ -53,6 +53,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"APPEND",
         adds_reversed: false,
         is_own: false,
+        may_be_empty: false,
         payload: |words| Some(string_payload(&words.concat())),
     }),
 };

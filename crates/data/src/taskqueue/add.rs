@@ -5,10 +5,11 @@ use bytes::Bytes;
 use super::resources::{Amounts, Classified, Classifying, classify};
 use super::{ID_EXISTS, TaskQueue, TaskQueueMut, endings};
 use crate::error::CommandError;
+use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
 use quoin_layout::{
-    TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskPlace, TaskRegistry, TaskRow,
-    TaskState, ValueType, decode_counter,
+    TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskOptions, TaskPlace, TaskRegistry,
+    TaskRow, TaskState, ValueType, decode_counter,
 };
 use quoin_store::{Isolation, StoreError};
 
@@ -60,34 +61,10 @@ pub(super) async fn add(
     task: &NewTask,
 ) -> Result<Added, CommandError> {
     let found = context.find(name, ValueType::TaskQueue).await?;
-    let registry = match &found {
-        Some(key) => {
-            TaskQueue::open(context, key)
-                .registry(context.relaxed())
-                .await?
-        }
-        None => TaskRegistry::default(),
+    let adding = match Adding::begin(context, found.as_ref(), task).await? {
+        Begun::Known(id) => return Ok(Added { id, is_new: false }),
+        Begun::New(adding) => adding,
     };
-    if let (Some(key), Some(unique)) = (&found, &task.unique) {
-        let queue = TaskQueue::open(context, key);
-        let kept = queue.kept(TaskEnding::Unique, &unique.token, Isolation::Serializable);
-        if let Some(kept) = kept.await?.filter(|kept| kept.until_ms > context.now_ms) {
-            return Ok(Added {
-                id: kept.value,
-                is_new: false,
-            });
-        }
-    }
-    let options = registry.options.clone();
-    let classifying = classify(registry, &task.needs)?;
-    if let (Some(key), Some(id)) = (&found, &task.id)
-        && TaskQueue::open(context, key)
-            .row(id, Isolation::Serializable)
-            .await?
-            .is_some()
-    {
-        return Err(ID_EXISTS);
-    }
     let mut key = match found {
         Some(key) => {
             context.notify_if_reborn(&key, name).await?;
@@ -95,54 +72,127 @@ pub(super) async fn add(
         }
         None => context.create(name, ValueType::TaskQueue, None).await?,
     };
-    let queue = TaskQueueMut::open(context, &key);
-    queue.make_room(&options).await?;
-    let classified = queue.register(classifying).await?;
-    let place = queue.next_place(task.priority).await?;
-    let id = match &task.id {
-        Some(id) => id.clone(),
-        // The random part cannot be guessed, so an id that a client has chosen does not collide.
-        None => {
-            let random = context.environment.random.next_u64();
-            Bytes::from(format!("{}-{random:016x}", place.index))
-        }
-    };
-    let is_delayed = task.delay_ms > 0;
-    let default = |number| options.number(number);
-    let ttl_ms = task.ttl_ms.unwrap_or_else(|| default(TaskNumber::TtlMs));
-    let tries_max = { task.tries_max }.unwrap_or_else(|| default(TaskNumber::TriesMax));
-    let row = TaskRow {
-        state: if is_delayed {
-            TaskState::Delayed
-        } else {
-            TaskState::Ready
-        },
-        place,
-        class: classified.class,
-        mask: classified.mask,
-        amounts: classified.amounts,
-        tries: 0,
-        tries_max,
-        // Without a delay it is ready now.
-        at_ms: context.now_ms.saturating_add(task.delay_ms),
-        token: 0,
-        notes: TaskNotes {
-            expires_ms: (ttl_ms > 0).then(|| context.now_ms.saturating_add(ttl_ms)),
-            ..TaskNotes::default()
-        },
-        payload: context.store_value(key.data(), &task.payload).into(),
-    };
-    queue.enter(&id, &row).await?;
-    queue.set_end(&id, &row);
-    context.count_change(&key, 1);
-    if let Some(Unique { token, window_ms }) = &task.unique {
-        let kept = TaskKept {
-            until_ms: context.now_ms.saturating_add(*window_ms),
-            value: id.clone(),
-        };
-        endings::remember(context, &mut key, TaskEnding::Unique, token, &kept).await?;
+    adding.finish(context, &mut key, task).await
+}
+
+/// [`add`] to a queue that exists.
+///
+/// # Errors
+/// As of [`add`]. Nothing was written then, except that a full queue that drops tasks may have dropped some.
+pub(super) async fn add_to(
+    context: &WriteContext<'_>,
+    key: &mut OpenKey,
+    task: &NewTask,
+) -> Result<Added, CommandError> {
+    match Adding::begin(context, Some(key), task).await? {
+        Begun::Known(id) => Ok(Added { id, is_new: false }),
+        Begun::New(adding) => adding.finish(context, key, task).await,
     }
-    Ok(Added { id, is_new: true })
+}
+
+/// Whether a task is to be added.
+enum Begun {
+    /// It was added before, with this id.
+    Known(Bytes),
+    New(Box<Adding>),
+}
+
+/// An addition that nothing forbids. Nothing is written yet.
+struct Adding {
+    options: TaskOptions,
+    classifying: Classifying,
+}
+
+impl Adding {
+    /// `key`: the queue if it exists.
+    async fn begin(
+        context: &WriteContext<'_>,
+        key: Option<&OpenKey>,
+        task: &NewTask,
+    ) -> Result<Begun, CommandError> {
+        let queue = key.map(|key| TaskQueue::open(context, key));
+        let registry = match &queue {
+            Some(queue) => queue.registry(context.relaxed()).await?,
+            None => TaskRegistry::default(),
+        };
+        if let (Some(queue), Some(unique)) = (&queue, &task.unique) {
+            let kept = queue.kept(TaskEnding::Unique, &unique.token, Isolation::Serializable);
+            if let Some(kept) = kept.await?.filter(|kept| kept.until_ms > context.now_ms) {
+                return Ok(Begun::Known(kept.value));
+            }
+        }
+        let options = registry.options.clone();
+        let classifying = classify(registry, &task.needs)?;
+        if let (Some(queue), Some(id)) = (&queue, &task.id)
+            && queue.row(id, Isolation::Serializable).await?.is_some()
+        {
+            return Err(ID_EXISTS);
+        }
+        Ok(Begun::New(Box::new(Self {
+            options,
+            classifying,
+        })))
+    }
+
+    async fn finish(
+        self,
+        context: &WriteContext<'_>,
+        key: &mut OpenKey,
+        task: &NewTask,
+    ) -> Result<Added, CommandError> {
+        let Self {
+            options,
+            classifying,
+        } = self;
+        let queue = TaskQueueMut::open(context, key);
+        queue.make_room(&options).await?;
+        let classified = queue.register(classifying).await?;
+        let place = queue.next_place(task.priority).await?;
+        let id = match &task.id {
+            Some(id) => id.clone(),
+            // The random part cannot be guessed, so an id that a client has chosen does not collide.
+            None => {
+                let random = context.environment.random.next_u64();
+                Bytes::from(format!("{}-{random:016x}", place.index))
+            }
+        };
+        let is_delayed = task.delay_ms > 0;
+        let default = |number| options.number(number);
+        let ttl_ms = task.ttl_ms.unwrap_or_else(|| default(TaskNumber::TtlMs));
+        let tries_max = { task.tries_max }.unwrap_or_else(|| default(TaskNumber::TriesMax));
+        let row = TaskRow {
+            state: if is_delayed {
+                TaskState::Delayed
+            } else {
+                TaskState::Ready
+            },
+            place,
+            class: classified.class,
+            mask: classified.mask,
+            amounts: classified.amounts,
+            tries: 0,
+            tries_max,
+            // Without a delay it is ready now.
+            at_ms: context.now_ms.saturating_add(task.delay_ms),
+            token: 0,
+            notes: TaskNotes {
+                expires_ms: (ttl_ms > 0).then(|| context.now_ms.saturating_add(ttl_ms)),
+                ..TaskNotes::default()
+            },
+            payload: context.store_value(key.data(), &task.payload).into(),
+        };
+        queue.enter(&id, &row).await?;
+        queue.set_end(&id, &row);
+        context.count_change(key, 1);
+        if let Some(Unique { token, window_ms }) = &task.unique {
+            let kept = TaskKept {
+                until_ms: context.now_ms.saturating_add(*window_ms),
+                value: id.clone(),
+            };
+            endings::remember(context, key, TaskEnding::Unique, token, &kept).await?;
+        }
+        Ok(Added { id, is_new: true })
+    }
 }
 
 impl TaskQueueMut<'_, '_> {

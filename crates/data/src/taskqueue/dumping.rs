@@ -17,7 +17,7 @@ use quoin_base::events::EventClasses;
 use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE};
 use quoin_layout::{
     KeyRange, Section, TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskOptions,
-    TaskPlace, TaskRow, TaskState, ValueType, successor,
+    TaskPlace, TaskRow, TaskSchedule, TaskState, ValueType, successor,
 };
 use quoin_rdb::{
     DumpError, DumpedItem, DumpedKept, DumpedKeptKind, DumpedOptions, DumpedState, DumpedTask,
@@ -28,7 +28,7 @@ use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::resources::{Amounts, classify};
 use super::states::place_row;
-use super::{TaskQueue, TaskQueueMut, endings, options};
+use super::{TaskQueue, TaskQueueMut, endings, options, schedules};
 
 /// Tasks that a chunk reads first. Even the largest of them hardly exceed [`IMPORT_CHUNK_BYTES`].
 const FIRST_STEP_TASKS: usize = 16;
@@ -38,6 +38,8 @@ const STEP_TASKS_MAX: usize = 128;
 const AFTER: &[u8] = b"after:";
 /// Precedes the place of a token or a result in a cursor.
 const KEPT: &[u8] = b"kept:";
+/// Precedes the name of a schedule in a cursor.
+const SCHEDULES: &[u8] = b"schedules:";
 
 /// Where a chunk goes on.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +48,8 @@ pub(super) enum ChunkPlace<'c> {
     Task(&'c [u8]),
     /// After the token or result at this place; before all if it is empty.
     Kept(&'c [u8]),
+    /// After the schedule of this name; before all if it is empty.
+    Schedule(&'c [u8]),
 }
 
 /// The state of a task, for a payload.
@@ -82,7 +86,12 @@ impl TaskQueue<'_, '_> {
     /// `Text` if the payload is too large.
     pub(super) async fn dump(&self) -> Result<Bytes, CommandError> {
         let mut writer = self.writer().await?;
-        for range in [self.rows_after(None), self.kept_after(None)] {
+        let parts = [
+            self.rows_after(None),
+            self.kept_after(None),
+            self.schedules_after(None),
+        ];
+        for range in parts {
             let mut pages = Pages::new(self.context, range, false, 0);
             while let Some(rows) = pages.next().await? {
                 for row in rows {
@@ -94,7 +103,7 @@ impl TaskQueue<'_, '_> {
         Ok(writer.finish())
     }
 
-    /// Up to `count` tasks, or tokens and results, after a place, in the order of ids or names, about
+    /// Up to `count` tasks, tokens and results, or schedules after a place, in the order of ids or names, about
     /// [`IMPORT_CHUNK_BYTES`] in size. The place to go on from is a cursor.
     pub(super) async fn chunk(
         &self,
@@ -106,6 +115,8 @@ impl TaskQueue<'_, '_> {
             None => self.rows_after(None),
             Some(ChunkPlace::Task(id)) => self.rows_after(Some(id)),
             Some(ChunkPlace::Kept(place)) => self.kept_after(Some(place)),
+            Some(ChunkPlace::Schedule(b"")) => self.schedules_after(None),
+            Some(ChunkPlace::Schedule(name)) => self.schedules_after(Some(name)),
         };
         let mut pages = Pages::new(self.context, range, false, 0);
         // In steps, because a chunk may have only a few tasks if they are large.
@@ -131,23 +142,47 @@ impl TaskQueue<'_, '_> {
                 taken += 1;
             }
         }
-        // Tokens and results are in chunks of their own, after those of tasks.
-        let has_kept = !matches!(after, Some(ChunkPlace::Kept(_)))
-            && self.key.meta.is_kept
-            && self.remembers().await?;
         Ok(Chunk {
             payload: (taken > 0 || has_options).then(|| writer.finish()),
-            next: has_kept.then(|| Bytes::from_static(KEPT)),
+            next: self.next_part(after).await?.map(Bytes::from_static),
         })
     }
 
-    /// Adds a task, a token or a result. Returns the cursor after it.
+    /// The cursor of the part after the one with a place. Tokens and results are in chunks of their own, after those of
+    /// tasks, and so are schedules.
+    async fn next_part(
+        &self,
+        after: Option<ChunkPlace<'_>>,
+    ) -> Result<Option<&'static [u8]>, StoreError> {
+        if !self.key.meta.is_kept {
+            return Ok(None);
+        }
+        Ok(match after {
+            Some(ChunkPlace::Schedule(_)) => None,
+            None | Some(ChunkPlace::Task(_)) if self.has_kept().await? => Some(KEPT),
+            _ => self.has_schedules().await?.then_some(SCHEDULES),
+        })
+    }
+
+    /// Adds a task, a token, a result or a schedule. Returns the cursor after it.
     async fn push(
         &self,
         writer: &mut TaskQueueWriter,
         row: &KeyValue,
     ) -> Result<Bytes, StoreError> {
         let (layout, data) = (self.context.layout(), self.key.data());
+        let prefix = layout.section_prefix(data, Section::TaskSchedules);
+        if row.key.starts_with(&prefix) {
+            let name = layout.read_task_schedule_key(data, &row.key)?;
+            let cursor = [SCHEDULES, name.as_slice()].concat();
+            writer.push_kept(&DumpedKept {
+                kind: DumpedKeptKind::Schedule,
+                name: name.into(),
+                until_ms: TaskSchedule::decode(&row.value)?.next_ms,
+                value: row.value.clone(),
+            });
+            return Ok(cursor.into());
+        }
         let prefix = layout.section_prefix(data, Section::TaskKept);
         let Some(place) = row.key.strip_prefix(prefix.as_slice()) else {
             let task = self.dumped_task(row).await?;
@@ -159,7 +194,9 @@ impl TaskQueue<'_, '_> {
         let kind = match kind {
             TaskEnding::Unique => DumpedKeptKind::Unique,
             TaskEnding::Result => DumpedKeptKind::Result,
-            TaskEnding::Task => return Err(StoreError::Corrupt("kind of what is remembered")),
+            TaskEnding::Task | TaskEnding::Schedule | TaskEnding::Rate => {
+                return Err(StoreError::Corrupt("kind of what is remembered"));
+            }
         };
         writer.push_kept(&DumpedKept {
             kind,
@@ -173,7 +210,7 @@ impl TaskQueue<'_, '_> {
     /// The rows of tokens and results after a place.
     fn kept_after(&self, after: Option<&[u8]>) -> KeyRange {
         let layout = self.context.layout();
-        let all = layout.task_kept(self.key.data());
+        let all = layout.task_remembered(self.key.data());
         let prefix = layout.section_prefix(self.key.data(), Section::TaskKept);
         match after {
             Some(place) if !place.is_empty() => KeyRange {
@@ -254,7 +291,12 @@ fn sound_tasks(
     for item in tasks.clone() {
         match item? {
             DumpedItem::Task(task) => budget.take_task(task.id.len(), task.payload.len())?,
-            DumpedItem::Kept(kept) => budget.take_task(kept.name.len(), kept.value.len())?,
+            DumpedItem::Kept(kept) => {
+                budget.take_task(kept.name.len(), kept.value.len())?;
+                if kept.kind == DumpedKeptKind::Schedule {
+                    schedule_in(&kept)?;
+                }
+            }
         }
         is_empty = false;
     }
@@ -262,6 +304,16 @@ fn sound_tasks(
         true => Err(DumpError::Format.into()),
         false => Ok(tasks),
     }
+}
+
+/// The schedule of a payload.
+///
+/// # Errors
+/// If a client could not set it.
+fn schedule_in(kept: &DumpedKept) -> Result<TaskSchedule, DumpError> {
+    let schedule = TaskSchedule::decode(&kept.value).map_err(|_| DumpError::Format)?;
+    let is_sound = schedules::is_sound(&kept.name, &schedule) && schedule.next_ms == kept.until_ms;
+    is_sound.then_some(schedule).ok_or(DumpError::Format)
 }
 
 /// Reads a queue from a payload.
@@ -355,6 +407,13 @@ async fn put_dumped(
         let kind = match kept.kind {
             DumpedKeptKind::Unique => TaskEnding::Unique,
             DumpedKeptKind::Result => TaskEnding::Result,
+            DumpedKeptKind::Schedule => {
+                let queue = TaskQueue::open(context, key);
+                let former = queue.schedule(&kept.name, Isolation::Serializable).await?;
+                let schedule = schedule_in(&kept)?;
+                schedules::write(context, key, &kept.name, former.as_ref(), &schedule);
+                continue;
+            }
         };
         let value = TaskKept {
             until_ms: kept.until_ms,
@@ -440,13 +499,15 @@ pub(super) async fn scan_dump(
     let (cursor, count) = chunk_arguments(arguments)?;
     let after = match cursor {
         None => None,
-        Some(cursor) => Some(
-            match (cursor.strip_prefix(AFTER), cursor.strip_prefix(KEPT)) {
-                (Some(id), _) => ChunkPlace::Task(id),
-                (_, Some(place)) => ChunkPlace::Kept(place),
-                (None, None) => return Err(CommandError::text("ERR invalid cursor")),
-            },
-        ),
+        Some(cursor) => Some(if let Some(id) = cursor.strip_prefix(AFTER) {
+            ChunkPlace::Task(id)
+        } else if let Some(place) = cursor.strip_prefix(KEPT) {
+            ChunkPlace::Kept(place)
+        } else if let Some(name) = cursor.strip_prefix(SCHEDULES) {
+            ChunkPlace::Schedule(name)
+        } else {
+            return Err(CommandError::text("ERR invalid cursor"));
+        }),
     };
     let name = argument(arguments, 1)?;
     let chunk = match context.find(name, ValueType::TaskQueue).await? {

@@ -1,33 +1,28 @@
-//! Ends of what a queue has for a time only: tasks with a time to live, tokens of additions, and results. Background
-//! work removes what is over, which a [timer](super::timers) starts.
+//! Ends of what a queue has for a time only: tasks with a time to live, tokens of additions, and results. Also the next
+//! moments of [schedules](super::schedules). [Background work](super::ended) looks after them.
 
-use bytes::Bytes;
-use futures_util::future::try_join_all;
+use futures_util::future::try_join;
 
-use super::{TaskQueue, TaskQueueMut, is_full_or_old, is_too_old, range_rows};
+use super::TaskQueue;
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
-use quoin_base::limits::REAPER_READS_AT_ONCE;
 use quoin_layout::{TaskEnding, TaskKept};
 use quoin_store::{Isolation, StoreError};
 
-/// Something that is over.
-pub(super) struct Ended {
-    /// Its row by time.
-    row: Bytes,
-    at_ms: i64,
-    kind: TaskEnding,
-    name: Bytes,
-}
-
 impl TaskQueue<'_, '_> {
     /// Whether the queue has tokens or results.
-    pub(super) async fn remembers(&self) -> Result<bool, StoreError> {
-        let range = self.context.layout().task_kept(self.key.data());
+    pub(super) async fn has_kept(&self) -> Result<bool, StoreError> {
+        let range = self.context.layout().task_remembered(self.key.data());
         let row = self
             .context
             .outermost(&range, false, Isolation::Serializable);
         Ok(row.await?.is_some())
+    }
+
+    /// Whether the queue has tokens, results or schedules.
+    pub(super) async fn remembers(&self) -> Result<bool, StoreError> {
+        let (kept, scheduled) = try_join(self.has_kept(), self.has_schedules()).await?;
+        Ok(kept || scheduled)
     }
 
     /// A token or a result, even if its time is over.
@@ -56,41 +51,6 @@ impl TaskQueue<'_, '_> {
         let at_ms = row.map(|row| layout.read_task_end_key(self.key.data(), &row.key));
         Ok(at_ms.transpose()?.map(|(at_ms, ..)| at_ms))
     }
-
-    /// Up to `limit` of what is over, and whether there may be more. Their rows are read too.
-    pub(super) async fn ended(&self, limit: usize) -> Result<(Vec<Ended>, bool), StoreError> {
-        let layout = self.context.layout();
-        let data = self.key.data();
-        let range = layout.task_ends_by(data, self.context.now_ms);
-        let rows = range_rows(self.context, &range, limit, Isolation::Snapshot).await?;
-        let has_more = rows.len() >= limit;
-        let mut ended = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (at_ms, kind, name) = layout.read_task_end_key(data, &row.key)?;
-            let row = row.key;
-            ended.push(Ended {
-                row,
-                at_ms,
-                kind,
-                name,
-            });
-        }
-        for some in ended.chunks(REAPER_READS_AT_ONCE) {
-            // Concurrently, because on a cluster each read is a round trip. Later reads are answered from memory.
-            let reads = some.iter().map(async |ended| match ended.kind {
-                TaskEnding::Task => self
-                    .row(&ended.name, Isolation::Serializable)
-                    .await
-                    .map(drop),
-                kind => self
-                    .kept(kind, &ended.name, Isolation::Serializable)
-                    .await
-                    .map(drop),
-            });
-            try_join_all(reads).await?;
-        }
-        Ok((ended, has_more))
-    }
 }
 
 /// Remembers a token or a result, instead of what the queue has of this kind and name. From then on the key exists
@@ -116,62 +76,15 @@ pub(super) async fn remember(
     Ok(())
 }
 
-impl TaskQueueMut<'_, '_> {
-    /// Removes what is over, as much as the batch has room for. Returns whether something is left. A key that exists
-    /// only because of what it remembered goes with the last of it, and one whose last task was removed, also before
-    /// (`has_expired`).
-    pub(super) async fn remove_ended(
-        &self,
-        ended: &[Ended],
-        has_expired: bool,
-    ) -> Result<bool, StoreError> {
-        if ended.is_empty() && !has_expired {
-            return Ok(false);
-        }
-        let (context, data) = (self.context, self.key.data());
-        let options = self.options().await?;
-        let mut is_left = false;
-        let (mut expired, mut forgotten) = (false, false);
-        for (number, ended) in ended.iter().enumerate() {
-            if number > 0 && is_full_or_old(context) {
-                is_left = true;
-                break;
-            }
-            let Ended {
-                row,
-                at_ms,
-                kind,
-                name,
-            } = ended;
-            context.transaction.clear(row);
-            if *kind == TaskEnding::Task {
-                // The time of the end may be ahead of this task's, or the task may be leased: then its consumer
-                // decides.
-                let found = self.row(name, Isolation::Serializable).await?;
-                if let Some(task) = found.filter(|task| is_too_old(task, context.now_ms)) {
-                    self.expire(name, task, &options).await?;
-                    expired = true;
-                }
-                continue;
-            }
-            // A token may have been given out again since.
-            let kept = self.kept(*kind, name, Isolation::Serializable).await?;
-            if kept.is_some_and(|kept| kept.until_ms == *at_ms) {
-                context
-                    .transaction
-                    .clear(&context.layout().task_kept_key(data, *kind, name));
-                forgotten = true;
-            }
-        }
-        if expired {
-            // Takes that found many tasks too old may have given up before others.
-            context.wake_waiting(self.key);
-        }
-        let mut key = self.key.clone();
-        if forgotten && key.meta.is_kept && options.is_empty() && !self.remembers().await? {
-            context.set_kept(&mut key, false);
-        }
-        context.remove_if_empty(&key).await?;
-        Ok(is_left)
+/// Removes a key that has no tasks, after it has forgotten a token, a result or a schedule, if that was the last and it
+/// has no options.
+pub(super) async fn remove_if_forgotten(
+    context: &WriteContext<'_>,
+    key: &mut OpenKey,
+) -> Result<(), StoreError> {
+    let queue = TaskQueue::open(context, key);
+    if key.meta.is_kept && queue.options().await?.is_empty() && !queue.remembers().await? {
+        context.set_kept(key, false);
     }
+    context.remove_if_empty(key).await
 }

@@ -12,7 +12,8 @@ use crate::keyspace::kind::{
 };
 use crate::unit::context::ReadContext;
 use quoin_layout::{
-    Layout, OrderRow, Section, TaskCounter, TaskEnding, TaskKept, TaskRegistry, TaskRow, TaskState,
+    Layout, OrderRow, Section, TaskCounter, TaskEnding, TaskKept, TaskRegistry, TaskRow,
+    TaskSchedule, TaskState,
 };
 use quoin_rdb::{OwnType, elements_in_chunks};
 use quoin_store::{Isolation, KeyValue, StoreError};
@@ -63,6 +64,12 @@ pub static KIND: ValueKind = ValueKind {
                 let looks = entries.rows.iter().map(move |row| has_end(entries, row));
                 Box::pin(try_join_all(looks))
             })),
+        SectionKind::other(Section::TaskSchedules)
+            .measured()
+            .checked(EntryCheck::new(&LOST_SCHEDULE, |entries| {
+                let looks = entries.rows.iter().map(move |row| has_moment(entries, row));
+                Box::pin(try_join_all(looks))
+            })),
         SectionKind::other(Section::TaskEnds).checked(EntryCheck::new(&STRAY_END, |entries| {
             let looks = entries.rows.iter().map(move |row| is_end(entries, row));
             Box::pin(try_join_all(looks))
@@ -90,7 +97,7 @@ pub static KIND: ValueKind = ValueKind {
     slice: None,
     named_section: None,
     figures: Some(|context, key| Box::pin(figures(context, key))),
-    deadlines: Some(Layout::task_due_by),
+    deadlines: &[Layout::task_due_by, Layout::task_ends_by],
     serialization: Some(Serialization {
         reads: |payload| payload.own_type() == Some(OwnType::TaskQueue),
         dump: |context, key| {
@@ -108,6 +115,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"TASK.LOADCHUNK",
         adds_reversed: false,
         is_own: true,
+        may_be_empty: true,
         payload: |mut words| words.pop().map(Bytes::from),
     }),
 };
@@ -139,6 +147,16 @@ static LOST_END: EntryFault = EntryFault {
     entry_name: None,
 };
 
+static LOST_SCHEDULE: EntryFault = EntryFault {
+    text: [
+        "schedule that would never add a task",
+        "schedules that would never add a task",
+    ],
+    advice: "TASK.PAUSE and TASK.RESUME with SCHEDULE put them right",
+    is_removable: false,
+    entry_name: Some(Layout::read_task_schedule_key),
+};
+
 static STRAY_END: EntryFault = EntryFault {
     text: [
         "end of something that a task queue does not have",
@@ -163,6 +181,23 @@ async fn has_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreErro
     Ok(end.is_some())
 }
 
+/// Whether a schedule has the row by its next moment.
+async fn has_moment(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let (Ok(name), Ok(schedule)) = (
+        layout.read_task_schedule_key(data, &row.key),
+        TaskSchedule::decode(&row.value),
+    ) else {
+        return Ok(true);
+    };
+    if schedule.next_ms == 0 {
+        return Ok(true);
+    }
+    let moment = layout.task_end_key(data, schedule.next_ms, TaskEnding::Schedule, &name);
+    let moment = entries.transaction.get(&moment, entries.isolation).await?;
+    Ok(moment.is_some())
+}
+
 /// Whether what ends at a row by time is there, and ends then.
 async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
@@ -171,6 +206,7 @@ async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError
     };
     let ending = match kind {
         TaskEnding::Task => layout.task_key(data, &name),
+        TaskEnding::Schedule => layout.task_schedule_key(data, &name),
         kind => layout.task_kept_key(data, kind, &name),
     };
     let Some(ending) = entries.transaction.get(&ending, entries.isolation).await? else {
@@ -178,6 +214,7 @@ async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError
     };
     let ends_ms = match kind {
         TaskEnding::Task => TaskRow::decode(&ending).map(|task| task.notes.expires_ms),
+        TaskEnding::Schedule => TaskSchedule::decode(&ending).map(|found| Some(found.next_ms)),
         _ => TaskKept::decode(&ending).map(|kept| Some(kept.until_ms)),
     };
     Ok(ends_ms.map_or(true, |ends_ms| ends_ms == Some(at_ms)))

@@ -64,6 +64,7 @@ impl TaskQueueMut<'_, '_> {
             Ok(row) => {
                 self.remove(id, &row)?;
                 self.context.count_change(self.key, -1);
+                self.wake_for_lease(&self.options().await?);
                 Ok(LeaseAnswer::Done)
             }
         }
@@ -103,6 +104,7 @@ impl TaskQueueMut<'_, '_> {
         }
         self.context.signals.task_end(is_dead);
         self.context.mark_changed(self.key);
+        self.wake_for_lease(&options);
         if is_too_old(&row, self.context.now_ms) {
             self.expire(id, row, &options).await?;
             self.context.remove_if_empty(self.key).await?;
@@ -158,6 +160,9 @@ impl TaskQueueMut<'_, '_> {
         };
         self.remove(id, &row)?;
         self.context.count_change(self.key, -1);
+        if row.state == TaskState::Leased {
+            self.wake_for_lease(&self.options().await?);
+        }
         Ok(true)
     }
 

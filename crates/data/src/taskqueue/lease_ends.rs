@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 
-use super::endings::Ended;
+use super::ended::Ended;
 use super::index::Scope;
 use super::{TaskQueueMut, is_full_or_old, is_too_old, range_rows, state_after};
 use quoin_base::limits::REAPER_READS_AT_ONCE;
@@ -124,7 +124,7 @@ impl TaskQueueMut<'_, '_> {
         }
         let options = self.options().await?;
         let mut back = Vec::with_capacity(due.len());
-        let mut moved = 0;
+        let (mut moved, mut has_lapsed) = (0, false);
         for (due_row, row) in due {
             let Some(mut row) = row.clone() else {
                 self.context.transaction.clear(&due_row.key);
@@ -136,6 +136,7 @@ impl TaskQueueMut<'_, '_> {
             }
             self.leave(&row);
             let was_leased = row.state == TaskState::Leased;
+            has_lapsed |= was_leased;
             row.state = state_after(&row);
             if was_leased {
                 self.context.signals.task_end(row.state == TaskState::Dead);
@@ -153,6 +154,9 @@ impl TaskQueueMut<'_, '_> {
         self.enter_all(&back).await?;
         if !back.is_empty() {
             self.context.mark_changed(self.key);
+        }
+        if has_lapsed {
+            self.wake_for_lease(&options);
         }
         // After all have entered, so that each is where its row says.
         for (id, row) in back {

@@ -7,22 +7,27 @@
 //! ([`lease_ends`]). docs/understand/decisions/010-task-index.md says why.
 //!
 //! [Options](options) of a queue are in its registry. Tasks with a time to live, and what a queue remembers for a time,
-//! have a row by their [end](endings) (docs/understand/decisions/046-task-queue-options.md).
+//! have a row by their [end](endings) (docs/understand/decisions/046-task-queue-options.md), and so have
+//! [schedules](schedules) (docs/understand/decisions/048-task-schedules.md).
 
 mod add;
 pub mod commands;
 mod discard;
 mod dumping;
+mod ended;
 mod endings;
 mod index;
 mod kind;
 mod lease;
 mod lease_ends;
+mod limits;
 mod list;
 mod maintenance;
+mod moments;
 mod options;
 mod resources;
 mod results;
+mod schedules;
 mod search;
 mod states;
 mod steering;

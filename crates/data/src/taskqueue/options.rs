@@ -3,7 +3,7 @@
 //! Options are in the registry, which additions and takes read anyway. A queue with options exists without tasks, so
 //! that they hold for tasks that come later, and a key that does not exist without tasks has none.
 
-use super::{TaskQueue, TaskQueueMut};
+use super::{TaskQueue, TaskQueueMut, limits};
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
 use quoin_base::limits::TASK_TIME_MS_MAX;
@@ -32,7 +32,16 @@ pub(super) const NUMBERS: &[NumberOption] = &[
     number("lease", TaskNumber::LeaseMs, TASK_TIME_MS_MAX),
     number("ttl", TaskNumber::TtlMs, TASK_TIME_MS_MAX),
     number("maxlen", TaskNumber::LengthMax, i64::MAX),
+    number("leases", TaskNumber::LeasesMax, i64::MAX),
 ];
+
+/// The option that limits how many tasks consumers get within a time. It has two numbers, of which both or none are 0.
+pub(super) const RATE: &str = "rate";
+/// Its first number.
+pub(super) const RATE_MAX: NumberOption = number("rate", TaskNumber::RateMax, i64::MAX);
+/// Its second number.
+pub(super) const RATE_PERIOD: NumberOption =
+    number("period of RATE", TaskNumber::RatePeriodMs, TASK_TIME_MS_MAX);
 
 /// The option that says what a full queue does.
 pub(super) const OVERFLOW: &str = "overflow";
@@ -43,10 +52,13 @@ pub(super) const DEAD_LETTER: &str = "deadletter";
 
 /// Whether these options can be set by clients.
 pub(super) fn are_sound(options: &TaskOptions) -> bool {
-    options.numbers().iter().all(|(number, value)| {
-        let known = NUMBERS.iter().find(|option| option.number == *number);
-        (1..=known.map_or(1, |option| option.max)).contains(value)
-    })
+    let has_rate = [TaskNumber::RateMax, TaskNumber::RatePeriodMs].map(|of| options.number(of) > 0);
+    has_rate[0] == has_rate[1]
+        && options.numbers().iter().all(|(number, value)| {
+            let known = { NUMBERS.iter() }.chain([&RATE_MAX, &RATE_PERIOD]);
+            let known = { known }.find(|option| option.number == *number);
+            (1..=known.map_or(1, |option| option.max)).contains(value)
+        })
 }
 
 /// Changes the options of a queue. Returns the former ones. If it has no options afterwards, the caller calls
@@ -69,7 +81,18 @@ pub(super) async fn change(
     context.transaction.set(&row, &registry.encode());
     let is_kept = !registry.options.is_empty() || queue.remembers().await?;
     context.set_kept(key, is_kept);
-    if former.is_paused && !registry.options.is_paused {
+    let limits = [
+        TaskNumber::RateMax,
+        TaskNumber::RatePeriodMs,
+        TaskNumber::LeasesMax,
+    ];
+    if limits
+        .iter()
+        .any(|limit| former.number(*limit) != registry.options.number(*limit))
+    {
+        limits::forget_takes(context, key).await?;
+        context.wake_waiting(key);
+    } else if former.is_paused && !registry.options.is_paused {
         context.wake_waiting(key);
     }
     Ok(former)

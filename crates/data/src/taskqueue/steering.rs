@@ -77,6 +77,9 @@ impl TaskQueueMut<'_, '_> {
         let removed = i64::try_from(listed.tasks.len()).unwrap_or(i64::MAX);
         if removed > 0 {
             self.context.count_change(self.key, -removed);
+            if state == TaskState::Leased {
+                self.wake_for_lease(&self.options().await?);
+            }
         }
         Ok((removed, listed.next))
     }

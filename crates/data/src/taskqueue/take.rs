@@ -86,14 +86,19 @@ impl TaskQueueMut<'_, '_> {
         let back = self.put_back_due(DUE_PER_TAKE, DUE_BYTES_PER_TAKE);
         let has_expired = back.await?;
         let registry = self.registry(self.context.relaxed()).await?;
-        if registry.options.is_paused {
+        let default_ms = registry.options.number(TaskNumber::LeaseMs);
+        let lease_ms = taking.lease_ms.or((default_ms > 0).then_some(default_ms));
+        let room = match registry.options.is_paused {
+            true => Some(0),
+            false => self.room(&registry.options, lease_ms.is_some()).await?,
+        };
+        let count = room.map_or(taking.count, |room| taking.count.min(room));
+        if count == 0 {
             return Ok(Taken {
                 has_removed: has_expired,
                 ..Taken::default()
             });
         }
-        let default_ms = registry.options.number(TaskNumber::LeaseMs);
-        let lease_ms = taking.lease_ms.or((default_ms > 0).then_some(default_ms));
         let handing = Handing {
             lease_ms,
             worker: taking.worker.as_ref(),
@@ -105,15 +110,11 @@ impl TaskQueueMut<'_, '_> {
         loop {
             let before = expired;
             // After tasks that are too old there are often more of them.
-            let wanted = if before > 0 {
-                DUE_PER_TAKE
-            } else {
-                taking.count
-            };
+            let wanted = if before > 0 { DUE_PER_TAKE } else { count };
             let found = self.found(&registry, taking, wanted).await?;
             self.hand_out_all(
                 &registry,
-                taking,
+                count,
                 &handing,
                 found,
                 (&mut tasks, &mut expired),
@@ -125,6 +126,7 @@ impl TaskQueueMut<'_, '_> {
             }
         }
         let taken = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
+        self.count_taken(&registry.options, taken).await?;
         match (taken, lease_ms) {
             (0, _) => {}
             (_, Some(_)) => self.context.mark_changed(self.key),
@@ -160,7 +162,7 @@ impl TaskQueueMut<'_, '_> {
     async fn hand_out_all(
         &self,
         registry: &TaskRegistry,
-        taking: &Taking,
+        count: usize,
         handing: &Handing<'_>,
         FoundTasks { found, heads }: FoundTasks,
         (tasks, expired): (&mut Vec<Task>, &mut usize),
@@ -176,7 +178,7 @@ impl TaskQueueMut<'_, '_> {
                 // A lease writes the task again, so a transaction has room for a limited number of
                 // them. A consumer gets the first one even if the transaction is full already.
                 let is_full = self.context.is_full() || bytes >= DELIVERED_BYTES_MAX;
-                if tasks.len() >= taking.count || (!tasks.is_empty() && is_full) {
+                if tasks.len() >= count || (!tasks.is_empty() && is_full) {
                     break 'all;
                 }
                 let row = row.ok_or(StoreError::Corrupt("task without a row"))?;

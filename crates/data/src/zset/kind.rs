@@ -66,7 +66,7 @@ pub static KIND: ValueKind = ValueKind {
     }),
     named_section: Some(Section::Members),
     figures: Some(|context, key| Box::pin(figures(context, key))),
-    deadlines: None,
+    deadlines: &[],
     serialization: Some(Serialization {
         reads: |payload| SortedSetMembers::reads(payload.rdb_type()),
         dump: |context, key| {
@@ -84,6 +84,7 @@ pub static KIND: ValueKind = ValueKind {
         adding: b"ZADD",
         adds_reversed: true,
         is_own: false,
+        may_be_empty: false,
         payload,
     }),
 };

@@ -227,6 +227,67 @@ fn rows_of_task_queues() {
     );
     assert_eq!(TaskKept::decode(&kept.encode().into()).unwrap(), kept);
     golden(
+        "schedule `night`",
+        &layout.task_schedule_key(DATA, b"night"),
+        "0271756f696e001502150116012c151f016e6967687400",
+    );
+    golden(
+        "next moment of that schedule at 1700000000000",
+        &layout.task_end_key(DATA, row.at_ms, TaskEnding::Schedule, b"night"),
+        "0271756f696e001502150116012c151e1a018bcfe568001503016e6967687400",
+    );
+    let every = TaskSchedule {
+        next_ms: 1_700_000_000_000,
+        last_ms: 0,
+        error: Bytes::new(),
+        timing: TaskTiming::Every {
+            every_ms: 60_000,
+            from_ms: 1_600_000_000_000,
+        },
+        missed: TaskMissed::Once,
+        task: ScheduledTask {
+            priority: 1.5,
+            needs: Vec::new(),
+            delay_ms: 0,
+            tries_max: None,
+            ttl_ms: None,
+            unique: None,
+            payload: "work".into(),
+        },
+    };
+    golden(
+        "schedule each minute of `work`",
+        &every.encode(),
+        "011a018bcfe56800140100141416ea601a0174876e800021bff8000000000000140000000014776f726b",
+    );
+    let cron = TaskSchedule {
+        last_ms: 1_600_000_000_000,
+        error: "FULL".into(),
+        timing: TaskTiming::Cron {
+            expression: "0 3 * * *".into(),
+            zone: "Europe/Berlin".into(),
+        },
+        missed: TaskMissed::Skip,
+        task: ScheduledTask {
+            needs: vec![("gb".into(), 2.0)],
+            delay_ms: 5,
+            tries_max: Some(3),
+            ttl_ms: Some(60_000),
+            unique: Some(("mail".into(), 1_000)),
+            ..every.task.clone()
+        },
+        ..every.clone()
+    };
+    golden(
+        "schedule `0 3 * * *` in Berlin of `work`",
+        &cron.encode(),
+        "011a018bcfe568001a0174876e80000146554c4c001502150101302033202a202a202a00014575726f70652f4265726c696e0021bff80000000000001505150316ea60016d61696c001603e815010167620021c000000000000000776f726b",
+    );
+    for schedule in [every, cron] {
+        let read = TaskSchedule::decode(&schedule.encode().into());
+        assert_eq!(read.unwrap(), schedule);
+    }
+    golden(
         "lease of that task",
         &layout.task_due_key(DATA, row.at_ms, &place),
         "0271756f696e001502150116012c150b1a018bcfe5680016012c1507",

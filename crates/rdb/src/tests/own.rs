@@ -173,13 +173,19 @@ fn what_no_task_queue_has_is_refused() {
 }
 
 #[test]
-fn tokens_and_results_follow_the_tasks() {
+fn tokens_results_and_schedules_follow_the_tasks() {
     let result = DumpedKept {
         kind: DumpedKeptKind::Result,
         value: vec![b'r'; 65_536].into(),
         ..token("a")
     };
-    let kept = [token("a"), token("b"), result];
+    let schedule = DumpedKept {
+        kind: DumpedKeptKind::Schedule,
+        name: vec![b's'; 256].into(),
+        until_ms: 0,
+        value: vec![b'v'; 70_000].into(),
+    };
+    let kept = [token("a"), token("b"), result, schedule.clone()];
     let mut writer = TaskQueueWriter::new(1, &resources(), &DumpedOptions::default());
     writer.push(&task("a", 0));
     kept.iter().for_each(|kept| writer.push_kept(kept));
@@ -210,6 +216,15 @@ fn tokens_and_results_follow_the_tasks() {
     };
     for change in changes {
         let mut kept = token("a");
+        change(&mut kept);
+        refused(&|writer| writer.push_kept(&kept));
+    }
+    let changes: [Change; 2] = [
+        |kept| kept.name = vec![b's'; 257].into(),
+        |kept| kept.value = vec![b'v'; 70_001].into(),
+    ];
+    for change in changes {
+        let mut kept = schedule.clone();
         change(&mut kept);
         refused(&|writer| writer.push_kept(&kept));
     }

@@ -348,7 +348,7 @@ impl Copier<'_> {
             bytes,
             expire_at_ms,
         } = self.source.watch(key)?;
-        let mut copied = 0_i64;
+        let (mut copied, mut has_pushed) = (0_i64, false);
         let mut place = Some(key.kind.first_place());
         let chunk_max = key.kind.chunk_max();
         let mut size = first_size(count_watched, bytes, chunk_max);
@@ -365,6 +365,7 @@ impl Copier<'_> {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));
             }
+            has_pushed = true;
             self.counts.copied_elements += count;
             after_each(self.counts);
             copied = copied.saturating_add_unsigned(count);
@@ -376,7 +377,7 @@ impl Copier<'_> {
         if !self.source.is_unchanged()? || is_other {
             return Ok(Attempt::Refused(CHANGED.to_owned()));
         }
-        if copied == 0 {
+        if !has_pushed {
             return Ok(Attempt::Vanished);
         }
         // An import that was paused for longer than the temporary key lives has only the rest.

@@ -10,7 +10,7 @@ use quoin_data::keyspace::kind::ValueKind;
 pub(super) struct Kind {
     /// What TYPE answers.
     pub(super) name: &'static str,
-    /// Whether a key is there that has no elements.
+    /// Whether a key may be there without elements.
     pub(super) may_be_empty: bool,
     pub(super) import: &'static Import,
 }
@@ -26,10 +26,11 @@ impl Kind {
     /// The type of that name, if it is copied.
     pub(super) fn named(name: &[u8]) -> Option<Self> {
         let kind = ValueKind::all().find(|kind| kind.name.as_bytes() == name)?;
+        let import = kind.import.as_ref()?;
         Some(Self {
             name: kind.name,
-            may_be_empty: kind.exists_when_empty,
-            import: kind.import.as_ref()?,
+            may_be_empty: kind.exists_when_empty || import.may_be_empty,
+            import,
         })
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word, rest, to_usize};
 use crate::error::CommandError;
-use crate::taskqueue::add::Unique;
+use crate::taskqueue::add::{NewTask, Unique};
 use crate::taskqueue::resources::{Amounts, too_many_resources};
 use crate::taskqueue::results::NewResult;
 use quoin_base::limits::{
@@ -94,7 +94,7 @@ pub(super) fn amounts<'a>(
 ///
 /// # Errors
 /// `too_small` below `least`, `too_large` above [`TASK_TIME_MS_MAX`].
-fn milliseconds(
+pub(super) fn milliseconds(
     time_ms: i64,
     least: i64,
     too_small: &'static str,
@@ -108,7 +108,7 @@ fn milliseconds(
 }
 
 /// The refusal of a lease or a delay.
-fn too_long(what: &str) -> CommandError {
+pub(super) fn too_long(what: &str) -> CommandError {
     CommandError::Text(
         format!("ERR {what} is out of range, must be at most {TASK_TIME_MS_MAX} milliseconds")
             .into(),
@@ -164,6 +164,60 @@ pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<Unique, CommandErro
         token: token.clone(),
         window_ms: milliseconds(time_ms, 1, too_small, || too_long("time of UNIQUE"))?,
     })
+}
+
+const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries", "ttl", "unique"];
+
+/// A task: `priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms]`.
+///
+/// # Errors
+/// `Syntax`, and those of each word.
+pub(super) fn new_task(
+    priority: &[u8],
+    payload: &Bytes,
+    mut words: &[Bytes],
+) -> Result<NewTask, CommandError> {
+    let mut task = NewTask {
+        id: None,
+        priority: double_or(priority, "ERR priority is not a valid float")?,
+        needs: Amounts::default(),
+        delay_ms: 0,
+        tries_max: None,
+        ttl_ms: None,
+        unique: None,
+        payload: payload.clone(),
+    };
+    while let Some((word, after)) = words.split_first() {
+        if is_word(word, "needs") && task.needs.0.is_empty() {
+            (task.needs, words) = amounts(after, ADD_KEYWORDS, Clause::Needs)?;
+            continue;
+        }
+        if let [token, window, after @ ..] = after
+            && is_word(word, "unique")
+            && task.unique.is_none()
+        {
+            task.unique = Some(unique(token, window)?);
+            words = after;
+            continue;
+        }
+        let Some((value, after)) = after.split_first() else {
+            return Err(CommandError::Syntax);
+        };
+        if is_word(word, "id") {
+            task.id = Some(new_id(value)?);
+        } else if is_word(word, "delay") {
+            task.delay_ms = delay(value)?;
+        } else if is_word(word, "maxtries") {
+            let message = "ERR MAXTRIES must be zero or more";
+            task.tries_max = Some(integer_at_least(value, 0, message)?);
+        } else if is_word(word, "ttl") {
+            task.ttl_ms = Some(time_to_live(value)?);
+        } else {
+            return Err(CommandError::Syntax);
+        }
+        words = after;
+    }
+    Ok(task)
 }
 
 /// What a consumer says of its progress.

@@ -4,6 +4,7 @@ mod arguments;
 pub(super) mod options;
 pub(super) mod read;
 mod rows;
+pub(super) mod schedules;
 pub(super) mod steering;
 pub(super) mod write;
 

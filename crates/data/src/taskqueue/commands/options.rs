@@ -6,7 +6,9 @@ use super::existing;
 use crate::command::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::taskqueue::TaskQueue;
-use crate::taskqueue::options::{self, DEAD_LETTER, NUMBERS, NumberOption, OVERFLOW, OVERFLOWS};
+use crate::taskqueue::options::{
+    self, DEAD_LETTER, NUMBERS, NumberOption, OVERFLOW, OVERFLOWS, RATE, RATE_MAX, RATE_PERIOD,
+};
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
 use quoin_base::limits::TASK_DEAD_LETTER_BYTES_MAX;
@@ -34,6 +36,22 @@ impl Setting {
                 setting.dead_letter = Some(dead_letter(value)?);
                 continue;
             }
+            if is_word(word, RATE) && !setting.sets(TaskNumber::RateMax) {
+                let Some((period, after)) = after.split_first() else {
+                    return Err(CommandError::Syntax);
+                };
+                words = after;
+                let max = number(&RATE_MAX, value)?;
+                let period_ms = number(&RATE_PERIOD, period)?;
+                if (max == 0) != (period_ms == 0) {
+                    return Err(CommandError::text(
+                        "ERR RATE must have two positive numbers, or 0 twice",
+                    ));
+                }
+                let rate = [(RATE_MAX.number, max), (RATE_PERIOD.number, period_ms)];
+                setting.numbers.extend(rate);
+                continue;
+            }
             let set = if is_word(word, OVERFLOW) {
                 let values = OVERFLOWS.iter();
                 let values = values.zip(0..).find(|(name, _)| is_word(value, name));
@@ -44,7 +62,7 @@ impl Setting {
                 let option = option.ok_or(CommandError::Syntax)?;
                 (option.number, number(option, value)?)
             };
-            if setting.numbers.iter().any(|(known, _)| *known == set.0) {
+            if setting.sets(set.0) {
                 return Err(CommandError::Syntax);
             }
             setting.numbers.push(set);
@@ -53,6 +71,10 @@ impl Setting {
             [] => Ok(setting),
             _ => Err(CommandError::Syntax),
         }
+    }
+
+    fn sets(&self, number: TaskNumber) -> bool {
+        self.numbers.iter().any(|(known, _)| *known == number)
     }
 
     fn apply(self, options: &mut TaskOptions) {
@@ -125,6 +147,8 @@ pub(super) async fn get(
         _ => OVERFLOWS[1],
     };
     fields.push((text(OVERFLOW), text(overflow)));
+    let rate = [&RATE_MAX, &RATE_PERIOD].map(|part| Reply::Integer(options.number(part.number)));
+    fields.push((text(RATE), Reply::Array(rate.to_vec())));
     let dead_letter = options.dead_letter.unwrap_or_default();
     fields.push((text(DEAD_LETTER), Reply::Bulk(dead_letter)));
     Ok(Reply::Map(fields))

@@ -20,7 +20,7 @@ use quoin_resp::reply::Reply;
 /// Tasks in the reply of TASK.DEAD without COUNT.
 const DEAD_COUNT_DEFAULT: usize = 10;
 
-fn text(text: &'static str) -> Reply {
+pub(super) fn text(text: &'static str) -> Reply {
     Reply::bulk(Bytes::from_static(text.as_bytes()))
 }
 
@@ -64,11 +64,11 @@ pub(super) async fn get(
 }
 
 /// The time that belongs to the state of a task; −1 if it is unknown.
-fn at_ms(at_ms: i64) -> Reply {
+pub(super) fn at_ms(at_ms: i64) -> Reply {
     Reply::Integer(if at_ms == 0 { -1 } else { at_ms })
 }
 
-fn note(note: Option<Bytes>) -> Reply {
+pub(super) fn note(note: Option<Bytes>) -> Reply {
     note.map_or(Reply::Null, Reply::Bulk)
 }
 

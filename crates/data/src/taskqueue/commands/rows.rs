@@ -1,6 +1,6 @@
 //! The rows of the task queues' commands.
 
-use super::{options, read, steering, write};
+use super::{options, read, schedules, steering, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, after_word, at};
@@ -27,6 +27,30 @@ const RESULT: Argument = block(
 const AMOUNTS: Argument = block("amounts", &[string("resource"), double("amount")])
     .optional()
     .multiple();
+const UNIQUE: Argument =
+    block("unique", &[string("token").token("UNIQUE"), MILLISECONDS]).optional();
+const TRIES: Argument = integer("tries").token("MAXTRIES").optional();
+const DELAY: Argument = MILLISECONDS.token("DELAY").optional();
+const TTL: Argument = MILLISECONDS.token("TTL").optional();
+const SCHEDULE: Argument = string("name").token("SCHEDULE").optional();
+/// When a schedule adds a task.
+const TIMING: Argument = oneof(
+    "timing",
+    &[
+        block(
+            "cron",
+            &[
+                string("expression").token("CRON"),
+                string("zone").token("TZ").optional(),
+            ],
+        ),
+        MILLISECONDS.token("EVERY"),
+    ],
+);
+const MISSED: Argument = oneof("missed", &[token("ONCE"), token("ALL"), token("SKIP")])
+    .token("MISSED")
+    .optional();
+
 const STATE: Argument = oneof(
     "state",
     &[
@@ -48,6 +72,8 @@ const OPTION: Argument = oneof(
         MILLISECONDS.token("LEASE"),
         MILLISECONDS.token("TTL"),
         integer("tasks").token("MAXLEN"),
+        integer("tasks").token("LEASES"),
+        block("rate", &[integer("tasks").token("RATE"), MILLISECONDS]),
         oneof("overflow", &[token("REFUSE"), token("DROP")]).token("OVERFLOW"),
         key(1).token("DEADLETTER"),
     ],
@@ -74,11 +100,43 @@ pub const ROWS: &[Row] = &[
             string("payload"),
             ID.token("ID").optional(),
             AMOUNTS.token("NEEDS"),
-            MILLISECONDS.token("DELAY").optional(),
-            integer("tries").token("MAXTRIES").optional(),
-            MILLISECONDS.token("TTL").optional(),
-            block("unique", &[string("token").token("UNIQUE"), MILLISECONDS]).optional(),
+            DELAY,
+            TRIES,
+            TTL,
+            UNIQUE,
         ]),
+    task("task.schedule", -8, write_handler!(schedules::schedule))
+        .summary(
+            "Sets a schedule, which adds a task to a task queue again and again, by a cron expression \
+             or after the same time. Creates the key if it doesn't exist.",
+        )
+        .complexity(ONE_TASK)
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, INSERT)])
+        .arguments(&[
+            key(0),
+            string("name"),
+            TIMING,
+            MISSED,
+            double("priority").token("TASK"),
+            string("payload"),
+            AMOUNTS.token("NEEDS"),
+            DELAY,
+            TRIES,
+            TTL,
+            UNIQUE,
+        ]),
+    task("task.unschedule", -3, write_handler!(schedules::unschedule))
+        .summary("Removes schedules of a task queue. Deletes the key if it has nothing else.")
+        .complexity("O(log N) for each schedule")
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), string("name").multiple()]),
+    task("task.schedules", -2, read_handler!(schedules::list))
+        .summary("Returns some schedules of a task queue, and the cursor to go on from.")
+        .complexity("O(log N + M), M being the schedules returned")
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), CURSOR, COUNT]),
     task("task.take", -2, write_handler!(write::take))
         .summary(
             "Takes the first tasks in order that fit what the consumer has, for good or with a \
@@ -115,7 +173,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[
             key(0),
             ID,
-            MILLISECONDS.token("DELAY").optional(),
+            DELAY,
             string("text").token("REASON").optional(),
             TOKEN,
         ]),
@@ -172,18 +230,21 @@ pub const ROWS: &[Row] = &[
             key(1).named("destination"),
             ID.multiple(),
         ]),
-    task("task.pause", 2, write_handler!(steering::pause))
-        .summary("Lets consumers get nothing from a task queue. Creates the key if it doesn't exist.")
+    task("task.pause", -2, write_handler!(steering::pause))
+        .summary(
+            "Lets consumers get nothing from a task queue, and creates the key if it doesn't exist; or \
+             lets a schedule add nothing.",
+        )
         .complexity(ONE_TASK)
         // Not DENYOOM: a full disk is a reason to pause, and a pause is one small row.
         .flags(Flags::FAST)
         .keys(&[at(1, INSERT)])
-        .arguments(&[key(0)]),
-    task("task.resume", 2, write_handler!(steering::resume))
-        .summary("Ends the pause of a task queue. Deletes the key if it has no tasks.")
+        .arguments(&[key(0), SCHEDULE]),
+    task("task.resume", -2, write_handler!(steering::resume))
+        .summary("Ends the pause of a task queue or a schedule. Deletes the key if it has nothing.")
         .complexity("O(log N) and the takes of clients that wait")
         .keys(&[at(1, UPDATE)])
-        .arguments(&[key(0)]),
+        .arguments(&[key(0), SCHEDULE]),
     task("task.setoptions", -4, write_handler!(options::set))
         .summary(
             "Sets options of a task queue, which hold for what is added, taken or given back from \

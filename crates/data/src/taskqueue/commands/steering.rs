@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::arguments::{ids, state};
 use crate::command::arguments::{ListOptions, argument, is_word, list_reply, rest};
 use crate::error::CommandError;
-use crate::taskqueue::{TaskQueueMut, options};
+use crate::taskqueue::{TaskQueueMut, options, schedules};
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
 use quoin_base::limits::KEY_READS_AT_ONCE;
@@ -152,12 +152,15 @@ pub(super) async fn move_tasks(
     Ok(Reply::Integer(count))
 }
 
-/// `TASK.PAUSE key` → 1, or 0 if the queue was paused already.
+/// `TASK.PAUSE key [SCHEDULE name]` → 1, or 0 if the queue, or the schedule, was paused already.
 pub(super) async fn pause(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
+    if let Some(schedule) = named_schedule(arguments)? {
+        return set_schedule_paused(context, name, schedule, true).await;
+    }
     let mut key = context.find_or_create(name, ValueType::TaskQueue).await?;
     let change = |options: &mut TaskOptions| options.is_paused = true;
     let former = options::change(context, &mut key, change).await?;
@@ -167,12 +170,15 @@ pub(super) async fn pause(
     Ok(Reply::Integer(i64::from(!former.is_paused)))
 }
 
-/// `TASK.RESUME key` → 1, or 0 if the queue was not paused.
+/// `TASK.RESUME key [SCHEDULE name]` → 1, or 0 if the queue, or the schedule, was not paused.
 pub(super) async fn resume(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
+    if let Some(schedule) = named_schedule(arguments)? {
+        return set_schedule_paused(context, name, schedule, false).await;
+    }
     let Some(mut key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(Reply::Integer(0));
     };
@@ -183,4 +189,35 @@ pub(super) async fn resume(
         context.remove_if_empty(&key).await?;
     }
     Ok(Reply::Integer(i64::from(former.is_paused)))
+}
+
+/// The schedule of `key [SCHEDULE name]`.
+fn named_schedule(arguments: &[Bytes]) -> Result<Option<&Bytes>, CommandError> {
+    match rest(arguments, 2) {
+        [] => Ok(None),
+        [word, name] if is_word(word, "schedule") => Ok(Some(name)),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+async fn set_schedule_paused(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    schedule: &Bytes,
+    is_paused: bool,
+) -> Result<Reply, CommandError> {
+    const NO_SCHEDULE: CommandError = CommandError::text("ERR no such schedule");
+    let found = context.find(name, ValueType::TaskQueue).await?;
+    let mut key = found.ok_or(NO_SCHEDULE)?;
+    let changed = schedules::set_paused(context, &mut key, schedule, is_paused).await?;
+    let is_new = changed.ok_or(NO_SCHEDULE)?;
+    if is_new {
+        let event = if is_paused {
+            "task.pause"
+        } else {
+            "task.resume"
+        };
+        context.notify(EventClasses::MODULE, event, name);
+    }
+    Ok(Reply::Integer(i64::from(is_new)))
 }

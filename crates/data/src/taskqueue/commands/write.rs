@@ -5,15 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::arguments::{
-    Acknowledging, Clause, Take, amounts, delay, ids_and_token, last_token, lease, new_id,
-    progress_of, reason, time_to_live, token, unique,
+    Acknowledging, Take, delay, ids_and_token, last_token, lease, new_task, progress_of, reason,
+    token,
 };
-use crate::command::arguments::{argument, double_or, integer_at_least, is_word, rest};
+use crate::command::arguments::{argument, is_word, rest};
 use crate::command::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
-use crate::taskqueue::add::{self, NewTask};
+use crate::taskqueue::add;
 use crate::taskqueue::lease::LeaseAnswer;
-use crate::taskqueue::resources::Amounts;
 use crate::taskqueue::take::Taking;
 use crate::taskqueue::{TaskQueueMut, results};
 use crate::unit::context::WriteContext;
@@ -22,8 +21,6 @@ use quoin_base::limits::KEY_READS_AT_ONCE;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries", "ttl", "unique"];
-
 /// `TASK.ADD key priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms]
 /// [UNIQUE token ms]` → id.
 pub(super) async fn add(
@@ -31,47 +28,8 @@ pub(super) async fn add(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
-    let mut task = NewTask {
-        id: None,
-        priority: double_or(argument(arguments, 2)?, "ERR priority is not a valid float")?,
-        needs: Amounts::default(),
-        delay_ms: 0,
-        tries_max: None,
-        ttl_ms: None,
-        unique: None,
-        payload: argument(arguments, 3)?.clone(),
-    };
-    let mut words = rest(arguments, 4);
-    while let Some((word, after)) = words.split_first() {
-        if is_word(word, "needs") && task.needs.0.is_empty() {
-            (task.needs, words) = amounts(after, ADD_KEYWORDS, Clause::Needs)?;
-            continue;
-        }
-        if let [token, window, after @ ..] = after
-            && is_word(word, "unique")
-            && task.unique.is_none()
-        {
-            task.unique = Some(unique(token, window)?);
-            words = after;
-            continue;
-        }
-        let Some((value, after)) = after.split_first() else {
-            return Err(CommandError::Syntax);
-        };
-        if is_word(word, "id") {
-            task.id = Some(new_id(value)?);
-        } else if is_word(word, "delay") {
-            task.delay_ms = delay(value)?;
-        } else if is_word(word, "maxtries") {
-            let message = "ERR MAXTRIES must be zero or more";
-            task.tries_max = Some(integer_at_least(value, 0, message)?);
-        } else if is_word(word, "ttl") {
-            task.ttl_ms = Some(time_to_live(value)?);
-        } else {
-            return Err(CommandError::Syntax);
-        }
-        words = after;
-    }
+    let (priority, payload) = (argument(arguments, 2)?, argument(arguments, 3)?);
+    let task = new_task(priority, payload, rest(arguments, 4))?;
     let added = add::add(context, name, &task).await?;
     if added.is_new {
         context.notify(EventClasses::MODULE, "task.add", name);

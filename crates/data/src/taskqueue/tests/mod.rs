@@ -12,12 +12,14 @@ mod due;
 mod dumping;
 mod index;
 mod kept;
+mod limits;
 mod listing;
 mod maintenance;
 mod model;
 mod options;
 mod pausing;
 mod round_trips;
+mod schedules;
 mod steering;
 mod timers;
 

@@ -40,6 +40,9 @@ struct Options {
     length_max: usize,
     drops: bool,
     has_dead_letters: bool,
+    leases_max: usize,
+    /// Tasks within a time.
+    rate: (usize, i64),
 }
 
 impl Options {
@@ -60,6 +63,11 @@ impl Options {
         options.length_max = or_zero(2 + random.below(8)) as usize;
         options.drops = random.below(2) == 0;
         options.has_dead_letters = random.below(2) == 0;
+        options.leases_max = or_zero(1 + random.below(4)) as usize;
+        if random.below(2) == 0 {
+            let period_ms = 100 * (1 + random.below(40) as i64);
+            options.rate = (1 + random.below(4) as usize, period_ms);
+        }
         options
     }
 
@@ -74,6 +82,8 @@ impl Options {
             lease_ms,
             ttl_ms,
             length_max,
+            leases_max,
+            rate: (rate_max, period_ms),
             ..
         } = self;
         let overflow = if self.drops { "DROP" } else { "refuse" };
@@ -85,7 +95,8 @@ impl Options {
         };
         format!(
             "TASK.SETOPTIONS q MAXTRIES {tries_max} BACKOFF {backoff_ms} BACKOFFMAX {backoff_max_ms} \
-             LEASE {lease_ms} TTL {ttl_ms} MAXLEN {length_max} OVERFLOW {overflow}{letters}"
+             LEASE {lease_ms} TTL {ttl_ms} MAXLEN {length_max} LEASES {leases_max} \
+             RATE {rate_max} {period_ms} OVERFLOW {overflow}{letters}"
         )
     }
 
@@ -104,6 +115,8 @@ struct Model {
     tasks: BTreeMap<String, Task>,
     /// The ids of the tasks in the queue for dead ones.
     letters: BTreeSet<String>,
+    /// The end of the time in which tasks that consumers get are counted, and how many they got.
+    period: (i64, usize),
 }
 
 impl Model {
@@ -212,6 +225,30 @@ impl Model {
         fitting.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// How many tasks consumers may get.
+    fn room(&self, is_leased: bool) -> usize {
+        let mut room = usize::MAX;
+        if self.options.leases_max > 0 && is_leased {
+            let leased = { self.tasks.values() }.filter(|task| task.state == State::Leased);
+            room = self.options.leases_max.saturating_sub(leased.count());
+        }
+        if let (max @ 1.., _) = self.options.rate {
+            let (until_ms, taken) = self.period;
+            let taken = if until_ms > self.now_ms { taken } else { 0 };
+            room = room.min(max.saturating_sub(taken));
+        }
+        room
+    }
+
+    fn count_taken(&mut self, taken: usize) {
+        if self.options.rate.0 > 0 && taken > 0 {
+            if self.period.0 <= self.now_ms {
+                self.period = (self.now_ms + self.options.rate.1, 0);
+            }
+            self.period.1 += taken;
+        }
+    }
+
     /// The code for a client that names a lease.
     fn lease(&self, id: &str, token: Option<&str>) -> i64 {
         match self.tasks.get(id) {
@@ -249,11 +286,16 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
         options: Options::default(),
         tasks: BTreeMap::new(),
         letters: BTreeSet::new(),
+        period: (0, 0),
     };
     let mut number = 0;
     for step in 0..500 {
         if with_options && random.below(40) == 0 {
-            model.options = Options::random(&random);
+            let former = std::mem::replace(&mut model.options, Options::random(&random));
+            let limits = |options: &Options| (options.leases_max, options.rate);
+            if limits(&former) != limits(&model.options) {
+                model.period = (0, 0);
+            }
             bench.run_words(&[b"TASK.SETOPTIONS", b"q", b"DEADLETTER", b""]);
             assert_eq!(bench.run(&model.options.line()), Reply::OK);
         }
@@ -337,13 +379,14 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                     true => Vec::new(),
                     false => model.ready(gb),
                 };
-                expected.truncate(count as usize);
-                assert_eq!(ids(&reply), expected, "{told}");
                 let lease_ms = if is_leased {
                     lease_ms
                 } else {
                     model.options.lease_ms
                 };
+                expected.truncate(model.room(lease_ms > 0).min(count as usize));
+                assert_eq!(ids(&reply), expected, "{told}");
+                model.count_taken(expected.len());
                 let worker = worker.filter(|_| is_leased);
                 let is_leased = lease_ms > 0;
                 for parts in parts(&reply) {

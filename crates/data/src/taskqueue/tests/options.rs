@@ -25,7 +25,7 @@ fn delayed_ms(bench: &Bench, key: &str, id: &str) -> i64 {
 fn options_are_set_one_by_one_and_told_in_the_same_words() {
     on_both_stores(|bench| {
         let set = "TASK.SETOPTIONS q MAXTRIES 3 backoff 100 BackOffMax 5000 JITTER 20 LEASE 60000 TTL 900000 \
-                   MAXLEN 1000 OVERFLOW drop DEADLETTER dead";
+                   MAXLEN 1000 LEASES 5 RATE 10 1000 OVERFLOW drop DEADLETTER dead";
         assert_eq!(bench.run(set), Reply::OK);
         assert_eq!(bench.run("TASK.SETOPTIONS q LEASE 0 MAXLEN 7"), Reply::OK);
         let told = options(bench, "q");
@@ -37,12 +37,21 @@ fn options_are_set_one_by_one_and_told_in_the_same_words() {
             ("lease", Reply::Integer(0)),
             ("ttl", Reply::Integer(900_000)),
             ("maxlen", Reply::Integer(7)),
+            ("leases", Reply::Integer(5)),
             ("overflow", bulk("drop")),
+            ("rate", codes(&[10, 1_000])),
             ("deadletter", bulk("dead")),
         ];
         assert_eq!(told, expected.map(|(name, value)| (bulk(name), value)));
         let words = told.iter().flat_map(|(name, value)| match value {
             Reply::Integer(number) => [text(name), number.to_string()],
+            Reply::Array(numbers) => [text(name), {
+                let numbers = numbers.iter().map(|number| match number {
+                    Reply::Integer(number) => number.to_string(),
+                    other => panic!("{other:?}"),
+                });
+                numbers.collect::<Vec<_>>().join(" ")
+            }],
             value => [text(name), text(value)],
         });
         let words: Vec<_> = words.collect();
@@ -62,6 +71,13 @@ fn what_is_no_option_is_refused_and_sets_nothing() {
             ("TTL 31557600000001", range("TTL", 31_557_600_000_000)),
             ("JITTER 101", range("JITTER", 100)),
             ("MAXLEN 1.5", range("MAXLEN", i64::MAX)),
+            ("LEASES -1", range("LEASES", i64::MAX)),
+            ("RATE x 1", range("RATE", i64::MAX)),
+            ("RATE 1 x", range("PERIOD OF RATE", 31_557_600_000_000)),
+            (
+                "RATE 1 0",
+                "ERR RATE must have two positive numbers, or 0 twice".to_owned(),
+            ),
             (
                 "DEADLETTER q",
                 "ERR DEADLETTER must be another key than the queue's".to_owned(),
@@ -79,6 +95,8 @@ fn what_is_no_option_is_refused_and_sets_nothing() {
             "MAXTRIES 1 MAXTRIES 1",
             "OVERFLOW wait",
             "LEASE 1 TTL",
+            "RATE 1",
+            "RATE 1 1 RATE 1 1",
         ] {
             let reply = bench.run(&format!("TASK.SETOPTIONS q {words}"));
             assert_eq!(reply, syntax_error(SYNTAX), "{words}");

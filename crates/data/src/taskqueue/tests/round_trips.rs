@@ -144,7 +144,7 @@ fn commands_without_options_write_the_rows_of_a_task_and_no_others() {
 #[test]
 fn options_write_no_rows_and_what_is_kept_for_a_time_writes_one_or_two() {
     let bench = Bench::embedded();
-    bench.run("TASK.SETOPTIONS q MAXTRIES 3 BACKOFF 100 LEASE 60000 MAXLEN 9 OVERFLOW DROP DEADLETTER dead");
+    bench.run("TASK.SETOPTIONS q MAXTRIES 3 BACKOFF 100 LEASE 60000 MAXLEN 9 LEASES 9 OVERFLOW DROP DEADLETTER dead");
     assert_eq!(bench.data_rows(), 1);
     bench.run("TASK.ADD q 1 x ID a");
     assert_eq!(bench.data_rows(), 4);
@@ -161,4 +161,12 @@ fn options_write_no_rows_and_what_is_kept_for_a_time_writes_one_or_two() {
     // The result and its end instead of the task and its place.
     bench.run("TASK.ACK q c RESULT 1 KEEP 60000");
     assert_eq!(bench.data_rows(), 7);
+    // How many tasks consumers got, and until when that counts.
+    bench.run("TASK.SETOPTIONS q RATE 5 1000");
+    bench.run("TASK.ADD q 1 x ID d");
+    bench.run("TASK.TAKE q");
+    assert_eq!(bench.data_rows(), 11);
+    // A schedule and its next moment.
+    bench.run("TASK.SCHEDULE q s EVERY 60000 TASK 1 x");
+    assert_eq!(bench.data_rows(), 13);
 }

@@ -51,7 +51,7 @@ fn passes_once(bench: &Bench) -> bool {
 }
 
 /// A pass before its commit, and how often it was polled.
-fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
+pub(super) fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
     let signals = Signals::default();

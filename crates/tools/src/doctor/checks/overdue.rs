@@ -1,4 +1,4 @@
-//! Task queues whose leases or delays have ended, and hashes whose fields have expired, without anybody having been told
+//! Task queues whose leases or delays have ended or whose schedules are due, and hashes whose fields have expired, without anybody having been told
 //! to look.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome};
@@ -12,7 +12,7 @@ use quoin_layout::{Id, KeyRange, Layout, Timers, ValueType, successor};
 use quoin_store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// Rows of deadlines that ended by a time, see `ValueKind::deadlines`.
-type Deadlines = fn(&Layout, Id, i64) -> KeyRange;
+type Deadlines = &'static [fn(&Layout, Id, i64) -> KeyRange];
 
 /// The words for keys of a type that has deadlines.
 struct Words {
@@ -29,11 +29,11 @@ static OF_TASKS: Words = Words {
     value_type: ValueType::TaskQueue,
     name: "task queues",
     keys: ["task queue", "task queues"],
-    overdue: ["has leases", "have leases"],
-    after_overdue: "or delays that ended more than a minute ago: a running server puts these tasks back",
+    overdue: ["has leases,", "have leases,"],
+    after_overdue: "delays or schedules whose wait ended more than a minute ago: a running server sees to them",
     without_timer: [
-        "of them without an alarm, so that only a TASK.TAKE puts its tasks back",
-        "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
+        "of them without an alarm, so that only a TASK.TAKE puts its tasks back, and its schedules add none",
+        "of them without an alarm, so that only a TASK.TAKE puts their tasks back, and their schedules add none",
     ],
 };
 
@@ -94,7 +94,8 @@ impl KeyCheck for Overdue {
                 let meta = &key.meta;
                 let is_meant = meta.value_type == self.words.value_type
                     && (meta.fields_expire || meta.value_type != ValueType::Hash);
-                if is_meant && let Some(deadlines) = meta.value_type.kind().deadlines {
+                let deadlines = meta.value_type.kind().deadlines;
+                if is_meant && !deadlines.is_empty() {
                     self.keys += 1;
                     self.look_at(target, key, deadlines).await?;
                 }
@@ -183,16 +184,15 @@ async fn is_overdue(
     (deadlines, now_ms): (Deadlines, i64),
 ) -> Result<bool, StoreError> {
     let ended_ms = now_ms.saturating_sub(OVERDUE_MS);
-    let range = deadlines(&target.layout, key.meta.data, ended_ms);
-    let first = rows(
-        transaction,
-        &range.begin,
-        &range.end,
-        1,
-        Isolation::Snapshot,
-    )
-    .await?;
-    Ok(!first.is_empty())
+    for deadlines in deadlines {
+        let range = deadlines(&target.layout, key.meta.data, ended_ms);
+        let isolation = Isolation::Snapshot;
+        let first = rows(transaction, &range.begin, &range.end, 1, isolation).await?;
+        if !first.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether one of the timers that are due, or about to be, is the queue's.

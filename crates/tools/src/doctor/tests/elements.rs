@@ -300,13 +300,14 @@ fn ends_of_what_is_not_there_or_ends_later() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "3 ends of things that a task queue does not have",
+        "4 ends of things that a task queue does not have",
         |bench, layout| {
             let data = meta(bench, layout, "tasks").data;
             for (kind, name) in [
                 (TaskEnding::Task, "old"),
                 (TaskEnding::Unique, "token"),
                 (TaskEnding::Result, "none"),
+                (TaskEnding::Schedule, "s"),
             ] {
                 let at_ms = 4_000_000_000_000;
                 let key = layout.task_end_key(data, at_ms, kind, name.as_bytes());
@@ -314,6 +315,50 @@ fn ends_of_what_is_not_there_or_ends_later() {
             }
         },
     );
+}
+
+#[test]
+fn a_schedule_without_its_next_moment_is_told_and_stays() {
+    on_both(|bench| {
+        fill(bench);
+        let layout = Layout::new("test");
+        let data = meta(bench, &layout, "tasks").data;
+        let ends = layout.task_ends(data);
+        change(bench, |transaction, _| {
+            transaction.clear_range(&ends.begin, &ends.end);
+        });
+        lines(bench, REPAIR);
+        let told = lines(bench, LOOK);
+        let found = line(&told, "indexes");
+        let text = "1 schedule that would never add a task";
+        assert!(found.text.contains(text), "{found}");
+        bench.run("TASK.PAUSE tasks SCHEDULE s");
+        bench.run("TASK.RESUME tasks SCHEDULE s");
+        let told = lines(bench, LOOK);
+        assert!(!line(&told, "indexes").text.contains(text));
+    });
+}
+
+#[test]
+fn a_schedule_that_is_due_without_a_timer() {
+    on_both(|bench| {
+        bench.run("TASK.SCHEDULE q s EVERY 1000 TASK 1 x");
+        bench.clock.advance_ms(100_000);
+        change(bench, |transaction, layout| {
+            let timers = layout.rows_of(Space::Timers);
+            transaction.clear_range(&timers.begin, &timers.end);
+        });
+        reap(bench);
+        let told = lines(bench, LOOK);
+        let found = line(&told, "task queues");
+        assert_eq!(found.level, Level::Fail);
+        assert!(found.text.contains("its schedules add none"), "{found}");
+        lines(bench, REPAIR);
+        bench.clock.advance_ms(1_000);
+        reap(bench);
+        assert_healthy(bench);
+        assert_eq!(bench.run("TASK.LEN q"), Reply::Integer(1));
+    });
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! How many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS.
+//!
+//! Takes from a queue with one of these conflict with each other, because each counts all. Consumers that wait are woken
+//! when a lease ends, and by the row by time of a [period](TaskEnding::Rate) when that is over.
+
+use super::{TaskQueue, TaskQueueMut, endings};
+use crate::keyspace::key::OpenKey;
+use crate::unit::context::WriteContext;
+use quoin_layout::{
+    TaskCounter, TaskEnding, TaskKept, TaskNumber, TaskOptions, decode_counter, encode_counter,
+};
+use quoin_store::{Isolation, StoreError};
+
+/// The one name of the period in which takes are counted.
+const NAME: &[u8] = b"";
+
+impl TaskQueue<'_, '_> {
+    /// How many tasks consumers may get now; `None` without limit. `leases`: whether they are leased.
+    pub(super) async fn room(
+        &self,
+        options: &TaskOptions,
+        leases: bool,
+    ) -> Result<Option<usize>, StoreError> {
+        let mut room = None;
+        let leases_max = options.number(TaskNumber::LeasesMax);
+        if leases && leases_max > 0 {
+            let leased = self.counter_in(TaskCounter::Leased, Isolation::Serializable);
+            room = Some(leases_max.saturating_sub(leased.await?));
+        }
+        let rate_max = options.number(TaskNumber::RateMax);
+        if rate_max > 0 {
+            let period = self.period().await?;
+            let left = rate_max.saturating_sub(period.map_or(0, |(_, taken)| taken));
+            room = Some(room.map_or(left, |room: i64| room.min(left)));
+        }
+        Ok(room.map(|room| usize::try_from(room).unwrap_or(0)))
+    }
+
+    /// The end of the period that has begun, and how many tasks consumers got in it.
+    async fn period(&self) -> Result<Option<(i64, i64)>, StoreError> {
+        let kept = self.kept(TaskEnding::Rate, NAME, Isolation::Serializable);
+        match kept
+            .await?
+            .filter(|kept| kept.until_ms > self.context.now_ms)
+        {
+            Some(kept) => Ok(Some((kept.until_ms, decode_counter(Some(&kept.value))?))),
+            None => Ok(None),
+        }
+    }
+}
+
+impl TaskQueueMut<'_, '_> {
+    /// Counts tasks that consumers got, if the queue has RATE. The first of them begins a period.
+    pub(super) async fn count_taken(
+        &self,
+        options: &TaskOptions,
+        taken: i64,
+    ) -> Result<(), StoreError> {
+        if options.number(TaskNumber::RateMax) == 0 || taken == 0 {
+            return Ok(());
+        }
+        let period_ms = options.number(TaskNumber::RatePeriodMs);
+        let begun = (self.context.now_ms.saturating_add(period_ms), 0);
+        let (until_ms, before) = self.period().await?.unwrap_or(begun);
+        let kept = TaskKept {
+            until_ms,
+            value: encode_counter(before.saturating_add(taken)).to_vec().into(),
+        };
+        let mut key = self.key.clone();
+        endings::remember(self.context, &mut key, TaskEnding::Rate, NAME, &kept).await
+    }
+
+    /// Wakes consumers that wait, after a lease has ended, if the queue has LEASES.
+    pub(super) fn wake_for_lease(&self, options: &TaskOptions) {
+        if options.number(TaskNumber::LeasesMax) > 0 {
+            self.context.wake_waiting(self.key);
+        }
+    }
+}
+
+/// Ends a period whose limit has changed.
+pub(super) async fn forget_takes(
+    context: &WriteContext<'_>,
+    key: &OpenKey,
+) -> Result<(), StoreError> {
+    let (layout, data) = (context.layout(), key.data());
+    let queue = TaskQueue::open(context, key);
+    let kept = queue.kept(TaskEnding::Rate, NAME, Isolation::Serializable);
+    if let Some(kept) = kept.await? {
+        let kind = TaskEnding::Rate;
+        let rows = [
+            layout.task_kept_key(data, kind, NAME),
+            layout.task_end_key(data, kept.until_ms, kind, NAME),
+        ];
+        rows.iter().for_each(|row| context.transaction.clear(row));
+    }
+    Ok(())
+}

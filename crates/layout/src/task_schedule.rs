@@ -1,0 +1,223 @@
+//! Schedules of a task queue: what adds a task again and again.
+
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
+
+use super::member::normal_score;
+use super::{DecodeError, Id, KeyRange, Layout, Section, corrupt, numbered, take};
+
+/// Format byte of a schedule.
+const FORMAT: u8 = 1;
+
+const EVERY: u64 = 0;
+const CRON: u64 = 1;
+
+numbered! {
+    /// What happens to moments of a schedule that have passed without a task.
+    pub enum TaskMissed {
+        /// One task is added for all of them.
+        Once = 0,
+        /// A task is added for each, up to a bound.
+        All = 1,
+        /// None is added.
+        Skip = 2,
+    }
+}
+
+/// When a schedule adds a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskTiming {
+    /// Again and again after the same time.
+    Every {
+        /// That time.
+        every_ms: i64,
+        /// One of the moments, in Unix milliseconds.
+        from_ms: i64,
+    },
+    /// At the times of day of a cron expression.
+    Cron {
+        /// The expression.
+        expression: Bytes,
+        /// The name of the time zone of the times of day.
+        zone: Bytes,
+    },
+}
+
+/// The task that a schedule adds, in the words of TASK.ADD.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScheduledTask {
+    /// The lower the sooner.
+    pub priority: f64,
+    /// Amounts of resources by name.
+    pub needs: Vec<(Bytes, f64)>,
+    /// How long until it is ready.
+    pub delay_ms: i64,
+    /// How often it may be taken with a lease; `None` what the queue's options say.
+    pub tries_max: Option<i64>,
+    /// How long until it is too old; `None` what the queue's options say.
+    pub ttl_ms: Option<i64>,
+    /// A token, and for how long no other task is added with it.
+    pub unique: Option<(Bytes, i64)>,
+    /// What it is.
+    pub payload: Bytes,
+}
+
+/// A schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskSchedule {
+    /// Its next moment, in Unix milliseconds; 0 if it is paused.
+    pub next_ms: i64,
+    /// The last moment for which it has added a task; 0 if there was none.
+    pub last_ms: i64,
+    /// Why the task of its last moment could not be added; empty if it was.
+    pub error: Bytes,
+    /// When it adds a task.
+    pub timing: TaskTiming,
+    /// What happens to moments that have passed.
+    pub missed: TaskMissed,
+    /// The task.
+    pub task: ScheduledTask,
+}
+
+impl TaskSchedule {
+    /// The stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(128 + self.task.payload.len());
+        value.push(FORMAT);
+        pack_into(
+            &(
+                self.next_ms,
+                self.last_ms,
+                self.error.as_ref(),
+                self.missed as u64,
+            ),
+            &mut value,
+        );
+        match &self.timing {
+            TaskTiming::Every { every_ms, from_ms } => {
+                pack_into(&(EVERY, *every_ms, *from_ms), &mut value);
+            }
+            TaskTiming::Cron { expression, zone } => {
+                pack_into(&(CRON, expression.as_ref(), zone.as_ref()), &mut value);
+            }
+        }
+        let ScheduledTask {
+            priority,
+            needs,
+            delay_ms,
+            tries_max,
+            ttl_ms,
+            unique,
+            payload,
+        } = &self.task;
+        let unique = unique.as_ref();
+        pack_into(
+            &(
+                normal_score(*priority),
+                *delay_ms,
+                *tries_max,
+                *ttl_ms,
+                unique.map(|(token, _)| token.as_ref()),
+                unique.map(|(_, window_ms)| *window_ms),
+                needs.len() as u64,
+            ),
+            &mut value,
+        );
+        for (name, amount) in needs {
+            pack_into(&(name.as_ref(), *amount), &mut value);
+        }
+        value.extend_from_slice(payload);
+        value
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
+        let Some((&FORMAT, mut rest)) = value.split_first() else {
+            return corrupt("format of a schedule");
+        };
+        let next_ms = take(&mut rest, "next moment of a schedule")?;
+        let last_ms = take(&mut rest, "last moment of a schedule")?;
+        let error = take_bytes(&mut rest, "error of a schedule")?;
+        let missed = take(&mut rest, "missed moments of a schedule")?;
+        let Some(missed) = TaskMissed::from_number(missed) else {
+            return corrupt("missed moments of a schedule");
+        };
+        let timing: u64 = take(&mut rest, "timing of a schedule")?;
+        let timing = match timing {
+            EVERY => TaskTiming::Every {
+                every_ms: take(&mut rest, "timing of a schedule")?,
+                from_ms: take(&mut rest, "timing of a schedule")?,
+            },
+            CRON => TaskTiming::Cron {
+                expression: take_bytes(&mut rest, "timing of a schedule")?,
+                zone: take_bytes(&mut rest, "timing of a schedule")?,
+            },
+            _ => return corrupt("timing of a schedule"),
+        };
+        let priority = take(&mut rest, "priority")?;
+        let delay_ms = take(&mut rest, "delay of a scheduled task")?;
+        let tries_max = take(&mut rest, "tries")?;
+        let ttl_ms = take(&mut rest, "time to live of a scheduled task")?;
+        let token: Option<TupleBytes<'_>> = take(&mut rest, "token of a scheduled task")?;
+        let window_ms: Option<i64> = take(&mut rest, "token of a scheduled task")?;
+        let count: u64 = take(&mut rest, "needs of a scheduled task")?;
+        let mut needs = Vec::new();
+        for _ in 0..count {
+            let name = take_bytes(&mut rest, "needs of a scheduled task")?;
+            needs.push((name, take(&mut rest, "amount")?));
+        }
+        Ok(Self {
+            next_ms,
+            last_ms,
+            error,
+            timing,
+            missed,
+            task: ScheduledTask {
+                priority,
+                needs,
+                delay_ms,
+                tries_max,
+                ttl_ms,
+                unique: { token.map(|token| Bytes::from(token.into_owned())) }.zip(window_ms),
+                payload: value.slice(value.len() - rest.len()..),
+            },
+        })
+    }
+}
+
+fn take_bytes(rest: &mut &[u8], what: &'static str) -> Result<Bytes, DecodeError> {
+    let bytes: TupleBytes<'_> = take(rest, what)?;
+    Ok(Bytes::from(bytes.into_owned()))
+}
+
+impl Layout {
+    /// Key of a schedule.
+    pub fn task_schedule_key(&self, data: Id, name: &[u8]) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskSchedules);
+        pack_into(&(name,), &mut key);
+        key
+    }
+
+    /// All schedules, by name.
+    pub fn task_schedules(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.section_prefix(data, Section::TaskSchedules))
+    }
+
+    /// The name of a schedule, from the key of its row.
+    ///
+    /// # Errors
+    /// If the key is not one.
+    pub fn read_task_schedule_key(&self, data: Id, key: &[u8]) -> Result<Vec<u8>, DecodeError> {
+        let prefix = self.section_prefix(data, Section::TaskSchedules);
+        match key.strip_prefix(prefix.as_slice()) {
+            Some(mut rest) => {
+                let name: TupleBytes<'_> = take(&mut rest, "name of a schedule")?;
+                Ok(name.into_owned())
+            }
+            None => corrupt("key of a schedule"),
+        }
+    }
+}
