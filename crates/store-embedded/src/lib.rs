@@ -14,6 +14,7 @@
 
 mod archive;
 mod as_store;
+mod background;
 mod backup;
 mod bulk;
 mod checkpoint;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use heed::{Env, WithoutTls};
 
-use super::archive::{Keeper, Shipping};
+use super::archive::{Keeper, start_shipping};
+use super::background::BackgroundThread;
 #[cfg(test)]
 use super::drain;
 use super::identity::OpenFiles;
@@ -24,7 +25,7 @@ pub struct EmbeddedStore {
     // folder unlocked.
     pub(super) syncer: Option<Syncer>,
     /// Ends after the sync thread, which archives the rest.
-    pub(super) shipping: Option<Shipping>,
+    pub(super) shipping: Option<BackgroundThread>,
     pub(super) journal: Arc<Journal>,
     pub(super) rows: Rows,
     pub(super) environment: Env<WithoutTls>,
@@ -113,7 +114,7 @@ impl EmbeddedStore {
     pub fn ship_archive(&mut self, command: &str) -> io::Result<()> {
         if let Some(keeper) = &self.keeper {
             let (keeper, shared) = (Arc::clone(keeper), Arc::clone(&self.shared));
-            self.shipping = Some(Shipping::start(keeper, shared, command.to_owned())?);
+            self.shipping = Some(start_shipping(keeper, shared, command.to_owned())?);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use heed::{Env, WithoutTls};
 
 use super::archive::{Archiving, Keeper};
+use super::background::BackgroundThread;
 use super::checkpoint::{Checkpoint, Checkpoints};
 use super::dirty::Closed;
 use super::error::{self, page_not_written, write_lacks_room};
@@ -39,7 +40,8 @@ const SMALL_SLICE_BYTES: usize = 16 * 1024;
 /// Drains, and makes checkpoints if there were commits. Syncs everything when
 /// dropped.
 pub(super) struct Syncer {
-    _journal: Option<JournalSyncer>,
+    /// Syncs the journal, if commits do not.
+    _journal: Option<BackgroundThread>,
     /// `None` once the thread was asked to end.
     wake: Option<mpsc::SyncSender<()>>,
     wants_checkpoint: Arc<AtomicBool>,
@@ -69,8 +71,17 @@ impl Syncer {
             let archiving = Archiving::start(keeper, journal, Arc::clone(&work.shared))?;
             work.archiving = Some(archiving);
         }
-        let journal = work.journal.needs_syncs();
-        let journal = journal.then(|| JournalSyncer::start(&work)).transpose()?;
+        let journal = match work.journal.needs_syncs() {
+            true => {
+                let (journal, shared) = (Arc::clone(&work.journal), Arc::clone(&work.shared));
+                Some(BackgroundThread::start(
+                    "store-journal",
+                    Arc::clone(&work.shared),
+                    move |ended| sync_journal(&journal, &shared, &ended),
+                )?)
+            }
+            false => None,
+        };
         let (wake, woken) = mpsc::sync_channel(1);
         let shared = Arc::clone(&work.shared);
         let wants_checkpoint = Arc::new(AtomicBool::new(false));
@@ -97,37 +108,7 @@ impl Syncer {
     }
 }
 
-/// Syncs the journal every second until it is dropped.
-struct JournalSyncer {
-    /// `None` once the thread was asked to end.
-    end: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl JournalSyncer {
-    fn start(work: &Work) -> io::Result<Self> {
-        let (end, ended) = mpsc::channel();
-        let (journal, shared) = (Arc::clone(&work.journal), Arc::clone(&work.shared));
-        let thread = threads::spawn("store-journal", move || {
-            guarded(&shared, || sync_journal(&journal, &shared, &ended));
-        })?;
-        Ok(Self {
-            end: Some(end),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for JournalSyncer {
-    fn drop(&mut self) {
-        self.end = None;
-        if let Some(thread) = self.thread.take() {
-            // The thread has already reported its panic.
-            let _ = thread.join();
-        }
-    }
-}
-
+/// Syncs the journal every second until `ended` is disconnected.
 fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
     let interval = Duration::from_millis(SYNC_INTERVAL_MS);
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {

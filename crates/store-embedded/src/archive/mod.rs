@@ -33,7 +33,7 @@ use std::path::PathBuf;
 pub use self::keeper::{ArchiveStatus, CommandStatus};
 pub(super) use self::keeper::{Archiving, Keeper};
 pub use self::read::{Archived, Limit, Reached, read_archive};
-pub(super) use self::ship::Shipping;
+pub(super) use self::ship::start_shipping;
 pub use self::tail::{ArchiveTail, TailEnd};
 #[cfg(test)]
 use self::write::Archive;

@@ -8,15 +8,14 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::command::ArchiveCommand;
 use super::keeper::Keeper;
-use crate::shared::{Shared, guarded};
+use crate::background::BackgroundThread;
+use crate::shared::Shared;
 use quoin_base::limits;
-use quoin_base::threads;
 
 /// Time between two looks for a file that is complete.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -25,41 +24,18 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long commands may run while the store is closed.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 
-/// The thread that runs the command. When this is dropped, it runs it for what is left, for a short
+/// Starts the thread that runs the command. When it is dropped, it runs it for what is left, for a short
 /// time.
-pub(in super::super) struct Shipping {
-    /// `None` once the thread was asked to end.
-    end: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Shipping {
-    pub(in super::super) fn start(
-        keeper: Arc<Keeper>,
-        shared: Arc<Shared>,
-        text: String,
-    ) -> io::Result<Self> {
-        keeper.expect_command();
-        let (end, ended) = mpsc::channel();
-        let command = ArchiveCommand { text };
-        let thread = threads::spawn("store-ship", move || {
-            guarded(&shared, || run(&keeper, &command, &Closing::of(ended)));
-        })?;
-        Ok(Self {
-            end: Some(end),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Shipping {
-    fn drop(&mut self) {
-        self.end = None;
-        if let Some(thread) = self.thread.take() {
-            // The thread has already reported its panic.
-            let _ = thread.join();
-        }
-    }
+pub(in super::super) fn start_shipping(
+    keeper: Arc<Keeper>,
+    shared: Arc<Shared>,
+    text: String,
+) -> io::Result<BackgroundThread> {
+    keeper.expect_command();
+    let command = ArchiveCommand { text };
+    BackgroundThread::start("store-ship", shared, move |ended| {
+        run(&keeper, &command, &Closing::of(ended));
+    })
 }
 
 /// Whether the store is being closed, and how long commands may still run.
