@@ -378,8 +378,9 @@ impl WriteState<'_> {
             }
             row
         });
-        let undo = { old.map(Undo::Replaced) }.or(added.map(Undo::Added));
-        undo.into_iter().for_each(|undo| self.log.log(undo));
+        if let Some(undo) = old.map(Undo::Replaced).or(added.map(Undo::Added)) {
+            self.log.log(undo);
+        }
     }
 
     /// Removes a row from memory. Returns whether the data file may have it.
