@@ -2,7 +2,7 @@
 //! cannot read them.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -103,6 +103,17 @@ fn tighten_one(path: &Path) -> io::Result<()> {
 /// Replaces the data file with the new file.
 pub(super) fn install(folder: &Path) -> io::Result<()> {
     std::fs::rename(folder.join(NEW_DATA_FILE), folder.join(DATA_FILE))?;
+    sync_folder(folder)
+}
+
+/// Replaces a small file atomically. It is written beside under the name `new`. After an error the former
+/// one is still there, unless the sync of the folder failed.
+pub(super) fn replace_file(folder: &Path, name: &str, new: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(new);
+    let mut file = private_file().create(true).truncate(true).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&new, folder.join(name))?;
     sync_folder(folder)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use quoin_base::random::Random;
 
-use super::create::{private_file, sync_folder};
+use super::create::{private_file, replace_file};
 use super::error::may_pass;
 
 pub(super) const MARKER_FILE: &str = "QUOIN";
@@ -115,12 +115,8 @@ impl Marker {
 
     /// Writes the marker atomically.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
-        let new = folder.join(MARKER_NEW_FILE);
-        let mut file = private_file().create(true).truncate(true).open(&new)?;
-        file.write_all(self.text().as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, folder.join(MARKER_FILE))?;
-        sync_folder(folder)
+        let text = self.text();
+        replace_file(folder, MARKER_FILE, MARKER_NEW_FILE, text.as_bytes())
     }
 
     /// Overwrites the existing marker in place, if both have the same length.

@@ -1,12 +1,12 @@
 //! The note in the folder of a standby: the file STANDBY, which names the store whose archive it
 //! follows. Any other commit removes that file first, because archived commits cannot follow it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::StoreId;
-use super::create::{private_file, remove, sync_folder};
+use super::create::{remove, replace_file, sync_folder};
 
 /// The file that names the store whose commits are applied.
 pub(super) const STANDBY_FILE: &str = "STANDBY";
@@ -37,12 +37,8 @@ pub fn followed_store(folder: &Path) -> io::Result<Option<StoreId>> {
 
 /// Notes the store that a folder follows.
 pub(super) fn note(folder: &Path, followed: StoreId) -> io::Result<()> {
-    let new = folder.join(STANDBY_NEW_FILE);
-    let mut file = private_file().create(true).truncate(true).open(&new)?;
-    file.write_all(format!("{TITLE}\nid {followed}\n").as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&new, folder.join(STANDBY_FILE))?;
-    sync_folder(folder)
+    let text = format!("{TITLE}\nid {followed}\n");
+    replace_file(folder, STANDBY_FILE, STANDBY_NEW_FILE, text.as_bytes())
 }
 
 /// Keeps the note of an open store true.

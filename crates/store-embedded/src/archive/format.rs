@@ -14,8 +14,6 @@ pub(super) const SEGMENT_HEADER_BYTES: usize = 48;
 pub(super) const RECORD_HEADER_BYTES: usize = 32;
 
 const MAGIC: &[u8; 16] = b"quoin-archive-01";
-/// Mode of files in the archive.
-pub(super) const FILE_MODE: u32 = 0o600;
 const SUFFIX: &str = ".journal";
 const BUFFER_BYTES: usize = 256 * 1024;
 /// Bytes of a body that are read at a time, because its length may be damaged.

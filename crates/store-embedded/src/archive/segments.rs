@@ -1,16 +1,14 @@
 //! What happens to segments that are complete: they are removed when they are old, or taken to another
 //! place.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::ArchiveError;
-use super::format::{FILE_MODE, Next, Segment, segment_name};
+use super::format::{Next, Segment, segment_name};
 use super::read::segments;
 use crate::StoreId;
-use crate::create::sync_folder;
+use crate::create::replace_file;
 
 /// The file with the last commit that was taken to another place.
 const SHIPPED_FILE: &str = "SHIPPED";
@@ -83,18 +81,14 @@ impl Segments {
     /// Removes a segment that was taken to another place.
     pub(super) fn remove_shipped(&self, path: &Path, last: u64) -> Result<(), ArchiveError> {
         let last = self.shipped()?.map_or(last, |before| before.max(last));
-        write_shipped(&self.folder, last).map_err(ArchiveError::io("write into", &self.folder))?;
+        let text = format!("{SHIPPED_TITLE}{last}\n");
+        replace_file(
+            &self.folder,
+            SHIPPED_FILE,
+            SHIPPED_NEW_FILE,
+            text.as_bytes(),
+        )
+        .map_err(ArchiveError::io("write into", &self.folder))?;
         std::fs::remove_file(path).map_err(ArchiveError::io("remove", path))
     }
-}
-
-fn write_shipped(folder: &Path, last: u64) -> io::Result<()> {
-    let new = folder.join(SHIPPED_NEW_FILE);
-    let mut options = File::options();
-    let options = options.write(true).create(true).truncate(true);
-    let file = options.mode(FILE_MODE).open(&new)?;
-    file.write_all_at(format!("{SHIPPED_TITLE}{last}\n").as_bytes(), 0)?;
-    file.sync_all()?;
-    std::fs::rename(&new, folder.join(SHIPPED_FILE))?;
-    sync_folder(folder)
 }

@@ -2,16 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::format::{FILE_MODE, record_header, segment_header, segment_name};
+use super::format::{record_header, segment_header, segment_name};
 use super::read::segments;
 use super::segments::Segments;
 use super::{ArchiveError, SEGMENT_BYTES};
 use crate::StoreId;
-use crate::create::{create_folder, sync_folder};
+use crate::create::{create_folder, private_file, sync_folder};
 
 /// The archive of an open store.
 #[derive(Debug)]
@@ -178,11 +178,9 @@ impl Archive {
 fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
     let path = folder.join(segment_name(first));
     let failed = || ArchiveError::io("make", &path);
-    let file = File::options()
-        .write(true)
+    let file = private_file()
         .create(true)
         .truncate(true)
-        .mode(FILE_MODE)
         .open(&path)
         .map_err(failed())?;
     let header = segment_header(store, first);
