@@ -452,6 +452,14 @@ pub const TASK_HAVING_RESOURCES_MAX: usize = 256;
 pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 /// The options of TASK.TAKE, which names no resources that are called like one of them, in any case.
 pub const TASK_TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
+
+/// Whether a task may need a resource of this name.
+pub fn is_task_resource_name(name: &[u8]) -> bool {
+    let is_keyword = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
+    (1..=TASK_RESOURCE_NAME_BYTES_MAX).contains(&name.len())
+        && !TASK_TAKE_KEYWORDS.iter().any(is_keyword)
+}
+
 /// Words of options that follow ids, so no task has one of them as its id, in any case.
 pub const TASK_ID_KEYWORDS: &[&str] = &["token", "all", "result"];
 /// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.

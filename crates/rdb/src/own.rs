@@ -13,9 +13,9 @@ use super::DumpError;
 use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
 use quoin_base::limits::{
     TASK_DEAD_LETTER_BYTES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX,
-    TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX,
-    TASK_SCHEDULE_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX, TASK_TAKE_KEYWORDS,
-    TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
+    TASK_REASON_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_SCHEDULE_BYTES_MAX,
+    TASK_SCHEDULE_NAME_BYTES_MAX, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
+    is_task_resource_name,
 };
 
 const END: u64 = 0;
@@ -556,10 +556,8 @@ impl TaskQueueReader {
         let mut resources = Vec::new();
         for _ in 0..parts.unsigned()? {
             let name = parts.string()?;
-            let is_keyword = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
-            let is_sound = (1..=TASK_RESOURCE_NAME_BYTES_MAX).contains(&name.len())
+            let is_sound = is_task_resource_name(&name)
                 && resources.len() < TASK_RESOURCES_MAX
-                && !TASK_TAKE_KEYWORDS.iter().any(is_keyword)
                 && !resources.contains(&name);
             if !is_sound {
                 return Err(DumpError::Format);
