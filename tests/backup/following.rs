@@ -15,6 +15,22 @@ fn start(folder: &Path) -> Server {
     Server::start_in(folder, &["--journal-archive-dir", ARCHIVE]).unwrap()
 }
 
+/// A server with rows of all kinds, and a client of it.
+fn start_filled(folder: &Path) -> (Server, Socket) {
+    let server = start(folder);
+    let mut socket = server.connect();
+    fill(&mut socket, "before");
+    (server, socket)
+}
+
+/// A server with a list of one element, and a client of it.
+fn start_with_list(folder: &Path) -> (Server, Socket) {
+    let server = start(folder);
+    let mut socket = server.connect();
+    socket.run("RPUSH list a");
+    (server, socket)
+}
+
 /// Waits until the archive has what was committed so far. Returns the last commit.
 fn wait_for_archive(socket: &mut Socket) -> u64 {
     let last = last_commit(socket);
@@ -129,6 +145,14 @@ fn damage(segment: &Path) {
     std::fs::write(segment, bytes).unwrap();
 }
 
+/// A standby that is started, and stopped once it has a commit, has all that the server had.
+fn assert_caught_up(folder: &Path, backup: &Path, last: u64) {
+    let follower = Follower::start(folder, Some(backup));
+    follower.wait_for(last);
+    follower.stop("TERM");
+    assert!(rows(&folder.join("standby")) == rows(&folder.join("data")));
+}
+
 fn list(folder: &Path, data_dir: &str) -> String {
     let server = start_on(folder, data_dir).unwrap();
     let found = server.connect().run("LRANGE list 0 -1");
@@ -140,9 +164,7 @@ fn list(folder: &Path, data_dir: &str) -> String {
 fn a_standby_has_what_was_archived_before_its_server_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let mut server = start(folder);
-    let mut socket = server.connect();
-    fill(&mut socket, "before");
+    let (mut server, mut socket) = start_filled(folder);
     let backup = backup(&server);
     let follower = Follower::start(folder, Some(&backup));
     follower.wait_for(last_commit(&mut socket));
@@ -162,9 +184,7 @@ fn a_standby_has_what_was_archived_before_its_server_was_killed() {
 fn a_standby_that_was_stopped_goes_on_where_it_was_and_needs_no_backup() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let server = start(folder);
-    let mut socket = server.connect();
-    fill(&mut socket, "before");
+    let (server, mut socket) = start_filled(folder);
     let backup = backup(&server);
     let mut last = wait_for_archive(&mut socket);
     for round in 0..3 {
@@ -180,19 +200,14 @@ fn a_standby_that_was_stopped_goes_on_where_it_was_and_needs_no_backup() {
         }
     }
     stop(server);
-    let follower = Follower::start(folder, Some(&backup));
-    follower.wait_for(last);
-    follower.stop("TERM");
-    assert!(rows(&folder.join("standby")) == rows(&folder.join("data")));
+    assert_caught_up(folder, &backup, last);
 }
 
 #[test]
 fn a_standby_that_is_killed_again_and_again_misses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let server = start(folder);
-    let mut socket = server.connect();
-    fill(&mut socket, "before");
+    let (server, mut socket) = start_filled(folder);
     let backup = backup(&server);
     for round in 0..12 {
         fill(&mut socket, &format!("round{}", round % 3));
@@ -202,10 +217,7 @@ fn a_standby_that_is_killed_again_and_again_misses_nothing() {
     }
     let last = wait_for_archive(&mut socket);
     stop(server);
-    let follower = Follower::start(folder, Some(&backup));
-    follower.wait_for(last);
-    follower.stop("TERM");
-    assert!(rows(&folder.join("standby")) == rows(&folder.join("data")));
+    assert_caught_up(folder, &backup, last);
 }
 
 #[test]
@@ -236,9 +248,7 @@ fn a_gap_in_the_archive_ends_a_standby_before_it() {
 fn a_damaged_file_of_the_archive_ends_a_standby_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let server = start(folder);
-    let mut socket = server.connect();
-    socket.run("RPUSH list a");
+    let (server, mut socket) = start_with_list(folder);
     let backup = backup(&server);
     socket.run("RPUSH list b");
     let last = wait_for_archive(&mut socket);
@@ -268,9 +278,7 @@ fn a_damaged_file_of_the_archive_ends_a_standby_before_it() {
 fn a_standby_waits_for_a_commit_that_a_crash_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let mut server = start(folder);
-    let mut socket = server.connect();
-    socket.run("RPUSH list a");
+    let (mut server, mut socket) = start_with_list(folder);
     let backup = backup(&server);
     socket.run("RPUSH list b");
     let last = wait_for_archive(&mut socket);
@@ -299,9 +307,7 @@ fn a_standby_waits_for_a_commit_that_a_crash_cut_off() {
 fn a_folder_with_commits_of_its_own_is_no_standby() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let server = start(folder);
-    let mut socket = server.connect();
-    socket.run("RPUSH list a");
+    let (server, mut socket) = start_with_list(folder);
     let backup = backup(&server);
     let from = backup.to_str().unwrap();
     let last = wait_for_archive(&mut socket);

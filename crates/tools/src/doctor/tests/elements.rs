@@ -339,24 +339,34 @@ fn a_schedule_without_its_next_moment_is_told_and_stays() {
     });
 }
 
+/// Removes all timers, and lets background work look for what is due.
+fn lose_timers(bench: &Bench, space: Space) {
+    change(bench, |transaction, layout| {
+        let timers = layout.rows_of(space);
+        transaction.clear_range(&timers.begin, &timers.end);
+    });
+    reap(bench);
+}
+
+/// Repairs, and lets background work do what is due.
+fn repair_what_is_due(bench: &Bench) {
+    lines(bench, REPAIR);
+    bench.clock.advance_ms(1_000);
+    reap(bench);
+    assert_healthy(bench);
+}
+
 #[test]
 fn a_schedule_that_is_due_without_a_timer() {
     on_both(|bench| {
         bench.run("TASK.SCHEDULE q s EVERY 1000 TASK 1 x");
         bench.clock.advance_ms(100_000);
-        change(bench, |transaction, layout| {
-            let timers = layout.rows_of(Space::Timers);
-            transaction.clear_range(&timers.begin, &timers.end);
-        });
-        reap(bench);
+        lose_timers(bench, Space::Timers);
         let told = lines(bench, LOOK);
         let found = line(&told, "task queues");
         assert_eq!(found.level, Level::Fail);
         assert!(found.text.contains("its schedules add none"), "{found}");
-        lines(bench, REPAIR);
-        bench.clock.advance_ms(1_000);
-        reap(bench);
-        assert_healthy(bench);
+        repair_what_is_due(bench);
         assert_eq!(bench.run("TASK.LEN q"), Reply::Integer(1));
     });
 }
@@ -374,19 +384,12 @@ fn a_lease_that_ended_without_a_timer() {
                 .text
                 .contains("ended more than a minute ago")
         );
-        change(bench, |transaction, layout| {
-            let timers = layout.rows_of(Space::Timers);
-            transaction.clear_range(&timers.begin, &timers.end);
-        });
-        reap(bench);
+        lose_timers(bench, Space::Timers);
         let told = lines(bench, LOOK);
         let found = line(&told, "task queues");
         assert_eq!(found.level, Level::Fail);
         assert!(found.text.contains("without an alarm"), "{found}");
-        lines(bench, REPAIR);
-        bench.clock.advance_ms(1_000);
-        reap(bench);
-        assert_healthy(bench);
+        repair_what_is_due(bench);
         assert!(matches!(bench.run("TASK.TAKE q"), Reply::Array(_)));
     });
 }
@@ -401,19 +404,12 @@ fn fields_that_expired_without_a_timer() {
         let found = line(&told, "expiring fields");
         assert_eq!(found.level, Level::Warn);
         assert!(found.text.contains("expired more than a minute ago"));
-        change(bench, |transaction, layout| {
-            let timers = layout.rows_of(Space::HashTimers);
-            transaction.clear_range(&timers.begin, &timers.end);
-        });
-        reap(bench);
+        lose_timers(bench, Space::HashTimers);
         let told = lines(bench, LOOK);
         let found = line(&told, "expiring fields");
         assert_eq!(found.level, Level::Fail);
         assert!(found.text.contains("without an alarm"), "{found}");
-        lines(bench, REPAIR);
-        bench.clock.advance_ms(1_000);
-        reap(bench);
-        assert_healthy(bench);
+        repair_what_is_due(bench);
         assert_eq!(bench.run("HLEN h"), Reply::Integer(1));
     });
 }
