@@ -100,7 +100,7 @@ impl TaskQueueMut<'_, '_> {
                 continue;
             }
             if *kind == TaskEnding::Schedule {
-                // It may have been set anew since.
+                // A client may have set another schedule of this name since.
                 let found = self.schedule(name, Isolation::Serializable).await?;
                 if let Some(due) = found.filter(|found| found.next_ms == *at_ms) {
                     is_left |= schedules::run(context, &mut key, name, &due).await?;

@@ -1,5 +1,5 @@
 //! Ends of what a queue has for a time only: tasks with a time to live, tokens of additions, and results. Also the next
-//! moments of [schedules](super::schedules). [Background work](super::ended) looks after them.
+//! moments of [schedules](super::schedules). [Background work](super::ended) removes what has ended.
 
 use futures_util::future::try_join;
 

@@ -8,6 +8,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 
+use crate::error::CommandError;
 use quoin_base::limits::{TASK_LATE_MS, TASK_MISSED_MAX};
 use quoin_layout::{TaskMissed, TaskTiming};
 
@@ -27,6 +28,12 @@ pub(super) enum NoMoment {
     /// The expression has no moment.
     #[error("cron expression never comes true")]
     Never,
+}
+
+impl From<NoMoment> for CommandError {
+    fn from(error: NoMoment) -> Self {
+        Self::Text(format!("ERR {error}").into())
+    }
 }
 
 /// What there is to do for a schedule whose next moment has come.
@@ -74,7 +81,7 @@ pub(super) fn due(
 /// The first moment after a time.
 ///
 /// # Errors
-/// If there is none, or the timing is not one.
+/// If there is none, or the timing is not valid.
 pub(super) fn first_after(timing: &TaskTiming, now_ms: i64) -> Result<i64, NoMoment> {
     let moment = Moments::new(timing, now_ms)?.first_after(now_ms);
     moment.ok_or(NoMoment::Never)

@@ -16,9 +16,9 @@ use crate::rows::pages::Pages;
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
-    DELIVERED_BYTES_MAX, TASK_CRON_BYTES_MAX, TASK_EVERY_MS_MIN, TASK_RESOURCE_NAME_BYTES_MAX,
-    TASK_RESOURCES_MAX, TASK_SCHEDULE_ERROR_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX,
-    TASK_SCHEDULE_PAYLOAD_BYTES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX,
+    DELIVERED_BYTES_MAX, TASK_CRON_BYTES_MAX, TASK_EVERY_MS_MIN, TASK_RESOURCES_MAX,
+    TASK_SCHEDULE_ERROR_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX, TASK_SCHEDULE_PAYLOAD_BYTES_MAX,
+    TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX, is_task_resource_name,
 };
 use quoin_layout::{
     KeyRange, ScheduledTask, TaskEnding, TaskMissed, TaskSchedule, TaskTiming, successor,
@@ -32,6 +32,8 @@ const AT_MS_MAX: i64 = 1 << 53;
 #[derive(Debug)]
 pub(super) struct NewSchedule {
     pub(super) timing: TaskTiming,
+    /// Its first moment from now.
+    pub(super) first_ms: i64,
     pub(super) missed: TaskMissed,
     pub(super) task: ScheduledTask,
 }
@@ -139,26 +141,23 @@ fn clear_moment(
 
 /// Sets a schedule. One of the same name is replaced: it stays paused if it is, and its next moment stays if the timing
 /// does. Returns the next moment; 0 if it is paused.
-///
-/// # Errors
-/// `Text` if it has no moment.
 pub(super) async fn set(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
     name: &[u8],
     new: NewSchedule,
-) -> Result<i64, CommandError> {
+) -> Result<i64, StoreError> {
     let queue = TaskQueue::open(context, key);
     let former = queue.schedule(name, Isolation::Serializable).await?;
     let NewSchedule {
         mut timing,
+        first_ms: mut next_ms,
         missed,
         task,
     } = new;
     let same = former
         .as_ref()
         .filter(|former| is_same(&former.timing, &timing));
-    let mut next_ms = first_after(&timing, context.now_ms)?;
     if let Some(same) = same {
         timing.clone_from(&same.timing);
         next_ms = same.next_ms;
@@ -192,11 +191,6 @@ fn is_same(one: &TaskTiming, other: &TaskTiming) -> bool {
     }
 }
 
-fn first_after(timing: &TaskTiming, now_ms: i64) -> Result<i64, CommandError> {
-    moments::first_after(timing, now_ms)
-        .map_err(|error| CommandError::Text(format!("ERR {error}").into()))
-}
-
 /// Pauses a schedule, or lets it go on with the first moment from now. Returns false if it is so already; `None` if there
 /// is no such schedule.
 ///
@@ -217,7 +211,7 @@ pub(super) async fn set_paused(
     }
     let next_ms = match is_paused {
         true => 0,
-        false => first_after(&former.timing, context.now_ms)?,
+        false => moments::first_after(&former.timing, context.now_ms)?,
     };
     let schedule = TaskSchedule {
         next_ms,
@@ -228,7 +222,7 @@ pub(super) async fn set_paused(
     Ok(Some(true))
 }
 
-/// Removes a schedule. Returns false if there is none of this name. The caller calls
+/// Removes a schedule. Returns false if no schedule has this name. The caller calls
 /// [`remove_if_forgotten`](super::endings::remove_if_forgotten) afterwards.
 pub(super) async fn remove(
     context: &WriteContext<'_>,
@@ -343,9 +337,7 @@ pub(super) fn is_sound(name: &[u8], schedule: &TaskSchedule) -> bool {
         }
     };
     let is_need = |(number, (name, amount)): (usize, &(Bytes, f64))| {
-        let is_keyword = |word: &&str| name.eq_ignore_ascii_case(word.as_bytes());
-        (1..=TASK_RESOURCE_NAME_BYTES_MAX).contains(&name.len())
-            && !TASK_TAKE_KEYWORDS.iter().any(is_keyword)
+        is_task_resource_name(name)
             && (0.0..f64::INFINITY).contains(amount)
             && !needs.iter().take(number).any(|(known, _)| known == name)
     };

@@ -74,7 +74,7 @@ fn parse(mut words: &[Bytes], now_ms: i64) -> Result<NewSchedule, CommandError> 
         let is_again = if is_word(word, "cron") {
             expression.replace(cron(value)?).is_some()
         } else if is_word(word, "tz") {
-            let name = moments::zone_name(value).map_err(refusal)?;
+            let name = moments::zone_name(value)?;
             zone.replace(Bytes::from(name)).is_some()
         } else if is_word(word, "every") {
             every_ms.replace(every(value)?).is_some()
@@ -100,16 +100,12 @@ fn parse(mut words: &[Bytes], now_ms: i64) -> Result<NewSchedule, CommandError> 
         },
         _ => return Err(CommandError::Syntax),
     };
-    moments::first_after(&timing, now_ms).map_err(refusal)?;
     Ok(NewSchedule {
+        first_ms: moments::first_after(&timing, now_ms)?,
         timing,
         missed: missed.unwrap_or(TaskMissed::Once),
         task,
     })
-}
-
-fn refusal(error: moments::NoMoment) -> CommandError {
-    CommandError::Text(format!("ERR {error}").into())
 }
 
 fn cron(word: &Bytes) -> Result<Bytes, CommandError> {
