@@ -22,7 +22,6 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::tracking::{NoSubscribers, Tracker};
-use crate::watches::WATCHES_MAX;
 
 /// Longer than anything takes, and shorter than the poll that makes up for a lost wake-up.
 pub const PATIENCE: Duration = Duration::from_secs(15);
@@ -47,10 +46,7 @@ pub struct Server(pub Arc<Executor>, pub Arc<Tracker>);
 impl Bench {
     /// `stores`: one store, as each server sees it.
     pub fn new(stores: [Arc<dyn Store>; 2], root_prefix: &str, folder: Option<TempDir>) -> Self {
-        let options = ExecutorOptions {
-            wake_watches_max: WATCHES_MAX,
-            ..ExecutorOptions::default()
-        };
+        let options = ExecutorOptions::default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()

@@ -29,12 +29,12 @@ mod starting;
 mod stores;
 mod streams;
 mod task_queues;
+mod telling;
 #[cfg(feature = "fdb")]
 mod tls;
 mod tracking;
 mod transactions;
 mod waking;
-mod watches;
 mod watching;
 
 /// Makes a module of tests out of the suite, one for each case.
@@ -123,10 +123,10 @@ macro_rules! every_case {
                 one_waiter_for_several_keys_is_served_once
                 who_waits_for_several_keys_is_not_overtaken
             }
-            watches {
-                one_watch_serves_all_who_wait_for_a_key
-                watches_end_when_nobody_waits
-                beyond_the_bound_keys_are_polled
+            telling {
+                all_who_wait_for_a_key_are_served_in_order
+                one_who_comes_back_after_nobody_has_waited_is_served
+                many_keys_are_told
             }
             watching {
                 every_change_on_the_other_server_spoils_a_transaction

@@ -122,7 +122,6 @@ fn figures_agree_with_info() {
         ("quoin_store_errors_total", "store_errors"),
         ("quoin_commands_rolled_back_total", "commands_rolled_back"),
         ("quoin_expired_keys_total", "expired_keys"),
-        ("quoin_open_watches", "open_watches"),
         ("quoin_living_servers", "living_servers"),
         ("quoin_store_reachable", "store_reachable"),
     ] {

@@ -158,10 +158,10 @@ pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
 pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 /// Host names that MIGRATE looks up at a time, each on a thread; others wait for their turn.
 pub const MIGRATE_LOOKUPS_MAX: usize = 4;
-/// Marks of servers with tracking clients that are read together.
-pub const TRACKER_MARKS_PER_LOOK: usize = 1_000;
+/// Marks of servers that want to hear of changed keys that are read together.
+pub const CHANGE_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which such a mark is removed by other servers.
-pub const TRACKER_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+pub const CHANGE_MARK_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
 /// Bytes of names of changed keys that a batch sends to other servers. If there are more, it says that all
 /// keys have changed.
 pub const TRACKED_NAMES_BYTES_MAX: usize = 256 * 1024;
@@ -305,8 +305,10 @@ pub const READ_BATCHES_MAX: usize = 64;
 pub const BATCH_AGE_MAX_MS: u64 = 100;
 /// Elements that one command pops at most for other servers to pop for it.
 pub const DELEGATED_COUNT_MAX: usize = 1_024;
-/// Keys that a server watches at once for waiting clients. Further keys are polled.
-pub const WAKE_WATCHES_MAX: usize = 20_000;
+/// Time after which an awaited key is looked at again on a cluster, although nothing was told of it. Longer if more keys are awaited than [`WAITERS_LOOKED_AT_PER_POLL`] allows.
+pub const WAITERS_LOOKED_AT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
+/// Awaited keys that are looked at again every [`RELAY_POLL`] at most.
+pub const WAITERS_LOOKED_AT_PER_POLL: usize = 50;
 /// Attempts at committing one batch before its commands are answered with an error.
 pub const COMMIT_ATTEMPTS_MAX: u32 = 64;
 /// Time after which a batch that fails repeatedly is given up.

@@ -6,7 +6,7 @@
 //! the data can be read together with the metadata. A wrong location only costs a useless read, because the command
 //! reads the metadata anyway.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -364,27 +364,6 @@ impl ReadContext<'_> {
                 locations.set(key, location);
             }
         }
-    }
-
-    /// For a command that takes from the first key with elements. It checks the keys in `were_empty` only if a later
-    /// key has elements ([`KnownKeys::WereEmpty`](crate::unit::known::KnownKeys::WereEmpty)). If so, this reads the
-    /// lengths of the `were_empty` keys before that key all at once. The lengths of the other keys are already in the
-    /// transaction's cache.
-    pub async fn prefetch_passed_over(
-        &self,
-        keys: &[Bytes],
-        were_empty: &HashSet<Bytes>,
-    ) -> Result<(), StoreError> {
-        let mut passed_over = Vec::new();
-        for key in keys {
-            if were_empty.contains(key) {
-                passed_over.push(key);
-            } else if self.first_with_elements(&[key]).await?.is_some() {
-                self.first_with_elements(&passed_over).await?;
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Reads the planned rows at the probable location of a key. Returns the namespace of that location and what was

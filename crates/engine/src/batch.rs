@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quoin_base::stopwatch::BusyLimit;
+use quoin_data::cluster::change_marks::Wanted;
+use quoin_data::cluster::relay::LogReader;
 use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
@@ -30,6 +32,7 @@ mod running;
 mod series;
 mod waking;
 
+use looks::Unheard;
 pub(super) use series::bring_together;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
@@ -125,6 +128,8 @@ pub(super) struct Batch<'s> {
     /// Keys that the latest attempt changed, if clients wait for them now or did recently. The value says whether the
     /// key is empty after the attempt.
     changes: HashMap<ClientKey, bool>,
+    /// Awaited keys that the latest attempt found empty.
+    found_empty: Vec<ClientKey>,
     /// The latest position of a waiter when the latest attempt began.
     last_position: u64,
     /// The number of alarms when the latest attempt began ([`Waiters::settle`](super::waiters::Waiters)).
@@ -136,8 +141,12 @@ pub(super) struct Batch<'s> {
     commit_duration: Option<Duration>,
     /// Records which keys change while the latest attempt reads, if clients track keys.
     read_window: Option<ReadWindow>,
-    /// Whether clients of other servers track keys.
-    is_tracked: bool,
+    /// Which changes other servers want to hear of.
+    wanted: Wanted,
+    /// How far this server had heard the others when the latest attempt began, if the batch has clients that may wait.
+    heard: Option<LogReader>,
+    /// What they have told beyond that.
+    unheard: Unheard,
     /// How long a script may take. A script that takes longer is not run.
     script_limit: Option<BusyLimit>,
     /// The script that exceeded the limit in the latest attempt. The attempt then runs no further scripts.
@@ -217,13 +226,16 @@ impl<'s> Batch<'s> {
             deferred: HashMap::new(),
             made_ready: Vec::new(),
             changes: HashMap::new(),
+            found_empty: Vec::new(),
             last_position: 0,
             alarms: 0,
             last_error: None,
             delegation: BatchDelegation::new(store, environment, statistics, shared),
             commit_duration: None,
             read_window: None,
-            is_tracked: false,
+            wanted: Wanted::Nothing,
+            heard: None,
+            unheard: Unheard::default(),
             script_limit: None,
             late: None,
             submissions: Rc::new(submissions),

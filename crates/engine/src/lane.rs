@@ -264,7 +264,8 @@ impl WriteLane {
         if let Some(call) = submission.calls.last_mut()
             && let Some(waiter) = &call.waiter
         {
-            // It reads these keys only if it finds something in another key.
+            self.shared.waiters.expect(waiter);
+            // It probably skips these keys.
             let quiet = self.shared.waiters.quiet_keys(waiter);
             call.access.leave_out(&quiet);
         }

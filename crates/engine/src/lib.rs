@@ -20,14 +20,14 @@
 pub mod testing;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::{mpsc, oneshot};
 
 use quoin_base::fatal_panic::Vital;
-use quoin_base::limits::{LANE_QUEUE_MAX, SUBMISSION_REPLY_BYTES_MAX, WAKE_WATCHES_MAX};
+use quoin_base::limits::{LANE_QUEUE_MAX, SUBMISSION_REPLY_BYTES_MAX};
 use quoin_base::threads;
-use quoin_data::cluster::tracker_marks::set_mark;
+use quoin_data::cluster::change_marks::{Wanted, set_mark};
 use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::unit::context::{Environment, WriteContext};
@@ -53,7 +53,6 @@ mod shared;
 pub mod statistics;
 mod timed;
 pub mod waiters;
-mod wake_watches;
 mod warming;
 pub mod watchers;
 
@@ -75,8 +74,6 @@ pub use watchers::Watchers;
 pub struct ExecutorOptions {
     /// Number of threads that serve submissions which only read.
     pub read_lanes: usize,
-    /// How many keys are watched at once for waiting clients, if other servers write too. Further keys are polled.
-    pub wake_watches_max: usize,
     /// Whether this server has others pop for it from contended queues, and pops for others. May change at any time.
     /// Existing grants are honoured and returned in any case.
     pub delegates_pops: Arc<AtomicBool>,
@@ -86,7 +83,6 @@ impl Default for ExecutorOptions {
     fn default() -> Self {
         Self {
             read_lanes: 1,
-            wake_watches_max: WAKE_WATCHES_MAX,
             delegates_pops: Arc::new(AtomicBool::new(true)),
         }
     }
@@ -99,8 +95,6 @@ pub struct Executor {
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
-    /// Stops the wake-up watches when it is dropped.
-    wake_watches: Option<oneshot::Sender<()>>,
     /// Stops the relay when it is dropped.
     relay: Option<oneshot::Sender<()>>,
     threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -117,9 +111,9 @@ impl Executor {
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
-        let has_wake_watches = environment.capabilities.has_other_writers;
+        let has_other_writers = environment.capabilities.has_other_writers;
         let shared = Arc::new(Shared {
-            waiters: Arc::new(Waiters::new(has_wake_watches)),
+            waiters: Arc::new(Waiters::new(has_other_writers)),
             delegates_pops: options.delegates_pops,
             ..Shared::default()
         });
@@ -147,18 +141,8 @@ impl Executor {
             threads.push(spawn_lane(&name, move || lane.run(receiver))?);
             read_lanes.push(sender);
         }
-        let mut wake_watches = None;
         let mut relay = None;
-        if has_wake_watches {
-            let (sender, stop) = oneshot::channel();
-            wake_watches = Some(sender);
-            let watching = wake_watches::WakeWatches::new(
-                Arc::clone(&store),
-                Arc::clone(&environment),
-                Arc::clone(&shared),
-                options.wake_watches_max,
-            );
-            threads.push(spawn_lane("quoin-watches", move || watching.run(stop))?);
+        if has_other_writers {
             let (sender, stop) = oneshot::channel();
             relay = Some(sender);
             let (store, environment) = (Arc::clone(&store), Arc::clone(&environment));
@@ -179,7 +163,6 @@ impl Executor {
             environment,
             statistics,
             shared,
-            wake_watches,
             relay,
             threads: std::sync::Mutex::new(threads),
         })
@@ -228,25 +211,20 @@ impl Executor {
             )
             .into());
         }
-        let mut is_marked = self.shared.relay.is_marked.lock().await;
-        if !*is_marked {
-            let mark = |context: &WriteContext<'_>| {
+        let mut mark = self.shared.relay.mark.lock().await;
+        if *mark < Wanted::All {
+            let set = |context: &WriteContext<'_>| {
                 let instance = context.environment.ids.instance();
-                set_mark(context.transaction, context.layout(), instance);
+                set_mark(context.transaction, context.layout(), instance, Wanted::All);
             };
             self.transact(0, KeyLocks::Nothing, move |context| {
-                mark(context);
+                set(context);
                 Box::pin(async { Ok(()) })
             })
             .await?;
-            *is_marked = true;
+            *mark = Wanted::All;
         }
         Ok(())
-    }
-
-    /// Number of rows of the store that are watched for waiting clients.
-    pub fn open_watches(&self) -> usize {
-        self.shared.open_watches.load(Ordering::SeqCst)
     }
 
     /// Counters for INFO.
@@ -319,12 +297,10 @@ impl Executor {
         let Self {
             lanes,
             round,
-            wake_watches,
             relay,
             threads,
             ..
         } = self;
-        drop(wake_watches);
         drop(relay);
         drop(lanes);
         drop(round);

@@ -1,8 +1,14 @@
-//! Delivers messages published on other servers to this server's subscribers, and clears old messages (see
-//! [`quoin_data::cluster::relay`]).
+//! Hears what other servers tell (see [`quoin_data::cluster::relay`]): delivers their messages to this server's
+//! subscribers, reports the keys that they changed to clients that track keys, and wakes the clients that wait for
+//! what they added. Clears old messages.
 //!
-//! A server without subscribers and without clients that track keys neither watches nor reads. A server that has
-//! published clears the log up to its end of some seconds ago, whether or not it listens.
+//! A server whose clients neither subscribe, track nor wait neither watches nor reads. A server that has published
+//! clears the log up to its end of some seconds ago, whether or not it listens.
+//!
+//! For clients that wait, the server first sets its mark, then begins to read the log, and then wakes them all once:
+//! what was added before the mark is found by that look, and what is added later is told. Each awaited key is also
+//! looked at again now and then, because some things are not told: that a key became one of another type, and what
+//! servers of older builds add.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +19,17 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::shared::Shared;
+use super::waiters::Cursor;
 use quoin_base::limits::{
-    RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ, TRACKER_DEAD_AFTER,
+    CHANGE_MARK_DEAD_AFTER, RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ,
+    WAITERS_LOOKED_AT_AGAIN_AFTER, WAITERS_LOOKED_AT_PER_POLL,
 };
+use quoin_data::cluster::change_marks;
+use quoin_data::cluster::change_marks::{ChangeMark, Wanted};
 use quoin_data::cluster::relay::{LogReader, clear_messages, last_message_key};
-use quoin_data::cluster::tracker_marks;
-use quoin_data::cluster::tracker_marks::TrackerMark;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::Change;
-use quoin_data::unit::signals::Subscribers;
 use quoin_store::{Store, StoreError};
 
 #[cfg(test)]
@@ -33,10 +41,21 @@ pub(super) struct Relay {
     environment: Arc<Environment>,
     shared: Arc<Shared>,
     clearing: Clearing,
-    /// Marks of other servers whose clients track keys, and how long each has shown no sign of life.
-    silent_marks: HashMap<u64, (TrackerMark, Instant)>,
+    /// Marks of other servers, and how long each has shown no sign of life.
+    silent_marks: HashMap<u64, (ChangeMark, Instant)>,
     /// Whether this server's own mark was missing, so that changes by other servers were missed.
     has_lost_mark: bool,
+    looks: Looks,
+}
+
+/// Awaited keys that are looked at again although nothing was told of them.
+struct Looks {
+    /// The keys left of this turn.
+    keys: Vec<ClientKey>,
+    /// When the next turn begins.
+    next_turn: Instant,
+    /// When the next of these keys are looked at.
+    next: Instant,
 }
 
 /// When the log is cleared next, and how far.
@@ -62,6 +81,11 @@ impl Relay {
             },
             silent_marks: HashMap::new(),
             has_lost_mark: false,
+            looks: Looks {
+                keys: Vec::new(),
+                next_turn: Instant::now() + WAITERS_LOOKED_AT_AGAIN_AFTER,
+                next: Instant::now(),
+            },
         }
     }
 
@@ -78,28 +102,29 @@ impl Relay {
             let shared = Arc::clone(&self.shared);
             tokio::select! {
                 () = shared.relay.is_wanted.notified() => {}
+                () = shared.waiters.unheard() => {}
                 () = tokio::time::sleep_until(self.clearing.next) => {}
             }
             self.tend_when_due().await;
-            let subscribers = self.environment.subscribers.clone();
-            if let Some(subscribers) = subscribers
-                && self.is_heard(&*subscribers)
-            {
-                self.listen(&*subscribers).await;
+            if self.is_heard() {
+                self.listen().await;
             }
         }
     }
 
-    /// Whether anyone would receive what is in the log.
-    fn is_heard(&self, subscribers: &dyn Subscribers) -> bool {
-        !subscribers.is_empty() || self.environment.has_trackers()
+    /// Whether what is in the log matters to anyone.
+    fn is_heard(&self) -> bool {
+        let subscribers = self.environment.subscribers.as_ref();
+        subscribers.is_some_and(|subscribers| !subscribers.is_empty())
+            || self.environment.has_trackers()
+            || self.shared.waiters.wants_to_hear()
     }
 
     /// Delivers until nobody listens any more.
-    async fn listen(&mut self, subscribers: &dyn Subscribers) {
+    async fn listen(&mut self) {
         let mut reader = None;
         loop {
-            match self.deliver_or_wait(&mut reader, subscribers).await {
+            match self.deliver_or_wait(&mut reader).await {
                 Ok(()) => {}
                 Err(error) => {
                     tracing::warn!(%error, "messages of other servers cannot be read at present");
@@ -107,9 +132,10 @@ impl Relay {
                 }
             }
             self.tend_when_due().await;
+            self.look_again();
             // Under the lock, because a client that subscribes checks it afterwards.
             let has_ended = self.shared.relay.is_listening.send_if_modified(|listens| {
-                let ends = !self.is_heard(subscribers);
+                let ends = !self.is_heard();
                 *listens &= !ends;
                 ends
             });
@@ -120,12 +146,12 @@ impl Relay {
     }
 
     /// Delivers everything in the log, then waits for the bell.
-    async fn deliver_or_wait(
-        &self,
-        reader: &mut Option<LogReader>,
-        subscribers: &dyn Subscribers,
-    ) -> Result<(), StoreError> {
-        let layout = &self.environment.layout;
+    async fn deliver_or_wait(&self, reader: &mut Option<LogReader>) -> Result<(), StoreError> {
+        let waiters = &self.shared.waiters;
+        let must_begin = waiters.is_unheard();
+        if must_begin {
+            self.mark_for_waiters().await?;
+        }
         let reader = match reader {
             Some(reader) => reader,
             None => {
@@ -135,29 +161,78 @@ impl Relay {
                 reader.insert(started)
             }
         };
-        // Armed before the log is read, so that no message is missed in between.
-        let bell = self.store.watch(&layout.bell_key()).await?;
+        if must_begin {
+            waiters.begin_hearing(reader);
+        }
+        let last_bell = self.deliver(reader).await?;
+        let bell = self
+            .store
+            .watch(&self.environment.layout.bell_key())
+            .await?;
+        if bell.value != last_bell {
+            // It rang between the read and the watch.
+            return Ok(());
+        }
+        tokio::select! {
+            rung = bell.changed => rung,
+            () = waiters.unheard() => Ok(()),
+            () = tokio::time::sleep(RELAY_POLL) => Ok(()),
+        }
+    }
+
+    /// Delivers everything in the log. Returns the bell at the end.
+    async fn deliver(&self, reader: &mut LogReader) -> Result<Option<Bytes>, StoreError> {
         loop {
             let news = {
                 let transaction = self.store.begin_read()?;
+                let layout = &self.environment.layout;
                 reader
                     .read(&*transaction, layout, RELAY_ROWS_PER_READ)
                     .await?
             };
-            if !news.messages.is_empty() || !news.changes.is_empty() {
+            if !news.is_empty() {
                 self.shared.relay.note_news();
             }
-            for message in &news.messages {
-                subscribers.deliver(message);
+            if let Some(subscribers) = &self.environment.subscribers {
+                for message in &news.messages {
+                    subscribers.deliver(message);
+                }
             }
             self.environment.note_changes(None, &news.changes);
+            self.shared.waiters.hear(&news, reader);
             if !news.has_more {
-                break;
+                return Ok(news.bell);
             }
         }
-        tokio::select! {
-            rung = bell.changed => rung,
-            () = tokio::time::sleep(RELAY_POLL) => Ok(()),
+    }
+
+    /// Marks this server as one whose clients wait.
+    async fn mark_for_waiters(&self) -> Result<(), StoreError> {
+        let mut mark = self.shared.relay.mark.lock().await;
+        if *mark < Wanted::Ready {
+            let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
+            let transaction = self.store.begin_write()?;
+            change_marks::set_mark(&*transaction, layout, instance, Wanted::Ready);
+            transaction.commit().await?;
+            *mark = Wanted::Ready;
+        }
+        Ok(())
+    }
+
+    /// Has the clients of some awaited keys look again.
+    fn look_again(&mut self) {
+        let now = Instant::now();
+        let looks = &mut self.looks;
+        if looks.keys.is_empty() && looks.next_turn <= now {
+            looks.keys = self.shared.waiters.awaited_keys();
+            looks.next_turn = now + WAITERS_LOOKED_AT_AGAIN_AFTER;
+        }
+        if looks.next <= now {
+            let kept = looks.keys.len().saturating_sub(WAITERS_LOOKED_AT_PER_POLL);
+            for key in looks.keys.drain(kept..) {
+                self.shared.waiters.schedule_wake_up(key, Cursor::START);
+            }
+            looks.next = now + RELAY_POLL;
         }
     }
 
@@ -200,27 +275,34 @@ impl Relay {
         Ok(())
     }
 
-    /// Shows a sign of life while clients track keys. Removes the mark when no client does.
+    /// Shows a sign of life while clients track keys or wait. Removes the mark when no client does.
     async fn tend_own_mark(&mut self) -> Result<(), StoreError> {
-        let mut is_marked = self.shared.relay.is_marked.lock().await;
-        if !*is_marked {
+        let keeps_hearing = self.shared.waiters.keep_hearing();
+        let mut mark = self.shared.relay.mark.lock().await;
+        if *mark == Wanted::Nothing {
             return Ok(());
         }
+        // A client that begins to track or to wait now sets the mark again. If the mark stays, it costs other servers a
+        // little.
+        let wanted = match self.environment.has_trackers() {
+            true => Wanted::All,
+            false if keeps_hearing => Wanted::Ready,
+            false => Wanted::Nothing,
+        };
+        *mark = wanted;
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let transaction = self.store.begin_write()?;
-        if !self.environment.has_trackers() {
-            // A client that begins to track now sets the mark again. If the mark stays, it costs other servers a
-            // little.
-            *is_marked = false;
-            tracker_marks::clear_mark(&*transaction, layout, instance);
+        if wanted == Wanted::Nothing {
+            change_marks::set_mark(&*transaction, layout, instance, wanted);
             return transaction.commit().await;
         }
         // Kept until the mark is certain to exist again.
-        self.has_lost_mark |= !tracker_marks::beat(&*transaction, layout, instance).await?;
+        self.has_lost_mark |= !change_marks::beat(&*transaction, layout, instance, wanted).await?;
         transaction.commit().await?;
         if std::mem::take(&mut self.has_lost_mark) {
             tracing::warn!("other servers took this one for dead: clients forget what they track");
             self.environment.note_changes(None, &[Change::AllKeys]);
+            self.shared.waiters.note_missed();
         }
         Ok(())
     }
@@ -230,7 +312,7 @@ impl Relay {
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let marks = {
             let transaction = self.store.begin_read()?;
-            tracker_marks::other_marks(&*transaction, layout, instance).await?
+            change_marks::other_marks(&*transaction, layout, instance).await?
         };
         let now = Instant::now();
         let mut known = std::mem::take(&mut self.silent_marks);
@@ -240,9 +322,9 @@ impl Relay {
                 Some((before, since)) if before == mark => since,
                 _ => now,
             };
-            if now - since >= TRACKER_DEAD_AFTER {
+            if now - since >= CHANGE_MARK_DEAD_AFTER {
                 let transaction = self.store.begin_write()?;
-                tracker_marks::clear_if_silent(&*transaction, layout, &mark).await?;
+                change_marks::clear_if_silent(&*transaction, layout, &mark).await?;
                 transaction.commit().await?;
             } else {
                 self.silent_marks.insert(mark.instance, (mark, since));

@@ -1,10 +1,11 @@
-//! State shared between the relay and clients that subscribe, publish or track keys.
+//! State shared between the relay and clients that subscribe, publish, wait or track keys.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Notify, watch};
 
 use quoin_base::limits::RELAY_START_MAX;
+use quoin_data::cluster::change_marks::Wanted;
 
 /// State shared between the relay and clients that subscribe, publish or track keys.
 pub struct RelayState {
@@ -12,8 +13,8 @@ pub struct RelayState {
     pub(super) is_wanted: Notify,
     /// Whether the log may contain something to clear.
     pub(super) has_news: AtomicBool,
-    /// Whether the store has this server's mark ([`quoin_data::cluster::tracker_marks`]).
-    pub(super) is_marked: tokio::sync::Mutex<bool>,
+    /// This server's mark in the store ([`quoin_data::cluster::change_marks`]).
+    pub(super) mark: tokio::sync::Mutex<Wanted>,
 }
 
 impl Default for RelayState {
@@ -23,7 +24,7 @@ impl Default for RelayState {
             is_wanted: Notify::new(),
             // A server that was killed may have left messages.
             has_news: AtomicBool::new(true),
-            is_marked: tokio::sync::Mutex::default(),
+            mark: tokio::sync::Mutex::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the executor's threads and the server share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 use super::delegation::contention::Contention;
 use super::in_flight::InFlight;
@@ -30,6 +30,4 @@ pub struct Shared {
     pub(super) rounds: Rounds,
     /// Replies that connections have not taken over yet.
     pub(super) in_flight: Arc<InFlight>,
-    /// Number of watches open in the store.
-    pub(super) open_watches: AtomicUsize,
 }

@@ -4,8 +4,8 @@
 //! into a key runs the commands of the key's waiters in its own transaction, directly after the command that added
 //! the data. So a push and the pop that it feeds are one commit. The oldest waiter comes first, and no later client
 //! can get in between. Only waiters that another batch holds are passed over (see below). If other servers also
-//! write, [wake-up watches](super::wake_watches) *schedule a wake-up* of keys that may have become ready. The write
-//! lane then submits work that runs the commands of their waiters. Rounds leave their commands to the lane until such
+//! write, the [relay](super::relay) hears from them and *schedules a wake-up* of keys that may have become ready. The
+//! write lane then submits work that runs the commands of their waiters. Rounds leave their commands to the lane until such
 //! work has ended. A *slot* is the number of one of the lane's in-flight transactions.
 //!
 //! | Stage | Who may run its command | Next stage |
@@ -68,20 +68,19 @@ pub struct Waiters {
     scheduled: Notify,
     /// Number of wake-ups that the lane has taken and not finished.
     wake_ups: AtomicUsize,
-    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of the queues.
-    has_wake_watches: bool,
-    /// Notified when there are such keys.
-    keys_unfollowed: Notify,
+    /// Whether other servers write too, which the relay then hears.
+    has_other_writers: bool,
+    /// Notified when a client waits and the relay does not listen.
+    unheard: Notify,
     /// See [`Self::parked_quietly`].
     parked_quietly: AtomicU64,
 }
 
 impl Waiters {
-    /// Creates an empty registry. `has_wake_watches`: whether wake-up watches follow the awaited keys, because other
-    /// servers write too.
-    pub(super) fn new(has_wake_watches: bool) -> Self {
+    /// Creates an empty registry. `has_other_writers`: whether other servers write too.
+    pub(super) fn new(has_other_writers: bool) -> Self {
         Self {
-            has_wake_watches,
+            has_other_writers,
             ..Self::default()
         }
     }
@@ -132,12 +131,12 @@ impl Waiters {
     fn put_in(&self, queues: &mut Queues, waiter: &Arc<Waiter>, position: u64) {
         queues.insert(waiter, position);
         self.count.fetch_add(1, Ordering::SeqCst);
-        if self.has_wake_watches {
+        if self.has_other_writers {
             for key in waiter.client_keys() {
-                if !queues.quiet.note_awaited(&key) {
-                    queues.unfollowed_keys.insert(key);
-                    self.keys_unfollowed.notify_one();
-                }
+                queues.quiet.keep(key);
+            }
+            if queues.quiet.heard().is_none() {
+                self.unheard.notify_one();
             }
         }
     }
@@ -151,7 +150,8 @@ impl Waiters {
     }
 
     /// Lets any batch run a waiter's command, because the batch that parked it is durable. `alarms`: the number of
-    /// alarms when that batch began. A key with an alarm since then may have something that the batch has not seen.
+    /// alarms when that batch began. A key with an alarm since then may have something that the batch has not seen. The
+    /// others are as empty as the batch found them.
     pub(super) fn settle(&self, waiter: &Waiter, alarms: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -161,12 +161,15 @@ impl Waiters {
         {
             state.stage = Stage::Waiting;
             self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
-            if self.has_wake_watches && queues.quiet.alarms() > alarms {
-                for key in waiter.client_keys() {
-                    if queues.quiet.has_alarm_since(&key, alarms) {
-                        queues.schedule(key, Cursor::START);
-                        self.scheduled.notify_one();
-                    }
+            if !self.has_other_writers {
+                return;
+            }
+            for key in waiter.client_keys() {
+                if queues.quiet.has_alarm_since(&key, alarms) {
+                    queues.schedule(key, Cursor::START);
+                    self.scheduled.notify_one();
+                } else if waiter.spec.takes_first {
+                    queues.quiet.note_empty(&key, alarms);
                 }
             }
         }
@@ -308,11 +311,6 @@ impl Waiters {
             .collect()
     }
 
-    /// Whether a client waits for a key.
-    pub(super) fn is_awaited(&self, key: &ClientKey) -> bool {
-        self.queues().by_key.contains_key(key)
-    }
-
     /// Whether a client waits for a key of this type.
     pub(super) fn is_awaited_as(&self, key: &ClientKey, value_type: ValueType) -> bool {
         self.queues().queue(key, value_type).is_some()
@@ -415,15 +413,18 @@ impl Waiters {
             .collect()
     }
 
-    /// Waits for awaited keys that no wake-up watch follows yet, and returns them.
-    pub(super) async fn wait_keys_unfollowed(&self) -> Vec<ClientKey> {
-        loop {
-            let keys = std::mem::take(&mut self.queues().unfollowed_keys);
-            if !keys.is_empty() {
-                return keys.into_iter().collect();
-            }
-            self.keys_unfollowed.notified().await;
+    /// Schedules wake-ups of all awaited keys of which `may_be_ready` is true.
+    fn schedule_all(&self, queues: &mut Queues, may_be_ready: impl Fn(&ClientKey) -> bool) {
+        let keys = queues.by_key.keys().filter(|key| may_be_ready(key));
+        for key in keys.cloned().collect::<Vec<_>>() {
+            queues.schedule(key, Cursor::START);
         }
+        self.scheduled.notify_one();
+    }
+
+    /// All awaited keys.
+    pub(super) fn awaited_keys(&self) -> Vec<ClientKey> {
+        self.queues().by_key.keys().cloned().collect()
     }
 }
 

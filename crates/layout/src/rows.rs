@@ -228,13 +228,13 @@ impl Layout {
         KeyRange::children(&self.pack(Space::Messages, &(1_u64,)))
     }
 
-    /// Key that marks a server start whose clients track keys: other servers report changes to it.
-    pub fn tracker_key(&self, instance: u64) -> Vec<u8> {
+    /// Key that marks a server start that wants to hear of changed keys: other servers report them to it.
+    pub fn change_mark_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(2_u64, instance))
     }
 
     /// All such marks.
-    pub fn trackers(&self) -> KeyRange {
+    pub fn change_marks(&self) -> KeyRange {
         KeyRange::children(&self.pack(Space::Messages, &(2_u64,)))
     }
 
@@ -242,14 +242,14 @@ impl Layout {
     ///
     /// # Errors
     /// If the key is not of this space.
-    pub fn read_tracker_key(&self, key: &[u8]) -> Result<u64, DecodeError> {
+    pub fn read_change_mark_key(&self, key: &[u8]) -> Result<u64, DecodeError> {
         let mut rest = self.strip(Space::Messages, key)?;
         let _: u64 = take(&mut rest, "kind of row")?;
         take(&mut rest, "instance")
     }
 
-    /// Key of the sign of life of a server start whose clients track keys: a counter.
-    pub fn tracker_beat_key(&self, instance: u64) -> Vec<u8> {
+    /// Key of the sign of life of a server start that wants to hear of changed keys: a counter.
+    pub fn change_mark_beat_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(3_u64, instance))
     }
 

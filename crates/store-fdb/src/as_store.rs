@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use foundationdb::options::TransactionOption;
-use futures_util::future::try_join_all;
 
 use super::error::read_error;
 use super::store::FdbStore;
@@ -61,38 +60,24 @@ impl Store for FdbStore {
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
-        let watched = self.watch_each(&[key]);
-        StoreFuture::Pending(Box::pin(async move {
-            // There is one for each key.
-            watched.await?.pop().ok_or(StoreError::Conflict)
-        }))
-    }
-
-    /// Arms all watches in one transaction.
-    fn watch_each<'t>(&'t self, keys: &[&[u8]]) -> StoreFuture<'t, Vec<Watched>> {
         // In a separate transaction, because a watch reads its key in a way that can conflict.
         let transaction = match self.begin() {
             Ok(transaction) => transaction,
             Err(error) => return StoreFuture::ready(Err(error)),
         };
-        let values: Vec<_> = keys.iter().map(|key| transaction.get(key, false)).collect();
-        let changes: Vec<_> = keys.iter().map(|key| transaction.watch(key)).collect();
+        let value = transaction.get(key, false);
+        let changed = transaction.watch(key);
         StoreFuture::Pending(Box::pin(async move {
-            let values = self
-                .reachability
-                .note(try_join_all(values).await)
-                .map_err(read_error)?;
-            // Without the commit, the watches would end with their transaction.
+            let value = self.reachability.note(value.await).map_err(read_error)?;
+            // Without the commit, the watch would end with its transaction.
             transaction
                 .commit()
                 .await
                 .map_err(|error| read_error(error.into()))?;
-            let watched = values.into_iter().zip(changes);
-            let watched = watched.map(|(value, changed)| Watched {
+            Ok(Watched {
                 value: value.as_deref().map(Bytes::copy_from_slice),
                 changed: Box::pin(async move { changed.await.map_err(read_error) }),
-            });
-            Ok(watched.collect())
+            })
         }))
     }
 }

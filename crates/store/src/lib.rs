@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use quoin_base::counter::Durations;
 use quoin_base::decode_error::DecodeError;
@@ -388,12 +387,6 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads a key and watches it.
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched>;
-
-    /// Reads several keys and watches them. If one fails, all do.
-    fn watch_each<'t>(&'t self, keys: &[&[u8]]) -> StoreFuture<'t, Vec<Watched>> {
-        let watched: Vec<_> = keys.iter().map(|key| self.watch(key)).collect();
-        StoreFuture::Pending(Box::pin(try_join_all(watched)))
-    }
 
     /// Whether it answered the last request.
     fn is_reachable(&self) -> bool {

@@ -5,10 +5,11 @@
 //! Nobody waits for readers, and the log is cleared after some seconds. So a message is delivered at most once, as in
 //! Redis.
 //!
-//! While clients track keys, the log also contains the names of changed keys ([`crate::unit::host`]). A reader learns
-//! if the log was cleared before it has read everything. Every key then counts as changed.
+//! While clients track keys, the log also contains the names of changed keys ([`crate::unit::host`]), and while clients
+//! wait, those of keys that may have something for them. A reader learns if the log was cleared before it has read
+//! everything. Every key then counts as changed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 
@@ -16,29 +17,34 @@ use quoin_base::limits::TRACKED_NAMES_BYTES_MAX;
 use quoin_layout::message::{
     decode_messages, decode_names, encode_messages, encode_names, read_message_row,
 };
-use quoin_layout::{KeyRange, Layout, successor};
+use quoin_layout::{DecodeError, KeyRange, Layout, successor};
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
 
+use crate::keyspace::key::ClientKey;
 use crate::unit::context::Environment;
 use crate::unit::host::Change;
-use crate::unit::signals::{ChannelKind, Message};
+use crate::unit::signals::{ChannelKind, Message, Ready};
 
 /// Kinds of messages as they are stored.
 const GLOBAL: u8 = 0;
 const SHARD: u8 = 1;
 const CHANGED: u8 = 2;
 const ALL_CHANGED: u8 = 3;
+const READY: u8 = 4;
+const ALL_READY: u8 = 5;
 
-/// Writes messages and the names of changed keys for the other servers, in the transaction of the commands that
-/// publish and change them. Causes no conflicts. Returns whether there was anything to write.
+/// Writes messages and the names of changed and of ready keys for the other servers, in the transaction of the commands
+/// that publish and change them. Causes no conflicts. Returns whether there was anything to write.
 pub fn write_messages(
     transaction: &dyn Transaction,
     environment: &Environment,
     messages: &[Message],
     changes: &[Change],
+    ready: &ReadyKeys,
 ) -> bool {
     let changed = changed_keys(changes);
-    if messages.is_empty() && changed.is_none() {
+    let ready = ready.encode();
+    if messages.is_empty() && changed.is_none() && ready.is_empty() {
         return false;
     }
     let layout = &environment.layout;
@@ -51,7 +57,10 @@ pub fn write_messages(
     });
     let changed = changed.as_ref();
     let changed = changed.map(|(kind, names)| (*kind, &b""[..], names.as_ref()));
-    let rows = encode_messages(environment.ids.instance(), parts.chain(changed));
+    let ready = ready.iter();
+    let ready = ready.map(|(kind, database, names)| (*kind, &database[..], names.as_ref()));
+    let parts = parts.chain(changed).chain(ready);
+    let rows = encode_messages(environment.ids.instance(), parts);
     transaction.append(&layout.messages_prefix(), &rows);
     transaction.atomic_add(&layout.bell_key(), 1);
     true
@@ -62,11 +71,61 @@ fn changed_keys(changes: &[Change]) -> Option<(u8, Bytes)> {
     let mut seen = HashSet::new();
     let keys = changes.iter().filter_map(Change::tracked_key);
     let names: Vec<&Bytes> = keys.filter(|key| seen.insert(*key)).collect();
-    let bytes: usize = names.iter().map(|name| name.len() + size_of::<u32>()).sum();
-    if changes.contains(&Change::AllKeys) || bytes > TRACKED_NAMES_BYTES_MAX {
+    let is_long = bytes_of(names.iter().copied()) > TRACKED_NAMES_BYTES_MAX;
+    if changes.contains(&Change::AllKeys) || is_long {
         return Some((ALL_CHANGED, Bytes::new()));
     }
     (!names.is_empty()).then(|| (CHANGED, encode_names(names.into_iter())))
+}
+
+/// Keys that may have something for clients of other servers that wait.
+#[derive(Debug, Default)]
+pub struct ReadyKeys {
+    /// Names by database. `None`: all keys of the database.
+    by_database: BTreeMap<u32, Option<HashSet<Bytes>>>,
+    is_anywhere: bool,
+}
+
+impl ReadyKeys {
+    /// Adds what has become ready.
+    pub fn add(&mut self, ready: &Ready) {
+        match ready {
+            Ready::Key(key, _) | Ready::Gone(key, _) | Ready::Items { key, .. } => {
+                let names = self.by_database.entry(key.database);
+                if let Some(names) = names.or_insert_with(|| Some(HashSet::new())) {
+                    names.insert(key.key.clone());
+                }
+            }
+            Ready::Database(database) => {
+                self.by_database.insert(*database, None);
+            }
+            Ready::Anywhere => self.is_anywhere = true,
+        }
+    }
+
+    /// Messages with these keys: kind, channel and payload of each.
+    fn encode(&self) -> Vec<(u8, [u8; 4], Bytes)> {
+        if self.is_anywhere {
+            return vec![(ALL_CHANGED, [0; 4], Bytes::new())];
+        }
+        let by_database = self.by_database.iter();
+        by_database
+            .map(|(database, names)| {
+                let database = database.to_be_bytes();
+                match names {
+                    Some(names) if bytes_of(names.iter()) <= TRACKED_NAMES_BYTES_MAX => {
+                        (READY, database, encode_names(names.iter()))
+                    }
+                    _ => (ALL_READY, database, Bytes::new()),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Bytes of the message that has these names.
+fn bytes_of<'n>(names: impl Iterator<Item = &'n Bytes>) -> usize {
+    names.map(|name| name.len() + size_of::<u32>()).sum()
 }
 
 /// The key of the last row of the log. `None`, which sorts before every row, if the log is empty.
@@ -109,11 +168,35 @@ pub struct News {
     pub messages: Vec<Message>,
     /// Keys changed by other servers.
     pub changes: Vec<Change>,
+    /// Keys that other servers made ready for waiting clients.
+    pub ready: HashSet<ClientKey>,
+    /// Databases of which other servers may have made any key ready.
+    pub ready_databases: Vec<u32>,
     /// Whether there may be more.
     pub has_more: bool,
+    /// The bell at that time.
+    pub bell: Option<Bytes>,
+}
+
+impl News {
+    /// Whether nothing was told.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+            && self.changes.is_empty()
+            && self.ready.is_empty()
+            && self.ready_databases.is_empty()
+    }
+
+    /// Whether a key may have become ready for waiting clients.
+    pub fn concerns(&self, key: &ClientKey) -> bool {
+        self.ready.contains(key)
+            || self.ready_databases.contains(&key.database)
+            || self.changes.contains(&Change::AllKeys)
+    }
 }
 
 /// One server's position in the log.
+#[derive(Debug, Clone)]
 pub struct LogReader {
     own_instance: u64,
     next: Vec<u8>,
@@ -122,6 +205,7 @@ pub struct LogReader {
 }
 
 /// Rows of a transaction that has more rows.
+#[derive(Debug, Clone)]
 struct Partial {
     stamp: [u8; 10],
     rows: u16,
@@ -164,10 +248,15 @@ impl LogReader {
             reverse: false,
             isolation: Isolation::Snapshot,
         };
-        let rows = transaction.get_range(query).await?;
-        let cleared = last_cleared_key(transaction, layout).await?;
+        let bell_key = layout.bell_key();
+        let (rows, cleared, bell) = futures_util::try_join!(
+            transaction.get_range(query),
+            last_cleared_key(transaction, layout),
+            transaction.get(&bell_key, Isolation::Snapshot),
+        )?;
         let mut news = News {
             has_more: rows.len() >= rows_max,
+            bell,
             ..News::default()
         };
         if cleared.is_some_and(|cleared| cleared >= self.next) {
@@ -221,6 +310,17 @@ impl LogReader {
                     news.changes.push(Change::AllKeys);
                     continue;
                 }
+                READY => {
+                    let database = read_database(&message.channel)?;
+                    let names = decode_names(message.payload)?.into_iter();
+                    let keys = names.map(|key| ClientKey { database, key });
+                    news.ready.extend(keys);
+                    continue;
+                }
+                ALL_READY => {
+                    news.ready_databases.push(read_database(&message.channel)?);
+                    continue;
+                }
                 _ => ChannelKind::Shard,
             };
             news.messages.push(Message {
@@ -231,4 +331,12 @@ impl LogReader {
         }
         Ok(())
     }
+}
+
+/// The number of a database, from the channel of a message that names keys.
+fn read_database(channel: &[u8]) -> Result<u32, DecodeError> {
+    let number = <[u8; 4]>::try_from(channel);
+    number
+        .map(u32::from_be_bytes)
+        .map_err(|_| DecodeError("database of keys that became ready"))
 }

@@ -103,43 +103,16 @@ async fn take_from_first<'k, P: Poppable>(
     from_end: bool,
 ) -> Result<Option<(&'k Bytes, Vec<P::Element>)>, CommandError> {
     let known = context.known_keys;
-    let mut passed_over: Vec<&'k Bytes> = Vec::new();
     for name in names.iter().filter(|name| !known.leaves_out(name)) {
-        if known.was_empty(name) {
-            passed_over.push(name);
-            continue;
-        }
         let Some(key) = context.find(name, P::VALUE_TYPE).await? else {
             continue;
         };
-        let (name, key) = match passed_over.is_empty() {
-            true => (name, key),
-            false if !context.has_elements_now(&key).await? => continue,
-            // A key that was passed over may have elements now. It then comes first.
-            false => match first_of_those::<P>(context, &passed_over).await? {
-                Some(before) => before,
-                None => (name, key),
-            },
-        };
-        passed_over.clear();
         let elements = take::<P>(context, name, &key, count, from_end).await?;
         if !elements.is_empty() {
             return Ok(Some((name, elements)));
         }
     }
     Ok(None)
-}
-
-/// The first of these keys that has elements.
-async fn first_of_those<'k, P: Poppable>(
-    context: &WriteContext<'_>,
-    names: &[&'k Bytes],
-) -> Result<Option<(&'k Bytes, OpenKey)>, CommandError> {
-    let Some(name) = context.first_with_elements(names).await? else {
-        return Ok(None);
-    };
-    let key = context.find(name, P::VALUE_TYPE).await?;
-    Ok(key.map(|key| (name, key)))
 }
 
 /// `key [count]` → elements with their numbers: ZPOPMIN, ZPOPMAX.

@@ -20,7 +20,6 @@ pub mod retained;
 pub mod scanning;
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::keyspace::kind::{TypeKind, ValueKind};
@@ -143,33 +142,6 @@ impl ReadContext<'_> {
         Ok(!self
             .is_retained(&key.meta_key, &key.meta, self.isolation)
             .await?)
-    }
-
-    /// [`Self::has_elements`] without conflicts, except within EXEC.
-    pub async fn has_elements_now(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        self.relaxed_view().has_elements(key).await
-    }
-
-    /// The first of these keys whose length is not 0. The reads are concurrent. They conflict with nothing, except
-    /// within EXEC.
-    pub async fn first_with_elements<'k>(
-        &self,
-        keys: &[&'k Bytes],
-    ) -> Result<Option<&'k Bytes>, StoreError> {
-        // Read once, instead of by each of the reads below.
-        self.namespace().await?;
-        for some in keys.chunks(KEY_READS_AT_ONCE) {
-            let lengths = some.iter().map(async |key| {
-                let location = self.locate(key).await?;
-                self.length_at(&location.meta_key, self.relaxed()).await
-            });
-            let lengths = try_join_all(lengths).await?;
-            let mut found = some.iter().zip(lengths);
-            if let Some((key, _)) = found.find(|(_, length)| *length != 0) {
-                return Ok(Some(key));
-            }
-        }
-        Ok(None)
     }
 
     /// Whether a key is empty, for code that monitors keys that clients wait for. Conflicts with nothing and does not
@@ -506,6 +478,14 @@ impl WriteContext<'_> {
         }
     }
 
+    /// Wakes clients that wait for elements of a key to which some return.
+    pub(crate) fn signal_returned(&self, key: &OpenKey) {
+        match key.client_key() {
+            Some(_) => self.signal_ready(key),
+            None => self.signals.ready(Ready::Anywhere),
+        }
+    }
+
     /// Notifies clients whose commands need a key that it is gone or was replaced.
     pub(crate) fn signal_gone(&self, key: &OpenKey) {
         if key.meta.value_type.kind().is_missed()
@@ -518,10 +498,6 @@ impl WriteContext<'_> {
 
     /// Executes the commands of clients that wait for a key again, although nothing was added to it.
     pub(crate) fn wake_waiting(&self, key: &OpenKey) {
-        if self.environment.capabilities.has_other_writers {
-            // Other servers watch the length on behalf of their clients.
-            self.count_change(key, 0);
-        }
         self.signal_ready(key);
     }
 

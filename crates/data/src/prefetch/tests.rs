@@ -423,21 +423,3 @@ fn consumers_and_pending_entries_of_a_group_are_read_side_by_side() {
     // The namespace, the metadata, the head and the group; then ten consumers and ten entries.
     assert_eq!(trips(&bench, &plan, &locations), (2, 24));
 }
-
-#[test]
-fn keys_that_were_empty_are_read_at_once_where_a_later_one_has_something() {
-    let bench = filled(1);
-    let keys: Vec<Bytes> = (0..20).map(|key| format!("e{key}").into()).collect();
-    let with_last = |last: &'static str| [keys.clone(), vec![last.into()]].concat();
-    let were_empty = keys.iter().cloned().collect();
-    let trips = |keys: Vec<Bytes>| {
-        let trips = count(&bench, async |context| {
-            let read = context.prefetch_passed_over(&keys, &were_empty).await;
-            read.unwrap();
-        });
-        (trips.count.get(), trips.reads.get())
-    };
-    // The namespace, then the length of the last, then those of the others.
-    assert_eq!(trips(with_last("q0")), (3, 22));
-    assert_eq!(trips(with_last("nothing")), (2, 2));
-}

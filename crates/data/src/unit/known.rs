@@ -118,9 +118,8 @@ pub enum KnownKeys<'k> {
     Nothing,
     /// Only these may have elements. The command skips the others.
     OnlyThese(&'k HashSet<Bytes>),
-    /// These were empty a moment ago. The command checks them only if it finds something in another key, because an
-    /// earlier key might have received elements meanwhile.
-    WereEmpty(&'k HashSet<Bytes>),
+    /// These are empty. The command skips them.
+    Empty(&'k HashSet<Bytes>),
 }
 
 impl KnownKeys<'_> {
@@ -128,15 +127,8 @@ impl KnownKeys<'_> {
     pub fn leaves_out(self, key: &Bytes) -> bool {
         match self {
             KnownKeys::OnlyThese(keys) => !keys.contains(key),
-            KnownKeys::Nothing | KnownKeys::WereEmpty(_) => false,
-        }
-    }
-
-    /// Whether a key was empty a moment ago.
-    pub fn was_empty(self, key: &Bytes) -> bool {
-        match self {
-            KnownKeys::WereEmpty(keys) => keys.contains(key),
-            KnownKeys::Nothing | KnownKeys::OnlyThese(_) => false,
+            KnownKeys::Empty(keys) => keys.contains(key),
+            KnownKeys::Nothing => false,
         }
     }
 }

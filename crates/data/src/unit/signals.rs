@@ -38,6 +38,8 @@ pub enum Ready {
     },
     /// A database shows other keys (SWAPDB).
     Database(u32),
+    /// Elements returned to a key whose database is unknown.
+    Anywhere,
 }
 
 /// How subscribers of a message are found.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
+use super::looks::Unheard;
 use super::running::Attempt;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::call::{Call, Submission, SubmissionResult, Work};
@@ -14,8 +15,8 @@ use crate::shared::Shared;
 use crate::waiters::Cursor;
 use quoin_base::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use quoin_base::stopwatch::BusyLimit;
-use quoin_data::cluster::relay::write_messages;
-use quoin_data::cluster::tracker_marks::has_other_trackers;
+use quoin_data::cluster::change_marks::{Wanted, wanted_by_others};
+use quoin_data::cluster::relay::{ReadyKeys, write_messages};
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::script::runs_script;
@@ -252,12 +253,13 @@ impl Batch<'_> {
     /// servers.
     async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
         let fetch = self.delegation.fetch(&attempt.unit);
-        let look = self.look_for_trackers(attempt);
-        let (fetched, is_tracked, ()) = futures_util::join!(fetch, look, self.prefetch(attempt));
-        match (fetched, is_tracked) {
-            (Ok(are_granted), Ok(is_tracked)) => {
+        let look = self.look_for_wanted(attempt);
+        let (fetched, wanted, unheard) = futures_util::join!(fetch, look, self.prefetch(attempt));
+        match (fetched, wanted) {
+            (Ok(are_granted), Ok(wanted)) => {
                 self.delegation.note_fetched(&are_granted);
-                self.is_tracked = is_tracked;
+                self.wanted = wanted;
+                self.unheard = unheard;
             }
             (Err(error), _) | (_, Err(error)) => return Err(self.after_error(error)),
         }
@@ -269,6 +271,7 @@ impl Batch<'_> {
             }
             Err(error) => return Err(self.after_error(error)),
         }
+        self.note_returned(attempt);
         let has_room = || !attempt.is_full();
         match self.delegation.grant(&attempt.unit, has_room).await {
             Ok(()) => {}
@@ -298,28 +301,52 @@ impl Batch<'_> {
         self.changes = join_all(looks).await.into_iter().collect();
     }
 
-    /// Whether clients of other servers track keys. If tracking begins before the batch commits, the batch conflicts.
-    async fn look_for_trackers(&self, attempt: &Attempt<'_>) -> Result<bool, StoreError> {
+    /// Which changes other servers want to hear of. If one begins to want more before the batch commits, the batch
+    /// conflicts.
+    async fn look_for_wanted(&self, attempt: &Attempt<'_>) -> Result<Wanted, StoreError> {
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
         let only_reads = calls.all(|call| call.work.only_reads());
         if !self.environment.capabilities.has_other_writers || only_reads {
-            return Ok(false);
+            return Ok(Wanted::Nothing);
         }
         let (layout, ids) = (&self.environment.layout, &self.environment.ids);
-        has_other_trackers(attempt.unit.transaction, layout, ids.instance()).await
+        wanted_by_others(attempt.unit.transaction, layout, ids.instance()).await
     }
 
-    /// Writes published messages and the names of changed keys into the transaction, for the other servers.
+    /// Writes published messages and the names of changed and ready keys into the transaction, for the other servers.
     fn write_messages(&self, transaction: &dyn Transaction) {
         if !self.environment.capabilities.has_other_writers {
             return;
         }
         let messages = self.signals.messages();
         let changes = self.signals.changes();
-        let changes = self.is_tracked.then_some(changes.as_slice());
-        let changes = changes.unwrap_or_default();
-        if write_messages(transaction, self.environment, &messages, changes) {
+        let changes = match self.wanted {
+            Wanted::All => changes.as_slice(),
+            Wanted::Ready | Wanted::Nothing => &[],
+        };
+        let ready = self.ready_keys();
+        if write_messages(transaction, self.environment, &messages, changes, &ready) {
             self.shared.relay.note_news();
+        }
+    }
+
+    /// The keys that the batch leaves ready for clients of other servers, if any of these wait.
+    fn ready_keys(&self) -> ReadyKeys {
+        let mut keys = ReadyKeys::default();
+        if self.wanted >= Wanted::Ready {
+            let ready = self.made_ready.iter();
+            for ready in ready.filter(|ready| !self.has_taken(ready)) {
+                keys.add(ready);
+            }
+        }
+        keys
+    }
+
+    /// Whether clients of this batch have taken all that it made ready in a key.
+    fn has_taken(&self, ready: &Ready) -> bool {
+        match ready {
+            Ready::Key(key, _) => self.changes.get(key) == Some(&true),
+            _ => false,
         }
     }
 
@@ -331,9 +358,15 @@ impl Batch<'_> {
         self.made_ready.clear();
         self.deferred.clear();
         self.changes.clear();
+        self.found_empty.clear();
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
         self.alarms = self.shared.waiters.alarms();
+        self.unheard = Unheard::default();
+        self.heard = match self.has_waiters() {
+            true => self.shared.waiters.heard(),
+            false => None,
+        };
     }
 
     /// Removes the waiters that the attempt parked, and releases all others from service.
@@ -397,7 +430,8 @@ impl Batch<'_> {
             }
         }
         // Before the replies, because a client may next wait for what this batch left in a key.
-        waiters.note_committed(&self.changes);
+        waiters.note_committed(&self.changes, self.alarms);
+        waiters.note_empty(&self.found_empty, self.alarms);
         for (waiter, reply) in self.woken.drain(..) {
             let carried = self.shared.in_flight.carry(reply.size_hint());
             waiters.answer(&waiter, reply, carried);
@@ -431,6 +465,7 @@ impl Batch<'_> {
                 }
                 // `note_ready` records items as their keys.
                 Ready::Key(..) | Ready::Gone(..) | Ready::Items { .. } => {}
+                Ready::Anywhere => waiters.note_missed(),
                 Ready::Database(database) => {
                     waiters.note_new_namespace(database);
                     for key in waiters.keys_of(database) {
@@ -446,7 +481,7 @@ impl Batch<'_> {
         let changes = self.signals.changes();
         let window = self.read_window.as_ref();
         self.environment.note_changes(window, &changes);
-        if self.is_tracked && !changes.is_empty() {
+        if self.wanted == Wanted::All && !changes.is_empty() {
             // Again: the relay may have read the log before it contained this batch.
             self.shared.relay.note_news();
         }

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Batch;
+use super::running::Attempt;
 use crate::call::{Call, Work};
 use crate::waiters::Waiter;
+use quoin_base::limits::RELAY_ROWS_PER_READ;
+use quoin_data::cluster::relay::News;
 use quoin_data::command::access::Access;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::prefetch::PrefetchPlan;
@@ -24,7 +27,7 @@ pub(super) enum Look<'k> {
     /// Keys that one command or EXEC of the batch made ready, keys that this server does not know to be empty, and
     /// keys that other servers may have filled. In Redis, any other key would already have served the client.
     Ready(&'k HashSet<ClientKey>),
-    /// This key, the keys before it, and other keys that are not quiet.
+    /// This key, and other keys that are not quiet.
     Key(&'k ClientKey),
 }
 
@@ -32,7 +35,7 @@ pub(super) enum Look<'k> {
 pub(super) enum KeysByLook {
     All,
     Only(HashSet<Bytes>),
-    WereEmpty(HashSet<Bytes>),
+    Without(HashSet<Bytes>),
 }
 
 impl KeysByLook {
@@ -40,36 +43,27 @@ impl KeysByLook {
         match self {
             KeysByLook::All => KnownKeys::Nothing,
             KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
-            KeysByLook::WereEmpty(keys) => KnownKeys::WereEmpty(keys),
+            KeysByLook::Without(keys) => KnownKeys::Empty(keys),
         }
     }
 }
 
-/// A command that reads its quiet keys only if it finds something in another key.
-pub(super) struct PostponedLook {
-    waiter: Arc<Waiter>,
-    quiet: HashSet<Bytes>,
+/// What other servers have told up to the snapshot of an attempt, beyond what this server had heard when it began.
+#[derive(Default)]
+pub(super) enum Unheard {
+    /// It was not read, so any key may have been filled.
+    #[default]
+    Anything,
+    /// This was told.
+    News(News),
 }
 
-impl PostponedLook {
-    /// Plans reads of the keys that are not quiet now, as the batch begins. Some may have been quiet when the client
-    /// came.
-    pub(super) fn plan(&self, plan: &mut PrefetchPlan) {
-        let command = &self.waiter.invocation;
-        let mut access = Access::of(command.row, command.database, &command.arguments);
-        access.leave_out(&self.quiet);
-        plan.add_all(&access.prefetch);
-    }
-
-    /// Reads the lengths of the quiet keys that precede a key with something in it.
-    pub(super) async fn prefetch(&self, unit: &Unit<'_>) {
-        if self.quiet.is_empty() {
-            return;
-        }
-        let context = unit.read_context(self.waiter.invocation.database);
-        let keys = &self.waiter.spec.keys;
-        if let Err(error) = context.prefetch_passed_over(keys, &self.quiet).await {
-            tracing::trace!(%error, "nothing was prefetched");
+impl Unheard {
+    /// Whether a key that is quiet may have been filled after all.
+    fn concerns(&self, key: &ClientKey) -> bool {
+        match self {
+            Unheard::Anything => true,
+            Unheard::News(news) => news.concerns(key),
         }
     }
 }
@@ -77,12 +71,17 @@ impl PostponedLook {
 impl Batch<'_> {
     /// What is known about the keys of a blocking command on its first run.
     pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
-        KeysByLook::WereEmpty(self.still_quiet(waiter, unit))
+        KeysByLook::Without(self.still_quiet(waiter, unit))
     }
 
-    /// The quiet keys of a waiter that the batch has not changed.
+    /// The keys of a waiter that are empty in the attempt's snapshot and that the batch has not changed.
     fn still_quiet(&self, waiter: &Waiter, unit: &Unit<'_>) -> HashSet<Bytes> {
         let mut quiet = self.shared.waiters.quiet_keys(waiter);
+        let database = waiter.invocation.database;
+        quiet.retain(|key| {
+            let key = key.clone();
+            !self.unheard.concerns(&ClientKey { database, key })
+        });
         if !quiet.is_empty() {
             let changes = unit.signals.changes();
             for key in changes.iter().filter_map(Change::watched_key) {
@@ -92,18 +91,47 @@ impl Batch<'_> {
         quiet
     }
 
-    /// What to read for a woken client, or for a blocking command with quiet keys on its first run.
-    pub(super) fn postponed_look(&self, call: &Call) -> Option<PostponedLook> {
+    /// Plans the reads of a call. Of a blocking command these are its keys that are not quiet as the batch begins.
+    /// Returns whether there are quiet ones.
+    pub(super) fn plan_call(&self, call: &Call, plan: &mut PrefetchPlan) -> bool {
         let waiters = &self.shared.waiters;
-        if let Work::WakeUp(key, _) = &call.work {
-            let waiter = waiters.first_command(key)?;
-            let mut quiet = waiters.quiet_keys(&waiter);
+        let (waiter, woken) = match (&call.work, &call.waiter) {
+            (Work::WakeUp(key, _), _) => match waiters.first_command(key) {
+                Some(waiter) => (waiter, Some(key)),
+                None => return false,
+            },
+            (_, Some(waiter)) => (Arc::clone(waiter), None),
+            (_, None) => {
+                plan.add_all(&call.access.prefetch);
+                return false;
+            }
+        };
+        let mut quiet = waiters.quiet_keys(&waiter);
+        if let Some(key) = woken {
             quiet.remove(&key.key);
-            return Some(PostponedLook { waiter, quiet });
         }
-        let waiter = Arc::clone(call.waiter.as_ref()?);
-        let quiet = waiters.quiet_keys(&waiter);
-        (!quiet.is_empty()).then_some(PostponedLook { waiter, quiet })
+        let command = &waiter.invocation;
+        let mut access = Access::of(command.row, command.database, &command.arguments);
+        access.leave_out(&quiet);
+        plan.add_all(&access.prefetch);
+        !quiet.is_empty()
+    }
+
+    /// Reads what other servers have told up to the attempt's snapshot.
+    pub(super) async fn hear_the_rest(&self, attempt: &Attempt<'_>) -> Unheard {
+        let Some(mut reader) = self.heard.clone() else {
+            return Unheard::Anything;
+        };
+        let layout = &self.environment.layout;
+        let transaction = attempt.unit.transaction;
+        match reader.read(transaction, layout, RELAY_ROWS_PER_READ).await {
+            Ok(news) if !news.has_more => Unheard::News(news),
+            Ok(_) => Unheard::Anything,
+            Err(error) => {
+                tracing::trace!(%error, "the end of the log was not read");
+                Unheard::Anything
+            }
+        }
     }
 
     /// What is known about a waiter's keys when it is woken.
@@ -123,7 +151,7 @@ impl Batch<'_> {
             Look::Key(key) => {
                 let mut quiet = self.still_quiet(waiter, unit);
                 quiet.remove(&key.key);
-                KeysByLook::WereEmpty(quiet)
+                KeysByLook::Without(quiet)
             }
         }
     }

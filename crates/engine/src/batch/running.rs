@@ -4,9 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
-
-use super::looks::{KeysByLook, Look};
+use super::looks::{KeysByLook, Look, Unheard};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::call::{Bundle, Call, Submission, Work};
 use crate::waiters::Waiter;
@@ -98,28 +96,34 @@ impl<'p> Attempt<'p> {
 }
 
 impl Batch<'_> {
-    /// Issues the expected reads of all commands at once, if reads of the store are round trips.
-    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) {
+    /// Issues the expected reads of all commands at once, if reads of the store are round trips. Returns what other
+    /// servers have told, if a command may skip keys that are quiet.
+    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) -> Unheard {
         if !self.environment.capabilities.reads_wait {
-            return;
+            return Unheard::default();
         }
         let mut plan = PrefetchPlan::default();
-        let mut looks = Vec::new();
+        let mut has_quiet = false;
         let calls = self.submissions.iter().flat_map(|one| &one.calls);
         for call in calls.take(self.commands_max) {
-            let Some(look) = self.postponed_look(call) else {
-                plan.add_all(&call.access.prefetch);
-                continue;
-            };
-            look.plan(&mut plan);
-            looks.push(look);
+            has_quiet |= self.plan_call(call, &mut plan);
         }
         self.delegation.plan_prefetch(&mut plan);
+        let hear = async {
+            match has_quiet {
+                true => self.hear_the_rest(attempt).await,
+                false => Unheard::default(),
+            }
+        };
         let context = attempt.unit.read_context(0);
-        context.prefetch(&plan, &self.shared.locations).await;
-        // For all clients at once. Sequential reads would each wait for a round trip.
-        let looks = looks.iter().map(|look| look.prefetch(&attempt.unit));
-        join_all(looks).await;
+        let prefetch = context.prefetch(&plan, &self.shared.locations);
+        futures_util::join!(hear, prefetch).0
+    }
+
+    /// Whether the batch has clients that may wait or be woken.
+    pub(super) fn has_waiters(&self) -> bool {
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        calls.any(|call| call.waiter.is_some() || matches!(call.work, Work::WakeUp(..)))
     }
 
     /// Runs the batch's commands in order. An error ends the attempt.

@@ -65,7 +65,7 @@ enum Woken {
 fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
     keys.extend(ready.iter().filter_map(|one| match one {
         Ready::Key(key, _) | Ready::Gone(key, _) | Ready::Items { key, .. } => Some(key.clone()),
-        Ready::Database(_) => None,
+        Ready::Database(_) | Ready::Anywhere => None,
     }));
 }
 
@@ -110,6 +110,8 @@ impl Batch<'_> {
                     self.wake_key_of_type(&key, value_type, Some(&items), look, attempt)
                         .await?;
                 }
+                // Their wake-ups are scheduled after the commit.
+                Ready::Anywhere => {}
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
                         self.wake_key(&key, Cursor::START, Look::All, attempt)
@@ -145,6 +147,16 @@ impl Batch<'_> {
             }
         }
         ready.into()
+    }
+
+    /// Schedules wake-ups, after the commit, of the waiters of keys to which elements have returned that no command
+    /// popped.
+    pub(super) fn note_returned(&mut self, attempt: &Attempt<'_>) {
+        for ready in self.note_ready(attempt) {
+            if let Ready::Key(key, _) = ready {
+                self.defer(&key, Cursor::START);
+            }
+        }
     }
 
     /// Wakes the waiters of a key to which a command has added data of a type.
@@ -205,7 +217,11 @@ impl Batch<'_> {
         let context = attempt.unit.read_context(key.database);
         let found = context.find_any(&key.key).await;
         match call::check(found.map_err(CommandError::from)) {
-            Ok(Ok(found)) => Ok(found.map(|found| found.meta.value_type)),
+            Ok(Ok(Some(found))) => Ok(Some(found.meta.value_type)),
+            Ok(Ok(None)) => {
+                self.found_empty.push(key.clone());
+                Ok(None)
+            }
             Ok(Err(_))
             | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => Ok(None),
             Err(CallError::Store(error)) => {
@@ -380,6 +396,9 @@ impl Batch<'_> {
             }
         };
         if reply.is_nothing() {
+            if waiter.spec.takes_first {
+                self.found_empty.extend(waiter.client_keys());
+            }
             self.shared.waiters.release(waiter);
             return Ok(Woken::Nothing);
         }

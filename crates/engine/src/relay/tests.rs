@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;
-use crate::{Call, Executor, ExecutorOptions};
+use crate::{Call, Executor, ExecutorOptions, Outcome, Wait, Waiter};
 use quoin_base::clock::ManualClock;
 use quoin_base::limits::TRACKED_NAMES_BYTES_MAX;
 use quoin_base::random::SeededRandom;
 use quoin_data::command::access::KeyLocks;
 use quoin_data::command::call::Invocation;
 use quoin_data::unit::host::Trackers;
-use quoin_data::unit::signals::{ChannelKind, Message};
+use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
 use quoin_data::unit::startup;
 use quoin_layout::Layout;
 use quoin_resp::reply::Reply;
@@ -105,6 +105,22 @@ impl Server {
         let call = Call::command(invocation, true);
         let finished = self.executor.submit(vec![call]).await.unwrap();
         assert_eq!(finished.replies, [Reply::OK]);
+    }
+
+    /// Runs a command. One that blocks and finds nothing waits until what is returned is dropped.
+    async fn run(&self, line: &str) -> Option<Wait> {
+        let words = line.split(' ').map(|word| Bytes::from(word.to_owned()));
+        let Ok(invocation) = Invocation::resolve(0, words.collect()) else {
+            panic!("{line}");
+        };
+        let mut call = Call::command(invocation.clone(), true);
+        let waits = invocation.row.waits;
+        let spec = waits.and_then(|waits| waits(&invocation.arguments, 0).ok().unwrap());
+        let wait =
+            spec.map(|spec| Wait::new(self.executor.waiters(), Waiter::new(invocation, spec)));
+        call.waiter = wait.as_ref().map(Wait::waiter);
+        let finished = self.executor.submit(vec![call]).await.unwrap();
+        finished.is_parked.then_some(wait).flatten()
     }
 
     async fn publish(&self, command: &str, payload: impl Into<Bytes>) {
@@ -311,7 +327,7 @@ impl Tracker {
 async fn marks(store: &dyn Store) -> Vec<u64> {
     let transaction = store.begin_read().unwrap();
     let layout = Layout::new("test");
-    let marks = tracker_marks::other_marks(&*transaction, &layout, u64::MAX);
+    let marks = change_marks::other_marks(&*transaction, &layout, u64::MAX);
     let marks = marks.await.unwrap().into_iter();
     marks.map(|mark| mark.instance).collect()
 }
@@ -355,7 +371,7 @@ fn a_mark_without_signs_of_life_is_removed_and_its_server_forgets_everything() {
         let instance = silent.executor.environment().ids.instance();
         let tracker = Tracker::begin(&silent).await;
         let mut relay = relay_of(&other, &store);
-        let long_ago = Instant::now().checked_sub(TRACKER_DEAD_AFTER).unwrap();
+        let long_ago = Instant::now().checked_sub(CHANGE_MARK_DEAD_AFTER).unwrap();
         let age = |relay: &mut Relay| {
             relay.silent_marks.get_mut(&instance).unwrap().1 = long_ago;
         };
@@ -402,6 +418,83 @@ fn keys_that_a_server_changes_are_in_the_log_while_others_track_keys() {
         let expected = [&names[..], &[Change::AllKeys]].concat();
         assert_eq!(told.unwrap(), expected);
         assert_eq!(own.told().len(), 2 + long.len());
+    });
+}
+
+#[test]
+fn keys_that_a_server_makes_ready_are_in_the_log_while_clients_of_others_wait() {
+    on_a_cluster(|store| async move {
+        let [one, two] = [Server::start(&store).await, Server::start(&store).await];
+        one.listener.is_away.store(true, Ordering::SeqCst);
+        two.listener.is_away.store(true, Ordering::SeqCst);
+        one.run("LPUSH before x").await;
+        assert_eq!(rows(&*store).await, 0);
+        let own = one.run("BLPOP own 0").await.unwrap();
+        let mut wait = two.run("BLPOP queue 0").await.unwrap();
+        let both = [&one, &two].map(|server| server.executor.environment().ids.instance());
+        while marks(&*store).await != both {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // Commands that make nothing ready, and one whose element goes to a client of the same server.
+        one.run("SET key x").await;
+        one.run("SADD set x").await;
+        one.run("LPUSH own x").await;
+        assert_eq!(rows(&*store).await, 0);
+        one.run("LPUSH other x").await;
+        assert_eq!(rows(&*store).await, 1);
+        one.run("LPUSH queue x").await;
+        assert_eq!(rows(&*store).await, 2);
+        let outcome = tokio::time::timeout(Duration::from_secs(10), wait.outcome());
+        assert!(matches!(outcome.await, Ok(Outcome::Replied(_))));
+        drop(own);
+    });
+}
+
+#[test]
+fn a_server_is_marked_while_its_clients_wait() {
+    on_a_cluster(|store| async move {
+        let server = Server::start(&store).await;
+        server.listener.is_away.store(true, Ordering::SeqCst);
+        let instance = server.executor.environment().ids.instance();
+        let wait = server.run("BLPOP queue 0").await.unwrap();
+        while marks(&*store).await != [instance] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut relay = relay_of(&server, &store);
+        relay.tend_own_mark().await.unwrap();
+        drop(wait);
+        // Clients often come back.
+        relay.tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        relay.tend_own_mark().await.unwrap();
+        assert!(marks(&*store).await.is_empty());
+        let _wait = server.run("BLPOP queue 0").await.unwrap();
+        while marks(&*store).await != [instance] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+}
+
+#[test]
+fn clients_of_a_server_that_was_taken_for_dead_are_woken() {
+    on_a_cluster(|store| async move {
+        let [one, two] = [Server::start(&store).await, Server::start(&store).await];
+        two.listener.is_away.store(true, Ordering::SeqCst);
+        let mut wait = two.run("BLPOP queue 0").await.unwrap();
+        let instance = two.executor.environment().ids.instance();
+        while marks(&*store).await != [instance] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let transaction = store.begin_write().unwrap();
+        let layout = Layout::new("test");
+        change_marks::set_mark(&*transaction, &layout, instance, Wanted::Nothing);
+        transaction.commit().await.unwrap();
+        one.run("LPUSH queue x").await;
+        assert_eq!(rows(&*store).await, 0);
+        relay_of(&two, &store).tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        let outcome = tokio::time::timeout(Duration::from_secs(10), wait.outcome());
+        assert!(matches!(outcome.await, Ok(Outcome::Replied(_))));
     });
 }
 

@@ -1,22 +1,22 @@
-//! What is known about awaited keys without reading them. Arriving clients and batches that wake clients use it, and
-//! the wake-up watches learn it ([`super::quiet`]).
+//! What is known about awaited keys without reading them ([`super::quiet`]). Arriving clients and batches that wake
+//! clients use it. Batches and the relay, which hears other servers, tell it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 
 use super::waiter::Stage;
-use super::{Waiter, Waiters};
+use super::{Cursor, Waiter, Waiters};
+use quoin_data::cluster::relay::{LogReader, News};
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::host::Change;
 
 impl Waiters {
     /// Makes a client wait without reading its keys, if all of them are quiet.
     pub(crate) fn park_quietly(&self, waiter: &Arc<Waiter>) -> bool {
-        if !self.has_wake_watches || !waiter.spec.takes_first {
+        if !self.has_other_writers || !waiter.spec.takes_first {
             return false;
         }
         let mut queues = self.queues();
@@ -42,91 +42,144 @@ impl Waiters {
         self.parked_quietly.load(Ordering::SeqCst)
     }
 
-    /// The keys of a waiter that are known to be empty without reading them.
+    /// Notes from now on what may fill the keys of a waiter. Call it before its command first runs.
+    pub(crate) fn expect(&self, waiter: &Waiter) {
+        if self.has_other_writers {
+            let mut queues = self.queues();
+            for key in waiter.client_keys() {
+                queues.quiet.expect(key);
+            }
+        }
+    }
+
+    /// The quiet keys of a waiter.
     pub(crate) fn quiet_keys(&self, waiter: &Waiter) -> HashSet<Bytes> {
-        if !self.has_wake_watches || !waiter.spec.takes_first {
+        if !self.has_other_writers || !waiter.spec.takes_first {
             return HashSet::new();
         }
         let queues = self.queues();
         let keys = waiter.client_keys();
-        let quiet: HashSet<Bytes> = keys
-            .filter(|key| queues.quiet.is_quiet(key))
-            .map(|key| key.key)
-            .collect();
-        if !quiet.is_empty() {
-            waiter.note_unseen();
-        }
-        quiet
+        let quiet = keys.filter(|key| queues.quiet.is_quiet(key));
+        quiet.map(|key| key.key).collect()
     }
 
-    /// Number of alarms so far. A key that turns out not to be quiet raises one.
+    /// How far this server has heard the log of ready keys. `None` if it does not listen.
+    pub(crate) fn heard(&self) -> Option<LogReader> {
+        match self.has_other_writers {
+            true => self.queues().quiet.heard().cloned(),
+            false => None,
+        }
+    }
+
+    /// The number of alarms so far. A key that may have been filled raises one.
     pub(crate) fn alarms(&self) -> u64 {
         self.queues().quiet.alarms()
     }
 
-    /// Records that a wake-up watch begins to follow a key. Returns an object that is notified when a batch of this
-    /// server commits a change of the key.
-    pub(crate) fn follow(&self, key: &ClientKey) -> Arc<Notify> {
-        self.queues().quiet.follow(key)
+    /// Returns when a client waits and this server does not listen to the others.
+    pub(crate) async fn unheard(&self) {
+        self.unheard.notified().await;
     }
 
-    /// Whether a client waits for a key, or has begun to wait since the previous call.
-    pub(crate) fn was_awaited(&self, key: &ClientKey) -> bool {
+    /// Whether a client waits, or did recently.
+    pub(crate) fn wants_to_hear(&self) -> bool {
+        self.queues().quiet.is_any_known()
+    }
+
+    /// Whether this server must begin to listen.
+    pub(crate) fn is_unheard(&self) -> bool {
+        let queues = self.queues();
+        queues.quiet.heard().is_none() && !queues.by_key.is_empty()
+    }
+
+    /// Records that this server listens from here on: other servers tell it of every key that they make ready.
+    pub(crate) fn begin_hearing(&self, reader: &LogReader) {
         let mut queues = self.queues();
-        queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
+        queues.quiet.begin_hearing(reader);
+        self.schedule_all(&mut queues, |_| true);
     }
 
-    /// Records that a batch has committed changes of these keys, and which of them are now empty.
-    pub(crate) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
+    /// Forgets keys that no client has waited for recently. Ends listening if none are left, and returns whether this
+    /// server still listens.
+    pub(crate) fn keep_hearing(&self) -> bool {
+        let mut queues = self.queues();
+        let queues = &mut *queues;
+        let by_key = &queues.by_key;
+        queues
+            .quiet
+            .forget_unawaited(|key| by_key.contains_key(key));
+        if !queues.quiet.is_any_known() {
+            queues.quiet.end_hearing();
+        }
+        queues.quiet.heard().is_some()
+    }
+
+    /// Takes what other servers have told, up to here.
+    pub(crate) fn hear(&self, news: &News, reader: &LogReader) {
+        let mut queues = self.queues();
+        if news.ready_databases.is_empty() && !news.changes.contains(&Change::AllKeys) {
+            for key in &news.ready {
+                queues.quiet.alarm(key);
+                if queues.by_key.contains_key(key) {
+                    queues.schedule(key.clone(), Cursor::START);
+                    self.scheduled.notify_one();
+                }
+            }
+        } else {
+            queues.quiet.alarm_where(|key| news.concerns(key));
+            self.schedule_all(&mut queues, |key| news.concerns(key));
+        }
+        queues.quiet.note_heard(reader);
+    }
+
+    /// Records that other servers may have made keys ready without telling.
+    pub(crate) fn note_missed(&self) {
+        let mut queues = self.queues();
+        queues.quiet.alarm_all();
+        self.schedule_all(&mut queues, |_| true);
+    }
+
+    /// Records that a batch has committed changes of these keys, and which of them it left empty. The batch began after
+    /// the first `alarms`.
+    pub(crate) fn note_committed(&self, changes: &HashMap<ClientKey, bool>, alarms: u64) {
         if changes.is_empty() {
             return;
         }
         let mut queues = self.queues();
         for (key, is_empty) in changes {
-            queues.quiet.note_committed(key, *is_empty);
+            match is_empty {
+                true => queues.quiet.note_empty(key, alarms),
+                // Again: a batch that began during the commit may have found the key as it was.
+                false => queues.quiet.alarm(key),
+            }
+        }
+    }
+
+    /// Records that a batch has found keys empty. It began after the first `alarms`.
+    pub(crate) fn note_empty(&self, keys: &[ClientKey], alarms: u64) {
+        if keys.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for key in keys {
+            queues.quiet.note_empty(key, alarms);
         }
     }
 
     /// Records that a batch of this server has given a database a different set of keys.
     pub(crate) fn note_new_namespace(&self, database: u32) {
-        self.queues().quiet.note_new_namespace(database);
-    }
-
-    /// Records that a wake-up watch is about to read a key.
-    pub(crate) fn begin_look(&self, key: &ClientKey) {
-        self.queues().quiet.begin_look(key);
-    }
-
-    /// Records that a wake-up watch has read a key. `is_quiet`: it has no elements and is watched. Returns whether
-    /// the watch must read it again, because it may have done so before this server added something to the key.
-    pub(crate) fn end_look(&self, key: &ClientKey, has_elements: bool, is_quiet: bool) -> bool {
-        self.queues().quiet.end_look(key, has_elements, is_quiet)
-    }
-
-    /// Records that the watch of a key has fired. Returns whether this server's own change of the key may be the
-    /// cause.
-    pub(crate) fn watch_fired(&self, key: &ClientKey) -> bool {
-        self.queues().quiet.fired(key)
-    }
-
-    /// Stops following a key, unless a client waits for it.
-    pub(crate) fn forget_if_unawaited(&self, key: &ClientKey) -> bool {
         let mut queues = self.queues();
-        let is_unawaited = !queues.by_key.contains_key(key);
-        if is_unawaited {
-            queues.quiet.forget(key);
-        }
-        is_unawaited
+        queues.quiet.alarm_where(|key| key.database == database);
     }
 
     /// The changed keys that clients wait for now or did recently.
     pub(crate) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
-        if changes.is_empty() || (self.is_empty() && !self.has_wake_watches) {
+        if changes.is_empty() || (self.is_empty() && !self.has_other_writers) {
             return HashSet::new();
         }
         let queues = self.queues();
         let is_concerned =
-            |key: &&ClientKey| queues.quiet.is_followed(key) || queues.by_key.contains_key(*key);
+            |key: &&ClientKey| queues.quiet.is_known(key) || queues.by_key.contains_key(*key);
         let touched = changes.iter().filter_map(Change::watched_key);
         touched.filter(is_concerned).cloned().collect()
     }
@@ -138,7 +191,9 @@ impl Waiters {
         }
         let mut queues = self.queues();
         for (key, is_empty) in changes {
-            queues.quiet.changed_here(key, *is_empty);
+            if !is_empty {
+                queues.quiet.alarm(key);
+            }
             queues.note_change(key, *is_empty);
         }
     }
@@ -162,7 +217,7 @@ impl Waiters {
         let may_have = |key: &ClientKey| {
             ready.contains(key)
                 || queues.is_suspect(key)
-                || (self.has_wake_watches && !queues.quiet.is_quiet(key))
+                || (self.has_other_writers && !queues.quiet.is_quiet(key))
         };
         keys.filter(may_have).map(|key| key.key).collect()
     }

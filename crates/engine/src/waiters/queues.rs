@@ -1,6 +1,6 @@
 //! Records which clients wait for which key.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::cursor::Cursor;
@@ -46,9 +46,7 @@ pub(super) struct Queues {
     pub(super) by_key: HashMap<ClientKey, OfKey>,
     /// Keys whose waiters the write lane must wake, and where to begin.
     pub(super) scheduled: HashMap<ClientKey, Cursor>,
-    /// Awaited keys that no wake-up watch follows, added since the wake-up watches last took them.
-    pub(super) unfollowed_keys: HashSet<ClientKey>,
-    /// The keys that wake-up watches follow.
+    /// What is known of keys without reading them.
     pub(super) quiet: QuietKeys,
 }
 

@@ -1,51 +1,41 @@
 //! Keys that the server knows to be empty without reading them.
 //!
-//! On a cluster each awaited key has a wake-up watch. While its watch is armed and has not fired, the key is
-//! unchanged since it was read. If it was empty then, it is *quiet*: a client that comes to wait for it need not read
-//! it. This is a belief, not a fact, because a push by another server becomes known a moment later. That is safe,
-//! because the watch then wakes the waiting clients. So a belief may decide that a client waits. It must never decide
-//! that a client gets nothing, or which key serves it.
+//! On a cluster, the servers tell each other which keys have become ready, in a log ([`quoin_data::cluster::relay`])
+//! that a server *hears* while its clients wait. A key is *quiet* if a batch of this server found it empty or left it
+//! empty, and nothing has been heard or done that may have filled it since. A client that comes to wait for a quiet
+//! key need not read it.
 //!
-//! If this server is the only writer, there are no wake-up watches, and no key is quiet.
+//! A server hears of a push a moment later. So a batch that has to know which key comes first also reads the end of
+//! the log that has not been heard yet, in its own transaction. Without that, a quiet key may decide that a client
+//! waits, but never that it gets nothing, or which key serves it.
+//!
+//! If this server is the only writer, it hears nothing, and no key is quiet.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-
-use tokio::sync::Notify;
 
 use quoin_base::sparse::Sparse;
+use quoin_data::cluster::relay::LogReader;
 use quoin_data::keyspace::key::ClientKey;
 
-/// The keys that wake-up watches follow.
+/// What is known of keys that clients wait for, or did recently.
 #[derive(Default)]
 pub(super) struct QuietKeys {
-    keys: HashMap<ClientKey, Followed>,
-    /// How often a key has turned out not to be quiet.
+    keys: HashMap<ClientKey, Known>,
+    /// How far this server has heard the log. `None` if it does not listen.
+    heard: Option<LogReader>,
+    /// How often a key may have been filled so far. Each time has a number.
     alarms: u64,
+    /// The last alarm of all keys.
+    alarm_of_all: u64,
 }
 
-/// A key that a wake-up watch follows.
 #[derive(Default)]
-struct Followed {
+struct Known {
     is_quiet: bool,
-    /// Whether a batch of this server has changed it since the watch began its latest read.
-    is_changed_here: bool,
-    /// Whether a client has begun to wait for it since this was last checked.
-    is_new_awaited: bool,
-    /// Its last alarm.
+    /// The key's last alarm.
     alarm: u64,
-    /// Its last alarm before the watch began its latest read.
-    alarm_before_look: u64,
-    /// Notified when a batch of this server has committed a change of it.
-    changed: Arc<Notify>,
-}
-
-impl Followed {
-    fn alarm(&mut self, alarms: &mut u64) {
-        *alarms += 1;
-        self.is_quiet = false;
-        self.alarm = *alarms;
-    }
+    /// Whether a client has waited for it since the last look for keys to forget.
+    is_recent: bool,
 }
 
 impl QuietKeys {
@@ -54,108 +44,112 @@ impl QuietKeys {
         self.alarms
     }
 
-    pub(super) fn is_followed(&self, key: &ClientKey) -> bool {
+    /// How far the log was heard. `None` if this server does not listen.
+    pub(super) fn heard(&self) -> Option<&LogReader> {
+        self.heard.as_ref()
+    }
+
+    /// Whether alarms of a key are noted.
+    pub(super) fn is_known(&self, key: &ClientKey) -> bool {
         self.keys.contains_key(key)
     }
 
-    /// Records that a client begins to wait for a key. Returns whether a wake-up watch follows the key.
-    pub(super) fn note_awaited(&mut self, key: &ClientKey) -> bool {
-        let followed = self.keys.get_mut(key);
-        followed.is_some_and(|followed| {
-            followed.is_new_awaited = true;
-            true
-        })
+    /// Whether alarms of any key are noted.
+    pub(super) fn is_any_known(&self) -> bool {
+        !self.keys.is_empty()
     }
 
-    /// Whether a client has begun to wait for a key since the previous call.
-    pub(super) fn take_new_awaited(&mut self, key: &ClientKey) -> bool {
-        let followed = self.keys.get_mut(key);
-        followed.is_some_and(|followed| std::mem::take(&mut followed.is_new_awaited))
+    /// Notes alarms of a key from now on. Call it before a client's command looks at the key.
+    pub(super) fn expect(&mut self, key: ClientKey) {
+        self.keys.entry(key).or_default().is_recent = true;
+    }
+
+    /// [`Self::expect`] for a client that begins to wait. A key that was forgotten meanwhile has an alarm.
+    pub(super) fn keep(&mut self, key: ClientKey) {
+        let alarms = &mut self.alarms;
+        let known = self.keys.entry(key).or_insert_with(|| {
+            *alarms += 1;
+            Known {
+                alarm: *alarms,
+                ..Known::default()
+            }
+        });
+        known.is_recent = true;
     }
 
     pub(super) fn is_quiet(&self, key: &ClientKey) -> bool {
-        self.keys.get(key).is_some_and(|key| key.is_quiet)
+        self.heard.is_some() && self.keys.get(key).is_some_and(|key| key.is_quiet)
     }
 
-    /// Whether a key has had an alarm after the first `alarms`.
+    /// Whether a key may have been filled after the first `alarms`.
     pub(super) fn has_alarm_since(&self, key: &ClientKey, alarms: u64) -> bool {
-        self.keys.get(key).is_some_and(|key| key.alarm > alarms)
+        let known = self.keys.get(key);
+        self.alarm_of_all > alarms || known.is_none_or(|known| known.alarm > alarms)
     }
 
-    /// Records that a wake-up watch begins to follow a key. Returns an object that is notified when a batch of this
-    /// server commits a change of the key.
-    pub(super) fn follow(&mut self, key: &ClientKey) -> Arc<Notify> {
-        let followed = self.keys.entry(key.clone()).or_default();
-        Arc::clone(&followed.changed)
-    }
-
-    /// Records that a wake-up watch is about to read a key.
-    pub(super) fn begin_look(&mut self, key: &ClientKey) {
-        if let Some(followed) = self.keys.get_mut(key) {
-            followed.is_changed_here = false;
-            followed.alarm_before_look = followed.alarm;
+    /// Records that a batch found or left a key empty. The batch began after the first `alarms`.
+    pub(super) fn note_empty(&mut self, key: &ClientKey, alarms: u64) {
+        if self.heard.is_none() || self.has_alarm_since(key, alarms) {
+            return;
+        }
+        if let Some(known) = self.keys.get_mut(key) {
+            known.is_quiet = true;
         }
     }
 
-    /// Records that a wake-up watch has read a key and watches it. Returns whether the watch must read it again,
-    /// because it may have done so before this server added something to the key.
-    pub(super) fn end_look(&mut self, key: &ClientKey, has_elements: bool, is_quiet: bool) -> bool {
-        let Some(followed) = self.keys.get_mut(key) else {
-            return false;
-        };
-        let has_alarm = followed.alarm > followed.alarm_before_look;
-        followed.is_quiet = is_quiet && !has_alarm;
-        if has_elements {
-            followed.alarm(&mut self.alarms);
+    /// Records that a key may have been filled.
+    pub(super) fn alarm(&mut self, key: &ClientKey) {
+        if let Some(known) = self.keys.get_mut(key) {
+            self.alarms += 1;
+            known.alarm = self.alarms;
+            known.is_quiet = false;
         }
-        is_quiet && has_alarm
     }
 
-    /// Records that the watch of a key has fired. Returns whether this server's own change of the key may be the
-    /// cause.
-    pub(super) fn fired(&mut self, key: &ClientKey) -> bool {
-        let Some(followed) = self.keys.get_mut(key) else {
-            return false;
-        };
-        if !followed.is_changed_here {
-            followed.alarm(&mut self.alarms);
-        }
-        followed.is_changed_here
-    }
-
-    /// Records that a batch of this server is about to commit a change of a key.
-    pub(super) fn changed_here(&mut self, key: &ClientKey, is_empty: bool) {
-        if let Some(followed) = self.keys.get_mut(key) {
-            followed.is_changed_here = true;
-            if !is_empty {
-                followed.alarm(&mut self.alarms);
+    /// Records that these keys may have been filled.
+    pub(super) fn alarm_where(&mut self, may_be_filled: impl Fn(&ClientKey) -> bool) {
+        self.alarms += 1;
+        for (key, known) in &mut self.keys {
+            if may_be_filled(key) {
+                known.alarm = self.alarms;
+                known.is_quiet = false;
             }
         }
     }
 
-    /// Records that a batch of this server has committed a change of a key. A read during the commit may have found
-    /// the key in its previous state. A client that comes after the reply must not find it quiet.
-    pub(super) fn note_committed(&mut self, key: &ClientKey, is_empty: bool) {
-        if let Some(followed) = self.keys.get_mut(key) {
-            if !is_empty {
-                followed.alarm(&mut self.alarms);
-            }
-            followed.changed.notify_one();
+    /// Records that any key may have been filled.
+    pub(super) fn alarm_all(&mut self) {
+        self.alarms += 1;
+        self.alarm_of_all = self.alarms;
+        for known in self.keys.values_mut() {
+            known.is_quiet = false;
         }
     }
 
-    /// Records that a batch of this server has given a database a different set of keys. The watches learn of it a
-    /// moment later, and read again.
-    pub(super) fn note_new_namespace(&mut self, database: u32) {
-        let keys = self.keys.iter_mut();
-        for (_, followed) in keys.filter(|(key, _)| key.database == database) {
-            followed.alarm(&mut self.alarms);
+    /// Records how far the log was heard.
+    pub(super) fn note_heard(&mut self, reader: &LogReader) {
+        if self.heard.is_some() {
+            self.heard = Some(reader.clone());
         }
     }
 
-    /// Records that no wake-up watch follows a key any more.
-    pub(super) fn forget(&mut self, key: &ClientKey) {
-        self.keys.remove(key);
+    /// Begins to listen. All keys may have been filled before.
+    pub(super) fn begin_hearing(&mut self, reader: &LogReader) {
+        self.heard = Some(reader.clone());
+        self.alarm_all();
+    }
+
+    /// Ends listening.
+    pub(super) fn end_hearing(&mut self) {
+        self.heard = None;
+    }
+
+    /// Forgets keys that no client waits for, and that none has waited for since the previous call.
+    pub(super) fn forget_unawaited(&mut self, is_awaited: impl Fn(&ClientKey) -> bool) {
+        self.keys.retain(|key, known| {
+            let is_awaited = is_awaited(key);
+            std::mem::replace(&mut known.is_recent, is_awaited) || is_awaited
+        });
         self.keys.shrink_if_sparse();
     }
 }

@@ -407,13 +407,13 @@ fn one_that_may_have_been_woken_is_told_that_it_is_not_known() {
 }
 
 #[test]
-fn without_wake_watches_no_keys_are_kept_for_them() {
+fn the_only_server_notes_nothing_of_the_keys_that_clients_wait_for() {
     let waiters = Waiters::new(false);
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
     waiters.settle(&waiter, 0);
     assert!(waiters.cancel(&waiter));
-    assert!(waiters.queues().unfollowed_keys.is_empty());
+    assert!(!waiters.queues().quiet.is_any_known());
 }
 
 /// A client that waits, and is in service.

@@ -167,7 +167,7 @@ impl Waiter {
         self.state().position.unwrap_or(u64::MAX)
     }
 
-    pub(super) fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
+    pub(crate) fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
         self.spec.keys.iter().map(|key| ClientKey {
             database: self.invocation.database,
             key: key.clone(),

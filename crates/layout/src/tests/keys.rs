@@ -245,14 +245,14 @@ fn rows_of_messages() {
 #[test]
 fn rows_of_trackers() {
     let layout = layout();
-    let key = layout.tracker_key(300);
+    let key = layout.change_mark_key(300);
     golden("mark of instance 300", &key, "0271756f696e001508150216012c");
-    assert_eq!(layout.read_tracker_key(&key).unwrap(), 300);
-    let range = layout.trackers();
+    assert_eq!(layout.read_change_mark_key(&key).unwrap(), 300);
+    let range = layout.change_marks();
     assert!(range.begin < key && key < range.end);
     golden(
         "sign of life of instance 300",
-        &layout.tracker_beat_key(300),
+        &layout.change_mark_beat_key(300),
         "0271756f696e001508150316012c",
     );
 }

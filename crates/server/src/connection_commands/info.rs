@@ -635,7 +635,6 @@ fn quoin(state: &ServerState, text: &mut String) {
         "commands_rolled_back": executor.commands_rolled_back.get(),
         "task_retries": executor.task_retries.get(),
         "task_deaths": executor.task_deaths.get(),
-        "open_watches": state.executor.open_watches(),
     }
     servers(state, text);
 }

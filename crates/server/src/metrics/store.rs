@@ -119,11 +119,6 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         "Whether the store answered when it was asked last",
         f64::from(u8::from(state.store.is_reachable())),
     )?;
-    writer.gauge(
-        "open_watches",
-        "Rows of the store that are watched for clients that wait",
-        state.executor.open_watches() as f64,
-    )?;
     let roster = state.membership.roster();
     writer.gauge(
         "living_servers",

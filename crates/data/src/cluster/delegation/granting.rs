@@ -210,6 +210,7 @@ impl WriteContext<'_> {
         from_end: bool,
     ) -> Result<(), CommandError> {
         self.invalidate(key);
+        self.signal_returned(key);
         match &key.meta.value_type.kind().queue {
             Some(queue) => (queue.put_back)(self, key, elements, from_end).await,
             None => Ok(()),

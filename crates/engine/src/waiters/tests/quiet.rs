@@ -1,4 +1,4 @@
-//! Keys that need no look, because a wake watch follows them and they were empty.
+//! Keys that need no look, because they were empty and nothing was heard of them since.
 
 mod filling;
 
@@ -15,7 +15,9 @@ use crate::testing::{Bench, Waiting, bulks, invocation, planned, words_of};
 use crate::waiters::{Cursor, Waiters};
 use crate::{Call, Executor, Outcome, Waiter};
 use quoin_base::random::SeededRandom;
+use quoin_data::cluster::relay::{LogReader, News};
 use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::host::Change;
 use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
@@ -57,12 +59,21 @@ fn at_once(bench: &Bench, line: &str) -> Reply {
     finished.replies.into_iter().next().unwrap()
 }
 
-/// A server believes of a key that it is empty.
-fn believe_empty(bench: &Bench, name: &str) {
-    let waiters = bench.executor.waiters();
-    waiters.follow(&key(name));
-    waiters.begin_look(&key(name));
-    waiters.end_look(&key(name), false, true);
+/// The server knows these keys to be empty.
+fn make_quiet(bench: &Bench, keys: &str) {
+    let waiting = bench.wait(&format!("BLPOP {keys} 0"));
+    until_quiet(bench, &waiting);
+    assert!(bench.executor.waiters().cancel(&waiting.waiter));
+}
+
+/// A server without a relay that listens to the others.
+fn listening(bench: &Bench) -> Waiters {
+    let waiters = Waiters::new(true);
+    let transaction = bench.store.begin_read().unwrap();
+    let environment = bench.executor.environment();
+    let reader = bench.block_on(LogReader::start(&*transaction, environment));
+    waiters.begin_hearing(&reader.unwrap());
+    waiters
 }
 
 #[test]
@@ -118,10 +129,8 @@ fn what_this_server_pushes_to_a_quiet_key_is_popped_at_once() {
 fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
     let bench = Bench::cluster_like();
     let other = bench.another_server();
-    for name in ["a", "b", "c"] {
-        believe_empty(&bench, name);
-    }
-    // Of which this server has not heard yet.
+    make_quiet(&bench, "a b c");
+    // Of which this server may not have heard yet.
     let pushed = ["RPUSH b 1", "RPUSH c 2"].map(planned);
     bench.block_on(other.submit(pushed.into())).unwrap();
     bench.run("RPUSH d 3");
@@ -133,8 +142,7 @@ fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
 #[test]
 fn what_a_pipeline_pushes_to_a_quiet_key_its_next_command_pops() {
     let bench = Bench::cluster_like();
-    believe_empty(&bench, "a");
-    believe_empty(&bench, "b");
+    make_quiet(&bench, "a b");
     let (call, _outcome) = waiting_call("BLPOP a b 0");
     let calls = vec![planned("RPUSH b 1"), call];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
@@ -170,10 +178,10 @@ fn a_key_with_an_alarm_while_its_client_was_parked_is_looked_at_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     let list = super::list_key();
-    waiters.follow(&list);
+    waiters.expect(&waiter);
     let began = waiters.alarms();
     waiters.park(&waiter, 1);
-    waiters.end_look(&list, true, false);
+    waiters.queues().quiet.alarm(&list);
     waiters.settle(&waiter, began);
     assert_eq!(waiters.take_scheduled(1), [(list.clone(), Cursor::START)]);
     waiters.cancel(&waiter);
@@ -185,43 +193,96 @@ fn a_key_with_an_alarm_while_its_client_was_parked_is_looked_at_again() {
 }
 
 #[test]
-fn a_key_that_this_server_fills_during_a_look_is_not_quiet() {
+fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
     let waiters = Waiters::new(true);
-    let list = super::list_key();
-    let filled = HashMap::from([(list.clone(), false)]);
-    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
-    let is_quiet = || !waiters.quiet_keys(&waiter).is_empty();
-    waiters.follow(&list);
-    // The look may have come before the commit.
-    waiters.begin_look(&list);
-    waiters.note_changes(&filled);
-    assert!(waiters.end_look(&list, false, true));
-    assert!(!is_quiet());
-    waiters.begin_look(&list);
-    assert!(!waiters.end_look(&list, false, true));
-    assert!(is_quiet());
-    // The look began and ended during the commit.
-    waiters.note_committed(&filled);
-    assert!(!is_quiet());
-    waiters.begin_look(&list);
-    waiters.note_new_namespace(0);
-    assert!(waiters.end_look(&list, false, true));
-    assert!(!is_quiet());
+    let (waiter, _outcome) = super::slow_blpop();
+    waiters.expect(&waiter);
+    let began = waiters.alarms();
+    // Twice, as a client has come between the first two looks for keys to forget.
+    waiters.keep_hearing();
+    waiters.keep_hearing();
+    assert!(!waiters.wants_to_hear());
+    waiters.park(&waiter, 1);
+    waiters.settle(&waiter, began);
+    assert_eq!(waiters.take_scheduled(1).len(), 1);
 }
 
 #[test]
-fn a_key_is_followed_while_clients_come_and_go() {
-    let waiters = Waiters::new(true);
+fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
+    let bench = Bench::cluster_like();
+    let waiters = listening(&bench);
     let list = super::list_key();
-    waiters.follow(&list);
-    let (waiter, _outcome) = super::slow_blpop();
-    waiters.park(&waiter, 1);
-    waiters.settle(&waiter, 0);
-    waiters.cancel(&waiter);
-    assert!(waiters.was_awaited(&list), "since it was asked last");
-    assert!(!waiters.was_awaited(&list));
-    assert!(waiters.forget_if_unawaited(&list));
-    assert!(!waiters.queues().quiet.is_followed(&list));
+    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
+    waiters.expect(&waiter);
+    let left = |is_empty| HashMap::from([(list.clone(), is_empty)]);
+    // Whether the key is quiet once a batch has left it empty, during which something happened.
+    let is_quiet_after = |happens: &dyn Fn()| {
+        let began = waiters.alarms();
+        happens();
+        waiters.note_committed(&left(true), began);
+        !waiters.quiet_keys(&waiter).is_empty()
+    };
+    assert!(is_quiet_after(&|| {}));
+    assert!(!is_quiet_after(&|| waiters.note_changes(&left(false))));
+    assert!(!is_quiet_after(&|| waiters.note_committed(&left(false), 0)));
+    assert!(!is_quiet_after(&|| waiters.note_new_namespace(0)));
+    assert!(is_quiet_after(&|| waiters.note_new_namespace(1)));
+    assert!(!is_quiet_after(&|| waiters.note_missed()));
+    assert!(is_quiet_after(&|| waiters.note_changes(&left(true))));
+}
+
+#[test]
+fn what_other_servers_tell_of_a_key_ends_its_quiet_and_wakes_its_clients() {
+    let bench = Bench::cluster_like();
+    let ready = |key: ClientKey| News {
+        ready: [key].into(),
+        ..News::default()
+    };
+    let database = |number| News {
+        ready_databases: vec![number],
+        ..News::default()
+    };
+    let changed = |change| News {
+        changes: vec![change],
+        ..News::default()
+    };
+    for (news, concerns) in [
+        (ready(key("list")), true),
+        (ready(key("other")), false),
+        (database(0), true),
+        (database(1), false),
+        (changed(Change::Unwatched("list".into())), false),
+        (changed(Change::AllKeys), true),
+    ] {
+        let waiters = listening(&bench);
+        let (call, _outcome) = waiting_call("BLPOP list 0");
+        let waiter = call.waiter.unwrap();
+        waiters.expect(&waiter);
+        waiters.park(&waiter, 1);
+        waiters.settle(&waiter, waiters.alarms());
+        assert_eq!(waiters.quiet_keys(&waiter).len(), 1);
+        let reader = waiters.heard().unwrap();
+        waiters.hear(&news, &reader);
+        assert_eq!(waiters.quiet_keys(&waiter).is_empty(), concerns, "{news:?}");
+        assert_eq!(waiters.take_scheduled(1).len(), usize::from(concerns));
+    }
+}
+
+#[test]
+fn a_server_listens_while_clients_come_and_go() {
+    let bench = Bench::cluster_like();
+    let waiters = listening(&bench);
+    for _ in 0..3 {
+        let (waiter, _outcome) = super::slow_blpop();
+        waiters.park(&waiter, 1);
+        waiters.settle(&waiter, 0);
+        assert!(waiters.keep_hearing());
+        waiters.cancel(&waiter);
+    }
+    // Clients often come back.
+    assert!(waiters.keep_hearing());
+    assert!(!waiters.keep_hearing());
+    assert!(waiters.heard().is_none());
 }
 
 /// Waits for some keys, and again, until it is given the word to end. Returns what it got.

@@ -187,26 +187,3 @@ fn a_quiet_key_that_this_server_makes_one_of_another_type_is_an_error_for_the_ne
         }
     }
 }
-
-#[test]
-fn one_that_a_push_wakes_hears_of_a_key_that_another_server_made_one_of_another_type() {
-    for has_been_there in [false, true] {
-        for line in ["SET key x", "HSET key f x", "SADD key x", "XADD key * f x"] {
-            let bench = Bench::cluster_like();
-            let other = bench.another_server();
-            let [lists, ..] = types();
-            lists.prepare(&bench, has_been_there);
-            let waiting = bench.wait("BLPOP key second 0");
-            until_quiet(&bench, &waiting);
-            run_on(&bench, &other, planned(line));
-            // Until this server has heard of it.
-            while bench.executor.waiters().quiet_keys(&waiting.waiter).len() == 2 {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            bench.run("RPUSH second 1");
-            let reply = waiting.reply(&bench);
-            assert!(matches!(&reply, Reply::Error(line) if line.starts_with("WRONGTYPE")));
-            assert_eq!(bench.run("LLEN second"), Reply::Integer(1));
-        }
-    }
-}
