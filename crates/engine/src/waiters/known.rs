@@ -83,7 +83,8 @@ impl Waiters {
 
     /// Whether a client waits, or did recently.
     pub(crate) fn wants_to_hear(&self) -> bool {
-        self.queues().quiet.is_any_known()
+        let queues = self.queues();
+        queues.quiet.heard().is_some() || !queues.by_key.is_empty()
     }
 
     /// Whether this server must begin to listen.
