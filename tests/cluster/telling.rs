@@ -20,6 +20,7 @@ pub fn all_who_wait_for_a_key_are_served_in_order(bench: &Bench) {
     }
 }
 
+/// Whether the server has ended to listen is checked where the marks of servers can be seen (`engine/src/relay`).
 pub fn one_who_comes_back_after_nobody_has_waited_is_served(bench: &Bench) {
     let waiters = bench.servers[1].0.waiters();
     for value in ["a", "b"] {

@@ -146,6 +146,8 @@ pub const GENERATED_PASSWORD_BITS_MAX: i64 = 4096;
 pub const LATENCY_SAMPLES_MAX: usize = 160;
 /// Rows of other servers' messages that are read at a time.
 pub const RELAY_ROWS_PER_READ: usize = 64;
+/// Rows of other servers' messages that a batch reads at most, to know which keys are still empty.
+pub const RELAY_ROWS_PER_BATCH: usize = 256;
 /// Time after which other servers' messages are looked for even though nothing has announced any.
 pub const RELAY_POLL: std::time::Duration = std::time::Duration::from_secs(2);
 /// Pause after other servers' messages could not be read.

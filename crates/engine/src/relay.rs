@@ -242,7 +242,7 @@ impl Relay {
             return;
         }
         if let Err(error) = self.tend_own_mark().await {
-            tracing::debug!(%error, "no sign of life is given yet for clients that track keys");
+            tracing::debug!(%error, "no sign of life is given yet for clients that track keys or wait");
         }
         let has_news = self.shared.relay.has_news.swap(false, Ordering::Relaxed);
         if (has_news || self.clearing.last_seen.is_some())
@@ -264,7 +264,7 @@ impl Relay {
         let last = last_message_key(&*self.store.begin_read()?, layout).await?;
         if let Some(seen) = self.clearing.last_seen.take() {
             let transaction = self.store.begin_write()?;
-            clear_messages(&*transaction, layout, &seen);
+            clear_messages(&*transaction, layout, &seen).await?;
             transaction.commit().await?;
             // The log is empty now.
             if last.as_ref() == Some(&seen) {
@@ -289,7 +289,7 @@ impl Relay {
             false if keeps_hearing => Wanted::Ready,
             false => Wanted::Nothing,
         };
-        *mark = wanted;
+        *mark = wanted.min(*mark);
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let transaction = self.store.begin_write()?;
         if wanted == Wanted::Nothing {
@@ -299,8 +299,12 @@ impl Relay {
         // Kept until the mark is certain to exist again.
         self.has_lost_mark |= !change_marks::beat(&*transaction, layout, instance, wanted).await?;
         transaction.commit().await?;
+        *mark = wanted;
         if std::mem::take(&mut self.has_lost_mark) {
-            tracing::warn!("other servers took this one for dead: clients forget what they track");
+            tracing::warn!(
+                "other servers took this one for dead: clients forget what they track, and look again for what they \
+                 wait for"
+            );
             self.environment.note_changes(None, &[Change::AllKeys]);
             self.shared.waiters.note_missed();
         }

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 use quoin_base::limits::RELAY_START_MAX;
 use quoin_data::cluster::change_marks::Wanted;
 
-/// State shared between the relay and clients that subscribe, publish or track keys.
+/// State shared between the relay and clients that subscribe, publish, wait or track keys.
 pub struct RelayState {
     pub(super) is_listening: watch::Sender<bool>,
     pub(super) is_wanted: Notify,

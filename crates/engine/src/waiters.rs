@@ -133,7 +133,7 @@ impl Waiters {
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.has_other_writers {
             for key in waiter.client_keys() {
-                queues.quiet.keep(key);
+                queues.quiet.expect(key);
             }
             if queues.quiet.heard().is_none() {
                 self.unheard.notify_one();

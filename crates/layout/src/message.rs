@@ -16,7 +16,7 @@ pub struct StoredMessage {
     /// How it finds its subscribers. 0: by channel and pattern. 1: by shard channel. 2: not a message of a
     /// client, its payload names changed keys ([`encode_names`]). 3: no message either, all keys changed.
     /// 4: its payload names keys that became ready for waiting clients, in the database that the channel numbers.
-    /// 5: all keys of that database may be ready.
+    /// 5: all keys of that database may be ready, or of all databases if the channel is empty.
     pub kind: u8,
     /// The channel.
     pub channel: Bytes,

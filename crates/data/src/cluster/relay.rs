@@ -58,7 +58,7 @@ pub fn write_messages(
     let changed = changed.as_ref();
     let changed = changed.map(|(kind, names)| (*kind, &b""[..], names.as_ref()));
     let ready = ready.iter();
-    let ready = ready.map(|(kind, database, names)| (*kind, &database[..], names.as_ref()));
+    let ready = ready.map(|(kind, database, names)| (*kind, database.as_slice(), names.as_ref()));
     let parts = parts.chain(changed).chain(ready);
     let rows = encode_messages(environment.ids.instance(), parts);
     transaction.append(&layout.messages_prefix(), &rows);
@@ -104,14 +104,14 @@ impl ReadyKeys {
     }
 
     /// Messages with these keys: kind, channel and payload of each.
-    fn encode(&self) -> Vec<(u8, [u8; 4], Bytes)> {
+    fn encode(&self) -> Vec<(u8, Vec<u8>, Bytes)> {
         if self.is_anywhere {
-            return vec![(ALL_CHANGED, [0; 4], Bytes::new())];
+            return vec![(ALL_READY, Vec::new(), Bytes::new())];
         }
         let by_database = self.by_database.iter();
         by_database
             .map(|(database, names)| {
-                let database = database.to_be_bytes();
+                let database = database.to_be_bytes().to_vec();
                 match names {
                     Some(names) if bytes_of(names.iter()) <= TRACKED_NAMES_BYTES_MAX => {
                         (READY, database, encode_names(names.iter()))
@@ -146,10 +146,23 @@ pub async fn last_message_key(
 }
 
 /// Clears the log up to and including a row.
-pub fn clear_messages(transaction: &dyn Transaction, layout: &Layout, last: &[u8]) {
+///
+/// # Errors
+/// If the store fails.
+pub async fn clear_messages(
+    transaction: &dyn Transaction,
+    layout: &Layout,
+    last: &[u8],
+) -> Result<(), StoreError> {
     let begin = layout.messages().begin;
     transaction.clear_range(&begin, &successor(last));
-    transaction.set(&layout.messages_cleared_key(), last);
+    let key = layout.messages_cleared_key();
+    let cleared = transaction.get(&key, Isolation::Serializable).await?;
+    // Another server may have cleared more.
+    if cleared.is_none_or(|cleared| *cleared < *last) {
+        transaction.set(&key, last);
+    }
+    Ok(())
 }
 
 /// The key of the last row that was cleared.
@@ -172,6 +185,8 @@ pub struct News {
     pub ready: HashSet<ClientKey>,
     /// Databases of which other servers may have made any key ready.
     pub ready_databases: Vec<u32>,
+    /// Whether other servers may have made any key ready.
+    pub is_any_ready: bool,
     /// Whether there may be more.
     pub has_more: bool,
     /// The bell at that time.
@@ -185,13 +200,20 @@ impl News {
             && self.changes.is_empty()
             && self.ready.is_empty()
             && self.ready_databases.is_empty()
+            && !self.is_any_ready
+    }
+
+    /// Records that something was told that was not read.
+    fn miss(&mut self) {
+        self.changes.push(Change::AllKeys);
+        self.is_any_ready = true;
     }
 
     /// Whether a key may have become ready for waiting clients.
     pub fn concerns(&self, key: &ClientKey) -> bool {
         self.ready.contains(key)
             || self.ready_databases.contains(&key.database)
-            || self.changes.contains(&Change::AllKeys)
+            || self.is_any_ready
     }
 }
 
@@ -261,14 +283,14 @@ impl LogReader {
         };
         if cleared.is_some_and(|cleared| cleared >= self.next) {
             tracing::warn!("messages of other servers were cleared before this server read them");
-            news.changes.push(Change::AllKeys);
+            news.miss();
         }
         for row in &rows {
             self.next = successor(&row.key);
             // A newer server may write rows that this one cannot read. They are skipped.
             if let Err(error) = self.take(layout, row, &mut news) {
                 tracing::warn!(%error, "a message of another server is lost");
-                news.changes.push(Change::AllKeys);
+                news.miss();
             }
         }
         Ok(news)
@@ -315,6 +337,10 @@ impl LogReader {
                     let names = decode_names(message.payload)?.into_iter();
                     let keys = names.map(|key| ClientKey { database, key });
                     news.ready.extend(keys);
+                    continue;
+                }
+                ALL_READY if message.channel.is_empty() => {
+                    news.is_any_ready = true;
                     continue;
                 }
                 ALL_READY => {

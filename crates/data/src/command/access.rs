@@ -74,7 +74,8 @@ impl Access {
         access
     }
 
-    /// Leaves out keys that a command will probably not access. The lengths of the other keys are then needed.
+    /// Leaves out keys that a command will probably not access. The lengths of the other keys tell afterwards whether
+    /// they are empty.
     pub fn leave_out(&mut self, keys: &HashSet<Bytes>) {
         if keys.is_empty() || self.prefetch.len() < 2 {
             return;

@@ -421,7 +421,7 @@ impl WriteContext<'_> {
 
     /// Writes the first length counter of a key.
     fn write_first_length(&self, meta_key: &[u8], length: i64) {
-        // Other servers watch this row and must be able to tell a new key from its predecessor.
+        // WATCH must be able to tell a new key from its predecessor.
         let changes = if !self.environment.capabilities.has_other_writers {
             0
         } else {

@@ -347,7 +347,7 @@ pub async fn run_due(
                 }
             }
             Outlook::Idle(key, next) => {
-                // The key must still exist, because a wake-up adds to its length.
+                // The key must still exist, because its clients are woken for it.
                 context
                     .transaction
                     .add_read_conflict_range(&key.meta_key, &successor(&key.meta_key));

@@ -45,6 +45,7 @@ impl Batch<'_> {
         let mut pauses = 0_u32;
         let mut backoff_ms = BACKOFF_FIRST_MS;
         self.delegation.plan(&self.submissions, self.commands_max);
+        self.alarms = self.shared.waiters.alarms();
         self.delegation.delegate_granted_lately().await;
         let failure = loop {
             match self.attempt().await {
@@ -199,6 +200,7 @@ impl Batch<'_> {
             return ended;
         }
         self.shared.waiters.note_changes(&self.changes);
+        self.note_ready_keys();
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
             self.note_known(known);
@@ -342,6 +344,16 @@ impl Batch<'_> {
         keys
     }
 
+    /// Ends the quiet of keys that the batch leaves ready.
+    fn note_ready_keys(&self) {
+        let ready = self.made_ready.iter();
+        let keys = ready.filter_map(|ready| match ready {
+            Ready::Key(key, _) | Ready::Gone(key, _) if !self.has_taken(ready) => Some(key),
+            _ => None,
+        });
+        self.shared.waiters.note_ready(keys);
+    }
+
     /// Whether clients of this batch have taken all that it made ready in a key.
     fn has_taken(&self, ready: &Ready) -> bool {
         match ready {
@@ -361,7 +373,10 @@ impl Batch<'_> {
         self.found_empty.clear();
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
-        self.alarms = self.shared.waiters.alarms();
+        if !self.delegation.has_requests() {
+            // Other servers may have popped for it since it made its requests, so the alarms of then count.
+            self.alarms = self.shared.waiters.alarms();
+        }
         self.unheard = Unheard::default();
         self.heard = match self.has_waiters() {
             true => self.shared.waiters.heard(),
@@ -431,6 +446,7 @@ impl Batch<'_> {
         }
         // Before the replies, because a client may next wait for what this batch left in a key.
         waiters.note_committed(&self.changes, self.alarms);
+        self.note_ready_keys();
         waiters.note_empty(&self.found_empty, self.alarms);
         for (waiter, reply) in self.woken.drain(..) {
             let carried = self.shared.in_flight.carry(reply.size_hint());
@@ -501,11 +517,25 @@ impl Batch<'_> {
         }
     }
 
+    /// Has waiting clients look again after a commit that may have been applied or may still be.
+    fn note_possibly_ready(&self) {
+        if !self.environment.capabilities.has_other_writers {
+            return;
+        }
+        let waiters = Arc::clone(&self.shared.waiters);
+        waiters.note_missed();
+        tokio::spawn(async move {
+            tokio::time::sleep(COMMIT_LANDS_MAX).await;
+            waiters.note_missed();
+        });
+    }
+
     /// Ends the service of all waiters. If the batch may have been committed, woken clients get the error like the
     /// batch's other clients. If they kept waiting, nobody would learn that something may have been popped for them.
     fn release_after_failure(&mut self, error: &StoreError) {
         if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
             self.note_possible_changes();
+            self.note_possibly_ready();
             let line = CommandError::Store(error.clone()).to_line();
             for (waiter, _) in self.woken.drain(..) {
                 let reply = Reply::Error(line.clone());

@@ -10,7 +10,7 @@ use super::Batch;
 use super::running::Attempt;
 use crate::call::{Call, Work};
 use crate::waiters::Waiter;
-use quoin_base::limits::RELAY_ROWS_PER_READ;
+use quoin_base::limits::RELAY_ROWS_PER_BATCH;
 use quoin_data::cluster::relay::News;
 use quoin_data::command::access::Access;
 use quoin_data::keyspace::key::ClientKey;
@@ -84,6 +84,9 @@ impl Batch<'_> {
         });
         if !quiet.is_empty() {
             let changes = unit.signals.changes();
+            if changes.contains(&Change::AllKeys) {
+                return HashSet::new();
+            }
             for key in changes.iter().filter_map(Change::watched_key) {
                 quiet.remove(&key.key);
             }
@@ -124,7 +127,7 @@ impl Batch<'_> {
         };
         let layout = &self.environment.layout;
         let transaction = attempt.unit.transaction;
-        match reader.read(transaction, layout, RELAY_ROWS_PER_READ).await {
+        match reader.read(transaction, layout, RELAY_ROWS_PER_BATCH).await {
             Ok(news) if !news.has_more => Unheard::News(news),
             Ok(_) => Unheard::Anything,
             Err(error) => {

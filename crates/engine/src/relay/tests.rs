@@ -518,7 +518,9 @@ fn a_reader_learns_that_the_log_was_cleared_before_it_has_read_all() {
         let clear = async || {
             let transaction = store.begin_write().unwrap();
             let last = last_message_key(&*transaction, layout).await.unwrap();
-            clear_messages(&*transaction, layout, &last.unwrap());
+            clear_messages(&*transaction, layout, &last.unwrap())
+                .await
+                .unwrap();
             transaction.commit().await.unwrap();
         };
         let (mut quick, mut slow) = (start().await, start().await);

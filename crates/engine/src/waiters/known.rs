@@ -118,7 +118,7 @@ impl Waiters {
     /// Takes what other servers have told, up to here.
     pub(crate) fn hear(&self, news: &News, reader: &LogReader) {
         let mut queues = self.queues();
-        if news.ready_databases.is_empty() && !news.changes.contains(&Change::AllKeys) {
+        if news.ready_databases.is_empty() && !news.is_any_ready {
             for key in &news.ready {
                 queues.quiet.alarm(key);
                 if queues.by_key.contains_key(key) {
@@ -138,6 +138,18 @@ impl Waiters {
         let mut queues = self.queues();
         queues.quiet.alarm_all();
         self.schedule_all(&mut queues, |_| true);
+    }
+
+    /// Records that a batch is about to commit what makes these keys ready, or has just done so. A batch that looked
+    /// meanwhile may have found them as they were.
+    pub(crate) fn note_ready<'k>(&self, keys: impl Iterator<Item = &'k ClientKey>) {
+        if !self.has_other_writers {
+            return;
+        }
+        let mut queues = self.queues();
+        for key in keys {
+            queues.quiet.alarm(key);
+        }
     }
 
     /// Records that a batch has committed changes of these keys, and which of them it left empty. The batch began after
@@ -173,14 +185,14 @@ impl Waiters {
         queues.quiet.alarm_where(|key| key.database == database);
     }
 
-    /// The changed keys that clients wait for now or did recently.
+    /// The changed keys that clients wait for or that are quiet.
     pub(crate) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
         if changes.is_empty() || (self.is_empty() && !self.has_other_writers) {
             return HashSet::new();
         }
         let queues = self.queues();
         let is_concerned =
-            |key: &&ClientKey| queues.quiet.is_known(key) || queues.by_key.contains_key(*key);
+            |key: &&ClientKey| queues.quiet.is_quiet(key) || queues.by_key.contains_key(*key);
         let touched = changes.iter().filter_map(Change::watched_key);
         touched.filter(is_concerned).cloned().collect()
     }

@@ -49,23 +49,14 @@ impl QuietKeys {
         self.heard.as_ref()
     }
 
-    /// Whether alarms of a key are noted.
-    pub(super) fn is_known(&self, key: &ClientKey) -> bool {
-        self.keys.contains_key(key)
-    }
-
     /// Whether alarms of any key are noted.
     pub(super) fn is_any_known(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Notes alarms of a key from now on. Call it before a client's command looks at the key.
+    /// Notes alarms of a key from now on. Call it before a client's command looks at the key, and when the client
+    /// begins to wait. The key may have been filled before, so it has an alarm if it was not known.
     pub(super) fn expect(&mut self, key: ClientKey) {
-        self.keys.entry(key).or_default().is_recent = true;
-    }
-
-    /// [`Self::expect`] for a client that begins to wait. A key that was forgotten meanwhile has an alarm.
-    pub(super) fn keep(&mut self, key: ClientKey) {
         let alarms = &mut self.alarms;
         let known = self.keys.entry(key).or_insert_with(|| {
             *alarms += 1;

@@ -243,7 +243,7 @@ fn rows_of_messages() {
 }
 
 #[test]
-fn rows_of_trackers() {
+fn rows_of_change_marks() {
     let layout = layout();
     let key = layout.change_mark_key(300);
     golden("mark of instance 300", &key, "0271756f696e001508150216012c");

@@ -228,7 +228,32 @@ fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
     assert!(!is_quiet_after(&|| waiters.note_new_namespace(0)));
     assert!(is_quiet_after(&|| waiters.note_new_namespace(1)));
     assert!(!is_quiet_after(&|| waiters.note_missed()));
+    assert!(!is_quiet_after(&|| waiters.note_ready([&list].into_iter())));
     assert!(is_quiet_after(&|| waiters.note_changes(&left(true))));
+}
+
+#[test]
+fn a_key_that_was_not_known_when_a_batch_began_is_not_quiet_after_it() {
+    let bench = Bench::cluster_like();
+    let waiters = listening(&bench);
+    let began = waiters.alarms();
+    // Another server may have told of the key before a client came.
+    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
+    waiters.expect(&waiter);
+    waiters.note_committed(&HashMap::from([(super::list_key(), true)]), began);
+    assert!(waiters.quiet_keys(&waiter).is_empty());
+}
+
+#[test]
+fn a_quiet_key_of_a_database_that_the_same_pipeline_exchanges_is_looked_at() {
+    let bench = Bench::cluster_like();
+    bench.run_in(1, &words_of("RPUSH a 1"));
+    bench.run_in(1, &words_of("RPUSH b 2"));
+    make_quiet(&bench, "a");
+    let (call, _outcome) = waiting_call("BLPOP a b 0");
+    let calls = vec![planned("SWAPDB 0 1"), call];
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    assert_eq!(finished.replies, [Reply::OK, bulks(&["a", "1"])]);
 }
 
 #[test]
@@ -246,13 +271,18 @@ fn what_other_servers_tell_of_a_key_ends_its_quiet_and_wakes_its_clients() {
         changes: vec![change],
         ..News::default()
     };
+    let anything = News {
+        is_any_ready: true,
+        ..News::default()
+    };
     for (news, concerns) in [
         (ready(key("list")), true),
         (ready(key("other")), false),
         (database(0), true),
         (database(1), false),
         (changed(Change::Unwatched("list".into())), false),
-        (changed(Change::AllKeys), true),
+        (changed(Change::AllKeys), false),
+        (anything, true),
     ] {
         let waiters = listening(&bench);
         let (call, _outcome) = waiting_call("BLPOP list 0");
