@@ -9,7 +9,7 @@ use crate::command::key_specs::{INSERT, LOOK, at};
 use crate::command::row::{Group, Handler, Row};
 use crate::error::CommandError;
 use crate::keyspace::handle::{Value, ValueMut};
-use crate::keyspace::kind::{SectionKind, ValueKind, plain_element};
+use crate::keyspace::kind::{ElementFlow, SectionKind, ValueKind, plain_element};
 use crate::unit::context::{ReadContext, WriteContext};
 use crate::{read_handler, write_handler};
 use quoin_layout::{Position, Section, ValueType};
@@ -23,6 +23,7 @@ pub static KIND: ValueKind = ValueKind {
     exists_when_empty: false,
     body: None,
     is_waited_for: false,
+    flow: ElementFlow::Nothing,
     sections: &[
         SectionKind::elements(Section::Elements, plain_element),
         SectionKind::CHUNKS,

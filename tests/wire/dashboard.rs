@@ -104,6 +104,24 @@ fn server_with(flags: &[&str]) -> Server {
 }
 
 #[test]
+fn the_most_active_queues_are_on_the_overview_and_their_figures_on_their_pages() {
+    let server = server_with(&[]);
+    let mut browser = Browser::of(&server);
+    assert!(!browser.get("/").body.contains("Most active queues"));
+    let mut socket = server.connect();
+    socket.run("RPUSH mail a b c");
+    socket.run("LPOP mail");
+    let overview = browser.get("/").body;
+    assert!(overview.contains("Most active queues"), "{overview}");
+    assert!(overview.contains("/queue?db=0&amp;key=mail"), "{overview}");
+    let page = browser.get("/queue?db=0&key=mail").body;
+    assert!(
+        page.contains("3 counted") && page.contains("1 counted"),
+        "{page}"
+    );
+}
+
+#[test]
 fn without_a_password_a_browser_of_this_machine_is_in() {
     let server = server_with(&[]);
     let mut browser = Browser::of(&server);

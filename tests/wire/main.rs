@@ -44,6 +44,7 @@ mod ping;
 mod pipelined_transactions;
 mod priority_queues;
 mod pubsub;
+mod queue_activity;
 mod queues_as_keys;
 mod reloading;
 mod requests;

@@ -361,6 +361,53 @@ fn lengths_of_named_keys_are_shown_and_nothing_is_counted_as_looked_up() {
 }
 
 #[test]
+fn the_most_active_queues_have_metrics_without_being_named() {
+    let (server, address) = server_with(&["--metrics-queues", "2"]);
+    let mut socket = server.connect();
+    for command in [
+        "RPUSH list a b c",
+        "LPOP list 2",
+        "TASK.ADD tasks 1 a MAXTRIES 2 ID one",
+        "TASK.TAKE tasks LEASE 60000",
+        "TASK.NACK tasks one",
+        "TASK.TAKE tasks LEASE 60000",
+        "TASK.NACK tasks one",
+        "SELECT 3",
+        "ZADD idle 1 a",
+    ] {
+        let reply = socket.run(command);
+        assert!(!reply.starts_with('-'), "{command}: {reply}");
+    }
+    let metrics = scrape(address);
+    for (name, labels, value) in [
+        ("elements_in", "db=\"0\",key=\"list\",type=\"list\"", 3.0),
+        ("elements_out", "db=\"0\",key=\"list\",type=\"list\"", 2.0),
+        ("retries", "db=\"0\",key=\"tasks\",type=\"taskqueue\"", 1.0),
+        ("deaths", "db=\"0\",key=\"tasks\",type=\"taskqueue\"", 1.0),
+    ] {
+        let name = format!("quoin_queue_{name}_total{{{labels}}}");
+        assert_eq!(metrics.get(&name), Some(&value), "{name}");
+    }
+    let shows = |metrics: &HashMap<String, f64>, key: &str| {
+        let key = format!("key=\"{key}\"");
+        let mut names = metrics.keys();
+        names.any(|name| name.starts_with("quoin_queue_elements_in_total{") && name.contains(&key))
+    };
+    assert!(!shows(&metrics, "idle"));
+    // Two others become more active. Those that were shown stay.
+    for _ in 0..10 {
+        socket.run("RPUSH first a b c");
+        socket.run("RPUSH second a b c");
+    }
+    let metrics = scrape(address);
+    for key in ["list", "tasks", "first", "second"] {
+        assert!(shows(&metrics, key), "{key}");
+    }
+    socket.run("CONFIG SET metrics-queues 0");
+    assert!(!shows(&scrape(address), "first"));
+}
+
+#[test]
 fn who_asks_whether_it_is_well_is_told() {
     let (server, address) = server();
     for path in ["/healthz", "/readyz"] {

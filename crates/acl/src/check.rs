@@ -128,6 +128,14 @@ impl Definition {
         })
     }
 
+    /// Whether a selector allows the command and reads of this key.
+    pub fn reads_key(&self, row: &Row, arguments: &[Bytes], name: &[u8]) -> bool {
+        self.selectors().any(|selector| {
+            let reads = selector.all_keys || selector.allows_key(name, true, false);
+            reads && selector.allows_command(row, arguments)
+        })
+    }
+
     /// Whether every channel and pattern that `before` allowed is still allowed. Compares the patterns of
     /// rules.
     pub fn hears_as_much_as(&self, before: &Self) -> bool {

@@ -54,6 +54,14 @@ pub const DESCRIPTORS_RESERVED_DASHBOARD: u64 =
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
+/// Queues whose elements are counted as they come and go: the most active ones.
+pub const COUNTED_QUEUES_MAX: usize = 1_024;
+/// Bytes of the name of such a queue; one with a longer name is not counted.
+pub const COUNTED_QUEUE_NAME_BYTES_MAX: usize = 512;
+/// Most queues that the setting `metrics-queues` allows.
+pub const METRICS_QUEUES_MAX: u32 = 256;
+/// How long a queue stays among the metrics after others have become more active.
+pub const METRICS_QUEUES_STAY: std::time::Duration = std::time::Duration::from_secs(600);
 /// Patterns in the setting `metrics-keys`.
 pub const METRICS_KEYS_PATTERNS_MAX: usize = 64;
 /// Keys whose lengths are among the metrics; further ones are only counted.

@@ -18,7 +18,9 @@ use crate::value::Kind::{
 };
 use crate::value::{Kind, Value};
 use quoin_base::events::EventClasses;
-use quoin_base::limits::{DATABASES_MAX, STREAM_PRODUCED_DURATION_S_MAX, STREAM_PRODUCED_MAX};
+use quoin_base::limits::{
+    DATABASES_MAX, METRICS_QUEUES_MAX, STREAM_PRODUCED_DURATION_S_MAX, STREAM_PRODUCED_MAX,
+};
 use quoin_base::redis_version::RedisVersion;
 use quoin_tls::{AuthClients, ServerOptions};
 
@@ -252,6 +254,10 @@ settings! {
     metrics_keys: Vec<KeysPattern> {
         "metrics-keys" = "", Special(special::KEYS_PATTERNS), RUNTIME,
             "Keys whose lengths are among the metrics: names, or patterns as in KEYS, with a number and a slash in front for a database other than 0 (jobs:* 3/mail). At most 256 keys are shown; they are looked up every five seconds, by names alone";
+    }
+    metrics_queues: u32 {
+        "metrics-queues" = "20", Integer(0, METRICS_QUEUES_MAX as i128), RUNTIME,
+            "How many of the most active queues have metrics of what goes in and out (docs/operate/metrics.md), without being named. Each queue is four time series; up to twice as many queues are shown, because one stays for ten minutes. 0 is none";
     }
     metrics_tls: bool {
         "metrics-tls" = "no", YesNo, START,
@@ -607,6 +613,7 @@ mod tests {
             ("requirepass", "secret"),
             ("aclfile", "/etc/quoin/users.acl"),
             ("metrics-keys", "jobs:*"),
+            ("metrics-queues", "256"),
             ("acl-pubsub-default", "allchannels"),
             ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),

@@ -4,6 +4,7 @@
 //! are commands on it, which the server checks as those of any client (docs/understand/decisions/047-dashboard.md). It
 //! knows commands and their replies. It knows neither how the server runs them nor how it stores data.
 
+mod activity;
 mod chart;
 mod dashboard;
 mod figures;

@@ -8,7 +8,7 @@ use quoin_layout::ValueType;
 use crate::command::flags::Flags;
 use crate::command::row::Row;
 use crate::keyspace::kind::{TypeKind, ValueKind};
-use crate::server_commands::{command, connection, pubsub, sentinel, transactions};
+use crate::server_commands::{command, connection, pubsub, queues, sentinel, transactions};
 use crate::{hash, keys, list, pqueue, script, set, stream, string, taskqueue, zset};
 
 impl TypeKind for ValueType {
@@ -47,6 +47,7 @@ fn type_of(value_type: ValueType) -> Type {
 /// Rows of commands that belong to no type.
 const GENERAL: &[&[Row]] = &[
     keys::ROWS,
+    queues::ROWS,
     script::ROWS,
     connection::ROWS,
     command::ROWS,

@@ -34,6 +34,7 @@ use quoin_data::unit::context::{Environment, WriteContext};
 use quoin_data::unit::signals::WatchedKeys;
 use quoin_store::{Store, StoreError};
 
+pub mod activity;
 mod batch;
 mod call;
 mod delegation;
@@ -59,6 +60,7 @@ pub mod watchers;
 #[cfg(test)]
 mod panic_tests;
 
+pub use activity::{Activity, QueueActivity};
 pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
 pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
@@ -225,6 +227,11 @@ impl Executor {
             *mark = Wanted::All;
         }
         Ok(())
+    }
+
+    /// The activity of queues.
+    pub fn activity(&self) -> &Activity {
+        &self.shared.activity
     }
 
     /// Counters for INFO.

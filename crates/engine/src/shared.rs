@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::activity::Activity;
 use super::delegation::contention::Contention;
 use super::in_flight::InFlight;
 use super::relay_state::RelayState;
@@ -18,6 +19,8 @@ pub struct Shared {
     pub waiters: Arc<Waiters>,
     /// Clients that watch keys.
     pub watchers: Arc<Watchers>,
+    /// The activity of queues.
+    pub(super) activity: Activity,
     /// Messages from and to other servers.
     pub relay: RelayState,
     /// Whether this server has others pop for it, and pops for others.

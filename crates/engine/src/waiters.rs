@@ -99,6 +99,17 @@ impl Waiters {
         self.queues().by_key.len()
     }
 
+    /// Number of clients that wait for each of these keys.
+    pub fn count_waiting<'k>(&self, keys: impl Iterator<Item = &'k ClientKey>) -> Vec<usize> {
+        let queues = self.queues();
+        let waiting = |key: &ClientKey| {
+            let of_key = queues.by_key.get(key).map(|of_key| &of_key.queues);
+            let of_each = of_key.into_iter().flatten();
+            of_each.map(|queue| queue.waiters.len()).sum()
+        };
+        keys.map(waiting).collect()
+    }
+
     /// Number of those keys that must exist for a client to keep waiting
     /// ([`WaitSpec::needs_key`](quoin_data::command::waits::WaitSpec::needs_key)).
     pub fn needed_key_count(&self) -> usize {

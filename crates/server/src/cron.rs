@@ -13,7 +13,8 @@ use quoin_tools::backup::Retention;
 
 /// Time between two samples (Redis: 100 ms).
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Ticks between two samples of memory, and between two searches for idle clients.
+/// Ticks between two samples of memory and of the activity of queues, and between two searches for idle clients: those of
+/// a second.
 const SLOW_TICKS: u64 = 10;
 /// Ticks between two samples of the charts.
 const HISTORY_TICKS: u64 = (HISTORY_INTERVAL.as_millis() / INTERVAL.as_millis()) as u64;
@@ -31,6 +32,7 @@ pub(super) async fn run(state: &ServerState) {
             state.memory_bytes.store(bytes, Ordering::Relaxed);
         }
         if tick % SLOW_TICKS == 0 {
+            state.executor.activity().tick(Instant::now());
             let memory = procfs::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
             let hears = !state.pubsub.is_empty() || !state.monitors.is_empty();

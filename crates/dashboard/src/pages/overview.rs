@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::activity;
 use crate::chart::{Line, chart};
 use crate::figures::{about, bytes, count, duration, relative};
 use crate::frame::figure;
@@ -30,10 +31,12 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         },
         Ok(info) => {
             let keyspace = view.info(&["keyspace"])?.ok();
+            let most_active = activity::most_active(view)?;
             html! {
                 h1.visually-hidden { "Overview" }
                 (alerts(&info, view.now_ms))
                 (figures(&info, keyspace.as_ref(), view.now_ms))
+                (most_active)
                 (charts(view.history, view.now_ms))
             }
         }

@@ -17,6 +17,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::Stream, "Streams"),
     (Group::PriorityQueue, "Priority queues"),
     (Group::TaskQueue, "Task queues"),
+    (Group::Queue, "Queues of all types"),
     (Group::Generic, "Keys"),
     (Group::Pubsub, "Publish and subscribe"),
     (Group::Transactions, "Transactions"),

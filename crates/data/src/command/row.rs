@@ -42,6 +42,8 @@ pub enum Group {
     PriorityQueue,
     /// Task queues, which Redis does not have.
     TaskQueue,
+    /// Queues of all types, which Redis has no commands for.
+    Queue,
     /// Publish and subscribe.
     Pubsub,
     /// The client's connection.
@@ -74,6 +76,7 @@ impl Group {
             Group::Stream => "stream",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
+            Group::Queue => "queue",
             Group::Pubsub => "pubsub",
             Group::Connection => "connection",
             Group::Server => "server",
@@ -112,6 +115,7 @@ pub enum ConnectionCommand {
     Psubscribe,
     Pubsub,
     Punsubscribe,
+    QueueTop,
     Quit,
     Reset,
     Role,

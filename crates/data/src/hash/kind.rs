@@ -7,8 +7,8 @@ use crate::error::CommandError;
 use crate::fields::restorable;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
-    BodyKind, ElementRow, Entries, EntryCheck, EntryFault, Restorable, SectionKind, Serialization,
-    ValueKind,
+    BodyKind, ElementFlow, ElementRow, Entries, EntryCheck, EntryFault, Restorable, SectionKind,
+    Serialization, ValueKind,
 };
 use crate::unit::context::ReadContext;
 use quoin_layout::{Entry, FieldRow, FieldValue, Layout, Section};
@@ -29,6 +29,7 @@ pub static KIND: ValueKind = ValueKind {
         length: |body| FieldRow::Hash.count_body(body),
     }),
     is_waited_for: false,
+    flow: ElementFlow::Nothing,
     sections: &[
         SectionKind::elements(Section::Fields, |row| {
             let row = FieldValue::decode(row)?;

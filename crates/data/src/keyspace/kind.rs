@@ -35,6 +35,8 @@ pub struct ValueKind {
     pub body: Option<BodyKind>,
     /// Whether clients can wait for new elements of such a key.
     pub is_waited_for: bool,
+    /// Which of its elements are counted as they come and go, for QUEUE.TOP and metrics.
+    pub flow: ElementFlow,
     /// The sections that contain rows of such a value.
     pub sections: &'static [SectionKind],
     /// Counters of the elements in one group ([`ElementRow::group`]).
@@ -56,6 +58,18 @@ pub struct ValueKind {
     pub serialization: Option<Serialization>,
     /// How `quoin import` copies values; `None` if it cannot.
     pub import: Option<Import>,
+}
+
+/// Which elements of a type's values are counted as they come and go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElementFlow {
+    /// None: the type is no queue.
+    Nothing,
+    /// Those that make a value longer or shorter.
+    ByLength,
+    /// Those that make it longer. What goes out does not show in the length: entries of streams stay when they are
+    /// acknowledged.
+    Additions,
 }
 
 /// Returns the figures of a value for each state that its elements can have.

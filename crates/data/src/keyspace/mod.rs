@@ -6,6 +6,7 @@
 //! pop conflict with every push. There the metadata may be kept (*retained metadata*: no expiry, length 0). It is
 //! invisible to clients and is reused or swept later.
 
+pub mod counting;
 pub mod dumping;
 pub mod encoding;
 pub mod figures;
@@ -629,7 +630,10 @@ impl WriteContext<'_> {
         let length_key = self.layout().length_key(&key.meta_key);
         self.transaction
             .atomic_add(&length_key, length_delta(delta));
-        self.signal_touched(key);
+        if let Some(name) = key.client_key() {
+            self.count_length(&name, key.meta.value_type, delta);
+            self.signals.touch(name);
+        }
     }
 
     /// Must be called after elements were removed, counted and notified. Removes the key if it is empty and its type

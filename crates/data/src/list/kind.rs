@@ -7,7 +7,9 @@ use crate::keyspace::dumping::check_size;
 use crate::keyspace::figures::StateFigures;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::{QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind};
+use crate::keyspace::kind::{
+    ElementFlow, QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind,
+};
 use crate::rows::ranks;
 use crate::rows::runs::element_row;
 use crate::unit::context::{ReadContext, WriteContext};
@@ -32,6 +34,7 @@ pub static KIND: ValueKind = ValueKind {
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
+    flow: ElementFlow::ByLength,
     sections: &[
         SectionKind::elements(Section::Elements, element_row),
         SectionKind::CHUNKS,

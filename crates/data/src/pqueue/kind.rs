@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::keyspace::figures::StateFigures;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::{QueueKind, SectionKind, Serialization, ValueKind};
+use crate::keyspace::kind::{ElementFlow, QueueKind, SectionKind, Serialization, ValueKind};
 use crate::rows::ranks;
 use crate::rows::runs::element_row;
 use crate::unit::context::ReadContext;
@@ -25,6 +25,7 @@ pub static KIND: ValueKind = ValueKind {
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
+    flow: ElementFlow::ByLength,
     sections: &[
         SectionKind::elements(Section::Queue, element_row),
         SectionKind::CHUNKS,

@@ -5,6 +5,7 @@ pub mod command;
 pub mod connection;
 mod containers;
 pub mod pubsub;
+pub mod queues;
 mod replication;
 pub mod sentinel;
 pub mod transactions;

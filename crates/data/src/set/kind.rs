@@ -6,7 +6,8 @@ use crate::error::CommandError;
 use crate::fields::restorable;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::kind::{
-    BodyKind, Restorable, SectionKind, Serialization, Slice, ValueKind, element_or_empty,
+    BodyKind, ElementFlow, Restorable, SectionKind, Serialization, Slice, ValueKind,
+    element_or_empty,
 };
 use crate::unit::context::ReadContext;
 use quoin_layout::{Entry, FieldRow, Section};
@@ -24,6 +25,7 @@ pub static KIND: ValueKind = ValueKind {
         length: |body| FieldRow::Set.count_body(body),
     }),
     is_waited_for: false,
+    flow: ElementFlow::Nothing,
     sections: &[
         SectionKind::elements(Section::SetMembers, element_or_empty),
         SectionKind::CHUNKS,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::keyspace::figures::StateFigures;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::key::OpenKey;
-use crate::keyspace::kind::{SectionKind, Serialization, ValueKind, plain_element};
+use crate::keyspace::kind::{ElementFlow, SectionKind, Serialization, ValueKind, plain_element};
 use crate::unit::context::ReadContext;
 use quoin_layout::{Section, StreamId};
 use quoin_rdb::StreamReader;
@@ -22,6 +22,7 @@ pub static KIND: ValueKind = ValueKind {
     exists_when_empty: true,
     body: None,
     is_waited_for: true,
+    flow: ElementFlow::Additions,
     sections: &[
         SectionKind::elements(Section::StreamEntries, plain_element).checked(doctor::ENTRIES),
         SectionKind::other(Section::StreamHead),

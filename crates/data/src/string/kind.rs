@@ -6,7 +6,9 @@ use crate::error::CommandError;
 use crate::fields::canonical_number;
 use crate::keyspace::dumping::check_size;
 use crate::keyspace::import::{Import, Reading};
-use crate::keyspace::kind::{BodyKind, Restorable, SectionKind, Serialization, ValueKind};
+use crate::keyspace::kind::{
+    BodyKind, ElementFlow, Restorable, SectionKind, Serialization, ValueKind,
+};
 use crate::unit::context::ReadContext;
 use quoin_layout::Section;
 use quoin_rdb::{Payload, read_string, reads_string, string_payload};
@@ -28,6 +30,7 @@ pub static KIND: ValueKind = ValueKind {
         length: |body| Ok(i64::try_from(body.len()).unwrap_or(i64::MAX)),
     }),
     is_waited_for: false,
+    flow: ElementFlow::Nothing,
     sections: &[SectionKind::pieces(Section::Pieces)],
     counters: &[],
     queue: None,

@@ -7,8 +7,8 @@ use crate::keyspace::figures::StateFigures;
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{
-    ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, Serialization,
-    ValueKind,
+    ElementFlow, ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind,
+    Serialization, ValueKind,
 };
 use crate::unit::context::ReadContext;
 use quoin_layout::{
@@ -34,6 +34,7 @@ pub static KIND: ValueKind = ValueKind {
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
+    flow: ElementFlow::ByLength,
     sections: &[
         SectionKind::elements(Section::Tasks, |row| {
             let task = TaskRow::decode(row)?;

@@ -102,7 +102,7 @@ impl TaskQueueMut<'_, '_> {
             TaskState::Dead => self.bury(id, &row, &options).await?,
             _ => self.enter(id, &row).await?,
         }
-        self.context.signals.task_end(is_dead);
+        self.count_failed_lease(is_dead);
         self.context.mark_changed(self.key);
         self.wake_for_lease(&options);
         if is_too_old(&row, self.context.now_ms) {

@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use super::ended::Ended;
 use super::index::Scope;
 use super::{TaskQueueMut, is_full_or_old, is_too_old, range_rows, state_after};
+use crate::unit::flows::FlowCounts;
 use quoin_base::limits::REAPER_READS_AT_ONCE;
 use quoin_layout::{KeyRange, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::{Isolation, KeyValue, StoreError};
@@ -139,7 +140,7 @@ impl TaskQueueMut<'_, '_> {
             has_lapsed |= was_leased;
             row.state = state_after(&row);
             if was_leased {
-                self.context.signals.task_end(row.state == TaskState::Dead);
+                self.count_failed_lease(row.state == TaskState::Dead);
             }
             row.token = 0;
             row.at_ms = self.context.now_ms;
@@ -166,6 +167,17 @@ impl TaskQueueMut<'_, '_> {
             }
         }
         Ok(put)
+    }
+
+    /// Counts a lease that ended without success.
+    pub(super) fn count_failed_lease(&self, is_dead: bool) {
+        self.context.signals.task_end(is_dead);
+        let counts = FlowCounts {
+            retries: u64::from(!is_dead),
+            deaths: u64::from(is_dead),
+            ..FlowCounts::default()
+        };
+        self.context.count_flow(self.key, counts);
     }
 
     /// Reads the work of a queue: up to `tasks_max` due tasks with about `bytes_max` bytes, and requests for

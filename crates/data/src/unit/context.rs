@@ -408,6 +408,8 @@ pub struct WriteContext<'t> {
     pub transaction: &'t dyn Transaction,
     /// What to tell others after the commit.
     pub signals: &'t Signals,
+    /// Whether changes of lengths count as elements that go into queues and out of them.
+    pub(crate) counts_elements: bool,
 }
 
 impl<'t> Deref for WriteContext<'t> {
@@ -435,6 +437,18 @@ impl<'t> WriteContext<'t> {
             read,
             transaction,
             signals,
+            counts_elements: true,
+        }
+    }
+
+    /// A view that does not count elements as going into queues or out of them: those on their way to or from another
+    /// server.
+    pub(crate) fn without_counting(&self) -> WriteContext<'t> {
+        WriteContext {
+            read: ReadContext { ..self.read },
+            transaction: self.transaction,
+            signals: self.signals,
+            counts_elements: false,
         }
     }
 
@@ -506,6 +520,7 @@ impl<'t> WriteContext<'t> {
             read: self.read.for_database(database)?,
             transaction: self.transaction,
             signals: self.signals,
+            counts_elements: self.counts_elements,
         })
     }
 

@@ -3,6 +3,7 @@
 
 pub mod context;
 pub mod first_nodes;
+pub mod flows;
 pub mod host;
 pub mod ids;
 pub mod known;

@@ -15,6 +15,7 @@ use quoin_base::limits::PUBLISHED_BYTES_MAX;
 use quoin_layout::ValueType;
 
 use crate::keyspace::key::ClientKey;
+use crate::unit::flows::{Flows, FlowsSavepoint};
 use crate::unit::host::{CallsMade, Change, Origin};
 use crate::unit::known::ChangedBodies;
 
@@ -106,6 +107,8 @@ pub struct Signals {
     has_refused: Cell<bool>,
     has_ready: Cell<bool>,
     ended: Cell<Ended>,
+    /// What happened to the elements of queues.
+    pub flows: Flows,
     /// The locations of items that became ready and have not been taken since.
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, to be able to undo them.
@@ -146,6 +149,7 @@ pub struct SignalsSavepoint {
     message_bytes: usize,
     item_changes: usize,
     ended: Ended,
+    flows: FlowsSavepoint,
 }
 
 impl Signals {
@@ -164,6 +168,7 @@ impl Signals {
             message_bytes: self.message_bytes.get(),
             item_changes: self.item_changes.borrow().len(),
             ended: self.ended.get(),
+            flows: self.flows.savepoint(),
         }
     }
 
@@ -181,6 +186,7 @@ impl Signals {
         self.message_bytes.set(savepoint.message_bytes);
         self.has_refused.set(false);
         self.ended.set(savepoint.ended);
+        self.flows.rollback(&savepoint.flows);
         let mut changes = self.item_changes.borrow_mut();
         let mut items = self.ready_items.borrow_mut();
         for change in changes.drain(savepoint.item_changes..).rev() {

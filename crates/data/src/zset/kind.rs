@@ -9,8 +9,8 @@ use crate::keyspace::figures::{QueueSpan, StateFigures, place};
 use crate::keyspace::import::{Import, Reading};
 use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::{
-    Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization, Slice,
-    ValueKind, element_or_empty,
+    ElementFlow, Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind,
+    Serialization, Slice, ValueKind, element_or_empty,
 };
 use crate::rows::ranks;
 use crate::unit::context::{ReadContext, WriteContext};
@@ -37,6 +37,7 @@ pub static KIND: ValueKind = ValueKind {
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
+    flow: ElementFlow::ByLength,
     sections: &[
         SectionKind::elements(Section::Scores, element_or_empty),
         SectionKind::twins(Section::Members).checked(EntryCheck::new(&LOST_SCORE, |entries| {

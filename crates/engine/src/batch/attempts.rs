@@ -423,6 +423,7 @@ impl Batch<'_> {
         self.statistics.task_retries.add(ended.retries);
         self.statistics.task_deaths.add(ended.deaths);
         self.statistics.expired_fields.add(ended.fields);
+        self.shared.activity.note(self.signals.flows.take());
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             let changes = self.signals.changes();

@@ -1,6 +1,7 @@
 //! CONFIG.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -31,6 +32,7 @@ pub(super) async fn execute(
             state.statistics.reset();
             state.disconnections.reset();
             state.executor.statistics().reset();
+            state.executor.activity().reset(Instant::now());
             let lookups = &state.executor.environment().lookups;
             lookups.hits.reset();
             lookups.misses.reset();

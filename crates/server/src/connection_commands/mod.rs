@@ -12,6 +12,7 @@ mod latency;
 mod memory;
 mod migrate;
 mod pubsub;
+mod queues;
 mod sentinel;
 mod server;
 mod session;
@@ -76,6 +77,7 @@ pub(super) async fn execute(
             session,
             state,
         )),
+        ConnectionCommand::QueueTop => queues::top(row, arguments, session, state),
         ConnectionCommand::Quit => session::quit(session),
         ConnectionCommand::Reset => Ok(session::reset(session, state)),
         ConnectionCommand::Role => Ok(sentinel::role(session, state)),

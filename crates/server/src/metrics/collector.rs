@@ -7,9 +7,10 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
+use crate::metrics::active::ActiveQueues;
 use crate::metrics::queues::WatchedKeys;
 use crate::metrics::writer::{Histogram, Writer};
-use crate::metrics::{queues, store};
+use crate::metrics::{active, queues, store};
 use crate::procfs;
 use crate::state::ServerState;
 use crate::statistics::CommandStatistics;
@@ -25,13 +26,18 @@ pub(super) fn registry(state: Arc<ServerState>, keys: Arc<WatchedKeys>) -> Regis
     let process = ProcessCollector(Arc::clone(&state));
     registry.register_collector(Box::new(process));
     let own = registry.sub_registry_with_prefix(PREFIX);
-    own.register_collector(Box::new(StateCollector { state, keys }));
+    own.register_collector(Box::new(StateCollector {
+        state,
+        keys,
+        active: ActiveQueues::default(),
+    }));
     registry
 }
 
 struct StateCollector {
     state: Arc<ServerState>,
     keys: Arc<WatchedKeys>,
+    active: ActiveQueues,
 }
 
 impl fmt::Debug for StateCollector {
@@ -47,6 +53,7 @@ impl Collector for StateCollector {
         write_clients(&self.state, &mut writer)?;
         write_commands(&self.state, &mut writer)?;
         store::write(&self.state, &mut writer)?;
+        active::write(&self.state, &self.active, &mut writer)?;
         queues::write(&self.state, &self.keys, &mut writer)
     }
 }

@@ -4,6 +4,7 @@
 //! commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the store. `/leader` tells what
 //! this server knows of the others.
 
+mod active;
 mod ages;
 mod collector;
 mod queues;

@@ -346,7 +346,7 @@ pub(super) fn write(
 }
 
 /// The name of a key as a label.
-fn label(name: &Bytes) -> String {
+pub(super) fn label(name: &Bytes) -> String {
     match std::str::from_utf8(name) {
         Ok(text) => text.to_owned(),
         Err(_) => name.escape_ascii().to_string(),

@@ -102,6 +102,23 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// One counter for each set of labels.
+    pub(super) fn labelled_counters<'l, L: EncodeLabelSet + 'l>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl Iterator<Item = (&'l L, u64)>,
+    ) -> fmt::Result {
+        let mut metrics = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in values {
+            let metric = metrics.encode_family(labels)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+
     /// One gauge for each set of labels.
     pub(super) fn gauges<L: EncodeLabelSet>(
         &mut self,

@@ -12,6 +12,7 @@ use maud::html;
 
 pub(crate) use actions::act;
 
+use crate::activity;
 use crate::figures::readable;
 use crate::frame::Action;
 use crate::pages::queues::type_name;
@@ -36,6 +37,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         }
         _ => other::body(view, &key, &kind)?,
     };
+    let flow = activity::of_queue(view, &key)?;
     let may_delete = view.may(&[b"UNLINK", &key]);
     let here = path(view, &key, &[]);
     let question = format!("Delete {} with all that is in it?", readable(&key));
@@ -51,6 +53,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
                 }
             }
         }
+        (flow)
         (inside.body)
     };
     Ok(Page {

@@ -129,6 +129,8 @@ impl WriteContext<'_> {
         let mut elements: Vec<PoppedElement> = Vec::new();
         let mut is_exhausted = false;
         let prefix_bytes = self.layout().data_prefix(key.data()).len();
+        // The other server counts what its clients get.
+        let context = self.without_counting();
         let mut bytes = 0_usize;
         'runs: for run in &request.runs {
             // Pop for several commands at a time, because the size of the elements is unknown.
@@ -141,7 +143,7 @@ impl WriteContext<'_> {
                 }
                 let commands = left.min(at_once);
                 let wanted = commands.saturating_mul(run.count);
-                let taken = self.take_elements(key, request.from_end, wanted).await?;
+                let taken = context.take_elements(key, request.from_end, wanted).await?;
                 is_exhausted = taken.len() < wanted;
                 bytes += taken
                     .iter()
@@ -212,7 +214,10 @@ impl WriteContext<'_> {
         self.invalidate(key);
         self.signal_returned(key);
         match &key.meta.value_type.kind().queue {
-            Some(queue) => (queue.put_back)(self, key, elements, from_end).await,
+            Some(queue) => {
+                let context = self.without_counting();
+                (queue.put_back)(&context, key, elements, from_end).await
+            }
             None => Ok(()),
         }
     }

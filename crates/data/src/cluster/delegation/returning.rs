@@ -201,7 +201,10 @@ impl WriteContext<'_> {
         let granted = self.popped_grants();
         let granted = granted.and_then(|grants| grants.ask(is_it, |held| held.take(count)));
         match granted {
-            Some(elements) => Ok(elements),
+            Some(elements) => {
+                self.count_out(key, elements.len());
+                Ok(elements)
+            }
             None if self.has_granted(key).is_some() => {
                 let key = self.as_it_is_now(key).await?;
                 self.take_elements(&key, from_end, count).await

@@ -50,6 +50,7 @@ macro_rules! transact {
     }};
 }
 
+mod counting;
 mod returning;
 mod runs;
 

@@ -89,6 +89,8 @@ impl GroupMut<'_, '_> {
                 last: last.id,
             };
             self.put_delivered(consumer, range, &entries).await?;
+        } else {
+            context.count_out(self.key, entries.len());
         }
         self.note_seen(consumer, !no_ack || !idle.is_empty());
         Ok(Delivered { idle, new: entries })

@@ -9,6 +9,7 @@ use quoin_layout::{Id, StreamId, StreamPending, decode_counter};
 use quoin_store::{Isolation, StoreError};
 
 use super::{Group, GroupMut};
+use crate::command::arguments::to_usize;
 use crate::rows::pages::Pages;
 use crate::stream::IdRange;
 
@@ -306,6 +307,8 @@ impl GroupMut<'_, '_> {
             counts.push(count);
         }
         self.count_pending(changes);
+        let acknowledged: usize = counts.iter().copied().map(to_usize).sum();
+        self.context.count_out(self.key, acknowledged);
         Ok(counts)
     }
 }
