@@ -1,5 +1,5 @@
 //! The activity of queues: for the most active ones, how many elements went in and out since the server began to count
-//! them, and lately (docs/understand/decisions/049-activity.md).
+//! them, and lately (docs/understand/decisions/051-activity.md).
 
 mod table;
 

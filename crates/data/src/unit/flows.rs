@@ -1,5 +1,5 @@
 //! How many elements go into queues and out of them, for QUEUE.TOP and metrics
-//! (docs/understand/decisions/049-activity.md).
+//! (docs/understand/decisions/051-activity.md).
 
 use std::cell::RefCell;
 
