@@ -7,10 +7,10 @@
 //! have a few changes each, and a new one gets a place at once.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::time::Instant;
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use quoin_base::limits::COUNTED_QUEUE_NAME_BYTES_MAX;
 use quoin_data::keyspace::key::ClientKey;
@@ -56,7 +56,8 @@ impl QueueActivity {
 /// The counted queues.
 #[derive(Debug)]
 pub(super) struct Table {
-    queues: HashMap<ClientKey, Counted>,
+    /// They are few, so a fast hash is safe, even if somebody provokes collisions.
+    queues: FxHashMap<ClientKey, Counted>,
     places: usize,
     /// The times of the last ticks, in places that are used in turns. Those that were not used yet have the time when
     /// counting began.
@@ -78,7 +79,7 @@ impl Table {
     /// An empty table.
     pub(super) fn new(places: usize, now: Instant) -> Self {
         Self {
-            queues: HashMap::new(),
+            queues: FxHashMap::default(),
             places,
             ticks: [now; RATE_SECONDS],
             earliest: 0,
