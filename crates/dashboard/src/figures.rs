@@ -2,38 +2,12 @@
 
 use std::borrow::Cow;
 
-/// A number with commas.
-pub(crate) fn count(number: impl Into<i128>) -> String {
-    let number: i128 = number.into();
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::new();
-    if number < 0 {
-        text.push('−');
-    }
-    for (place, digit) in digits.char_indices() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use quoin_base::size::{about, duration, grouped as count};
 
 /// A number of things.
 pub(crate) fn counted(number: i64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", count(number))
-}
-
-/// A number that need not be exact.
-pub(crate) fn about(number: f64) -> String {
-    match number {
-        number if number >= 1e9 => format!("{:.1} G", number / 1e9),
-        number if number >= 1e6 => format!("{:.1} M", number / 1e6),
-        number if number >= 1e4 => format!("{:.1} k", number / 1e3),
-        number if number >= 100.0 || number == number.trunc() => count(number as i64),
-        number => format!("{number:.1}"),
-    }
 }
 
 /// A number of bytes.
@@ -55,18 +29,6 @@ pub(crate) fn bytes(number: f64) -> String {
         unit if number < 10.0 => format!("{number:.2} {unit}"),
         unit if number < 100.0 => format!("{number:.1} {unit}"),
         unit => format!("{number:.0} {unit}"),
-    }
-}
-
-/// A length of time.
-pub(crate) fn duration(ms: i64) -> String {
-    match ms {
-        ms if ms < 0 => format!("−{}", duration(ms.saturating_neg())),
-        ms if ms < 1_000 => format!("{ms} ms"),
-        ms if ms < 60_000 => format!("{} s", ms / 1_000),
-        ms if ms < 3_600_000 => format!("{} min", ms / 60_000),
-        ms if ms < 48 * 3_600_000 => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
-        ms => format!("{} days", ms / 86_400_000),
     }
 }
 
@@ -104,22 +66,6 @@ pub(crate) fn readable(bytes: &[u8]) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (-1_234_567, "−1,234,567"),
-        ] {
-            assert_eq!(count(number), text);
-        }
-        assert_eq!(about(0.04), "0.0");
-        assert_eq!(about(12.34), "12.3");
-        assert_eq!(about(1_234.0), "1,234");
-        assert_eq!(about(12_345.0), "12.3 k");
-    }
 
     #[test]
     fn sizes_have_three_digits() {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use maud::Markup;
 
-use quoin_client::ClientError;
+use quoin_client::{Client, ClientError};
+pub(crate) use quoin_queues::{Pairs, Words, items, number, text, words};
 use quoin_resp::wire::reply_reader::Value;
 
 use crate::history::Sample;
@@ -24,8 +25,11 @@ pub(crate) enum NoPage {
 }
 
 impl From<ClientError> for NoPage {
-    fn from(_: ClientError) -> Self {
-        NoPage::Lost
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused { reply, .. } => NoPage::Refused(reply),
+            ClientError::Connect { .. } | ClientError::Lost { .. } => NoPage::Lost,
+        }
     }
 }
 
@@ -46,17 +50,6 @@ pub(crate) enum Answer {
     See(String),
 }
 
-/// A command with its arguments.
-pub(crate) type Words = Vec<Vec<u8>>;
-
-/// A command from words.
-macro_rules! words {
-    ($($word:expr),+ $(,)?) => {
-        vec![$(AsRef::<[u8]>::as_ref(&$word).to_vec()),+]
-    };
-}
-pub(crate) use words;
-
 /// What a page is made from.
 pub(crate) struct View<'v> {
     pub(crate) asked: &'v Asked,
@@ -68,29 +61,24 @@ pub(crate) struct View<'v> {
 }
 
 impl View<'_> {
+    /// Its connection.
+    pub(crate) fn client(&mut self) -> &mut Client {
+        &mut self.connection.client
+    }
+
     /// Runs a command. An error of the server is a reply.
     pub(crate) fn run(&mut self, words: Words) -> Result<Value, NoPage> {
-        Ok(self.connection.client.call(&words)?)
+        Ok(self.client().call(&words)?)
     }
 
     /// Runs a command that must not fail.
     pub(crate) fn expect(&mut self, words: Words) -> Result<Value, NoPage> {
-        let reply = self.run(words)?;
-        match reply.error_text() {
-            Some(line) => Err(NoPage::Refused(line.into_owned())),
-            None => Ok(reply),
-        }
+        Ok(quoin_queues::expect(self.client(), &words)?)
     }
 
     /// Runs commands together.
     pub(crate) fn run_all(&mut self, commands: &[Words]) -> Result<Vec<Value>, NoPage> {
-        let client = &mut self.connection.client;
-        for words in commands {
-            client.queue(words);
-        }
-        client.send()?;
-        let replies = commands.iter().map(|_| client.read());
-        Ok(replies.collect::<Result<_, _>>()?)
+        Ok(quoin_queues::run_all(self.client(), commands)?)
     }
 
     /// Selects the database of the request.
@@ -178,55 +166,6 @@ impl Info {
         found.sort_unstable();
         found
     }
-}
-
-/// Names and values that alternate, as in the reply of XINFO or TASK.INFO.
-pub(crate) struct Pairs<'r>(&'r [Value]);
-
-impl<'r> Pairs<'r> {
-    pub(crate) fn of(reply: &'r Value) -> Self {
-        Self(reply.items().unwrap_or_default())
-    }
-
-    /// The value of a name.
-    pub(crate) fn get(&self, name: &str) -> Option<&'r Value> {
-        let mut pairs = self.0.chunks_exact(2);
-        pairs.find_map(|pair| match pair {
-            [key, value] if text(key) == name => Some(value),
-            _ => None,
-        })
-    }
-
-    pub(crate) fn number(&self, name: &str) -> i64 {
-        self.get(name).map_or(0, number)
-    }
-
-    pub(crate) fn text(&self, name: &str) -> String {
-        self.get(name).map(text).unwrap_or_default()
-    }
-}
-
-/// A reply as text, whatever it is.
-pub(crate) fn text(reply: &Value) -> String {
-    match reply {
-        Value::Line(_, text) | Value::Blob(_, Some(text)) => {
-            String::from_utf8_lossy(text).into_owned()
-        }
-        Value::Blob(_, None) | Value::Aggregate(..) => String::new(),
-    }
-}
-
-/// A reply as a number; 0 if it is none.
-pub(crate) fn number(reply: &Value) -> i64 {
-    reply
-        .integer()
-        .or_else(|| text(reply).parse().ok())
-        .unwrap_or(0)
-}
-
-/// The parts of an array.
-pub(crate) fn items(reply: &Value) -> &[Value] {
-    reply.items().unwrap_or_default()
 }
 
 impl<'f> FromIterator<(&'f str, &'f str)> for Info {

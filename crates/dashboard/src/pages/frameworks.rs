@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use quoin_base::limits::{DASHBOARD_FRAMEWORK_NAMES_MAX, DASHBOARD_FRAMEWORK_QUEUES_MAX};
+use quoin_queues::cursor_and_names;
 
 use crate::figures::{count, readable};
 use crate::request::url;
 use crate::view::{NoPage, Page, View, Words, number, words};
-
-use super::queues::cursor_and_names;
 
 /// Names that one SCAN examines.
 const NAMES_PER_SCAN: usize = 1_000;

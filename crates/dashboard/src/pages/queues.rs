@@ -3,61 +3,42 @@
 use maud::{Markup, html};
 
 use quoin_base::limits::{DASHBOARD_NAMES_MAX, DASHBOARD_ROWS_MAX};
-use quoin_resp::wire::reply_reader::Value;
+use quoin_queues::{Bounds, Kind, Queue, Wanted, find, look, pattern_of};
 
 use crate::figures::{count, counted, readable};
 use crate::frame::databases;
 use crate::request::url;
-use crate::view::{NoPage, Page, Pairs, View, Words, items, number, text, words};
+use crate::view::{NoPage, Page, View};
 
-/// Names that one SCAN examines.
-const NAMES_PER_SCAN: usize = 100;
-/// The types that are shown: Redis's name, and ours.
-pub(crate) const TYPES: [(&str, &str); 5] = [
-    ("taskqueue", "Task queues"),
-    ("pqueue", "Priority queues"),
-    ("list", "Lists"),
-    ("stream", "Streams"),
-    ("zset", "Sorted sets"),
+/// What a page examines.
+const BOUNDS: Bounds = Bounds {
+    names_at_once: 100,
+    names_max: DASHBOARD_NAMES_MAX,
+    queues_max: DASHBOARD_ROWS_MAX,
+};
+/// The tabs of the types.
+const TABS: [(Kind, &str); 5] = [
+    (Kind::TaskQueue, "Task queues"),
+    (Kind::PriorityQueue, "Priority queues"),
+    (Kind::List, "Lists"),
+    (Kind::Stream, "Streams"),
+    (Kind::SortedSet, "Sorted sets"),
 ];
-
-/// A queue of a page.
-pub(crate) struct Queue {
-    pub(crate) name: Vec<u8>,
-    pub(crate) kind: String,
-    pub(crate) figures: Figures,
-}
-
-/// What is in a queue. −1: unknown.
-#[derive(Default)]
-pub(crate) struct Figures {
-    pub(crate) ready: i64,
-    pub(crate) in_work: Option<i64>,
-    pub(crate) delayed: Option<i64>,
-    pub(crate) dead: Option<i64>,
-    pub(crate) notes: Vec<String>,
-    pub(crate) is_paused: bool,
-    /// The server's error, where the user may not look.
-    pub(crate) refusal: Option<String>,
-}
-
-/// Names of a page.
-pub(crate) struct Names {
-    pub(crate) keys: Vec<(Vec<u8>, String)>,
-    /// SCAN's cursor for the next page.
-    pub(crate) next: Option<String>,
-    pub(crate) examined: usize,
-}
 
 pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
     let query = view.asked.query.clone();
-    let (kind, pattern) = (query.text("type"), query.bytes("match"));
-    let kind = TYPES
-        .iter()
-        .map(|(kind, _)| *kind)
-        .find(|known| *known == kind);
-    let names = find(view, kind, pattern, query.text("cursor"))?;
-    let queues = look(view, names.keys)?;
+    let pattern = query.bytes("match");
+    let wanted = Wanted {
+        kind: Kind::of_type(query.text("type")),
+        pattern: pattern_of(pattern),
+    };
+    let kind = wanted.kind.map(Kind::type_name);
+    let cursor = match query.text("cursor") {
+        "" => "0",
+        cursor => cursor,
+    };
+    let names = find(view.client(), &wanted, cursor, BOUNDS)?;
+    let queues = look(view.client(), names.keys)?;
     let known = known_databases(view)?;
     let database = view.database();
     let database_text = database.to_string();
@@ -78,8 +59,8 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         (databases("/queues", database, &known))
         nav.tabs aria-label="Types" {
             a href=(link("", "")) aria-current=[kind.is_none().then_some("page")] { "All" }
-            @for (one, name) in TYPES {
-                a href=(link(one, "")) aria-current=[(kind == Some(one)).then_some("page")] { (name) }
+            @for (one, name) in TABS {
+                a href=(link(one.type_name(), "")) aria-current=[(wanted.kind == Some(one)).then_some("page")] { (name) }
             }
         }
         form.filters method="get" action="/queues" role="search" {
@@ -113,141 +94,6 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
     })
 }
 
-/// Finds keys of these types, from a cursor of SCAN on.
-pub(crate) fn find(
-    view: &mut View<'_>,
-    kind: Option<&str>,
-    pattern: &[u8],
-    cursor: &str,
-) -> Result<Names, NoPage> {
-    let mut names = Names {
-        keys: Vec::new(),
-        next: Some(if cursor.is_empty() {
-            "0".to_owned()
-        } else {
-            cursor.to_owned()
-        }),
-        examined: 0,
-    };
-    while let Some(cursor) = names.next.take() {
-        let mut command = words!["SCAN", cursor, "COUNT", NAMES_PER_SCAN.to_string()];
-        if !pattern.is_empty() {
-            command.extend(words!["MATCH", pattern_of(pattern)]);
-        }
-        if let Some(kind) = kind {
-            command.extend(words!["TYPE", kind]);
-        }
-        let reply = view.expect(command)?;
-        let (next, found) = cursor_and_names(reply);
-        names.next = next;
-        names.examined += NAMES_PER_SCAN;
-        let types = match kind {
-            Some(kind) => vec![kind.to_owned(); found.len()],
-            None => {
-                let commands: Vec<Words> = found.iter().map(|name| words!["TYPE", name]).collect();
-                view.run_all(&commands)?.iter().map(text).collect()
-            }
-        };
-        let fitting = found
-            .into_iter()
-            .zip(types)
-            .filter(|(_, kind)| TYPES.iter().any(|(known, _)| known == kind));
-        names.keys.extend(fitting);
-        if names.keys.len() >= DASHBOARD_ROWS_MAX || names.examined >= DASHBOARD_NAMES_MAX {
-            break;
-        }
-    }
-    Ok(names)
-}
-
-/// What a person types is looked for anywhere in names, unless it is a pattern.
-pub(crate) fn pattern_of(typed: &[u8]) -> Vec<u8> {
-    match typed.iter().any(|byte| b"*?[".contains(byte)) {
-        true => typed.to_vec(),
-        false => [b"*", typed, b"*"].concat(),
-    }
-}
-
-/// The cursor of a reply of SCAN, if there is more, and its names.
-pub(crate) fn cursor_and_names(reply: Value) -> (Option<String>, Vec<Vec<u8>>) {
-    match items(&reply) {
-        [cursor, names] => {
-            let cursor = Some(text(cursor)).filter(|cursor| cursor != "0");
-            (cursor, names.clone().into_strings().unwrap_or_default())
-        }
-        _ => (None, Vec::new()),
-    }
-}
-
-/// Asks for the figures of queues, together.
-pub(crate) fn look(
-    view: &mut View<'_>,
-    keys: Vec<(Vec<u8>, String)>,
-) -> Result<Vec<Queue>, NoPage> {
-    let commands: Vec<Words> = keys
-        .iter()
-        .map(|(name, kind)| match kind.as_str() {
-            "taskqueue" => words!["TASK.INFO", name],
-            "pqueue" => words!["PQ.LEN", name],
-            "list" => words!["LLEN", name],
-            "stream" => words!["XLEN", name],
-            "set" => words!["SCARD", name],
-            _ => words!["ZCARD", name],
-        })
-        .collect();
-    let replies = view.run_all(&commands)?;
-    let streams: Vec<Words> = keys
-        .iter()
-        .filter(|(_, kind)| kind == "stream")
-        .map(|(name, _)| words!["XINFO", "GROUPS", name])
-        .collect();
-    let mut groups = view.run_all(&streams)?.into_iter();
-    let queues = keys.into_iter().zip(replies).map(|((name, kind), reply)| {
-        let mut figures = Figures::default();
-        match (kind.as_str(), reply.error_text()) {
-            // A task queue without tasks has no counters.
-            ("taskqueue", Some(line)) if line.contains("no such key") => {
-                figures.in_work = Some(0);
-            }
-            (_, Some(line)) => figures.refusal = Some(line.into_owned()),
-            ("taskqueue", None) => {
-                let info = Pairs::of(&reply);
-                figures.ready = info.number("ready");
-                figures.in_work = Some(info.number("leased"));
-                figures.delayed = Some(info.number("delayed"));
-                figures.dead = Some(info.number("dead"));
-                figures.is_paused = info.number("paused") == 1;
-            }
-            _ => figures.ready = number(&reply),
-        }
-        if kind == "stream"
-            && let Some(groups) = groups.next()
-        {
-            note_groups(&mut figures, &groups);
-        }
-        Queue {
-            name,
-            kind,
-            figures,
-        }
-    });
-    Ok(queues.collect())
-}
-
-fn note_groups(figures: &mut Figures, groups: &Value) {
-    let groups: Vec<Pairs<'_>> = items(groups).iter().map(Pairs::of).collect();
-    if groups.is_empty() {
-        return;
-    }
-    figures.in_work = Some(groups.iter().map(|group| group.number("pending")).sum());
-    let lag: i64 = groups.iter().map(|group| group.number("lag")).sum();
-    figures.notes.push(format!(
-        "{}, lag {}",
-        counted(groups.len() as i64, "group"),
-        count(lag)
-    ));
-}
-
 fn table(queues: &[Queue], database: &str) -> Markup {
     html! {
         div.table {
@@ -272,12 +118,14 @@ fn row(queue: &Queue, database: &str) -> Markup {
             td.name {
                 a href=(url("/queue", &[("db", database.as_bytes()), ("key", &queue.name)])) { (readable(&queue.name)) }
             }
-            td.nowrap { (type_name(&queue.kind)) }
-            (cell(Some(figures.ready), "")) (cell(figures.in_work, "")) (cell(figures.delayed, ""))
+            td.nowrap { (queue.kind.name()) }
+            (cell(figures.ready, "")) (cell(figures.in_work, "")) (cell(figures.delayed, ""))
             (cell(figures.dead, "bad-text"))
             td {
                 @if figures.is_paused { span.tag.warn { "paused" } " " }
-                @for note in &figures.notes { span.soft { (note) } }
+                @if let Some(groups) = figures.groups {
+                    span.soft { (counted(groups.count, "group")) ", lag " (count(groups.lag)) }
+                }
                 @if let Some(refusal) = &figures.refusal { span.soft { (refusal) } }
             }
         }
@@ -297,11 +145,9 @@ pub(crate) fn cell(number: Option<i64>, class: &str) -> Markup {
 
 /// A type as people say it.
 pub(crate) fn type_name(kind: &str) -> &str {
-    match kind {
-        "taskqueue" => "task queue",
-        "pqueue" => "priority queue",
-        "zset" => "sorted set",
-        other => other,
+    match Kind::of_type(kind) {
+        Some(kind) => kind.name(),
+        None => kind,
     }
 }
 
@@ -319,15 +165,4 @@ fn known_databases(view: &mut View<'_>) -> Result<Vec<u32>, NoPage> {
     databases.sort_unstable();
     databases.dedup();
     Ok(databases)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_looked_for_anywhere() {
-        assert_eq!(pattern_of(b"mail"), b"*mail*");
-        assert_eq!(pattern_of(b"mail:?"), b"mail:?");
-    }
 }

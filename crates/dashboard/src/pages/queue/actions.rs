@@ -5,10 +5,14 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
 
 use quoin_base::limits::{DASHBOARD_SHOWN_BYTES_MAX, DASHBOARD_STEPS_MAX};
 
+use quoin_queues::{
+    Outcome, State, Steps, delete, give_back, pause, purge_tasks, resume, revive, revive_all, trim,
+};
+
 use super::inside::{element_id, path};
 use crate::figures::{counted, readable};
 use crate::frame::Action;
-use crate::view::{Answer, NoPage, View, Words, items, number, text, words};
+use crate::view::{Answer, NoPage, View, Words, number, words};
 
 /// A button that removes an element by the command that it would be, if the user may run that.
 pub(super) fn remove(
@@ -64,25 +68,21 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
     let shown = readable(task).into_owned();
     match form.text("action") {
         "delete" => {
-            if simple(
-                view,
-                words!["UNLINK", key],
-                &format!("Deleted {}.", readable(&key)),
-            )? {
+            if simple(view, delete(&key), &format!("Deleted {}.", readable(&key)))? {
                 let database = view.database().to_string();
                 back = crate::request::url("/queues", &[("db", database.as_bytes())]);
             }
         }
-        "pause" => drop(simple(view, words!["TASK.PAUSE", key], "Paused.")?),
-        "resume" => drop(simple(view, words!["TASK.RESUME", key], "Resumed.")?),
+        "pause" => drop(simple(view, pause(&key), "Paused.")?),
+        "resume" => drop(simple(view, resume(&key), "Resumed.")?),
         "revive" => drop(simple(
             view,
-            words!["TASK.REVIVE", key, task],
+            revive(&key, task),
             &format!("Revived {shown}."),
         )?),
         "nack" => drop(simple(
             view,
-            words!["TASK.NACK", key, task],
+            give_back(&key, task),
             &format!("Gave {shown} back."),
         )?),
         "cancel" => drop(simple(
@@ -90,8 +90,17 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
             words!["TASK.CANCEL", key, task],
             &format!("Removed {shown}."),
         )?),
-        "revive-all" => revive_all(view, &key)?,
-        "purge" => purge(view, &key, form.text("state"))?,
+        "revive-all" => {
+            let steps = revive_all(view.client(), &key, DASHBOARD_STEPS_MAX)?;
+            note_steps(view, &steps, "Revived", "revive");
+        }
+        "purge" => {
+            let Some(state) = State::of_name(form.text("state")) else {
+                return Err(NoPage::Missing("There is no such state.".to_owned()));
+            };
+            let steps = purge_tasks(view.client(), &key, state, DASHBOARD_STEPS_MAX)?;
+            note_steps(view, &steps, "Removed", "purge");
+        }
         "lrem" => drop(simple(
             view,
             words!["LREM", key, "1", element],
@@ -107,11 +116,7 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
             let command = words!["PQ.REM", key, score, element, "COUNT", "1"];
             simple(view, command, "Removed the element.")?;
         }
-        "trim" => drop(simple(
-            view,
-            words!["XTRIM", key, "MAXLEN", "0"],
-            "Removed all entries.",
-        )?),
+        "trim" => drop(simple(view, trim(&key), "Removed all entries.")?),
         "xdel" => drop(simple(
             view,
             words!["XDEL", key, entry],
@@ -143,55 +148,14 @@ fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<bool, NoPag
     Ok(has_changed)
 }
 
-/// Revives dead tasks, in bounded steps.
-fn revive_all(view: &mut View<'_>, key: &[u8]) -> Result<(), NoPage> {
-    let mut revived = 0;
-    for _ in 0..DASHBOARD_STEPS_MAX {
-        let reply = view.run(words!["TASK.REVIVE", key, "ALL"])?;
-        if let Some(line) = reply.error_text() {
-            view.note_error(format!("{line} (after {})", counted(revived, "task")));
-            return Ok(());
+/// Tells what bounded steps have come to.
+fn note_steps(view: &mut View<'_>, steps: &Steps, done: &str, again: &str) {
+    let changed = counted(steps.changed, "task");
+    match &steps.outcome {
+        Outcome::Done => view.note(format!("{done} {changed}.")),
+        Outcome::Unfinished => {
+            view.note(format!("{done} {changed}. There are more: {again} again."))
         }
-        let step = number(&reply);
-        revived += step;
-        if step == 0 {
-            view.note(format!("Revived {}.", counted(revived, "task")));
-            return Ok(());
-        }
+        Outcome::Refused(line) => view.note_error(format!("{line} (after {changed})")),
     }
-    view.note(format!(
-        "Revived {}. There are more: revive again.",
-        counted(revived, "task")
-    ));
-    Ok(())
-}
-
-/// Removes the tasks of a state, in bounded steps.
-fn purge(view: &mut View<'_>, key: &[u8], state: &str) -> Result<(), NoPage> {
-    let mut removed = 0;
-    let mut cursor = String::new();
-    for _ in 0..DASHBOARD_STEPS_MAX {
-        let mut command = words!["TASK.PURGE", key, state];
-        if !cursor.is_empty() {
-            command.extend(words!["CURSOR", cursor]);
-        }
-        let reply = view.run(command)?;
-        if let Some(line) = reply.error_text() {
-            view.note_error(format!("{line} (after {})", counted(removed, "task")));
-            return Ok(());
-        }
-        if let [next, step] = items(&reply) {
-            cursor = text(next);
-            removed += number(step);
-        }
-        if cursor == "0" {
-            view.note(format!("Removed {}.", counted(removed, "task")));
-            return Ok(());
-        }
-    }
-    view.note(format!(
-        "Removed {}. There are more: purge again.",
-        counted(removed, "task")
-    ));
-    Ok(())
 }

@@ -3,11 +3,11 @@
 use maud::html;
 
 use quoin_base::limits::{DASHBOARD_ROWS_MAX, DASHBOARD_SHOWN_BYTES_MAX};
+use quoin_queues::cursor_and_names;
 
 use super::inside::{Inside, path};
 use crate::figures::{count, readable};
 use crate::json;
-use crate::pages::queues::cursor_and_names;
 use crate::view::{NoPage, View, number, words};
 
 pub(super) fn body(view: &mut View<'_>, key: &[u8], kind: &str) -> Result<Inside, NoPage> {

@@ -7,14 +7,15 @@ use crate::figures::{count, moment, readable, relative};
 use crate::frame::{Action, figure};
 use crate::json;
 use crate::view::{NoPage, Pairs, View, items, number, text, words};
+use quoin_queues::State;
 use quoin_resp::wire::reply_reader::Value;
 
-/// The states, as TASK.LIST and the tabs name them.
-const STATES: [(&str, &str); 4] = [
-    ("ready", "Ready"),
-    ("leased", "Leased"),
-    ("delayed", "Delayed"),
-    ("dead", "Dead"),
+/// The states, and their tabs.
+const STATES: [(State, &str); 4] = [
+    (State::Ready, "Ready"),
+    (State::Leased, "Leased"),
+    (State::Delayed, "Delayed"),
+    (State::Dead, "Dead"),
 ];
 
 pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
@@ -39,24 +40,13 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
             body,
         });
     }
-    let asked = view.asked.query.text("state").to_owned();
-    let state = STATES
-        .iter()
-        .map(|(state, _)| *state)
-        .find(|state| *state == asked);
-    let state = state.unwrap_or("ready");
+    let state = State::of_name(view.asked.query.text("state")).unwrap_or(State::Ready);
     let length = info.number("length");
     let count_of_page = rows(view, key, length)?;
     let cursor = view.asked.query.text("cursor").to_owned();
-    let mut list = words!["TASK.LIST", key, state, "COUNT", count_of_page.to_string()];
-    if !cursor.is_empty() {
-        list.extend(words!["CURSOR", cursor]);
-    }
-    let listed = view.expect(list)?;
-    let (next, tasks) = match items(&listed) {
-        [next, tasks] => (Some(text(next)).filter(|next| next != "0"), items(tasks)),
-        _ => (None, &[][..]),
-    };
+    let listed = quoin_queues::tasks(view.client(), key, state, &cursor, count_of_page)?;
+    let (next, tasks) = (listed.next, listed.rows);
+    let state_name = state.name();
     let body = html! {
         dl.figures {
             (figure("Tasks", &count(length), &format!("{} added in all", count(info.number("added")))))
@@ -70,19 +60,20 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
         }
         nav.tabs aria-label="States" {
             @for (one, name) in STATES {
-                a href=(path(view, key, &[("state", one.as_bytes())])) aria-current=[(one == state).then_some("page")] {
-                    (name) b { (count(info.number(one))) }
+                a href=(path(view, key, &[("state", one.name().as_bytes())]))
+                    aria-current=[(one == state).then_some("page")] {
+                    (name) b { (count(info.number(one.name()))) }
                 }
             }
         }
-        (of_state(view, key, state, tasks.is_empty()))
+        (of_state(view, key, state_name, tasks.is_empty()))
         @if tasks.is_empty() {
             p.empty { @if next.is_some() { "None on this page." } @else { "No tasks in this state." } }
-        } @else { (table(view, key, state, tasks)) }
+        } @else { (table(view, key, state_name, &tasks)) }
         div.pager {
-            @if !cursor.is_empty() { a.button href=(path(view, key, &[("state", state.as_bytes())])) { "First page" } }
+            @if !cursor.is_empty() { a.button href=(path(view, key, &[("state", state_name.as_bytes())])) { "First page" } }
             @if let Some(next) = &next {
-                a.button href=(path(view, key, &[("state", state.as_bytes()), ("cursor", next.as_bytes())])) {
+                a.button href=(path(view, key, &[("state", state_name.as_bytes()), ("cursor", next.as_bytes())])) {
                     "Next page"
                 }
             }
