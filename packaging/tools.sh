@@ -41,6 +41,9 @@ make_documents() {
     for page in $("$1" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
         [ "$page" = help ] || "$1" man "$page" >"target/packages/man/quoin-$page.1"
     done
+    for page in $("$1" queues --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+        "$1" man "queues-$page" >"target/packages/man/quoin-queues-$page.1"
+    done
     "$1" completions bash >target/packages/completions/quoin.bash
     "$1" completions zsh >target/packages/completions/_quoin
     "$1" completions fish >target/packages/completions/quoin.fish

@@ -1,7 +1,7 @@
 //! The `quoin` program.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 mod cli;
@@ -17,6 +17,8 @@ use quoin_tools::doctor;
 use quoin_tools::export;
 use quoin_tools::import;
 use quoin_tools::ping;
+use quoin_tools::queues::{self, QueuesError};
+use quoin_tools::top;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os(), std::env::vars_os()) {
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         Ok(Invocation::Ping(loaded, beside)) => report(ping::run(&loaded, &beside)),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Export(options)) => export(&options),
+        Ok(Invocation::Queues(options)) => queues(&options),
+        Ok(Invocation::Top(options)) => ended(top::run(&options)),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             // The standard error may be closed. The exit code remains.
@@ -114,6 +118,29 @@ fn export(options: &export::Options) -> ExitCode {
     }
 }
 
+/// Runs `quoin queues`, which prints what it finds as it finds it.
+fn queues(options: &queues::Options) -> ExitCode {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match queues::run(options, &mut out) {
+        // A closed pipe (`quoin queues | head -1`) is no error.
+        Err(QueuesError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        done => ended(done),
+    }
+}
+
+/// Prints a tool's error, if there is one.
+fn ended<E: Display>(done: Result<(), E>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "quoin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Prints a tool's result or error.
 fn report<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
     match done {
@@ -143,7 +170,7 @@ fn doctor(loaded: &LoadedSettings, options: doctor::Options, beside: &Beside) ->
 fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
     }
 }

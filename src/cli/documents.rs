@@ -7,12 +7,14 @@ use clap_mangen::Man;
 
 use super::grammar::{
     BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DOCTOR, EXPORT, FILE_FLAG, IMPORT, MAN, PAGE, PING,
-    RESTORE, SHELL, VERSION, command,
+    QUEUES, RESTORE, SHELL, TOP, VERSION, command,
 };
 use quoin_config::ConfigError;
 use quoin_tools::backup;
 use quoin_tools::export;
 use quoin_tools::import;
+use quoin_tools::queues;
+use quoin_tools::top;
 
 const PROGRAM: &str = "quoin";
 /// Commands whose grammar is among those of the settings.
@@ -40,7 +42,7 @@ pub(super) fn completions(matches: &ArgMatches) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The page that was asked for.
+/// The page that was asked for. That of a command of a command is named as `queues-peek`.
 ///
 /// # Errors
 /// `Usage` where there is no such command.
@@ -50,7 +52,11 @@ pub(super) fn man(matches: &ArgMatches) -> Result<String, ConfigError> {
     let (page, title) = match matches.get_one::<String>(PAGE) {
         None => (whole, PROGRAM.to_owned()),
         Some(name) => {
-            let found = whole.find_subcommand(name).cloned();
+            let of_command = || {
+                let (command, own) = name.split_once('-')?;
+                whole.find_subcommand(command)?.find_subcommand(own)
+            };
+            let found = whole.find_subcommand(name).or_else(of_command).cloned();
             let found = found.ok_or_else(|| {
                 ConfigError::Usage(format!(
                     "no such command: '{name}'; quoin --help names them"
@@ -77,6 +83,8 @@ fn described() -> Command {
         IMPORT => import::command(),
         EXPORT => export::command(),
         RESTORE => backup::restore_command(),
+        QUEUES => queues::command(),
+        TOP => top::command(),
         name => {
             let known = NAMES.iter().find(|known| **known == name);
             let takes_settings = [CHECK_CONFIG, DOCTOR, BACKUP, COMPACT, PING].contains(&name);
@@ -161,6 +169,13 @@ mod tests {
         assert!(
             import.contains("dry\\-run") && !import.contains("maxclients"),
             "{import}"
+        );
+        let top = printed("quoin man top");
+        assert!(top.contains("interval"), "{top}");
+        let purge = printed("quoin man queues-purge");
+        assert!(
+            purge.contains("quoin\\-queues\\-purge") || purge.contains("quoin-queues-purge"),
+            "{purge}"
         );
         let wrong = crate::cli::tests::refusal("quoin man nosuch");
         assert!(wrong.contains("no such command"), "{wrong}");

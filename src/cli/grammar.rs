@@ -18,6 +18,8 @@ pub(super) const TO_FLAG: &str = "to";
 pub(super) const KEEP_FLAG: &str = "keep";
 pub(super) const COMPACT: &str = "compact";
 pub(super) const PING: &str = "ping";
+pub(super) const QUEUES: &str = "queues";
+pub(super) const TOP: &str = "top";
 pub(super) const COMPLETIONS: &str = "completions";
 pub(super) const MAN: &str = "man";
 pub(super) const SHELL: &str = "shell";
@@ -85,6 +87,13 @@ pub(super) fn command() -> Command {
                 .about("Write the data of a running server to a file that redis-server loads"),
         )
         .subcommand(ping_command())
+        .subcommand(
+            Command::new(QUEUES)
+                .about("Show the queues of a running server, look into one, and steer it"),
+        )
+        .subcommand(
+            Command::new(TOP).about("Show the queues of a running server in the terminal, live"),
+        )
         .subcommand(without_settings(completions_command()))
         .subcommand(without_settings(man_command()))
         .subcommand(without_settings(

@@ -1,6 +1,6 @@
 //! The command line: what `quoin` is asked to do, and with which settings.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -16,13 +16,16 @@ use quoin_tools::backup;
 use quoin_tools::doctor;
 use quoin_tools::export;
 use quoin_tools::import;
+use quoin_tools::queues;
+use quoin_tools::top;
 
 mod documents;
 mod grammar;
 
 use grammar::{
     BACKUP, CHECK_CONFIG, COMPACT, COMPLETIONS, DEEP_FLAG, DOCTOR, EXPORT, FILE_FLAG, HELP, IMPORT,
-    KEEP_FLAG, MAN, OFFLINE_FLAG, PING, REPAIR_FLAG, RESTORE, TO_FLAG, VERSION, command,
+    KEEP_FLAG, MAN, OFFLINE_FLAG, PING, QUEUES, REPAIR_FLAG, RESTORE, TO_FLAG, TOP, VERSION,
+    command,
 };
 
 /// Flags that people know from elsewhere, and what they are called here.
@@ -38,6 +41,9 @@ const FLAGS_OF_OTHERS: [(&str, &str); 7] = [
 
 /// Words by which other programs start their servers.
 const NAMES_OF_THE_SERVER: [&str; 5] = ["daemon", "run", "serve", "server", "start"];
+
+/// Commands with a line of their own: the settings are not about them.
+const OWN_LINES: [&str; 5] = [IMPORT, EXPORT, RESTORE, QUEUES, TOP];
 
 /// What the program is asked to do.
 #[derive(Debug)]
@@ -62,6 +68,10 @@ pub(crate) enum Invocation {
     Import(Box<import::Options>),
     /// Write a running server's data to a file of Redis.
     Export(Box<export::Options>),
+    /// Show the queues of a running server, look into one, or steer it.
+    Queues(Box<queues::Options>),
+    /// Show the queues of a running server in the terminal, live.
+    Top(Box<top::Options>),
     /// Print a text (help, version), then end well.
     Print(String),
 }
@@ -77,34 +87,14 @@ pub(crate) fn parse(
     // These are not among those that clap's own `help` would know all of.
     if let [_, first, second] = arguments.as_mut_slice()
         && first == HELP
-        && (second == IMPORT || second == EXPORT || second == RESTORE)
+        && OWN_LINES.iter().any(|name| second == name)
     {
         (*first, *second) = (std::mem::take(second), "--help".into());
     }
-    // With a command line of its own: the settings are not about it.
     if let [_, name, behind @ ..] = arguments.as_slice()
-        && name == IMPORT
+        && let Some(asked) = own_line(name, behind, &variables)
     {
-        return match import::parse(behind.iter().cloned(), variables) {
-            Ok(options) => Ok(Invocation::Import(Box::new(options))),
-            Err(error) => text_or_error(&error, &import::command()),
-        };
-    }
-    if let [_, name, behind @ ..] = arguments.as_slice()
-        && name == EXPORT
-    {
-        return match export::parse(behind.iter().cloned(), variables) {
-            Ok(options) => Ok(Invocation::Export(Box::new(options))),
-            Err(error) => text_or_error(&error, &export::command()),
-        };
-    }
-    if let [_, name, behind @ ..] = arguments.as_slice()
-        && name == RESTORE
-    {
-        return match backup::parse_restore(behind.iter().cloned()) {
-            Ok(options) => Ok(Invocation::Restore(Box::new(options))),
-            Err(error) => text_or_error(&error, &backup::restore_command()),
-        };
+        return asked;
     }
     let whole = command();
     let named = arguments
@@ -156,6 +146,40 @@ pub(crate) fn parse(
     })
 }
 
+/// What is asked of a command with a line of its own.
+fn own_line(
+    name: &OsStr,
+    behind: &[OsString],
+    variables: &[(OsString, OsString)],
+) -> Option<Result<Invocation, ConfigError>> {
+    let words = behind.iter().cloned();
+    let variables = variables.iter().cloned();
+    let (parsed, command) = match name.to_str()? {
+        IMPORT => {
+            let parsed = import::parse(words, variables).map(Box::new);
+            (parsed.map(Invocation::Import), import::command())
+        }
+        EXPORT => {
+            let parsed = export::parse(words, variables).map(Box::new);
+            (parsed.map(Invocation::Export), export::command())
+        }
+        RESTORE => {
+            let parsed = backup::parse_restore(words).map(Box::new);
+            (parsed.map(Invocation::Restore), backup::restore_command())
+        }
+        QUEUES => {
+            let parsed = queues::parse(words, variables).map(Box::new);
+            (parsed.map(Invocation::Queues), queues::command())
+        }
+        TOP => {
+            let parsed = top::parse(words, variables).map(Box::new);
+            (parsed.map(Invocation::Top), top::command())
+        }
+        _ => return None,
+    };
+    Some(parsed.or_else(|error| text_or_error(&error, &command)))
+}
+
 /// Refuses settings for a command that takes none. Those with a command line of their own get here only
 /// where settings stand before their name.
 fn refuse_settings(matches: &ArgMatches) -> Result<(), ConfigError> {
@@ -163,12 +187,14 @@ fn refuse_settings(matches: &ArgMatches) -> Result<(), ConfigError> {
         Some(IMPORT) => (IMPORT, "import --from ADDRESS …"),
         Some(EXPORT) => (EXPORT, "export --to FILE …"),
         Some(RESTORE) => (RESTORE, "restore --from BACKUP --data-dir FOLDER …"),
+        Some(QUEUES) => (QUEUES, "queues [ADDRESS] …"),
+        Some(TOP) => (TOP, "top [ADDRESS] …"),
         Some(COMPLETIONS) => (COMPLETIONS, "completions SHELL"),
         Some(MAN) => (MAN, "man [COMMAND]"),
         Some(VERSION) => (VERSION, "version"),
         _ => return Ok(()),
     };
-    let has_own_line = [IMPORT, EXPORT, RESTORE].contains(&name);
+    let has_own_line = OWN_LINES.contains(&name);
     let has_settings = matches.contains_id(FILE_FLAG) || !flags(matches).is_empty();
     match has_own_line || has_settings {
         true => Err(ConfigError::Usage(format!(

@@ -115,6 +115,12 @@ pub const DASHBOARD_ROWS_MAX: usize = 50;
 pub const DASHBOARD_SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// Tasks that a button of the dashboard removes or revives in one request, in steps of a thousand.
 pub const DASHBOARD_STEPS_MAX: usize = 100;
+/// Names that `quoin top` examines in a refresh.
+pub const TOP_NAMES_MAX: usize = 5_000;
+/// Queues that `quoin top` keeps.
+pub const TOP_QUEUES_MAX: usize = 10_000;
+/// Elements that `quoin queues peek` shows at most.
+pub const PEEK_COUNT_MAX: i64 = 1_000;
 /// Samples of the charts, and the time between two of them: an hour in all.
 pub const HISTORY_SAMPLES_MAX: usize = 720;
 /// Time between two samples of the charts.

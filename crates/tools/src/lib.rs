@@ -1,8 +1,8 @@
-//! The tools: doctor, backup, import, export, compact and ping.
+//! The tools: doctor, backup, import, export, compact, ping, queues and top.
 //!
 //! [`backup`] and [`compact`] work on the folder of an embedded store. [`doctor`] reads a store over the
-//! transaction trait. [`import`], [`export`] and [`ping`] are clients of servers. The server uses [`backup`] for BGSAVE
-//! and for the schedule of backups.
+//! transaction trait. [`import`], [`export`], [`ping`], [`queues`] and [`top`] are clients of servers. The server uses
+//! [`backup`] for BGSAVE and for the schedule of backups.
 //!
 //! They know stores, the layout and the types. They know no connections and no engine.
 
@@ -13,6 +13,8 @@ pub mod export;
 pub mod import;
 pub mod ping;
 mod progress;
+pub mod queues;
+pub mod top;
 
 use quoin_config::{Fsync, Settings};
 use quoin_store_embedded::{EmbeddedOptions, FsyncPolicy};
