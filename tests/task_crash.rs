@@ -1,7 +1,7 @@
 //! A server with a task queue is killed under load and started again on the same folder: every
 //! task whose addition was answered is there, unless it was acknowledged or taken for good; what
 //! was acknowledged or taken for good never comes again; no task is on two live leases; leases
-//! lapse, tasks die and are revived over the kills.
+//! lapse, tasks die and are revived over the kills. Tasks are of groups.
 //!
 //! A schedule adds the task of each of its moments once over kills.
 //!
@@ -69,11 +69,14 @@ fn client(address: SocketAddr, name: &str, seed: u64, ledger: &Mutex<Ledger>) ->
         match random.below(8) {
             0..=3 => {
                 let id = format!("{name}-{number}");
-                let line = format!(
+                let mut line = format!(
                     "TASK.ADD q {} payload ID {id} NEEDS gb {} MAXTRIES 3",
                     random.below(3),
                     1 + random.below(9)
                 );
+                if random.below(4) > 0 {
+                    line += &format!(" GROUP g{}", random.below(4));
+                }
                 command(&mut connection, &line)?;
                 ledger.lock().unwrap().added.insert(id);
             }

@@ -484,6 +484,12 @@ pub const TASK_ID_KEYWORDS: &[&str] = &["token", "all", "result"];
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Bytes of the name of a consumer that takes a task.
 pub const TASK_WORKER_BYTES_MAX: usize = 256;
+/// Bytes of the name of a group of tasks.
+pub const TASK_GROUP_BYTES_MAX: usize = 256;
+/// The greatest GROUPLEASES: a take reads so many rows.
+pub const TASK_GROUP_LEASES_MAX: i64 = 1_000;
+/// Groups at their limit that one take passes over. The next take goes on after them.
+pub const TASK_GROUPS_PASSED_MAX: usize = 128;
 /// Bytes of the reason that is kept with a task; the rest of a longer one is cut off.
 pub const TASK_REASON_BYTES_MAX: usize = 1_024;
 /// Bytes of a token of TASK.ADD … UNIQUE.

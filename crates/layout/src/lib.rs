@@ -55,12 +55,12 @@ pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use stream_producer::{ProducedEntry, ProducerName, ProducerSettings, StreamProducer};
 pub use task::{
-    OrderRow, TaskClass, TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow, TaskState,
-    Timers,
+    OrderPlace, OrderRow, TaskClass, TaskCounter, TaskNotes, TaskPlace, TaskRegistry, TaskRow,
+    TaskState, Timers,
 };
 pub use task_kept::{TaskEnding, TaskKept};
 pub use task_options::{TaskNumber, TaskOptions};
-pub use task_schedule::{ScheduledTask, TaskMissed, TaskSchedule, TaskTiming};
+pub use task_schedule::{TaskMissed, TaskSchedule, TaskSpec, TaskTiming, TaskUnique};
 pub use tuple::{
     Id, KeyRange, decode_counter, decode_id, decode_length, encode_counter, encode_id,
     encode_length, length_delta,
@@ -238,6 +238,8 @@ numbered! {
         TaskEnds = 30,
         /// A task queue's schedules by name.
         TaskSchedules = 31,
+        /// Tasks of groups that are on lease, by group.
+        TaskGroupLeases = 32,
     }
 }
 

@@ -17,6 +17,9 @@ const FORMAT: u8 = 1;
 /// Format byte of a task's row with notes.
 const FORMAT_WITH_NOTES: u8 = 2;
 
+/// The first byte of a group in front of a place. A priority begins with another.
+const BYTES_CODE: u8 = 0x01;
+
 /// Bytes of the element after the place of a node.
 const SLOT_BYTES: usize = 2;
 
@@ -58,6 +61,61 @@ impl TaskPlace {
             index: take(rest, "index of a task")?,
             random: take(rest, "random number of a task")?,
         })
+    }
+}
+
+/// A ready task's place in the order of its class: by group, then by its own place. Tasks without a group come after
+/// all groups.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderPlace {
+    /// The group of the task.
+    pub group: Option<Bytes>,
+    /// Its place.
+    pub place: TaskPlace,
+}
+
+impl OrderPlace {
+    /// The place in keys. The bytes compare as places do, and none are the beginning of others.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Self::group_prefix(self.group.as_deref());
+        bytes.extend_from_slice(&self.place.encode());
+        bytes
+    }
+
+    /// What the places of a group begin with, and those of no other group; nothing for tasks without a group.
+    pub fn group_prefix(group: Option<&[u8]>) -> Vec<u8> {
+        group.map_or_else(Vec::new, |group| foundationdb_tuple::pack(&(group,)))
+    }
+
+    /// Reads [`Self::encode`].
+    ///
+    /// # Errors
+    /// If the bytes are not a place.
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
+        let group = Self::take_group(&mut bytes)?;
+        let place = TaskPlace::decode(bytes)?;
+        Ok(Self { group, place })
+    }
+
+    /// Reads [`Self::group_prefix`].
+    ///
+    /// # Errors
+    /// If the bytes are not one.
+    pub fn decode_group(mut bytes: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        let group = Self::take_group(&mut bytes)?;
+        match bytes {
+            [] => Ok(group),
+            _ => corrupt("group of a task"),
+        }
+    }
+
+    /// Reads the group in front of a place.
+    fn take_group(rest: &mut &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        if rest.first() != Some(&BYTES_CODE) {
+            return Ok(None);
+        }
+        let group: TupleBytes<'_> = take(rest, "group of a task")?;
+        Ok(Some(Bytes::from(group.into_owned())))
     }
 }
 
@@ -124,6 +182,8 @@ pub struct TaskNotes {
     pub expires_ms: Option<i64>,
     /// How far its consumer has come.
     pub progress: Option<Bytes>,
+    /// The group that it is of.
+    pub group: Option<Bytes>,
 }
 
 impl TaskNotes {
@@ -131,10 +191,11 @@ impl TaskNotes {
     const REASON: u64 = 2;
     const EXPIRES: u64 = 3;
     const PROGRESS: u64 = 4;
+    const GROUP: u64 = 5;
 
     /// Bytes of what clients have said.
     pub fn size_bytes(&self) -> usize {
-        let texts = [&self.worker, &self.reason, &self.progress];
+        let texts = [&self.worker, &self.reason, &self.progress, &self.group];
         texts.into_iter().flatten().map(Bytes::len).sum()
     }
 
@@ -148,6 +209,7 @@ impl TaskNotes {
             (Self::WORKER, &self.worker),
             (Self::REASON, &self.reason),
             (Self::PROGRESS, &self.progress),
+            (Self::GROUP, &self.group),
         ];
         let notes = { notes.into_iter() }.filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
         let count = notes.clone().count() + usize::from(self.expires_ms.is_some());
@@ -175,6 +237,7 @@ impl TaskNotes {
                 Self::WORKER => notes.worker = note,
                 Self::REASON => notes.reason = note,
                 Self::PROGRESS => notes.progress = note,
+                Self::GROUP => notes.group = note,
                 _ => return corrupt("kind of a task's note"),
             }
         }
@@ -210,6 +273,14 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
+    /// Its place in the order of its class, when it is ready.
+    pub fn order_place(&self) -> OrderPlace {
+        OrderPlace {
+            group: self.notes.group.clone(),
+            place: self.place,
+        }
+    }
+
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(64 + self.payload.len());
@@ -339,11 +410,16 @@ pub struct TaskClass {
 /// Format byte of a registry with options.
 const FORMAT_WITH_OPTIONS: u8 = 2;
 
+/// Format byte of a registry of a queue with groups. Its options follow, perhaps none.
+const FORMAT_WITH_GROUPS: u8 = 3;
+
 /// What a task queue knows of resources, and its options. Resources and classes are only ever added, so their numbers stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskRegistry {
     /// What clients have set. Part of the registry, because additions and takes read it anyway.
     pub options: TaskOptions,
+    /// Whether a task with a group was ever added.
+    pub has_groups: bool,
     /// The names of resources, by their numbers.
     pub resources: Vec<Bytes>,
     /// The classes, by their numbers.
@@ -353,9 +429,12 @@ pub struct TaskRegistry {
 impl TaskRegistry {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
-        let mut value = vec![FORMAT];
-        if !self.options.is_empty() {
-            value = vec![FORMAT_WITH_OPTIONS];
+        let mut value = match (self.has_groups, self.options.is_empty()) {
+            (true, _) => vec![FORMAT_WITH_GROUPS],
+            (false, false) => vec![FORMAT_WITH_OPTIONS],
+            (false, true) => vec![FORMAT],
+        };
+        if self.has_groups || !self.options.is_empty() {
             self.options.pack_into(&mut value);
         }
         pack_into(&(self.resources.len() as u64,), &mut value);
@@ -385,7 +464,8 @@ impl TaskRegistry {
         let mut registry = Self::default();
         let mut rest = match value.split_first() {
             Some((&FORMAT, rest)) => rest,
-            Some((&FORMAT_WITH_OPTIONS, mut rest)) => {
+            Some((&format @ (FORMAT_WITH_OPTIONS | FORMAT_WITH_GROUPS), mut rest)) => {
+                registry.has_groups = format == FORMAT_WITH_GROUPS;
                 registry.options = TaskOptions::take(&mut rest)?;
                 rest
             }
@@ -431,24 +511,41 @@ pub enum TaskCounter {
     Delayed = 3,
     /// Tasks that are dead.
     Dead = 4,
+    /// Tasks on lease that have a group.
+    LeasedOfGroups = 5,
 }
 
+/// Follows the counters: the group that had the last turn.
+const TURN: u64 = 6;
+
 impl Layout {
-    /// Prefix of the order of a class's ready tasks; a place follows.
+    /// Prefix of the order of a class's ready tasks; an [`OrderPlace`] follows.
     pub fn task_order_prefix(&self, data: Id, class: u32) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskOrder);
         pack_into(&(class,), &mut key);
         key
     }
 
+    /// The ready tasks of a group in the order of a class; `None`: those without a group.
+    pub fn task_group_order(&self, data: Id, class: u32, group: Option<&[u8]>) -> KeyRange {
+        let prefix = self.task_order_prefix(data, class);
+        match group {
+            Some(_) => KeyRange::children(&[prefix, OrderPlace::group_prefix(group)].concat()),
+            None => KeyRange {
+                begin: with_byte(&prefix, BYTES_CODE + 1),
+                ..KeyRange::children(&prefix)
+            },
+        }
+    }
+
     /// Key of a ready task in the order of its class.
-    pub fn task_order_key(&self, data: Id, class: u32, place: &TaskPlace) -> Vec<u8> {
+    pub fn task_order_key(&self, data: Id, class: u32, place: &OrderPlace) -> Vec<u8> {
         let mut key = self.task_order_prefix(data, class);
         key.extend_from_slice(&place.encode());
         key
     }
 
-    /// How long the prefix is that all ready tasks of one class and priority share, from the key of
+    /// How long the prefix is that all ready tasks of one class, group and priority share, from the key of
     /// one of them below a prefix of [`Self::task_order_prefix`]'s length.
     ///
     /// # Errors
@@ -461,6 +558,7 @@ impl Layout {
         let Some(mut rest) = key.get(prefix_length..) else {
             return corrupt("key of a task's place");
         };
+        OrderPlace::take_group(&mut rest)?;
         let _: f64 = take(&mut rest, "priority")?;
         Ok(key.len() - rest.len())
     }
@@ -606,6 +704,27 @@ impl Layout {
         let mut key = self.section_prefix(data, Section::TaskQueue);
         pack_into(&(counter as u64,), &mut key);
         key
+    }
+
+    /// Key of the group that had the last turn. Its value is what [`OrderPlace::group_prefix`] says of the group.
+    pub fn task_turn_key(&self, data: Id) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskQueue);
+        pack_into(&(TURN,), &mut key);
+        key
+    }
+
+    /// Key of the row that says that a task of a group is on lease.
+    pub fn task_group_lease_key(&self, data: Id, group: &[u8], place: &TaskPlace) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskGroupLeases);
+        pack_into(&(group, place.index, place.random), &mut key);
+        key
+    }
+
+    /// The leases of a group.
+    pub fn task_group_leases(&self, data: Id, group: &[u8]) -> KeyRange {
+        let mut prefix = self.section_prefix(data, Section::TaskGroupLeases);
+        pack_into(&(group,), &mut prefix);
+        KeyRange::children(&prefix)
     }
 
     /// Key that asks background work to look at the index around a place.

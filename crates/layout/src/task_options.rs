@@ -30,6 +30,8 @@ numbered! {
         RatePeriodMs = 12,
         /// The most tasks under lease; 0 is without limit.
         LeasesMax = 13,
+        /// The most tasks of each group under lease; 0 is without limit.
+        GroupLeasesMax = 14,
     }
 }
 

@@ -9,6 +9,9 @@ use super::{DecodeError, Id, KeyRange, Layout, Section, corrupt, numbered, take}
 /// Format byte of a schedule.
 const FORMAT: u8 = 1;
 
+/// Format byte of a schedule whose task has a group.
+const FORMAT_WITH_GROUP: u8 = 2;
+
 const EVERY: u64 = 0;
 const CRON: u64 = 1;
 
@@ -43,23 +46,34 @@ pub enum TaskTiming {
     },
 }
 
-/// The task that a schedule adds, in the words of TASK.ADD.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScheduledTask {
-    /// The lower the sooner.
+/// A task as TASK.ADD describes it, but without its id. Schedules keep it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskSpec {
+    /// The lower the sooner; not NaN.
     pub priority: f64,
-    /// Amounts of resources by name.
+    /// Amounts of resources by name: finite, zero or more, each name once.
     pub needs: Vec<(Bytes, f64)>,
     /// How long until it is ready.
     pub delay_ms: i64,
-    /// How often it may be taken with a lease; `None` what the queue's options say.
+    /// How often it may be taken with a lease; 0 is without limit, `None` what the queue's options say.
     pub tries_max: Option<i64>,
-    /// How long until it is too old; `None` what the queue's options say.
+    /// How long until it is too old; 0 is never, `None` what the queue's options say.
     pub ttl_ms: Option<i64>,
-    /// A token, and for how long no other task is added with it.
-    pub unique: Option<(Bytes, i64)>,
+    /// Tells that the task was added before.
+    pub unique: Option<TaskUnique>,
+    /// The group that it is of.
+    pub group: Option<Bytes>,
     /// What it is.
     pub payload: Bytes,
+}
+
+/// Within a time, no other task is added with the same token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskUnique {
+    /// The token.
+    pub token: Bytes,
+    /// That time.
+    pub window_ms: i64,
 }
 
 /// A schedule.
@@ -76,14 +90,17 @@ pub struct TaskSchedule {
     /// What happens to moments that have passed.
     pub missed: TaskMissed,
     /// The task.
-    pub task: ScheduledTask,
+    pub task: TaskSpec,
 }
 
 impl TaskSchedule {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(128 + self.task.payload.len());
-        value.push(FORMAT);
+        value.push(match self.task.group {
+            None => FORMAT,
+            Some(_) => FORMAT_WITH_GROUP,
+        });
         pack_into(
             &(
                 self.next_ms,
@@ -101,13 +118,14 @@ impl TaskSchedule {
                 pack_into(&(CRON, expression.as_ref(), zone.as_ref()), &mut value);
             }
         }
-        let ScheduledTask {
+        let TaskSpec {
             priority,
             needs,
             delay_ms,
             tries_max,
             ttl_ms,
             unique,
+            group,
             payload,
         } = &self.task;
         let unique = unique.as_ref();
@@ -117,14 +135,17 @@ impl TaskSchedule {
                 *delay_ms,
                 *tries_max,
                 *ttl_ms,
-                unique.map(|(token, _)| token.as_ref()),
-                unique.map(|(_, window_ms)| *window_ms),
+                unique.map(|unique| unique.token.as_ref()),
+                unique.map(|unique| unique.window_ms),
                 needs.len() as u64,
             ),
             &mut value,
         );
         for (name, amount) in needs {
             pack_into(&(name.as_ref(), *amount), &mut value);
+        }
+        if let Some(group) = group {
+            pack_into(&(group.as_ref(),), &mut value);
         }
         value.extend_from_slice(payload);
         value
@@ -135,7 +156,7 @@ impl TaskSchedule {
     /// # Errors
     /// If it is not one.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
-        let Some((&FORMAT, mut rest)) = value.split_first() else {
+        let Some((&format @ (FORMAT | FORMAT_WITH_GROUP), mut rest)) = value.split_first() else {
             return corrupt("format of a schedule");
         };
         let next_ms = take(&mut rest, "next moment of a schedule")?;
@@ -169,19 +190,28 @@ impl TaskSchedule {
             let name = take_bytes(&mut rest, "needs of a scheduled task")?;
             needs.push((name, take(&mut rest, "amount")?));
         }
+        let group = match format {
+            FORMAT_WITH_GROUP => Some(take_bytes(&mut rest, "group of a scheduled task")?),
+            _ => None,
+        };
+        let unique = token.zip(window_ms).map(|(token, window_ms)| TaskUnique {
+            token: Bytes::from(token.into_owned()),
+            window_ms,
+        });
         Ok(Self {
             next_ms,
             last_ms,
             error,
             timing,
             missed,
-            task: ScheduledTask {
+            task: TaskSpec {
                 priority,
                 needs,
                 delay_ms,
                 tries_max,
                 ttl_ms,
-                unique: { token.map(|token| Bytes::from(token.into_owned())) }.zip(window_ms),
+                unique,
+                group,
                 payload: value.slice(value.len() - rest.len()..),
             },
         })

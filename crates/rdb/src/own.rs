@@ -12,10 +12,10 @@ use bytes::Bytes;
 use super::DumpError;
 use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
 use quoin_base::limits::{
-    TASK_DEAD_LETTER_BYTES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX,
-    TASK_REASON_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_SCHEDULE_BYTES_MAX,
-    TASK_SCHEDULE_NAME_BYTES_MAX, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
-    is_task_resource_name,
+    TASK_DEAD_LETTER_BYTES_MAX, TASK_GROUP_BYTES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS,
+    TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX,
+    TASK_SCHEDULE_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX, TASK_UNIQUE_BYTES_MAX,
+    TASK_WORKER_BYTES_MAX, is_task_resource_name,
 };
 
 const END: u64 = 0;
@@ -365,6 +365,7 @@ const WORKER: u64 = 1;
 const REASON: u64 = 2;
 const EXPIRES: u64 = 3;
 const PROGRESS: u64 = 4;
+const GROUP: u64 = 5;
 
 /// What a task is waiting for. Times are in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -419,6 +420,8 @@ pub struct DumpedTask {
     pub expires_ms: Option<i64>,
     /// How far its consumer has come.
     pub progress: Option<Bytes>,
+    /// The group that it is of.
+    pub group: Option<Bytes>,
     /// What it is.
     pub payload: Bytes,
 }
@@ -679,12 +682,14 @@ impl TaskQueueReader {
         };
         let state = state(number, parts)?;
         let (mut worker, mut reason, mut expires_ms, mut progress) = (None, None, None, None);
+        let mut group = None;
         if has_notes {
             for _ in 0..parts.unsigned()? {
                 let (note, bytes_max) = match parts.unsigned()? {
                     WORKER => (&mut worker, TASK_WORKER_BYTES_MAX),
                     REASON => (&mut reason, TASK_REASON_BYTES_MAX),
                     PROGRESS => (&mut progress, TASK_PROGRESS_BYTES_MAX),
+                    GROUP => (&mut group, TASK_GROUP_BYTES_MAX),
                     EXPIRES if expires_ms.is_none() => {
                         let at_ms = parts.count()?;
                         if at_ms > AT_MS_MAX {
@@ -702,6 +707,9 @@ impl TaskQueueReader {
                 }
             }
         }
+        if group.as_ref().is_some_and(Bytes::is_empty) {
+            return Err(DumpError::Format);
+        }
         Ok(DumpedTask {
             id,
             priority,
@@ -716,6 +724,7 @@ impl TaskQueueReader {
             reason,
             expires_ms,
             progress,
+            group,
             payload: parts.string()?,
         })
     }
@@ -793,6 +802,7 @@ impl TaskQueueWriter {
             (WORKER, &task.worker),
             (REASON, &task.reason),
             (PROGRESS, &task.progress),
+            (GROUP, &task.group),
         ];
         let notes = notes
             .into_iter()

@@ -39,7 +39,7 @@ pub struct ValueKind {
     pub flow: ElementFlow,
     /// The sections that contain rows of such a value.
     pub sections: &'static [SectionKind],
-    /// Counters of the elements in one group ([`ElementRow::group`]).
+    /// Counters of the elements in some groups ([`ElementRow::group`]).
     pub counters: &'static [GroupCounter],
     /// How elements are popped from an end, if they can be.
     pub queue: Option<QueueKind>,
@@ -235,11 +235,11 @@ pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
     })
 }
 
-/// A counter of the elements of one group.
+/// A counter of the elements of some groups.
 #[derive(Debug)]
 pub struct GroupCounter {
-    /// The group.
-    pub group: u8,
+    /// The groups.
+    pub groups: &'static [u8],
     /// The counter's key.
     pub key: fn(&Layout, Id) -> Vec<u8>,
 }
@@ -524,11 +524,9 @@ mod tests {
                 Holds::Index(groups) => Some(groups),
                 _ => None,
             });
-            for counter in kind.counters {
+            for group in kind.counters.iter().flat_map(|counter| counter.groups) {
                 assert!(
-                    indexed
-                        .clone()
-                        .any(|groups| groups.contains(&counter.group)),
+                    indexed.clone().any(|groups| groups.contains(group)),
                     "{name}"
                 );
             }

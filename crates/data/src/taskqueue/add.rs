@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 
-use super::resources::{Amounts, Classified, Classifying, classify};
+use super::resources::{Classified, Classifying, classify};
 use super::{ID_EXISTS, TaskQueue, TaskQueueMut, endings};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
 use quoin_layout::{
     TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskOptions, TaskPlace, TaskRegistry,
-    TaskRow, TaskState, ValueType, decode_counter,
+    TaskRow, TaskSpec, TaskState, TaskUnique, ValueType, decode_counter,
 };
 use quoin_store::{Isolation, StoreError};
 
@@ -18,26 +18,7 @@ use quoin_store::{Isolation, StoreError};
 pub(super) struct NewTask {
     /// Its id; `None` if the server is to choose one.
     pub(super) id: Option<Bytes>,
-    /// Lower ones come first; not NaN.
-    pub(super) priority: f64,
-    /// Positive, finite amounts of distinct resources.
-    pub(super) needs: Amounts,
-    /// How long until it is ready.
-    pub(super) delay_ms: i64,
-    /// How often it may be taken with a lease before it is dead; 0 means no limit, `None` what the queue's options say.
-    pub(super) tries_max: Option<i64>,
-    /// How long until it is too old; 0 means never, `None` what the queue's options say.
-    pub(super) ttl_ms: Option<i64>,
-    /// Tells that the task was added before.
-    pub(super) unique: Option<Unique>,
-    pub(super) payload: Bytes,
-}
-
-/// Within a time, no other task is added with the same token.
-#[derive(Debug, Clone)]
-pub(super) struct Unique {
-    pub(super) token: Bytes,
-    pub(super) window_ms: i64,
+    pub(super) spec: TaskSpec,
 }
 
 /// What an addition has done.
@@ -115,14 +96,14 @@ impl Adding {
             Some(queue) => queue.registry(context.relaxed()).await?,
             None => TaskRegistry::default(),
         };
-        if let (Some(queue), Some(unique)) = (&queue, &task.unique) {
+        if let (Some(queue), Some(unique)) = (&queue, &task.spec.unique) {
             let kept = queue.kept(TaskEnding::Unique, &unique.token, Isolation::Serializable);
             if let Some(kept) = kept.await?.filter(|kept| kept.until_ms > context.now_ms) {
                 return Ok(Begun::Known(kept.value));
             }
         }
         let options = registry.options.clone();
-        let classifying = classify(registry, &task.needs)?;
+        let classifying = classify(registry, &task.spec.needs, task.spec.group.as_ref())?;
         if let (Some(queue), Some(id)) = (&queue, &task.id)
             && queue.row(id, Isolation::Serializable).await?.is_some()
         {
@@ -144,10 +125,11 @@ impl Adding {
             options,
             classifying,
         } = self;
+        let spec = &task.spec;
         let queue = TaskQueueMut::open(context, key);
-        queue.make_room(&options).await?;
+        queue.make_room(&options, spec.group.as_ref()).await?;
         let classified = queue.register(classifying).await?;
-        let place = queue.next_place(task.priority).await?;
+        let place = queue.next_place(spec.priority).await?;
         let id = match &task.id {
             Some(id) => id.clone(),
             // The random part cannot be guessed, so an id that a client has chosen does not collide.
@@ -156,10 +138,10 @@ impl Adding {
                 Bytes::from(format!("{}-{random:016x}", place.index))
             }
         };
-        let is_delayed = task.delay_ms > 0;
+        let is_delayed = spec.delay_ms > 0;
         let default = |number| options.number(number);
-        let ttl_ms = task.ttl_ms.unwrap_or_else(|| default(TaskNumber::TtlMs));
-        let tries_max = { task.tries_max }.unwrap_or_else(|| default(TaskNumber::TriesMax));
+        let ttl_ms = spec.ttl_ms.unwrap_or_else(|| default(TaskNumber::TtlMs));
+        let tries_max = { spec.tries_max }.unwrap_or_else(|| default(TaskNumber::TriesMax));
         let row = TaskRow {
             state: if is_delayed {
                 TaskState::Delayed
@@ -173,18 +155,19 @@ impl Adding {
             tries: 0,
             tries_max,
             // Without a delay it is ready now.
-            at_ms: context.now_ms.saturating_add(task.delay_ms),
+            at_ms: context.now_ms.saturating_add(spec.delay_ms),
             token: 0,
             notes: TaskNotes {
                 expires_ms: (ttl_ms > 0).then(|| context.now_ms.saturating_add(ttl_ms)),
+                group: spec.group.clone(),
                 ..TaskNotes::default()
             },
-            payload: context.store_value(key.data(), &task.payload).into(),
+            payload: context.store_value(key.data(), &spec.payload).into(),
         };
         queue.enter(&id, &row).await?;
         queue.set_end(&id, &row);
         context.count_change(key, 1);
-        if let Some(Unique { token, window_ms }) = &task.unique {
+        if let Some(TaskUnique { token, window_ms }) = &spec.unique {
             let kept = TaskKept {
                 until_ms: context.now_ms.saturating_add(*window_ms),
                 value: id.clone(),

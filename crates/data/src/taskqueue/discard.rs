@@ -9,8 +9,8 @@ use super::{TaskQueue, TaskQueueMut};
 use crate::error::CommandError;
 use quoin_base::events::EventClasses;
 use quoin_layout::{
-    KeyRange, OrderRow, TaskCounter, TaskEnding, TaskNumber, TaskOptions, TaskPlace, TaskRow,
-    TaskState, ValueType,
+    KeyRange, OrderPlace, OrderRow, TaskCounter, TaskEnding, TaskNumber, TaskOptions, TaskPlace,
+    TaskRegistry, TaskRow, TaskState, ValueType,
 };
 use quoin_store::{Isolation, StoreError};
 
@@ -132,11 +132,15 @@ impl TaskQueueMut<'_, '_> {
         Ok(true)
     }
 
-    /// Makes room for a task, if the queue has a greatest length.
+    /// Makes room for a task of a group, if the queue has a greatest length.
     ///
     /// # Errors
     /// `Text` if the queue is full and drops no tasks, or has none to drop.
-    pub(super) async fn make_room(&self, options: &TaskOptions) -> Result<(), CommandError> {
+    pub(super) async fn make_room(
+        &self,
+        options: &TaskOptions,
+        group: Option<&Bytes>,
+    ) -> Result<(), CommandError> {
         let length_max = options.number(TaskNumber::LengthMax);
         if length_max == 0 {
             return Ok(());
@@ -155,7 +159,7 @@ impl TaskQueueMut<'_, '_> {
             }
             let oldest = match options.number(TaskNumber::DropsOldest) {
                 0 => None,
-                _ => self.oldest_of_last_priority().await?,
+                _ => self.oldest_of_last_priority(group).await?,
             };
             let Some((id, row)) = oldest else {
                 return Err(CommandError::text("FULL Task queue is full"));
@@ -170,32 +174,22 @@ impl TaskQueueMut<'_, '_> {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The ready task of the last priority that came first.
-    async fn oldest_of_last_priority(&self) -> Result<Option<(Bytes, TaskRow)>, StoreError> {
+    /// The ready task of the last priority that came first, of a group if there is one, otherwise of the last group.
+    async fn oldest_of_last_priority(
+        &self,
+        group: Option<&Bytes>,
+    ) -> Result<Option<(Bytes, TaskRow)>, StoreError> {
         let registry = self.registry(self.context.relaxed()).await?;
-        let classes = registry.classes.iter().zip(0_u32..);
-        // Concurrently, because on a cluster each read is a round trip.
-        let oldest = classes.map(async |(class, number)| {
-            let layout = self.context.layout();
-            let prefix = layout.task_order_prefix(self.key.data(), number);
-            let all = KeyRange::children(&prefix);
-            let isolation = self.context.relaxed();
-            let Some(last) = self.context.outermost(&all, true, isolation).await? else {
-                return Ok::<_, StoreError>(None);
-            };
-            let length = layout.task_priority_length(prefix.len(), &last.key)?;
-            let of_priority = KeyRange::children(&last.key.slice(..length.min(last.key.len())));
-            let first = { self.context }.outermost(&of_priority, false, isolation);
-            let first = first.await?.unwrap_or(last);
-            let place = TaskPlace::decode(first.key.get(prefix.len()..).unwrap_or_default())?;
-            let resources = class.mask.count_ones() as usize;
-            Ok(Some((place, OrderRow::decode(resources, &first.value)?.id)))
-        });
-        let oldest = try_join_all(oldest).await?.into_iter().flatten();
-        let found = oldest.max_by(|(one, _), (other, _)| {
-            let by_priority = one.priority.total_cmp(&other.priority);
-            by_priority.then(other.index.cmp(&one.index))
-        });
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let mut found = None;
+        if registry.has_groups {
+            let range = |class| layout.task_group_order(data, class, group.map(AsRef::as_ref));
+            found = self.oldest_in(&registry, range).await?;
+        }
+        if found.is_none() {
+            let range = |class| KeyRange::children(&layout.task_order_prefix(data, class));
+            found = self.oldest_in(&registry, range).await?;
+        }
         let Some((_, id)) = found else {
             return Ok(None);
         };
@@ -203,6 +197,37 @@ impl TaskQueue<'_, '_> {
         Ok(row
             .filter(|row| row.state == TaskState::Ready)
             .map(|row| (id, row)))
+    }
+
+    /// The place and the id of the first of those ready tasks that are last by group and priority in a range of each class.
+    async fn oldest_in(
+        &self,
+        registry: &TaskRegistry,
+        range: impl Fn(u32) -> KeyRange,
+    ) -> Result<Option<(TaskPlace, Bytes)>, StoreError> {
+        let classes = registry.classes.iter().zip(0_u32..);
+        // Concurrently, because on a cluster each read is a round trip.
+        let oldest = classes.map(async |(class, number)| {
+            let layout = self.context.layout();
+            let prefix = layout.task_order_prefix(self.key.data(), number).len();
+            let isolation = self.context.relaxed();
+            let range = range(number);
+            let Some(last) = self.context.outermost(&range, true, isolation).await? else {
+                return Ok::<_, StoreError>(None);
+            };
+            let length = layout.task_priority_length(prefix, &last.key)?;
+            let of_priority = KeyRange::children(&last.key.slice(..length.min(last.key.len())));
+            let first = { self.context }.outermost(&of_priority, false, isolation);
+            let first = first.await?.unwrap_or(last);
+            let place = OrderPlace::decode(first.key.get(prefix..).unwrap_or_default())?.place;
+            let resources = class.mask.count_ones() as usize;
+            Ok(Some((place, OrderRow::decode(resources, &first.value)?.id)))
+        });
+        let oldest = try_join_all(oldest).await?.into_iter().flatten();
+        Ok(oldest.max_by(|(one, _), (other, _)| {
+            let by_priority = one.priority.total_cmp(&other.priority);
+            by_priority.then(other.index.cmp(&one.index))
+        }))
     }
 }
 

@@ -26,7 +26,7 @@ use quoin_rdb::{
 use quoin_resp::reply::Reply;
 use quoin_store::{Isolation, KeyValue, StoreError};
 
-use super::resources::{Amounts, classify};
+use super::resources::classify;
 use super::states::place_row;
 use super::{TaskQueue, TaskQueueMut, endings, options, schedules};
 
@@ -268,6 +268,7 @@ impl TaskQueue<'_, '_> {
             reason: task.notes.reason.clone(),
             expires_ms: task.notes.expires_ms,
             progress: task.notes.progress.clone(),
+            group: task.notes.group.clone(),
             tries: task.tries,
             tries_max: task.tries_max,
             payload: self
@@ -447,9 +448,9 @@ impl TaskQueueMut<'_, '_> {
         let names = resources.iter().enumerate();
         let needed = names.filter(|(number, _)| task.mask & (1 << number) != 0);
         let names = needed.map(|(_, name)| name.clone());
-        let needs = Amounts(names.zip(task.amounts).collect());
+        let needs: Vec<_> = names.zip(task.amounts).collect();
         let registry = self.registry(self.context.relaxed()).await?;
-        let classifying = classify(registry, &needs)?;
+        let classifying = classify(registry, &needs, task.group.as_ref())?;
         let classified = self.register(classifying).await?;
         let (state, at_ms, token) = stored_state(task.state, self.context.now_ms);
         let row = TaskRow {
@@ -471,6 +472,7 @@ impl TaskQueueMut<'_, '_> {
                 reason: task.reason,
                 expires_ms: task.expires_ms,
                 progress: task.progress,
+                group: task.group,
             },
             payload: self
                 .context

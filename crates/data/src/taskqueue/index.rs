@@ -261,7 +261,7 @@ impl TaskQueueMut<'_, '_> {
             return Ok(());
         }
         let class = self.class(row.class, row.amounts.len());
-        let place = row.place.encode();
+        let place = row.order_place().encode();
         let is_alone = !self.context.environment.capabilities.has_other_writers;
         // Others may add nodes on the first level that has none.
         let levels = self.levels(&class).await? + u32::from(!is_alone);

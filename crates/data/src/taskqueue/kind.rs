@@ -20,12 +20,14 @@ use quoin_store::{Isolation, KeyValue, StoreError};
 
 use super::TaskQueue;
 use super::dumping::restorable;
-use super::states::place_row;
+use super::states::{group_lease_row, place_row};
 
 const READY: u8 = TaskState::Ready as u8;
 const LEASED: u8 = TaskState::Leased as u8;
 const DELAYED: u8 = TaskState::Delayed as u8;
 const DEAD: u8 = TaskState::Dead as u8;
+/// Leased tasks of groups. [`LEASED`] are the others.
+const LEASED_OF_GROUP: u8 = 16;
 
 /// The descriptor of task queues. The groups of elements are the states of tasks.
 pub static KIND: ValueKind = ValueKind {
@@ -38,9 +40,13 @@ pub static KIND: ValueKind = ValueKind {
     sections: &[
         SectionKind::elements(Section::Tasks, |row| {
             let task = TaskRow::decode(row)?;
+            let is_of_group = task.state == TaskState::Leased && task.notes.group.is_some();
             Ok(ElementRow {
                 value: Some(task.payload),
-                group: task.state as u8,
+                group: match is_of_group {
+                    true => LEASED_OF_GROUP,
+                    false => task.state as u8,
+                },
                 count: 1,
             })
         })
@@ -54,7 +60,8 @@ pub static KIND: ValueKind = ValueKind {
             .checked(EntryCheck::new(&STRAY_PLACE, |entries| {
                 Box::pin(are_of_ready_tasks(entries))
             })),
-        SectionKind::index(Section::TaskDue, &[LEASED, DELAYED]).checked(BY_ID),
+        SectionKind::index(Section::TaskDue, &[LEASED, LEASED_OF_GROUP, DELAYED]).checked(BY_ID),
+        SectionKind::index(Section::TaskGroupLeases, &[LEASED_OF_GROUP]).checked(BY_ID),
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
         SectionKind::other(Section::TaskNodes),
         SectionKind::other(Section::TaskQueue),
@@ -79,16 +86,20 @@ pub static KIND: ValueKind = ValueKind {
     ],
     counters: &[
         GroupCounter {
-            group: LEASED,
+            groups: &[LEASED, LEASED_OF_GROUP],
             key: |layout, data| layout.task_counter_key(data, TaskCounter::Leased),
         },
         GroupCounter {
-            group: DELAYED,
+            groups: &[DELAYED],
             key: |layout, data| layout.task_counter_key(data, TaskCounter::Delayed),
         },
         GroupCounter {
-            group: DEAD,
+            groups: &[DEAD],
             key: |layout, data| layout.task_counter_key(data, TaskCounter::Dead),
+        },
+        GroupCounter {
+            groups: &[LEASED_OF_GROUP],
+            key: |layout, data| layout.task_counter_key(data, TaskCounter::LeasedOfGroups),
         },
     ],
     // Tasks are not popped from an end.
@@ -239,6 +250,12 @@ async fn has_place(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreEr
     };
     let place = place_row(layout, data, &task);
     let place = entries.transaction.get(&place, entries.isolation).await?;
+    if let Some(lease) = group_lease_row(layout, data, &task) {
+        let lease = entries.transaction.get(&lease, entries.isolation).await?;
+        if lease.is_none_or(|value| value != id) {
+            return Ok(false);
+        }
+    }
     Ok(place.is_some_and(|value| match task.state {
         TaskState::Ready => OrderRow::decode(task.amounts.len(), &value)
             .is_ok_and(|order| order.id == id && order.amounts == task.amounts),
@@ -265,14 +282,17 @@ async fn are_of_ready_tasks(entries: Entries<'_>) -> Result<Vec<bool>, StoreErro
     try_join_all(looks).await
 }
 
-/// Whether this row is the one by which the task is found.
+/// Whether this row is one by which the task is found.
 async fn is_in_place(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let task = layout.task_key(data, &id);
     let task = entries.transaction.get(&task, entries.isolation).await?;
     Ok(match task.map(|value| TaskRow::decode(&value)) {
         None => false,
-        Some(Ok(task)) => place_row(layout, data, &task) == row.key,
+        Some(Ok(task)) => {
+            let lease = group_lease_row(layout, data, &task);
+            place_row(layout, data, &task) == row.key || lease.is_some_and(|lease| lease == row.key)
+        }
         Some(Err(_)) => true,
     })
 }

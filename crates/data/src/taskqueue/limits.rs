@@ -1,4 +1,4 @@
-//! How many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS.
+//! How many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS. [`turns`](super::turns) has GROUPLEASES.
 //!
 //! Takes from a queue with one of these conflict with each other, because each counts all. Consumers that wait are woken
 //! when a lease ends, and by the row by time of a [period](TaskEnding::Rate) when that is over.
@@ -70,9 +70,10 @@ impl TaskQueueMut<'_, '_> {
         endings::remember(self.context, &mut key, TaskEnding::Rate, NAME, &kept).await
     }
 
-    /// Wakes consumers that wait, after a lease has ended, if the queue has LEASES.
+    /// Wakes consumers that wait, after a lease has ended, if the queue has LEASES or GROUPLEASES.
     pub(super) fn wake_for_lease(&self, options: &TaskOptions) {
-        if options.number(TaskNumber::LeasesMax) > 0 {
+        let limits = [TaskNumber::LeasesMax, TaskNumber::GroupLeasesMax];
+        if limits.iter().any(|limit| options.number(*limit) > 0) {
             self.context.wake_waiting(self.key);
         }
     }

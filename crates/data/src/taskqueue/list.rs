@@ -8,12 +8,12 @@ use futures_util::future::try_join_all;
 
 use super::TaskQueue;
 use super::resources::Amounts;
-use super::search::Search;
+use super::search::{self, Search};
 use crate::command::arguments::{INVALID_CURSOR, ListOptions};
 use crate::error::CommandError;
 use crate::rows::pages::Pages;
 use quoin_base::limits::TASK_LIST_LOOKS_MAX;
-use quoin_layout::{KeyRange, Section, TaskPlace, TaskRegistry, TaskRow, TaskState, successor};
+use quoin_layout::{KeyRange, OrderPlace, Section, TaskRegistry, TaskRow, TaskState, successor};
 use quoin_store::StoreError;
 
 /// Ids and rows of tasks.
@@ -28,7 +28,7 @@ pub(super) struct Listed {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The tasks of a state, ready ones in the order of takes, others by the end of their lease or delay or by their
+    /// The tasks of a state, ready ones group by group in the order of takes, others by the end of their lease or delay or by their
     /// death. Their rows have about `bytes_max` bytes of payloads.
     ///
     /// Leased and delayed tasks are in one order, so a list of either passes over the others. It looks at up to
@@ -68,11 +68,12 @@ impl TaskQueue<'_, '_> {
         after: Option<&[u8]>,
         mut listing: Listing,
     ) -> Result<(Rows, Option<Bytes>), CommandError> {
-        if after.is_some_and(|place| TaskPlace::decode(place).is_err()) {
+        if after.is_some_and(|place| OrderPlace::decode(place).is_err()) {
             return Err(INVALID_CURSOR);
         }
         let everything = Amounts::unlimited(registry);
-        let mut search = Search::begin(self, registry, &everything, after).await?;
+        let mut search =
+            Search::begin(self, registry, &everything, after.map(search::after)).await?;
         let mut is_over = false;
         while !is_over && !listing.is_full() {
             let mut some = Vec::new();

@@ -6,6 +6,9 @@
 //! take puts it back after that time, or background work does, which a [timer](timers) starts
 //! ([`lease_ends`]). docs/understand/decisions/010-task-index.md says why.
 //!
+//! The tasks of a queue may be of groups, which have their [turns](turns): a part of the order for each
+//! (docs/understand/decisions/049-task-groups.md).
+//!
 //! [Options](options) of a queue are in its registry. Tasks with a time to live, and what a queue remembers for a time,
 //! have a row by their [end](endings) (docs/understand/decisions/046-task-queue-options.md), and so have
 //! [schedules](schedules) (docs/understand/decisions/048-task-schedules.md).
@@ -35,6 +38,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 pub mod timers;
+mod turns;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;

@@ -6,7 +6,7 @@
 use super::{TaskQueue, TaskQueueMut, limits};
 use crate::keyspace::key::OpenKey;
 use crate::unit::context::WriteContext;
-use quoin_base::limits::TASK_TIME_MS_MAX;
+use quoin_base::limits::{TASK_GROUP_LEASES_MAX, TASK_TIME_MS_MAX};
 use quoin_layout::{TaskNumber, TaskOptions};
 use quoin_store::{Isolation, StoreError};
 
@@ -33,6 +33,11 @@ pub(super) const NUMBERS: &[NumberOption] = &[
     number("ttl", TaskNumber::TtlMs, TASK_TIME_MS_MAX),
     number("maxlen", TaskNumber::LengthMax, i64::MAX),
     number("leases", TaskNumber::LeasesMax, i64::MAX),
+    number(
+        "groupleases",
+        TaskNumber::GroupLeasesMax,
+        TASK_GROUP_LEASES_MAX,
+    ),
 ];
 
 /// The option that limits how many tasks consumers get within a time. It has two numbers, of which both or none are 0.
@@ -85,6 +90,7 @@ pub(super) async fn change(
         TaskNumber::RateMax,
         TaskNumber::RatePeriodMs,
         TaskNumber::LeasesMax,
+        TaskNumber::GroupLeasesMax,
     ];
     if limits
         .iter()

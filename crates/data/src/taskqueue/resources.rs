@@ -122,14 +122,17 @@ pub(super) fn having_for(
     Some(amounts)
 }
 
-/// Finds the class of a task with these needs, or adds one to the registry.
+/// Finds the class of a task with these needs, or adds one to the registry. Also notes there that the queue has groups, if
+/// the task is of one.
 pub(super) fn classify(
     mut registry: TaskRegistry,
-    needs: &Amounts,
+    needs: &[(Bytes, f64)],
+    group: Option<&Bytes>,
 ) -> Result<Classifying, CommandError> {
-    let mut is_new = false;
+    let mut is_new = group.is_some() && !registry.has_groups;
+    registry.has_groups |= is_new;
     let mut by_number: Vec<(usize, f64)> = Vec::new();
-    for (name, amount) in needs.0.iter().filter(|(_, amount)| *amount > 0.0) {
+    for (name, amount) in needs.iter().filter(|(_, amount)| *amount > 0.0) {
         let known = registry.resources.iter().position(|known| known == name);
         let number = match known {
             Some(number) => number,
@@ -204,13 +207,11 @@ mod tests {
 
     /// The class of these needs, and the registry with it.
     fn class_of(registry: TaskRegistry, needs: &[(&str, f64)]) -> (TaskRegistry, u32) {
-        let needs = Amounts(
-            needs
-                .iter()
-                .map(|(name, amount)| (Bytes::copy_from_slice(name.as_bytes()), *amount))
-                .collect(),
-        );
-        let classifying = classify(registry, &needs).unwrap();
+        let needs: Vec<_> = needs
+            .iter()
+            .map(|(name, amount)| (Bytes::copy_from_slice(name.as_bytes()), *amount))
+            .collect();
+        let classifying = classify(registry, &needs, None).unwrap();
         (classifying.registry, classifying.classified.class)
     }
 

@@ -6,9 +6,8 @@
 
 use bytes::Bytes;
 
-use super::add::{self, NewTask, Unique};
+use super::add::{self, NewTask};
 use super::moments::{self, Due};
-use super::resources::Amounts;
 use super::{TaskQueue, is_full_or_old};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
@@ -16,12 +15,13 @@ use crate::rows::pages::Pages;
 use crate::unit::context::WriteContext;
 use quoin_base::events::EventClasses;
 use quoin_base::limits::{
-    DELIVERED_BYTES_MAX, TASK_CRON_BYTES_MAX, TASK_EVERY_MS_MIN, TASK_RESOURCES_MAX,
-    TASK_SCHEDULE_ERROR_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX, TASK_SCHEDULE_PAYLOAD_BYTES_MAX,
-    TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX, is_task_resource_name,
+    DELIVERED_BYTES_MAX, TASK_CRON_BYTES_MAX, TASK_EVERY_MS_MIN, TASK_GROUP_BYTES_MAX,
+    TASK_RESOURCES_MAX, TASK_SCHEDULE_ERROR_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX,
+    TASK_SCHEDULE_PAYLOAD_BYTES_MAX, TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX,
+    is_task_resource_name,
 };
 use quoin_layout::{
-    KeyRange, ScheduledTask, TaskEnding, TaskMissed, TaskSchedule, TaskTiming, successor,
+    KeyRange, TaskEnding, TaskMissed, TaskSchedule, TaskSpec, TaskTiming, TaskUnique, successor,
 };
 use quoin_store::{Isolation, StoreError};
 
@@ -35,7 +35,7 @@ pub(super) struct NewSchedule {
     /// Its first moment from now.
     pub(super) first_ms: i64,
     pub(super) missed: TaskMissed,
-    pub(super) task: ScheduledTask,
+    pub(super) task: TaskSpec,
 }
 
 /// Schedules by name, and the name after which there are more.
@@ -299,30 +299,24 @@ fn error_of(text: &str) -> Bytes {
 }
 
 /// The task of a moment. Its id tells the schedule and the moment.
-fn new_task(name: &[u8], at_ms: i64, task: &ScheduledTask) -> NewTask {
+fn new_task(name: &[u8], at_ms: i64, task: &TaskSpec) -> NewTask {
     let id = [name, format!("@{at_ms}").as_bytes()].concat();
-    let unique = task.unique.clone();
     NewTask {
         id: Some(id.into()),
-        priority: task.priority,
-        needs: Amounts(task.needs.clone()),
-        delay_ms: task.delay_ms,
-        tries_max: task.tries_max,
-        ttl_ms: task.ttl_ms,
-        unique: unique.map(|(token, window_ms)| Unique { token, window_ms }),
-        payload: task.payload.clone(),
+        spec: task.clone(),
     }
 }
 
 /// Whether a client can have set a schedule. One that is paused may be of a time zone that this version does not know.
 pub(super) fn is_sound(name: &[u8], schedule: &TaskSchedule) -> bool {
-    let ScheduledTask {
+    let TaskSpec {
         priority,
         needs,
         delay_ms,
         tries_max,
         ttl_ms,
         unique,
+        group,
         payload,
     } = &schedule.task;
     let is_timing = match &schedule.timing {
@@ -353,10 +347,13 @@ pub(super) fn is_sound(name: &[u8], schedule: &TaskSchedule) -> bool {
         && is_time(delay_ms)
         && tries_max.is_none_or(|tries| tries >= 0)
         && ttl_ms.as_ref().is_none_or(is_time)
-        && unique.as_ref().is_none_or(|(token, window_ms)| {
-            (1..=TASK_UNIQUE_BYTES_MAX).contains(&token.len())
-                && *window_ms > 0
-                && is_time(window_ms)
-        })
+        && unique
+            .as_ref()
+            .is_none_or(|TaskUnique { token, window_ms }| {
+                (1..=TASK_UNIQUE_BYTES_MAX).contains(&token.len())
+                    && *window_ms > 0
+                    && is_time(window_ms)
+            })
+        && { group.as_ref() }.is_none_or(|name| (1..=TASK_GROUP_BYTES_MAX).contains(&name.len()))
         && payload.len() <= TASK_SCHEDULE_PAYLOAD_BYTES_MAX
 }

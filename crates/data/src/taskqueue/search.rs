@@ -18,7 +18,7 @@ const HEAD_MORE_ROWS: usize = 28;
 /// Classes that are searched concurrently if a read is a round trip.
 const CLASSES_AT_ONCE: usize = 16;
 /// Nodes that one TASK.TAKE repairs.
-const REPAIRS_MAX: usize = 16;
+pub(super) const REPAIRS_MAX: usize = 16;
 
 /// A ready task that fits.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,19 +64,18 @@ pub(super) struct Search<'q, 'c, 't> {
     searches: Vec<ClassSearch>,
     /// Stale nodes.
     pub(super) stale: Vec<Stale>,
-    /// The first ready task of each searched class.
+    /// The first task that was read of each searched class.
     pub(super) heads: Vec<(Class, Bytes)>,
 }
 
 impl<'q, 'c, 't> Search<'q, 'c, 't> {
-    /// Reads the first rows of each class that may have a task that fits, after a place if there is one.
+    /// Reads the first rows of each class that may have a task that fits, from a key suffix on if there is one.
     pub(super) async fn begin(
         queue: &'q TaskQueue<'c, 't>,
         registry: &TaskRegistry,
         having: &Amounts,
-        after_place: Option<&[u8]>,
+        from: Option<Vec<u8>>,
     ) -> Result<Self, StoreError> {
-        let from = after_place.map(after);
         let mut searches = Vec::new();
         for (number, class) in registry.classes.iter().enumerate() {
             let Some(having) = having_for(registry, class, having) else {
@@ -343,8 +342,9 @@ async fn descend(
     Ok(())
 }
 
-/// The key suffix after a place and after the rows of a node at it. (No place is a prefix of another.)
-fn after(place: &[u8]) -> Vec<u8> {
+/// The key suffix after a place and after the rows of a node at it (no place is a prefix of another), or after all places
+/// with this beginning.
+pub(super) fn after(place: &[u8]) -> Vec<u8> {
     [place, &[0xff]].concat()
 }
 

@@ -13,12 +13,19 @@ use quoin_store::StoreError;
 /// The row by which a task of its state is found.
 pub(super) fn place_row(layout: &Layout, data: Id, task: &TaskRow) -> Vec<u8> {
     match task.state {
-        TaskState::Ready => layout.task_order_key(data, task.class, &task.place),
+        TaskState::Ready => layout.task_order_key(data, task.class, &task.order_place()),
         TaskState::Leased | TaskState::Delayed => {
             layout.task_due_key(data, task.at_ms, &task.place)
         }
         TaskState::Dead => layout.task_dead_key(data, task.at_ms, &task.place),
     }
+}
+
+/// The row that says that a task of a group is on lease; `None` for other tasks.
+pub(super) fn group_lease_row(layout: &Layout, data: Id, task: &TaskRow) -> Option<Vec<u8>> {
+    let group = task.notes.group.as_deref()?;
+    let is_leased = task.state == TaskState::Leased;
+    is_leased.then(|| layout.task_group_lease_key(data, group, &task.place))
 }
 
 /// The counter of a state. Ready tasks have none.
@@ -32,8 +39,10 @@ fn counter_of(state: TaskState) -> Option<TaskCounter> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    fn count_state(&self, state: TaskState, delta: i64) {
-        if let Some(counter) = counter_of(state) {
+    fn count_state(&self, row: &TaskRow, delta: i64) {
+        let is_of_group = row.state == TaskState::Leased && row.notes.group.is_some();
+        let of_groups = is_of_group.then_some(TaskCounter::LeasedOfGroups);
+        for counter in counter_of(row.state).into_iter().chain(of_groups) {
             let row = self
                 .context
                 .layout()
@@ -49,7 +58,10 @@ impl TaskQueueMut<'_, '_> {
             self.context.signals.item_left(&place_row);
         }
         self.context.transaction.clear(&place_row);
-        self.count_state(row.state, -1);
+        if let Some(lease) = group_lease_row(self.context.layout(), self.key.data(), row) {
+            self.context.transaction.clear(&lease);
+        }
+        self.count_state(row, -1);
     }
 
     /// Writes a task's own row, and the row by which a task of its state is found.
@@ -70,7 +82,10 @@ impl TaskQueueMut<'_, '_> {
             }
             TaskState::Dead => self.context.transaction.set(&place_row, id),
         }
-        self.count_state(row.state, 1);
+        if let Some(lease) = group_lease_row(self.context.layout(), data, row) {
+            self.context.transaction.set(&lease, id);
+        }
+        self.count_state(row, 1);
         self.context
             .transaction
             .set(&self.context.layout().task_key(data, id), &row.encode());

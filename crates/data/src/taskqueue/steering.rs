@@ -120,7 +120,8 @@ impl TaskQueueMut<'_, '_> {
             payload,
         } = task;
         let registry = self.registry(self.context.relaxed()).await?;
-        let classified = self.register(classify(registry, &needs)?).await?;
+        let classified = classify(registry, &needs.0, row.notes.group.as_ref())?;
+        let classified = self.register(classified).await?;
         let stored = self.context.store_value(self.key.data(), &payload);
         let row = TaskRow {
             place: self.next_place(row.place.priority).await?,

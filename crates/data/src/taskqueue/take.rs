@@ -5,7 +5,8 @@ use futures_util::future::try_join_all;
 
 use super::index::{Class, MAINTENANCE_EVERY};
 use super::resources::Amounts;
-use super::search::{Found, Search};
+use super::search::Found;
+use super::turns::{Group, Searched, Turns};
 use super::{Task, TaskQueue, TaskQueueMut, is_full_or_old, is_too_old};
 use quoin_base::limits::{DELIVERED_BYTES_MAX, REAPER_READS_AT_ONCE};
 use quoin_layout::{TaskNumber, TaskRegistry, TaskRow, TaskState};
@@ -39,14 +40,14 @@ pub(super) struct Taken {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The first tasks in order that fit, with up to [`DELIVERED_BYTES_MAX`] bytes of payloads.
+    /// The tasks that fit, as consumers would get them, with up to [`DELIVERED_BYTES_MAX`] bytes of payloads.
     pub(super) async fn peek(
         &self,
         count: usize,
         having: &Amounts,
     ) -> Result<Vec<Task>, StoreError> {
         let registry = self.registry(self.context.relaxed()).await?;
-        let mut search = Search::begin(self, &registry, having, None).await?;
+        let mut search = Turns::begin(self, &registry, having, false).await?;
         let mut tasks: Vec<Task> = Vec::new();
         let mut bytes = 0_usize;
         let mut is_over = false;
@@ -75,7 +76,7 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Takes the first tasks in order that fit. They are fewer than asked for if the transaction has no room for more.
+    /// Takes the first tasks in order that fit, those of groups in turn. They are fewer than asked for if the transaction has no room for more.
     /// Tasks whose lease or delay is over are put back before, and those that are too old are removed if there are not
     /// too many of them. If tasks were removed, the caller calls [`remove_if_empty`] afterwards.
     ///
@@ -105,25 +106,27 @@ impl TaskQueueMut<'_, '_> {
             // 0 means no lease.
             token: self.context.environment.random.next_u64().max(1),
         };
-        let mut tasks = Vec::new();
-        let mut expired = 0;
+        let mut handed = Handed::default();
         loop {
-            let before = expired;
+            let before = handed.expired;
             // After tasks that are too old there are often more of them.
             let wanted = if before > 0 { DUE_PER_TAKE } else { count };
-            let found = self.found(&registry, taking, wanted).await?;
-            self.hand_out_all(
-                &registry,
-                count,
-                &handing,
-                found,
-                (&mut tasks, &mut expired),
-            )
-            .await?;
-            let gives_up = expired >= DUE_PER_TAKE || is_full_or_old(self.context);
-            if !tasks.is_empty() || expired == before || gives_up {
+            let found = self.found(&registry, taking, (wanted, lease_ms.is_some()));
+            let found = found.await?;
+            self.hand_out_all(&registry, count, &handing, found, &mut handed)
+                .await?;
+            let gives_up = handed.expired >= DUE_PER_TAKE || is_full_or_old(self.context);
+            if !handed.tasks.is_empty() || handed.expired == before || gives_up {
                 break;
             }
+        }
+        let Handed {
+            tasks,
+            expired,
+            turn,
+        } = handed;
+        if let Some(group) = turn {
+            self.set_turn(&registry, &group);
         }
         let taken = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
         self.count_taken(&registry.options, taken).await?;
@@ -139,23 +142,32 @@ impl TaskQueueMut<'_, '_> {
         })
     }
 
-    /// The first tasks that fit. Repairs the index where the search has found it stale.
+    /// The first tasks that fit. Repairs the index where the search has found it stale. `leases`: whether they will be
+    /// leased.
     async fn found(
         &self,
         registry: &TaskRegistry,
         taking: &Taking,
-        count: usize,
+        (count, leases): (usize, bool),
     ) -> Result<FoundTasks, StoreError> {
-        let mut search = Search::begin(self, registry, &taking.having, None).await?;
+        let mut search = Turns::begin(self, registry, &taking.having, leases).await?;
         let mut found = Vec::new();
         while found.len() < count
             && let Some(next) = search.next().await?
         {
             found.push(next);
         }
-        let (stale, heads) = (search.stale, search.heads);
+        let Searched {
+            stale,
+            heads,
+            gave_up_at,
+        } = search.finish();
         self.repair(&stale).await?;
-        Ok(FoundTasks { found, heads })
+        Ok(FoundTasks {
+            found,
+            heads,
+            gave_up_at,
+        })
     }
 
     /// Hands out found tasks, and removes those that are too old.
@@ -164,9 +176,16 @@ impl TaskQueueMut<'_, '_> {
         registry: &TaskRegistry,
         count: usize,
         handing: &Handing<'_>,
-        FoundTasks { found, heads }: FoundTasks,
-        (tasks, expired): (&mut Vec<Task>, &mut usize),
+        FoundTasks {
+            found,
+            heads,
+            gave_up_at,
+        }: FoundTasks,
+        handed: &mut Handed,
     ) -> Result<(), StoreError> {
+        if found.is_empty() && gave_up_at.is_some() {
+            handed.turn = gave_up_at;
+        }
         let mut bytes = 0_usize;
         let mut passes_milestone = false;
         'all: for some in found.chunks(REAPER_READS_AT_ONCE) {
@@ -178,20 +197,21 @@ impl TaskQueueMut<'_, '_> {
                 // A lease writes the task again, so a transaction has room for a limited number of
                 // them. A consumer gets the first one even if the transaction is full already.
                 let is_full = self.context.is_full() || bytes >= DELIVERED_BYTES_MAX;
-                if tasks.len() >= count || (!tasks.is_empty() && is_full) {
+                if handed.tasks.len() >= count || (!handed.tasks.is_empty() && is_full) {
                     break 'all;
                 }
                 let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
                 passes_milestone |= row.place.index.rem_euclid(MAINTENANCE_EVERY) == 0;
                 if is_too_old(&row, self.context.now_ms) {
                     self.expire(&one.id, row, &registry.options).await?;
-                    *expired += 1;
+                    handed.expired += 1;
                     continue;
                 }
                 let id = one.id.clone();
+                handed.turn = Some(row.notes.group.clone());
                 let task = self.hand_out(registry, id, row, handing).await?;
                 bytes = bytes.saturating_add(task.payload.len());
-                tasks.push(task);
+                handed.tasks.push(task);
             }
         }
         if passes_milestone && !self.context.environment.capabilities.has_other_writers {
@@ -234,9 +254,21 @@ struct Handing<'t> {
     token: u64,
 }
 
+/// What was handed out.
+#[derive(Default)]
+struct Handed {
+    tasks: Vec<Task>,
+    /// How many tasks were too old, and removed.
+    expired: usize,
+    /// The group that had the last turn.
+    turn: Option<Group>,
+}
+
 /// Ready tasks that fit, in order.
 struct FoundTasks {
     found: Vec<Found>,
-    /// The first ready task of each class that was searched.
+    /// The first ready task of each class that was searched, if it was read.
     heads: Vec<(Class, Bytes)>,
+    /// The last of too many groups at their limit.
+    gave_up_at: Option<Group>,
 }

@@ -206,6 +206,44 @@ fn rows_of_task_queues() {
         "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150215040168616c660015031a018bcfe5680000776f726b",
     );
     assert_eq!(TaskRow::decode(&aged.encode().into()).unwrap(), aged);
+    let grouped = TaskRow {
+        notes: TaskNotes {
+            group: Some("ada".into()),
+            ..TaskNotes::default()
+        },
+        ..row.clone()
+    };
+    golden(
+        "that task of group `ada`",
+        &grouped.encode(),
+        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000015011505016164610000776f726b",
+    );
+    assert_eq!(TaskRow::decode(&grouped.encode().into()).unwrap(), grouped);
+    let order_place = grouped.order_place();
+    golden(
+        "task of class 2 and group `ada` at (1.5, 300, 7) in the order",
+        &layout.task_order_key(DATA, 2, &order_place),
+        "0271756f696e001502150116012c15081502016164610021bff800000000000016012c1507",
+    );
+    let again = OrderPlace::decode(&order_place.encode());
+    assert_eq!(again.unwrap(), order_place);
+    let plain = row.order_place();
+    assert_eq!(plain.encode(), encoded);
+    assert_eq!(OrderPlace::decode(&encoded).unwrap(), plain);
+    golden(
+        "lease of a task of group `ada` at that place",
+        &layout.task_group_lease_key(DATA, b"ada", &place),
+        "0271756f696e001502150116012c1520016164610016012c1507",
+    );
+    golden(
+        "group that had the last turn",
+        &layout.task_turn_key(DATA),
+        "0271756f696e001502150116012c150d1506",
+    );
+    for group in [None, Some(Bytes::from_static(b"ada"))] {
+        let prefix = OrderPlace::group_prefix(group.as_deref());
+        assert_eq!(OrderPlace::decode_group(&prefix).unwrap(), group);
+    }
     golden(
         "end of task `t1` at 1700000000000",
         &layout.task_end_key(DATA, row.at_ms, TaskEnding::Task, b"t1"),
@@ -245,14 +283,10 @@ fn rows_of_task_queues() {
             from_ms: 1_600_000_000_000,
         },
         missed: TaskMissed::Once,
-        task: ScheduledTask {
+        task: TaskSpec {
             priority: 1.5,
-            needs: Vec::new(),
-            delay_ms: 0,
-            tries_max: None,
-            ttl_ms: None,
-            unique: None,
             payload: "work".into(),
+            ..TaskSpec::default()
         },
     };
     golden(
@@ -268,12 +302,15 @@ fn rows_of_task_queues() {
             zone: "Europe/Berlin".into(),
         },
         missed: TaskMissed::Skip,
-        task: ScheduledTask {
+        task: TaskSpec {
             needs: vec![("gb".into(), 2.0)],
             delay_ms: 5,
             tries_max: Some(3),
             ttl_ms: Some(60_000),
-            unique: Some(("mail".into(), 1_000)),
+            unique: Some(TaskUnique {
+                token: "mail".into(),
+                window_ms: 1_000,
+            }),
             ..every.task.clone()
         },
         ..every.clone()
@@ -283,7 +320,19 @@ fn rows_of_task_queues() {
         &cron.encode(),
         "011a018bcfe568001a0174876e80000146554c4c001502150101302033202a202a202a00014575726f70652f4265726c696e0021bff80000000000001505150316ea60016d61696c001603e815010167620021c000000000000000776f726b",
     );
-    for schedule in [every, cron] {
+    let of_group = TaskSchedule {
+        task: TaskSpec {
+            group: Some("ada".into()),
+            ..every.task.clone()
+        },
+        ..every.clone()
+    };
+    golden(
+        "schedule each minute of `work` of group `ada`",
+        &of_group.encode(),
+        "021a018bcfe56800140100141416ea601a0174876e800021bff80000000000001400000000140161646100776f726b",
+    );
+    for schedule in [every, cron, of_group] {
         let read = TaskSchedule::decode(&schedule.encode().into());
         assert_eq!(read.unwrap(), schedule);
     }
@@ -304,6 +353,7 @@ fn rows_of_task_queues() {
     );
     let registry = TaskRegistry {
         options: TaskOptions::default(),
+        has_groups: false,
         resources: vec![Bytes::from_static(b"gb"), Bytes::from_static(b"cards")],
         classes: vec![
             TaskClass {
@@ -340,6 +390,17 @@ fn rows_of_task_queues() {
     options.set_number(TaskNumber::LeaseMs, 60_000);
     options.set_number(TaskNumber::TriesMax, 3);
     options.dead_letter = Some("dead".into());
+    let of_groups = TaskRegistry {
+        has_groups: true,
+        ..registry.clone()
+    };
+    golden(
+        "that registry of a queue with groups",
+        &of_groups.encode(),
+        "031415020167620001636172647300150114150315021604001603fe",
+    );
+    let again = TaskRegistry::decode(Some(&of_groups.encode().into()));
+    assert_eq!(again.unwrap(), of_groups);
     let with_options = TaskRegistry {
         options,
         ..registry

@@ -142,6 +142,21 @@ proptest! {
     }
 
     #[test]
+    fn places_in_the_order_compare_by_group_and_those_without_one_come_last(
+        a in (any::<Option<Vec<u8>>>(), -2..2_i32, 0..3_i64),
+        b in (any::<Option<Vec<u8>>>(), -2..2_i32, 0..3_i64),
+    ) {
+        type Parts = (Option<Vec<u8>>, i32, i64);
+        let place = |(group, priority, index): &Parts| OrderPlace {
+            group: group.clone().map(Bytes::from),
+            place: TaskPlace { priority: f64::from(*priority), index: *index, random: 0 },
+        };
+        let order = |(group, priority, index): &Parts| (group.is_none(), group.clone(), *priority, *index);
+        prop_assert_eq!(order(&a).cmp(&order(&b)), place(&a).encode().cmp(&place(&b).encode()));
+        prop_assert_eq!(OrderPlace::decode(&place(&a).encode()).unwrap(), place(&a));
+    }
+
+    #[test]
     fn a_key_is_read_back(name in proptest::collection::vec(any::<u8>(), 0..1200), at_ms in any::<i64>()) {
         let layout = layout();
         let bytes = Bytes::from(name);

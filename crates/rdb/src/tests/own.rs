@@ -17,6 +17,7 @@ fn task(id: &str, index: i64) -> DumpedTask {
         reason: None,
         expires_ms: None,
         progress: None,
+        group: None,
         payload: "payload".into(),
     }
 }
@@ -69,6 +70,7 @@ fn a_task_queue_is_read_as_it_was_written() {
             reason: (number % 2 > 0).then(|| Bytes::from(vec![b'r'; 1_024])),
             expires_ms: (number > 1).then_some(number),
             progress: (number % 2 > 0).then(|| "half".into()),
+            group: (number % 2 == 0).then(|| Bytes::from(vec![b'g'; 256])),
             ..task(&format!("t{number}"), number)
         })
         .collect();
@@ -111,7 +113,7 @@ fn options_are_read_as_they_were_written() {
 fn what_no_task_queue_has_is_refused() {
     let sound = || task("a", 0);
     type Change = fn(&mut DumpedTask);
-    let changes: [(&str, Change); 16] = [
+    let changes: [(&str, Change); 18] = [
         ("no id", |task| task.id = Bytes::new()),
         ("a long id", |task| task.id = vec![b'i'; 513].into()),
         ("an option's name", |task| task.id = "Token".into()),
@@ -133,6 +135,12 @@ fn what_no_task_queue_has_is_refused() {
         }),
         ("a long name of a worker", |task| {
             task.worker = Some(vec![b'w'; 257].into());
+        }),
+        ("a long name of a group", |task| {
+            task.group = Some(vec![b'g'; 257].into());
+        }),
+        ("an empty name of a group", |task| {
+            task.group = Some(Bytes::new());
         }),
         ("a long reason", |task| {
             task.reason = Some(vec![b'r'; 1_025].into());

@@ -6,16 +6,16 @@ use bytes::Bytes;
 
 use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word, rest, to_usize};
 use crate::error::CommandError;
-use crate::taskqueue::add::{NewTask, Unique};
+use crate::taskqueue::add::NewTask;
 use crate::taskqueue::resources::{Amounts, too_many_resources};
 use crate::taskqueue::results::NewResult;
 use quoin_base::limits::{
-    TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS,
-    TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
+    TASK_COUNT_MAX, TASK_GROUP_BYTES_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX,
+    TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
     TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
     TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
 };
-use quoin_layout::TaskState;
+use quoin_layout::{TaskSpec, TaskState, TaskUnique};
 
 /// The word before a list of amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ pub(super) fn time_to_live(word: &[u8]) -> Result<i64, CommandError> {
 ///
 /// # Errors
 /// `Text` if it is not a token or not such a time; see [`milliseconds`].
-pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<Unique, CommandError> {
+pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<TaskUnique, CommandError> {
     if token.is_empty() || token.len() > TASK_UNIQUE_BYTES_MAX {
         return Err(CommandError::Text(
             format!("ERR token of UNIQUE must have 1 to {TASK_UNIQUE_BYTES_MAX} bytes").into(),
@@ -160,15 +160,16 @@ pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<Unique, CommandErro
         window,
         "ERR time of UNIQUE is not an integer or out of range",
     )?;
-    Ok(Unique {
+    Ok(TaskUnique {
         token: token.clone(),
         window_ms: milliseconds(time_ms, 1, too_small, || too_long("time of UNIQUE"))?,
     })
 }
 
-const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries", "ttl", "unique"];
+const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries", "ttl", "unique", "group"];
 
-/// A task: `priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms]`.
+/// A task: `priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms]
+/// [GROUP name]`.
 ///
 /// # Errors
 /// `Syntax`, and those of each word.
@@ -177,19 +178,16 @@ pub(super) fn new_task(
     payload: &Bytes,
     mut words: &[Bytes],
 ) -> Result<NewTask, CommandError> {
-    let mut task = NewTask {
-        id: None,
+    let mut id = None;
+    let mut task = TaskSpec {
         priority: double_or(priority, "ERR priority is not a valid float")?,
-        needs: Amounts::default(),
-        delay_ms: 0,
-        tries_max: None,
-        ttl_ms: None,
-        unique: None,
         payload: payload.clone(),
+        ..TaskSpec::default()
     };
     while let Some((word, after)) = words.split_first() {
-        if is_word(word, "needs") && task.needs.0.is_empty() {
-            (task.needs, words) = amounts(after, ADD_KEYWORDS, Clause::Needs)?;
+        if is_word(word, "needs") && task.needs.is_empty() {
+            let (needs, after) = amounts(after, ADD_KEYWORDS, Clause::Needs)?;
+            (task.needs, words) = (needs.0, after);
             continue;
         }
         if let [token, window, after @ ..] = after
@@ -204,7 +202,7 @@ pub(super) fn new_task(
             return Err(CommandError::Syntax);
         };
         if is_word(word, "id") {
-            task.id = Some(new_id(value)?);
+            id = Some(new_id(value)?);
         } else if is_word(word, "delay") {
             task.delay_ms = delay(value)?;
         } else if is_word(word, "maxtries") {
@@ -212,12 +210,27 @@ pub(super) fn new_task(
             task.tries_max = Some(integer_at_least(value, 0, message)?);
         } else if is_word(word, "ttl") {
             task.ttl_ms = Some(time_to_live(value)?);
+        } else if is_word(word, "group") {
+            task.group = Some(group(value)?);
         } else {
             return Err(CommandError::Syntax);
         }
         words = after;
     }
-    Ok(task)
+    Ok(NewTask { id, spec: task })
+}
+
+/// The name of a group.
+///
+/// # Errors
+/// `Text` if it is empty or too long.
+fn group(word: &Bytes) -> Result<Bytes, CommandError> {
+    match word.len() {
+        1..=TASK_GROUP_BYTES_MAX => Ok(word.clone()),
+        _ => Err(CommandError::Text(
+            format!("ERR name of a group must have 1 to {TASK_GROUP_BYTES_MAX} bytes").into(),
+        )),
+    }
 }
 
 /// What a consumer says of its progress.

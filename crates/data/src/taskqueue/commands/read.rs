@@ -60,6 +60,7 @@ pub(super) async fn get(
             text("expires-ms"),
             at_ms(task.notes.expires_ms.unwrap_or(0)),
         ),
+        (text("group"), note(task.notes.group)),
     ]))
 }
 
@@ -134,6 +135,7 @@ pub(super) async fn list(
             (text("reason"), note(row.notes.reason)),
             (text("progress"), note(row.notes.progress)),
             (text("expires-ms"), at_ms(row.notes.expires_ms.unwrap_or(0))),
+            (text("group"), note(row.notes.group)),
         ])
     });
     let tasks = Reply::Array(tasks.collect());

@@ -32,6 +32,7 @@ const UNIQUE: Argument =
 const TRIES: Argument = integer("tries").token("MAXTRIES").optional();
 const DELAY: Argument = MILLISECONDS.token("DELAY").optional();
 const TTL: Argument = MILLISECONDS.token("TTL").optional();
+const GROUP: Argument = string("name").token("GROUP").optional();
 const SCHEDULE: Argument = string("name").token("SCHEDULE").optional();
 /// When a schedule adds a task.
 const TIMING: Argument = oneof(
@@ -73,6 +74,7 @@ const OPTION: Argument = oneof(
         MILLISECONDS.token("TTL"),
         integer("tasks").token("MAXLEN"),
         integer("tasks").token("LEASES"),
+        integer("tasks").token("GROUPLEASES"),
         block("rate", &[integer("tasks").token("RATE"), MILLISECONDS]),
         oneof("overflow", &[token("REFUSE"), token("DROP")]).token("OVERFLOW"),
         key(1).token("DEADLETTER"),
@@ -104,6 +106,7 @@ pub const ROWS: &[Row] = &[
             TRIES,
             TTL,
             UNIQUE,
+            GROUP,
         ]),
     task("task.schedule", -8, write_handler!(schedules::schedule))
         .summary(
@@ -125,6 +128,7 @@ pub const ROWS: &[Row] = &[
             TRIES,
             TTL,
             UNIQUE,
+            GROUP,
         ]),
     task("task.unschedule", -3, write_handler!(schedules::unschedule))
         .summary("Removes schedules of a task queue. Deletes the key if it has nothing else.")

@@ -8,7 +8,7 @@ use crate::command::arguments::{
     INVALID_CURSOR, ListOptions, argument, integer_or, is_word, list_reply, rest,
 };
 use crate::error::CommandError;
-use crate::taskqueue::add::{NewTask, Unique};
+use crate::taskqueue::add::NewTask;
 use crate::taskqueue::resources::Amounts;
 use crate::taskqueue::schedules::{self, NewSchedule};
 use crate::taskqueue::{TaskQueue, endings, moments};
@@ -18,7 +18,7 @@ use quoin_base::limits::{
     TASK_CRON_BYTES_MAX, TASK_EVERY_MS_MIN, TASK_SCHEDULE_NAME_BYTES_MAX,
     TASK_SCHEDULE_PAYLOAD_BYTES_MAX,
 };
-use quoin_layout::{ScheduledTask, TaskMissed, TaskSchedule, TaskTiming, ValueType};
+use quoin_layout::{TaskMissed, TaskSchedule, TaskSpec, TaskTiming, ValueType};
 use quoin_resp::reply::Reply;
 
 /// The values of MISSED.
@@ -29,8 +29,8 @@ const MISSED: [(&str, TaskMissed); 3] = [
 ];
 
 /// `TASK.SCHEDULE key name CRON expression [TZ zone]|EVERY ms [MISSED ONCE|ALL|SKIP] TASK priority payload
-/// [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms]` → the next moment, or −1 if the schedule
-/// is paused.
+/// [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms] [GROUP name]` → the next moment, or −1 if
+/// the schedule is paused.
 pub(super) async fn schedule(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -124,11 +124,11 @@ fn every(word: &[u8]) -> Result<i64, CommandError> {
 }
 
 /// The task of a schedule, which chooses the ids itself.
-fn scheduled(task: NewTask) -> Result<ScheduledTask, CommandError> {
-    if task.id.is_some() {
+fn scheduled(NewTask { id, spec }: NewTask) -> Result<TaskSpec, CommandError> {
+    if id.is_some() {
         return Err(CommandError::Syntax);
     }
-    if task.payload.len() > TASK_SCHEDULE_PAYLOAD_BYTES_MAX {
+    if spec.payload.len() > TASK_SCHEDULE_PAYLOAD_BYTES_MAX {
         return Err(CommandError::Text(
             format!(
                 "ERR payload of a schedule has more than {TASK_SCHEDULE_PAYLOAD_BYTES_MAX} bytes"
@@ -136,16 +136,7 @@ fn scheduled(task: NewTask) -> Result<ScheduledTask, CommandError> {
             .into(),
         ));
     }
-    let unique = task.unique;
-    Ok(ScheduledTask {
-        priority: task.priority,
-        needs: task.needs.0,
-        delay_ms: task.delay_ms,
-        tries_max: task.tries_max,
-        ttl_ms: task.ttl_ms,
-        unique: unique.map(|Unique { token, window_ms }| (token, window_ms)),
-        payload: task.payload,
-    })
+    Ok(spec)
 }
 
 /// `TASK.UNSCHEDULE key name [name …]` → the number of schedules removed.
@@ -197,15 +188,17 @@ fn shown(name: Bytes, schedule: TaskSchedule) -> Reply {
     };
     let missed = MISSED.iter().find(|(_, value)| *value == schedule.missed);
     let number = |number: Option<i64>| number.map_or(Reply::Null, Reply::Integer);
-    let ScheduledTask {
+    let TaskSpec {
         priority,
         needs,
         delay_ms,
         tries_max,
         ttl_ms,
         unique,
+        group,
         payload,
     } = schedule.task;
+    let unique = unique.map(|unique| (unique.token, unique.window_ms));
     let (token, window_ms) = unique.unzip();
     let error = Some(schedule.error).filter(|error| !error.is_empty());
     Reply::Map(vec![
@@ -232,5 +225,6 @@ fn shown(name: Bytes, schedule: TaskSchedule) -> Reply {
         (text("ttl-ms"), number(ttl_ms)),
         (text("unique"), note(token)),
         (text("unique-ms"), number(window_ms)),
+        (text("group"), note(group)),
     ])
 }

@@ -9,6 +9,12 @@ struct Known {
     priority: i64,
     number: usize,
     needs: Vec<(usize, u64)>,
+    group: Option<u64>,
+}
+
+/// Groups come in order, and after them the tasks without one.
+fn group_place(group: Option<u64>) -> (bool, Option<u64>) {
+    (group.is_none(), group)
 }
 
 fn words(needs: &[(usize, u64)]) -> String {
@@ -24,6 +30,8 @@ struct Shape {
     amount_max: u64,
     /// Half of the tasks need little of one resource and much of another, the others the opposite.
     is_adverse: bool,
+    /// An eighth of the tasks has none of them.
+    groups: u64,
 }
 
 fn needs(random: &SeededRandom, shape: &Shape) -> Vec<(usize, u64)> {
@@ -41,7 +49,9 @@ fn needs(random: &SeededRandom, shape: &Shape) -> Vec<(usize, u64)> {
         .collect()
 }
 
-fn first_that_fits(known: &[Known], having: &[(usize, u64)]) -> Option<usize> {
+/// `last`: the group that had the last turn.
+fn first_that_fits(known: &[Known], having: &[(usize, u64)], last: Option<u64>) -> Option<usize> {
+    let turn = |group| (group_place(group) <= group_place(last), group_place(group));
     let has = |name: usize| {
         having
             .iter()
@@ -56,7 +66,7 @@ fn first_that_fits(known: &[Known], having: &[(usize, u64)]) -> Option<usize> {
                 .iter()
                 .all(|(name, amount)| *amount <= has(*name))
         })
-        .min_by_key(|(_, task)| (task.priority, task.number))
+        .min_by_key(|(_, task)| (turn(task.group), task.priority, task.number))
         .map(|(at, _)| at)
 }
 
@@ -64,6 +74,7 @@ fn compare(bench: &Bench, seed: u64, shape: &Shape, rounds: usize) {
     let random = SeededRandom::new(seed);
     let mut known: Vec<Known> = Vec::new();
     let mut number = 0;
+    let mut last = None;
     for round in 0..rounds {
         // Some rounds take more tasks than they add.
         let adds = if round % 3 == 2 { 60 } else { 500 };
@@ -75,10 +86,14 @@ fn compare(bench: &Bench, seed: u64, shape: &Shape, rounds: usize) {
                 priority: random.below(shape.priorities) as i64,
                 number,
                 needs: needs(&random, shape),
+                group: (shape.groups > 0 && random.below(8) > 0)
+                    .then(|| random.below(shape.groups)),
             };
+            let group = { task.group.iter() }.map(|group| format!(" GROUP g{group:04}"));
+            let group: String = group.collect();
             let wanted = if task.needs.is_empty() { "" } else { " NEEDS" };
             lines.push(format!(
-                "TASK.ADD q {} p ID {}{wanted}{}",
+                "TASK.ADD q {} p ID {}{wanted}{}{group}",
                 task.priority,
                 task.id,
                 words(&task.needs)
@@ -97,9 +112,11 @@ fn compare(bench: &Bench, seed: u64, shape: &Shape, rounds: usize) {
                 .map(|name| (name, 1 + random.below(scale)))
                 .collect();
             having.truncate(1 + random.below(shape.resources * 4) as usize);
-            let found = first_that_fits(&known, &having);
+            let found = first_that_fits(&known, &having, last);
             lines.push(format!("TASK.TAKE q HAVING{}", words(&having)));
-            expected.push(Some(found.map(|at| known.swap_remove(at).id)));
+            let found = found.map(|at| known.swap_remove(at));
+            last = found.as_ref().map_or(last, |found| found.group);
+            expected.push(Some(found.map(|found| found.id)));
         }
         for (at, (reply, expected)) in bench.run_all(&lines).iter().zip(&expected).enumerate() {
             if let Some(expected) = expected {
@@ -111,42 +128,62 @@ fn compare(bench: &Bench, seed: u64, shape: &Shape, rounds: usize) {
     }
 }
 
-const SHAPES: [Shape; 6] = [
+const SHAPES: [Shape; 8] = [
     Shape {
         priorities: 1,
         resources: 1,
         amount_max: 1_000,
         is_adverse: false,
+        groups: 0,
     },
     Shape {
         priorities: 1,
         resources: 2,
         amount_max: 100,
         is_adverse: false,
+        groups: 0,
     },
     Shape {
         priorities: 10,
         resources: 3,
         amount_max: 1_000,
         is_adverse: false,
+        groups: 0,
     },
     Shape {
         priorities: 1_000_000,
         resources: 2,
         amount_max: 1_000,
         is_adverse: false,
+        groups: 0,
     },
     Shape {
         priorities: 100,
         resources: 8,
         amount_max: 20,
         is_adverse: false,
+        groups: 0,
     },
     Shape {
         priorities: 5,
         resources: 2,
         amount_max: 100,
         is_adverse: true,
+        groups: 0,
+    },
+    Shape {
+        priorities: 5,
+        resources: 2,
+        amount_max: 100,
+        is_adverse: false,
+        groups: 30,
+    },
+    Shape {
+        priorities: 2,
+        resources: 3,
+        amount_max: 1_000,
+        is_adverse: false,
+        groups: 2_000,
     },
 ];
 

@@ -7,13 +7,12 @@ use super::*;
 use crate::taskqueue::add::{NewTask, add as add_task};
 use crate::taskqueue::index::{Class, LEAF_MAX, Scope, end_key};
 use crate::taskqueue::maintenance::Split;
-use crate::taskqueue::resources::Amounts;
 use crate::taskqueue::{TaskQueue, TaskQueueMut};
 use crate::testing::environment;
 use crate::unit::context::{NamespaceCache, WriteContext};
 use crate::unit::signals::Signals;
 use quoin_base::clock::Clock;
-use quoin_layout::{TaskPlace, ValueType};
+use quoin_layout::{TaskPlace, TaskSpec, ValueType};
 use quoin_store::{Isolation, StoreError};
 
 /// The place before all tasks of a priority.
@@ -193,13 +192,11 @@ fn the_removal_of_a_higher_node_conflicts_with_a_task_that_is_added_to_it() {
     let bench = passed_through();
     let task = NewTask {
         id: None,
-        priority: 20.0,
-        needs: Amounts(vec![(Bytes::from_static(b"gb"), 1.0)]),
-        delay_ms: 0,
-        tries_max: None,
-        ttl_ms: None,
-        unique: None,
-        payload: Bytes::new(),
+        spec: TaskSpec {
+            priority: 20.0,
+            needs: vec![(Bytes::from_static(b"gb"), 1.0)],
+            ..TaskSpec::default()
+        },
     };
     let (_, ended) = within(
         &bench,

@@ -10,6 +10,7 @@ mod commands;
 mod concurrency;
 mod due;
 mod dumping;
+mod groups;
 mod index;
 mod kept;
 mod limits;

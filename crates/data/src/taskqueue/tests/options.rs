@@ -38,6 +38,7 @@ fn options_are_set_one_by_one_and_told_in_the_same_words() {
             ("ttl", Reply::Integer(900_000)),
             ("maxlen", Reply::Integer(7)),
             ("leases", Reply::Integer(5)),
+            ("groupleases", Reply::Integer(0)),
             ("overflow", bulk("drop")),
             ("rate", codes(&[10, 1_000])),
             ("deadletter", bulk("dead")),

@@ -366,7 +366,7 @@ fn schedules_go_along_with_copies_names_and_dumps() {
 
 #[test]
 fn a_payload_with_a_schedule_that_no_client_can_set_is_refused() {
-    use quoin_layout::{ScheduledTask, TaskMissed, TaskSchedule, TaskTiming};
+    use quoin_layout::{TaskMissed, TaskSchedule, TaskSpec, TaskTiming, TaskUnique};
     use quoin_rdb::{DumpedKept, DumpedKeptKind, DumpedOptions, TaskQueueWriter};
     let sound = TaskSchedule {
         next_ms: START_MS + 5_000,
@@ -377,14 +377,11 @@ fn a_payload_with_a_schedule_that_no_client_can_set_is_refused() {
             zone: "UTC".into(),
         },
         missed: TaskMissed::Once,
-        task: ScheduledTask {
+        task: TaskSpec {
             priority: 1.0,
             needs: vec![("gb".into(), 1.0)],
-            delay_ms: 0,
-            tries_max: None,
-            ttl_ms: None,
-            unique: None,
             payload: "x".into(),
+            ..TaskSpec::default()
         },
     };
     let payload = |schedule: &TaskSchedule, until_ms: i64| {
@@ -402,13 +399,20 @@ fn a_payload_with_a_schedule_that_no_client_can_set_is_refused() {
     let refused = error("ERR Bad data format");
     assert_eq!(restore(&payload(&sound, START_MS)), refused);
     type Change = fn(&mut TaskSchedule);
-    let changes: [Change; 9] = [
+    let changes: [Change; 11] = [
         |bad| bad.task.priority = f64::NAN,
         |bad| bad.task.needs.push(("gb".into(), 1.0)),
         |bad| bad.task.needs = vec![("count".into(), 1.0)],
         |bad| bad.task.needs = vec![("gb".into(), f64::INFINITY)],
         |bad| bad.task.delay_ms = -1,
-        |bad| bad.task.unique = Some(("t".into(), 0)),
+        |bad| {
+            bad.task.unique = Some(TaskUnique {
+                token: "t".into(),
+                window_ms: 0,
+            });
+        },
+        |bad| bad.task.group = Some("".into()),
+        |bad| bad.task.group = Some(vec![b'g'; 257].into()),
         |bad| bad.error = vec![b'e'; 257].into(),
         |bad| {
             bad.timing = TaskTiming::Every {

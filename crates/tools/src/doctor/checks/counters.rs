@@ -335,8 +335,10 @@ impl Counts {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
-    fn group(&self, group: u8) -> i64 {
-        self.groups.get(&group).copied().unwrap_or(0)
+    /// How many elements some groups have.
+    fn groups(&self, groups: &[u8]) -> i64 {
+        let counts = groups.iter().filter_map(|group| self.groups.get(group));
+        counts.sum()
     }
 
     /// What the length counter should hold. Of a value in pieces that may be more than these, which
@@ -363,12 +365,9 @@ impl Counts {
         Wrong {
             length: self.length != self.expected_length(),
             group_counters: { counters }
-                .any(|(counter, count)| self.group(counter.group) != *count),
+                .any(|(counter, count)| self.groups(counter.groups) != *count),
             indexes: disagree(|counts, section| match section.holds {
-                Holds::Index(groups) => {
-                    let expected: i64 = groups.iter().map(|group| counts.group(*group)).sum();
-                    counts.rows(section.section) != expected
-                }
+                Holds::Index(groups) => counts.rows(section.section) != counts.groups(groups),
                 _ => false,
             }),
             twins: disagree(|counts, section| {
@@ -455,7 +454,7 @@ fn correct(
     }
     let counters = counts.meta.value_type.kind().counters.iter();
     for (counter, stored) in counters.zip(&counts.counters) {
-        let counted = counts.group(counter.group);
+        let counted = counts.groups(counter.groups);
         if counted != *stored {
             let row = (counter.key)(layout, counts.meta.data);
             transaction.atomic_add(&row, counted - stored);

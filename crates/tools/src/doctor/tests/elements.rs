@@ -101,7 +101,12 @@ fn a_key_with_expiry_that_counts_no_elements() {
 
 #[test]
 fn task_counters_that_are_wrong() {
-    for counter in [TaskCounter::Leased, TaskCounter::Delayed, TaskCounter::Dead] {
+    for counter in [
+        TaskCounter::Leased,
+        TaskCounter::Delayed,
+        TaskCounter::Dead,
+        TaskCounter::LeasedOfGroups,
+    ] {
         assert_repaired(
             "counters",
             Level::Fail,
@@ -127,7 +132,7 @@ fn places_without_a_task() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "3 places of tasks that are not there (\"tasks\", \"tasks\", \"tasks\")",
+        "4 places of tasks that are not there",
         |bench, layout| {
             let data = meta(bench, layout, "tasks").data;
             let mut order = layout.task_order_prefix(data, 0);
@@ -136,6 +141,8 @@ fn places_without_a_task() {
                 transaction.set(&order, &OrderRow::encode(&[], b"gone"));
                 transaction.set(&layout.task_due_key(data, i64::MAX - 1, &place), b"gone");
                 transaction.set(&layout.task_dead_key(data, 7, &place), b"gone");
+                let lease = layout.task_group_lease_key(data, b"g", &place);
+                transaction.set(&lease, b"gone");
             });
         },
     );
@@ -153,6 +160,24 @@ fn a_task_that_stands_nowhere() {
             let row = TaskRow::decode(&get(bench, &key).unwrap()).unwrap();
             let due = layout.task_due_key(data, row.at_ms, &row.place);
             change(bench, |transaction, _| transaction.clear(&due));
+        },
+    );
+}
+
+#[test]
+fn a_lease_that_its_group_does_not_count() {
+    assert_told(
+        "indexes",
+        Level::Fail,
+        "1 task that nobody would get (\"g0\" of \"tasks\")",
+        |bench, layout| {
+            bench.run("TASK.ADD tasks -9 x ID g0 GROUP g");
+            bench.run("TASK.TAKE tasks LEASE 100000");
+            let data = meta(bench, layout, "tasks").data;
+            let leases = layout.task_group_leases(data, b"g");
+            change(bench, |transaction, _| {
+                transaction.clear_range(&leases.begin, &leases.end);
+            });
         },
     );
 }
