@@ -216,6 +216,7 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             expires_ms: random.random::<bool>().then_some(1),
             progress: random.random::<bool>().then(|| "half".into()),
             group: random.random::<bool>().then(|| "g".into()),
+            is_awaited: random.random::<bool>(),
             state: match random.random_range(0..4) {
                 0 => DumpedState::Ready,
                 1 => DumpedState::Leased {

@@ -1,7 +1,8 @@
 //! A server with a task queue is killed under load and started again on the same folder: every
 //! task whose addition was answered is there, unless it was acknowledged or taken for good; what
 //! was acknowledged or taken for good never comes again; no task is on two live leases; leases
-//! lapse, tasks die and are revived over the kills. Tasks are of groups.
+//! lapse, tasks die and are revived over the kills. Tasks are of groups, and some wait for others:
+//! none waits for one that has ended.
 //!
 //! A schedule adds the task of each of its moments once over kills.
 //!
@@ -65,6 +66,7 @@ fn text(value: &Value) -> String {
 fn client(address: SocketAddr, name: &str, seed: u64, ledger: &Mutex<Ledger>) -> io::Result<()> {
     let random = SeededRandom::new(seed);
     let mut connection = Connection::open(address)?;
+    let mut last = None;
     for number in 0.. {
         match random.below(8) {
             0..=3 => {
@@ -76,6 +78,10 @@ fn client(address: SocketAddr, name: &str, seed: u64, ledger: &Mutex<Ledger>) ->
                 );
                 if random.below(4) > 0 {
                     line += &format!(" GROUP g{}", random.below(4));
+                }
+                let last = last.replace(id.clone()).filter(|_| random.below(4) == 0);
+                if let Some(last) = last {
+                    line += &format!(" AFTER 1 {last}");
                 }
                 command(&mut connection, &line)?;
                 ledger.lock().unwrap().added.insert(id);
@@ -208,8 +214,20 @@ fn check(folder: &std::path::Path, ledger: &mut Ledger) {
     wait_until("leases lapse", || count("TASK.LEN q LEASED") == 0);
     assert_eq!(
         count("TASK.LEN q"),
-        count("TASK.LEN q READY") + count("TASK.LEN q DEAD")
+        count("TASK.LEN q READY") + count("TASK.LEN q DEAD") + count("TASK.LEN q WAITING")
     );
+    let waiting = command(&mut connection, "TASK.LIST q WAITING COUNT 10000").unwrap();
+    for task in waiting.items().unwrap()[1].items().unwrap() {
+        let fields = task.items().unwrap();
+        let awaited = fields.last().unwrap().items().unwrap();
+        assert!(!awaited.is_empty());
+        for id in awaited.iter().map(text) {
+            assert!(
+                !ledger.ended.contains(&id),
+                "{id} is waited for after its end"
+            );
+        }
+    }
     let dead = command(&mut connection, "TASK.DEAD q COUNT 10000").unwrap();
     for task in dead.items().unwrap() {
         let line = format!("TASK.REVIVE q {}", text(&task.items().unwrap()[0]));
@@ -219,6 +237,55 @@ fn check(folder: &std::path::Path, ledger: &mut Ledger) {
     let left = command(&mut connection, "TASK.LEN q DEAD").unwrap();
     assert_eq!(left.integer(), Some(0));
     ledger.leases.clear();
+}
+
+#[test]
+fn each_task_that_waits_is_released_once_over_kills() {
+    const TASKS: usize = 6_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut connection = Connection::open(server.address()).unwrap();
+    command(&mut connection, "TASK.ADD q 1 x ID a").unwrap();
+    let add = |number| format!("TASK.ADD q 1 x ID t{number} AFTER 1 a");
+    let words = |line: String| {
+        line.split(' ')
+            .map(|word| word.as_bytes().to_vec())
+            .collect()
+    };
+    let adds: Vec<Words> = (0..TASKS).map(|number| words(add(number))).collect();
+    connection.pipeline(&adds).unwrap();
+    assert!(
+        command(&mut connection, "TASK.TAKE q")
+            .unwrap()
+            .items()
+            .is_some()
+    );
+    let mut known = TASKS;
+    for round in 0..ROUNDS {
+        std::thread::sleep(Duration::from_millis(40 * round));
+        server.signal("KILL");
+        server.wait();
+        server = Server::start_in(folder.path(), &[]).unwrap();
+        connection = Connection::open(server.address()).unwrap();
+        let left = command(&mut connection, "TASK.LEN q WAITING").unwrap();
+        let left = usize::try_from(left.integer().unwrap()).unwrap();
+        assert!(left <= known, "{left} of {known}");
+        known = left;
+    }
+    let mut count = |line: &str| command(&mut connection, line).unwrap().integer().unwrap();
+    wait_until("all are released", || count("TASK.LEN q WAITING") == 0);
+    let mut taken = BTreeSet::new();
+    while taken.len() < TASKS {
+        let some = command(&mut connection, "TASK.TAKE q COUNT 1000").unwrap();
+        for task in some.items().unwrap() {
+            let id = text(&task.items().unwrap()[0]);
+            assert!(taken.insert(id.clone()), "{id} came twice");
+        }
+    }
+    assert_eq!(
+        command(&mut connection, "EXISTS q").unwrap().integer(),
+        Some(0)
+    );
 }
 
 /// The moments of the tasks that a consumer takes for good.

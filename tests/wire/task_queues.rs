@@ -80,7 +80,7 @@ fn a_task_and_a_queue_tell_of_themselves() {
     let server = Server::start();
     let mut socket = server.connect();
     socket.run("TASK.ADD q 1 work ID a NEEDS gb 2");
-    let task = "*28\r\n$2\r\nid\r\n$1\r\na\r\n$5\r\nstate\r\n$5\r\nready\r\n$8\r\npriority\r\n$1\r\n1\r\n$5\r\ntries\r\n:0\r\n$8\r\nmaxtries\r\n:0\r\n$7\r\nleft-ms\r\n:-1\r\n$5\r\nneeds\r\n*2\r\n$2\r\ngb\r\n$1\r\n2\r\n$7\r\npayload\r\n$4\r\nwork\r\n";
+    let task = "*30\r\n$2\r\nid\r\n$1\r\na\r\n$5\r\nstate\r\n$5\r\nready\r\n$8\r\npriority\r\n$1\r\n1\r\n$5\r\ntries\r\n:0\r\n$8\r\nmaxtries\r\n:0\r\n$7\r\nleft-ms\r\n:-1\r\n$5\r\nneeds\r\n*2\r\n$2\r\ngb\r\n$1\r\n2\r\n$7\r\npayload\r\n$4\r\nwork\r\n";
     let got = socket.run("TASK.GET q a");
     let rest = got.strip_prefix(task).unwrap();
     let time = rest.strip_prefix("$5\r\nat-ms\r\n:").unwrap();
@@ -88,9 +88,9 @@ fn a_task_and_a_queue_tell_of_themselves() {
     assert!(time.parse::<u64>().is_ok(), "{got}");
     assert_eq!(
         notes,
-        "$6\r\nworker\r\n$-1\r\n$6\r\nreason\r\n$-1\r\n$8\r\nprogress\r\n$-1\r\n$10\r\nexpires-ms\r\n:-1\r\n$5\r\ngroup\r\n$-1\r\n"
+        "$6\r\nworker\r\n$-1\r\n$6\r\nreason\r\n$-1\r\n$8\r\nprogress\r\n$-1\r\n$10\r\nexpires-ms\r\n:-1\r\n$5\r\ngroup\r\n$-1\r\n$5\r\nafter\r\n*0\r\n"
     );
-    let queue = "*20\r\n$6\r\nlength\r\n:1\r\n$5\r\nready\r\n:1\r\n$6\r\nleased\r\n:0\r\n$7\r\ndelayed\r\n:0\r\n$4\r\ndead\r\n:0\r\n$5\r\nadded\r\n:1\r\n$11\r\nnext-due-ms\r\n:-1\r\n$9\r\nresources\r\n*1\r\n$2\r\ngb\r\n$7\r\nclasses\r\n:1\r\n$6\r\npaused\r\n:0\r\n";
+    let queue = "*22\r\n$6\r\nlength\r\n:1\r\n$5\r\nready\r\n:1\r\n$6\r\nleased\r\n:0\r\n$7\r\ndelayed\r\n:0\r\n$4\r\ndead\r\n:0\r\n$7\r\nwaiting\r\n:0\r\n$5\r\nadded\r\n:1\r\n$11\r\nnext-due-ms\r\n:-1\r\n$9\r\nresources\r\n*1\r\n$2\r\ngb\r\n$7\r\nclasses\r\n:1\r\n$6\r\npaused\r\n:0\r\n";
     assert_eq!(socket.run("TASK.INFO q"), queue);
 }
 
@@ -112,7 +112,7 @@ fn a_queue_is_listed_page_by_page_with_workers_and_reasons() {
     assert_eq!(socket.run("TASK.LIST q LEASED"), "*2\r\n$1\r\n0\r\n*0\r\n");
     socket.run("HELLO 3");
     let dead = socket.run("TASK.LIST q DEAD");
-    assert!(dead.starts_with("*2\r\n$1\r\n0\r\n*1\r\n%11\r\n"), "{dead}");
+    assert!(dead.starts_with("*2\r\n$1\r\n0\r\n*1\r\n%12\r\n"), "{dead}");
     let notes = "$6\r\nworker\r\n$2\r\nw1\r\n$6\r\nreason\r\n$7\r\nno-disk\r\n";
     assert!(dead.contains(notes), "{dead}");
 }
@@ -315,6 +315,25 @@ fn groups_have_their_turns_also_after_a_restart() {
     blocked(&mut socket, 1);
     assert_eq!(socket.run("TASK.ACK q a1"), "*1\r\n:1\r\n");
     assert!(waiting.reply().contains("a2"));
+}
+
+#[test]
+fn a_task_waits_until_others_are_acknowledged() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 x ID a");
+    assert_eq!(socket.run("TASK.ADD q 1 x ID b AFTER 1 a"), "$1\r\nb\r\n");
+    assert_eq!(socket.run("TASK.LEN q WAITING"), ":1\r\n");
+    assert!(
+        socket
+            .run("TASK.TAKE q LEASE 60000")
+            .contains("$1\r\na\r\n")
+    );
+    let mut waiting = server.connect();
+    waiting.send("TASK.TAKE q BLOCK 0\r\n");
+    blocked(&mut socket, 1);
+    assert_eq!(socket.run("TASK.ACK q a"), "*1\r\n:1\r\n");
+    assert!(waiting.reply().contains("$1\r\nb\r\n"));
 }
 
 #[test]

@@ -484,6 +484,10 @@ pub const TASK_ID_KEYWORDS: &[&str] = &["token", "all", "result"];
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Bytes of the name of a consumer that takes a task.
 pub const TASK_WORKER_BYTES_MAX: usize = 256;
+/// Tasks that one task waits for.
+pub const TASK_AFTER_MAX: usize = 1_000;
+/// Ids of such tasks that TASK.LIST shows of each task.
+pub const TASK_AFTER_SHOWN: usize = 10;
 /// Bytes of the name of a group of tasks.
 pub const TASK_GROUP_BYTES_MAX: usize = 256;
 /// The greatest GROUPLEASES: a take reads so many rows.

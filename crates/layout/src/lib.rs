@@ -31,6 +31,7 @@ pub mod task;
 pub mod task_kept;
 pub mod task_options;
 pub mod task_schedule;
+mod task_waits;
 mod tuple;
 pub mod user;
 pub mod value;
@@ -240,6 +241,12 @@ numbered! {
         TaskSchedules = 31,
         /// Tasks of groups that are on lease, by group.
         TaskGroupLeases = 32,
+        /// Waiting tasks by since when they wait.
+        TaskWaiting = 33,
+        /// What they wait for, by the task that waits.
+        TaskAwaited = 34,
+        /// The same by the task that is awaited.
+        TaskDependants = 35,
     }
 }
 

@@ -156,6 +156,8 @@ numbered! {
         Delayed = 2,
         /// Tried as often as it may be.
         Dead = 3,
+        /// Other tasks to be acknowledged.
+        Waiting = 4,
     }
 }
 
@@ -167,6 +169,7 @@ impl TaskState {
             TaskState::Leased => "leased",
             TaskState::Delayed => "delayed",
             TaskState::Dead => "dead",
+            TaskState::Waiting => "waiting",
         }
     }
 }
@@ -184,6 +187,8 @@ pub struct TaskNotes {
     pub progress: Option<Bytes>,
     /// The group that it is of.
     pub group: Option<Bytes>,
+    /// Whether other tasks were added that wait for it.
+    pub is_awaited: bool,
 }
 
 impl TaskNotes {
@@ -192,6 +197,7 @@ impl TaskNotes {
     const EXPIRES: u64 = 3;
     const PROGRESS: u64 = 4;
     const GROUP: u64 = 5;
+    const AWAITED: u64 = 6;
 
     /// Bytes of what clients have said.
     pub fn size_bytes(&self) -> usize {
@@ -212,13 +218,17 @@ impl TaskNotes {
             (Self::GROUP, &self.group),
         ];
         let notes = { notes.into_iter() }.filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
-        let count = notes.clone().count() + usize::from(self.expires_ms.is_some());
+        let others = usize::from(self.expires_ms.is_some()) + usize::from(self.is_awaited);
+        let count = notes.clone().count() + others;
         pack_into(&(count as u64,), value);
         for (kind, note) in notes {
             pack_into(&(kind, note), value);
         }
         if let Some(expires_ms) = self.expires_ms {
             pack_into(&(Self::EXPIRES, expires_ms), value);
+        }
+        if self.is_awaited {
+            pack_into(&(Self::AWAITED,), value);
         }
     }
 
@@ -229,6 +239,10 @@ impl TaskNotes {
             let kind: u64 = take(rest, "note of a task")?;
             if kind == Self::EXPIRES {
                 notes.expires_ms = Some(take(rest, "note of a task")?);
+                continue;
+            }
+            if kind == Self::AWAITED {
+                notes.is_awaited = true;
                 continue;
             }
             let note: TupleBytes<'_> = take(rest, "note of a task")?;
@@ -262,7 +276,8 @@ pub struct TaskRow {
     pub tries: i64,
     /// How often it may be; 0 is without limit.
     pub tries_max: i64,
-    /// When its lease or delay ends, or when it became ready or died; 0 of a ready one if that is unknown.
+    /// When its lease or delay ends, or when it became ready or died; 0 of a ready one if that is unknown. Of a waiting one,
+    /// since when it waits, or when its delay ends.
     pub at_ms: i64,
     /// The token of its lease; 0 without one.
     pub token: u64,
@@ -410,8 +425,11 @@ pub struct TaskClass {
 /// Format byte of a registry with options.
 const FORMAT_WITH_OPTIONS: u8 = 2;
 
-/// Format byte of a registry of a queue with groups. Its options follow, perhaps none.
-const FORMAT_WITH_GROUPS: u8 = 3;
+/// Format byte of a registry of a queue with groups or waiting tasks. What it ever had follows, and its options, perhaps
+/// none.
+const FORMAT_WITH_PAST: u8 = 3;
+const HAD_GROUPS: u64 = 1;
+const HAD_WAITS: u64 = 2;
 
 /// What a task queue knows of resources, and its options. Resources and classes are only ever added, so their numbers stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -420,6 +438,8 @@ pub struct TaskRegistry {
     pub options: TaskOptions,
     /// Whether a task with a group was ever added.
     pub has_groups: bool,
+    /// Whether a task that waits for others was ever added.
+    pub has_waits: bool,
     /// The names of resources, by their numbers.
     pub resources: Vec<Bytes>,
     /// The classes, by their numbers.
@@ -429,12 +449,18 @@ pub struct TaskRegistry {
 impl TaskRegistry {
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
-        let mut value = match (self.has_groups, self.options.is_empty()) {
-            (true, _) => vec![FORMAT_WITH_GROUPS],
-            (false, false) => vec![FORMAT_WITH_OPTIONS],
-            (false, true) => vec![FORMAT],
+        let past = [(self.has_groups, HAD_GROUPS), (self.has_waits, HAD_WAITS)];
+        let past = past.iter().filter(|(had, _)| *had);
+        let past: u64 = past.map(|(_, bit)| bit).sum();
+        let mut value = match (past, self.options.is_empty()) {
+            (1.., _) => vec![FORMAT_WITH_PAST],
+            (0, false) => vec![FORMAT_WITH_OPTIONS],
+            (0, true) => vec![FORMAT],
         };
-        if self.has_groups || !self.options.is_empty() {
+        if past > 0 {
+            pack_into(&(past,), &mut value);
+        }
+        if past > 0 || !self.options.is_empty() {
             self.options.pack_into(&mut value);
         }
         pack_into(&(self.resources.len() as u64,), &mut value);
@@ -464,8 +490,12 @@ impl TaskRegistry {
         let mut registry = Self::default();
         let mut rest = match value.split_first() {
             Some((&FORMAT, rest)) => rest,
-            Some((&format @ (FORMAT_WITH_OPTIONS | FORMAT_WITH_GROUPS), mut rest)) => {
-                registry.has_groups = format == FORMAT_WITH_GROUPS;
+            Some((&format @ (FORMAT_WITH_OPTIONS | FORMAT_WITH_PAST), mut rest)) => {
+                if format == FORMAT_WITH_PAST {
+                    let past: u64 = take(&mut rest, "past of a task queue")?;
+                    registry.has_groups = past & HAD_GROUPS != 0;
+                    registry.has_waits = past & HAD_WAITS != 0;
+                }
                 registry.options = TaskOptions::take(&mut rest)?;
                 rest
             }
@@ -513,9 +543,11 @@ pub enum TaskCounter {
     Dead = 4,
     /// Tasks on lease that have a group.
     LeasedOfGroups = 5,
+    /// Tasks that wait for others.
+    Waiting = 7,
 }
 
-/// Follows the counters: the group that had the last turn.
+/// Among the counters: the group that had the last turn.
 const TURN: u64 = 6;
 
 impl Layout {
@@ -686,7 +718,8 @@ impl Layout {
         }
     }
 
-    /// Whether these bytes follow the prefix in keys of [`Self::task_due_key`] and [`Self::task_dead_key`].
+    /// Whether these bytes follow the prefix in keys of [`Self::task_due_key`], [`Self::task_dead_key`] and
+    /// [`Self::task_waiting_key`].
     pub fn is_task_time_place(&self, mut bytes: &[u8]) -> bool {
         let numbers = (0..3).try_for_each(|_| take::<i64>(&mut bytes, "place of a task").map(drop));
         numbers.is_ok() && bytes.is_empty()

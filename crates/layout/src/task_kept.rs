@@ -19,6 +19,8 @@ numbered! {
         Schedule = 3,
         /// A time within which the tasks that consumers get are counted. There is one at most, and its name is empty.
         Rate = 4,
+        /// An acknowledgement, by the id of the task: those that wait for it are released. It was over at once.
+        Released = 5,
     }
 }
 

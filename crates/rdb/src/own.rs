@@ -12,10 +12,10 @@ use bytes::Bytes;
 use super::DumpError;
 use super::payload::{MODULE, OwnType, Payload, Reader, open, put_length, put_string, seal};
 use quoin_base::limits::{
-    TASK_DEAD_LETTER_BYTES_MAX, TASK_GROUP_BYTES_MAX, TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS,
-    TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX,
-    TASK_SCHEDULE_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX, TASK_UNIQUE_BYTES_MAX,
-    TASK_WORKER_BYTES_MAX, is_task_resource_name,
+    TASK_AFTER_MAX, TASK_DEAD_LETTER_BYTES_MAX, TASK_GROUP_BYTES_MAX, TASK_ID_BYTES_MAX,
+    TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCES_MAX,
+    TASK_RESULT_BYTES_MAX, TASK_SCHEDULE_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX,
+    TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX, is_task_resource_name,
 };
 
 const END: u64 = 0;
@@ -359,6 +359,7 @@ const READY: u64 = 0;
 const LEASED: u64 = 1;
 const DELAYED: u64 = 2;
 const DEAD: u64 = 3;
+const WAITING: u64 = 4;
 /// Added to the number of a state if notes follow the state: their number, then each with its kind.
 const WITH_NOTES: u64 = 16;
 const WORKER: u64 = 1;
@@ -366,9 +367,10 @@ const REASON: u64 = 2;
 const EXPIRES: u64 = 3;
 const PROGRESS: u64 = 4;
 const GROUP: u64 = 5;
+const AWAITED: u64 = 6;
 
 /// What a task is waiting for. Times are in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DumpedState {
     /// To be taken.
     Ready,
@@ -388,6 +390,13 @@ pub enum DumpedState {
     Dead {
         /// When it died.
         since_ms: i64,
+    },
+    /// Other tasks to be acknowledged.
+    Waiting {
+        /// Since when, or when its delay ends.
+        at_ms: i64,
+        /// Their ids, in order, at least one.
+        awaited: Vec<Bytes>,
     },
 }
 
@@ -422,6 +431,8 @@ pub struct DumpedTask {
     pub progress: Option<Bytes>,
     /// The group that it is of.
     pub group: Option<Bytes>,
+    /// Whether other tasks wait for it, or did.
+    pub is_awaited: bool,
     /// What it is.
     pub payload: Bytes,
 }
@@ -682,7 +693,7 @@ impl TaskQueueReader {
         };
         let state = state(number, parts)?;
         let (mut worker, mut reason, mut expires_ms, mut progress) = (None, None, None, None);
-        let mut group = None;
+        let (mut group, mut is_awaited) = (None, false);
         if has_notes {
             for _ in 0..parts.unsigned()? {
                 let (note, bytes_max) = match parts.unsigned()? {
@@ -696,6 +707,10 @@ impl TaskQueueReader {
                             return Err(DumpError::Format);
                         }
                         expires_ms = Some(at_ms);
+                        continue;
+                    }
+                    AWAITED if !is_awaited => {
+                        is_awaited = true;
                         continue;
                     }
                     _ => return Err(DumpError::Format),
@@ -725,8 +740,27 @@ impl TaskQueueReader {
             expires_ms,
             progress,
             group,
+            is_awaited,
             payload: parts.string()?,
         })
+    }
+}
+
+/// The ids of the tasks that one waits for.
+fn awaited(parts: &mut PartReader) -> Result<Vec<Bytes>, DumpError> {
+    let mut ids: Vec<Bytes> = Vec::new();
+    for _ in 0..parts.unsigned()? {
+        let id = parts.string()?;
+        // So none comes twice, and the first is not empty.
+        let is_later = ids.last().map_or(!id.is_empty(), |last| id > *last);
+        if !is_later || id.len() > TASK_ID_BYTES_MAX || ids.len() >= TASK_AFTER_MAX {
+            return Err(DumpError::Format);
+        }
+        ids.push(id);
+    }
+    match ids.is_empty() {
+        true => Err(DumpError::Format),
+        false => Ok(ids),
     }
 }
 
@@ -749,6 +783,10 @@ fn state(state: u64, parts: &mut PartReader) -> Result<DumpedState, DumpError> {
         },
         DELAYED => DumpedState::Delayed { until_ms: at_ms },
         DEAD => DumpedState::Dead { since_ms: at_ms },
+        WAITING => DumpedState::Waiting {
+            at_ms,
+            awaited: awaited(parts)?,
+        },
         _ => return Err(DumpError::Format),
     })
 }
@@ -808,22 +846,29 @@ impl TaskQueueWriter {
             .into_iter()
             .filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
         let notes: Vec<_> = notes.collect();
-        let count = notes.len() + usize::from(task.expires_ms.is_some());
+        let others = usize::from(task.expires_ms.is_some()) + usize::from(task.is_awaited);
+        let count = notes.len() + others;
         let flag = if count == 0 { 0 } else { WITH_NOTES };
-        match task.state {
+        match &task.state {
             DumpedState::Ready => parts.unsigned(READY + flag),
             DumpedState::Leased { until_ms, token } => {
                 parts.unsigned(LEASED + flag);
-                parts.count(until_ms);
-                parts.unsigned(token);
+                parts.count(*until_ms);
+                parts.unsigned(*token);
             }
             DumpedState::Delayed { until_ms } => {
                 parts.unsigned(DELAYED + flag);
-                parts.count(until_ms);
+                parts.count(*until_ms);
             }
             DumpedState::Dead { since_ms } => {
                 parts.unsigned(DEAD + flag);
-                parts.count(since_ms);
+                parts.count(*since_ms);
+            }
+            DumpedState::Waiting { at_ms, awaited } => {
+                parts.unsigned(WAITING + flag);
+                parts.count(*at_ms);
+                parts.unsigned(awaited.len() as u64);
+                awaited.iter().for_each(|id| parts.string(id));
             }
         }
         if count > 0 {
@@ -836,6 +881,9 @@ impl TaskQueueWriter {
         if let Some(at_ms) = task.expires_ms {
             parts.unsigned(EXPIRES);
             parts.count(at_ms);
+        }
+        if task.is_awaited {
+            parts.unsigned(AWAITED);
         }
         parts.string(&task.payload);
     }

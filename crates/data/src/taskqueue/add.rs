@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::resources::{Classified, Classifying, classify};
+use super::waits::Awaited;
 use super::{ID_EXISTS, TaskQueue, TaskQueueMut, endings};
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
@@ -18,6 +19,8 @@ use quoin_store::{Isolation, StoreError};
 pub(super) struct NewTask {
     /// Its id; `None` if the server is to choose one.
     pub(super) id: Option<Bytes>,
+    /// It is held until the tasks of these ids are acknowledged. Those that the queue does not have are.
+    pub(super) after: Vec<Bytes>,
     pub(super) spec: TaskSpec,
 }
 
@@ -82,6 +85,8 @@ enum Begun {
 struct Adding {
     options: TaskOptions,
     classifying: Classifying,
+    /// Whether tasks wait for one of this id already.
+    is_awaited: bool,
 }
 
 impl Adding {
@@ -103,15 +108,25 @@ impl Adding {
             }
         }
         let options = registry.options.clone();
-        let classifying = classify(registry, &task.spec.needs, task.spec.group.as_ref())?;
+        let has_waits = registry.has_waits;
+        let classifying = classify(registry, &task.spec.needs)?
+            .noting(task.spec.group.is_some(), !task.after.is_empty());
         if let (Some(queue), Some(id)) = (&queue, &task.id)
             && queue.row(id, Isolation::Serializable).await?.is_some()
         {
             return Err(ID_EXISTS);
         }
+        let awaited = match (&queue, &task.id) {
+            (Some(queue), Some(id)) if has_waits => queue.awaited(id).await?,
+            _ => Awaited::No,
+        };
+        if awaited == Awaited::Released {
+            return Err(ID_EXISTS);
+        }
         Ok(Begun::New(Box::new(Self {
             options,
             classifying,
+            is_awaited: awaited == Awaited::Yes,
         })))
     }
 
@@ -124,10 +139,18 @@ impl Adding {
         let Self {
             options,
             classifying,
+            is_awaited,
         } = self;
         let spec = &task.spec;
         let queue = TaskQueueMut::open(context, key);
         queue.make_room(&options, spec.group.as_ref()).await?;
+        let awaited = queue.known(&task.after).await?;
+        if is_awaited && !awaited.is_empty() {
+            // So no two tasks wait for each other.
+            return Err(CommandError::text(
+                "ERR task cannot wait for others, as others wait for its id",
+            ));
+        }
         let classified = queue.register(classifying).await?;
         let place = queue.next_place(spec.priority).await?;
         let id = match &task.id {
@@ -143,10 +166,10 @@ impl Adding {
         let ttl_ms = spec.ttl_ms.unwrap_or_else(|| default(TaskNumber::TtlMs));
         let tries_max = { spec.tries_max }.unwrap_or_else(|| default(TaskNumber::TriesMax));
         let row = TaskRow {
-            state: if is_delayed {
-                TaskState::Delayed
-            } else {
-                TaskState::Ready
+            state: match is_delayed {
+                _ if !awaited.is_empty() => TaskState::Waiting,
+                true => TaskState::Delayed,
+                false => TaskState::Ready,
             },
             place,
             class: classified.class,
@@ -160,11 +183,13 @@ impl Adding {
             notes: TaskNotes {
                 expires_ms: (ttl_ms > 0).then(|| context.now_ms.saturating_add(ttl_ms)),
                 group: spec.group.clone(),
+                is_awaited,
                 ..TaskNotes::default()
             },
             payload: context.store_value(key.data(), &spec.payload).into(),
         };
         queue.enter(&id, &row).await?;
+        queue.wait_for(&id, &row, &awaited).await?;
         queue.set_end(&id, &row);
         context.count_change(key, 1);
         if let Some(TaskUnique { token, window_ms }) = &spec.unique {

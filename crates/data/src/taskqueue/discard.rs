@@ -59,6 +59,7 @@ impl TaskQueueMut<'_, '_> {
         options: &TaskOptions,
         reason: &'static str,
     ) -> Result<(), StoreError> {
+        self.stop_waiting(&row).await?;
         self.leave(&row);
         if options.dead_letter.is_none() {
             self.erase(id, &row)?;

@@ -14,7 +14,7 @@ use crate::keyspace::kind::Restorable;
 use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
 use quoin_base::events::EventClasses;
-use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE};
+use quoin_base::limits::{IMPORT_CHUNK_BYTES, KEY_READS_AT_ONCE, TASK_AFTER_MAX};
 use quoin_layout::{
     KeyRange, Section, TaskCounter, TaskEnding, TaskKept, TaskNotes, TaskNumber, TaskOptions,
     TaskPlace, TaskRow, TaskSchedule, TaskState, ValueType, successor,
@@ -52,8 +52,8 @@ pub(super) enum ChunkPlace<'c> {
     Schedule(&'c [u8]),
 }
 
-/// The state of a task, for a payload.
-fn dumped_state(row: &TaskRow) -> DumpedState {
+/// The state of a task, for a payload. `awaited`: what it waits for.
+fn dumped_state(row: &TaskRow, awaited: Vec<Bytes>, now_ms: i64) -> DumpedState {
     match row.state {
         TaskState::Ready => DumpedState::Ready,
         TaskState::Leased => DumpedState::Leased {
@@ -66,16 +66,26 @@ fn dumped_state(row: &TaskRow) -> DumpedState {
         TaskState::Dead => DumpedState::Dead {
             since_ms: row.at_ms,
         },
+        // It waits for nothing more: background work is about to release it.
+        TaskState::Waiting if awaited.is_empty() && row.at_ms > now_ms => DumpedState::Delayed {
+            until_ms: row.at_ms,
+        },
+        TaskState::Waiting if awaited.is_empty() => DumpedState::Ready,
+        TaskState::Waiting => DumpedState::Waiting {
+            at_ms: row.at_ms,
+            awaited,
+        },
     }
 }
 
 /// State, time and token, from the state in a payload. A ready task is ready here from now on.
-fn stored_state(state: DumpedState, now_ms: i64) -> (TaskState, i64, u64) {
-    match state {
+fn stored_state(state: &DumpedState, now_ms: i64) -> (TaskState, i64, u64) {
+    match *state {
         DumpedState::Ready => (TaskState::Ready, now_ms, 0),
         DumpedState::Leased { until_ms, token } => (TaskState::Leased, until_ms, token),
         DumpedState::Delayed { until_ms } => (TaskState::Delayed, until_ms, 0),
         DumpedState::Dead { since_ms } => (TaskState::Dead, since_ms, 0),
+        DumpedState::Waiting { at_ms, .. } => (TaskState::Waiting, at_ms, 0),
     }
 }
 
@@ -194,7 +204,7 @@ impl TaskQueue<'_, '_> {
         let kind = match kind {
             TaskEnding::Unique => DumpedKeptKind::Unique,
             TaskEnding::Result => DumpedKeptKind::Result,
-            TaskEnding::Task | TaskEnding::Schedule | TaskEnding::Rate => {
+            TaskEnding::Task | TaskEnding::Schedule | TaskEnding::Rate | TaskEnding::Released => {
                 return Err(StoreError::Corrupt("kind of what is remembered"));
             }
         };
@@ -251,24 +261,35 @@ impl TaskQueue<'_, '_> {
         }
     }
 
+    /// What a task waits for, less what was acknowledged.
+    async fn unreleased(&self, task: &TaskRow) -> Result<Vec<Bytes>, StoreError> {
+        let awaited = self.awaited_by(task, TASK_AFTER_MAX).await?;
+        let released = awaited.iter().map(|id| self.is_released(id));
+        let released = try_join_all(released).await?;
+        let left = awaited.into_iter().zip(released);
+        Ok(left.filter(|(_, gone)| !gone).map(|(id, _)| id).collect())
+    }
+
     async fn dumped_task(&self, row: &KeyValue) -> Result<DumpedTask, StoreError> {
         let id = self
             .context
             .layout()
             .read_task_key(self.key.data(), &row.key)?;
         let task = TaskRow::decode(&row.value)?;
+        let awaited = self.unreleased(&task).await?;
         Ok(DumpedTask {
             id: id.into(),
             priority: task.place.priority,
             index: task.place.index,
             random: task.place.random,
             mask: task.mask,
-            state: dumped_state(&task),
+            state: dumped_state(&task, awaited, self.context.now_ms),
             worker: task.notes.worker.clone(),
             reason: task.notes.reason.clone(),
             expires_ms: task.notes.expires_ms,
             progress: task.notes.progress.clone(),
             group: task.notes.group.clone(),
+            is_awaited: task.notes.is_awaited,
             tries: task.tries,
             tries_max: task.tries_max,
             payload: self
@@ -389,9 +410,16 @@ async fn put_dumped(
             break;
         }
         let mut rows = Vec::with_capacity(some.len());
+        let mut waits = Vec::with_capacity(some.len());
         for item in some {
             match item {
-                DumpedItem::Task(task) => rows.push(queue.stored_task(task, &resources).await?),
+                DumpedItem::Task(task) => {
+                    waits.push(match &task.state {
+                        DumpedState::Waiting { awaited, .. } => awaited.clone(),
+                        _ => Vec::new(),
+                    });
+                    rows.push(queue.stored_task(task, &resources).await?);
+                }
                 DumpedItem::Kept(one) => kept.push(one),
             }
         }
@@ -400,7 +428,10 @@ async fn put_dumped(
             return Err(CommandError::text("EXISTS Task id or place already exists"));
         }
         queue.enter_all(&rows).await?;
-        rows.iter().for_each(|(id, row)| queue.set_end(id, row));
+        for ((id, row), awaited) in rows.iter().zip(&waits) {
+            queue.set_end(id, row);
+            queue.set_awaited(id, row, awaited);
+        }
         count += i64::try_from(rows.len()).unwrap_or(i64::MAX);
     }
     context.count_change(key, count);
@@ -450,9 +481,10 @@ impl TaskQueueMut<'_, '_> {
         let names = needed.map(|(_, name)| name.clone());
         let needs: Vec<_> = names.zip(task.amounts).collect();
         let registry = self.registry(self.context.relaxed()).await?;
-        let classifying = classify(registry, &needs, task.group.as_ref())?;
+        let waits = task.is_awaited || matches!(task.state, DumpedState::Waiting { .. });
+        let classifying = classify(registry, &needs)?.noting(task.group.is_some(), waits);
         let classified = self.register(classifying).await?;
-        let (state, at_ms, token) = stored_state(task.state, self.context.now_ms);
+        let (state, at_ms, token) = stored_state(&task.state, self.context.now_ms);
         let row = TaskRow {
             state,
             place: TaskPlace {
@@ -473,6 +505,7 @@ impl TaskQueueMut<'_, '_> {
                 expires_ms: task.expires_ms,
                 progress: task.progress,
                 group: task.group,
+                is_awaited: task.is_awaited,
             },
             payload: self
                 .context

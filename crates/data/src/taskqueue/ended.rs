@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 
 use super::endings::remove_if_forgotten;
 use super::{TaskQueue, TaskQueueMut, is_full_or_old, is_too_old, range_rows, schedules};
-use quoin_base::limits::REAPER_READS_AT_ONCE;
+use quoin_base::limits::{REAPER_READS_AT_ONCE, TASK_DUE_PER_PASS};
 use quoin_layout::TaskEnding;
 use quoin_store::{Isolation, StoreError};
 
@@ -44,6 +44,8 @@ impl TaskQueue<'_, '_> {
                     .row(&ended.name, Isolation::Serializable)
                     .await
                     .map(drop),
+                // Its rows are read when there is room for them.
+                TaskEnding::Released => Ok(()),
                 // One that cannot be read is told before anything is written.
                 TaskEnding::Schedule => self
                     .schedule(&ended.name, Isolation::Serializable)
@@ -105,6 +107,17 @@ impl TaskQueueMut<'_, '_> {
                 if let Some(due) = found.filter(|found| found.next_ms == *at_ms) {
                     is_left |= schedules::run(context, &mut key, name, &due).await?;
                 }
+                continue;
+            }
+            if *kind == TaskEnding::Released {
+                if self.release(name, TASK_DUE_PER_PASS).await? {
+                    context.transaction.set(row, b"");
+                    is_left = true;
+                } else {
+                    let released = context.layout().task_released_key(data, name);
+                    context.transaction.clear(&released);
+                }
+                context.mark_changed(self.key);
                 continue;
             }
             // A token may have been given out again since.

@@ -26,6 +26,7 @@ const READY: u8 = TaskState::Ready as u8;
 const LEASED: u8 = TaskState::Leased as u8;
 const DELAYED: u8 = TaskState::Delayed as u8;
 const DEAD: u8 = TaskState::Dead as u8;
+const WAITING: u8 = TaskState::Waiting as u8;
 /// Leased tasks of groups. [`LEASED`] are the others.
 const LEASED_OF_GROUP: u8 = 16;
 
@@ -63,6 +64,18 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::index(Section::TaskDue, &[LEASED, LEASED_OF_GROUP, DELAYED]).checked(BY_ID),
         SectionKind::index(Section::TaskGroupLeases, &[LEASED_OF_GROUP]).checked(BY_ID),
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
+        SectionKind::index(Section::TaskWaiting, &[WAITING]).checked(BY_ID),
+        SectionKind::other(Section::TaskAwaited).checked(EntryCheck::new(&LOST_WAIT, |entries| {
+            let looks = entries.rows.iter().map(move |row| is_awaited(entries, row));
+            Box::pin(try_join_all(looks))
+        })),
+        SectionKind::other(Section::TaskDependants).checked(EntryCheck::new(
+            &STRAY_WAIT,
+            |entries| {
+                let looks = entries.rows.iter().map(move |row| is_wait(entries, row));
+                Box::pin(try_join_all(looks))
+            },
+        )),
         SectionKind::other(Section::TaskNodes),
         SectionKind::other(Section::TaskQueue),
         SectionKind::other(Section::TaskMaintenance),
@@ -96,6 +109,10 @@ pub static KIND: ValueKind = ValueKind {
         GroupCounter {
             groups: &[DEAD],
             key: |layout, data| layout.task_counter_key(data, TaskCounter::Dead),
+        },
+        GroupCounter {
+            groups: &[WAITING],
+            key: |layout, data| layout.task_counter_key(data, TaskCounter::Waiting),
         },
         GroupCounter {
             groups: &[LEASED_OF_GROUP],
@@ -179,6 +196,48 @@ static STRAY_END: EntryFault = EntryFault {
     entry_name: None,
 };
 
+static LOST_WAIT: EntryFault = EntryFault {
+    text: [
+        "wait that no acknowledgement ends",
+        "waits that no acknowledgement ends",
+    ],
+    advice: "TASK.LIST with WAITING shows the tasks; TASK.REVIVE makes them ready",
+    is_removable: false,
+    entry_name: None,
+};
+
+static STRAY_WAIT: EntryFault = EntryFault {
+    text: [
+        "wait of a task that does not wait",
+        "waits of tasks that do not wait",
+    ],
+    advice: "--deep --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+/// Whether the acknowledgement of what a task waits for would find the task.
+async fn is_awaited(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let Ok((place, id)) = layout.read_task_awaited_key(data, &row.key) else {
+        return Ok(true);
+    };
+    let other = layout.task_dependant_key(data, &id, place);
+    let other = entries.transaction.get(&other, entries.isolation).await?;
+    Ok(other.is_some())
+}
+
+/// Whether the task of a row by what is awaited waits for that.
+async fn is_wait(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let Ok(Some((id, place))) = layout.read_task_dependant_key(data, &row.key) else {
+        return Ok(true);
+    };
+    let other = layout.task_awaited_key(data, place, &id);
+    let other = entries.transaction.get(&other, entries.isolation).await?;
+    Ok(other.is_some())
+}
+
 /// Whether a token or a result has its row by time.
 async fn has_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
@@ -219,6 +278,7 @@ async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError
     let ending = match kind {
         TaskEnding::Task => layout.task_key(data, &name),
         TaskEnding::Schedule => layout.task_schedule_key(data, &name),
+        TaskEnding::Released => layout.task_released_key(data, &name),
         kind => layout.task_kept_key(data, kind, &name),
     };
     let Some(ending) = entries.transaction.get(&ending, entries.isolation).await? else {
@@ -227,6 +287,7 @@ async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError
     let ends_ms = match kind {
         TaskEnding::Task => TaskRow::decode(&ending).map(|task| task.notes.expires_ms),
         TaskEnding::Schedule => TaskSchedule::decode(&ending).map(|found| Some(found.next_ms)),
+        TaskEnding::Released => Ok(Some(at_ms)),
         _ => TaskKept::decode(&ending).map(|kept| Some(kept.until_ms)),
     };
     Ok(ends_ms.map_or(true, |ends_ms| ends_ms == Some(at_ms)))
@@ -332,5 +393,6 @@ async fn figures(
         figures(TaskState::Leased, counts.leased, None),
         figures(TaskState::Delayed, counts.delayed, None),
         figures(TaskState::Dead, counts.dead, dead_since_ms),
+        figures(TaskState::Waiting, counts.waiting, None),
     ])
 }

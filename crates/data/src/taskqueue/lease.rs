@@ -62,8 +62,9 @@ impl TaskQueueMut<'_, '_> {
         match self.leased(id, token).await? {
             Err(answer) => Ok(answer),
             Ok(row) => {
-                self.remove(id, &row)?;
+                self.remove(id, &row).await?;
                 self.context.count_change(self.key, -1);
+                self.acknowledged(id, &row).await?;
                 self.wake_for_lease(&self.options().await?);
                 Ok(LeaseAnswer::Done)
             }
@@ -158,7 +159,7 @@ impl TaskQueueMut<'_, '_> {
         let Some(row) = self.row(id, Isolation::Serializable).await? else {
             return Ok(false);
         };
-        self.remove(id, &row)?;
+        self.remove(id, &row).await?;
         self.context.count_change(self.key, -1);
         if row.state == TaskState::Leased {
             self.wake_for_lease(&self.options().await?);
@@ -166,13 +167,21 @@ impl TaskQueueMut<'_, '_> {
         Ok(true)
     }
 
-    /// Makes a dead task ready again at its old place, with all its tries. Returns false if it is not dead.
+    /// Makes a dead task ready again at its old place, with all its tries, or one that waits, at once. Returns false if it
+    /// is neither.
     pub(super) async fn revive(&self, id: &Bytes) -> Result<bool, StoreError> {
         let found = self.row(id, Isolation::Serializable).await?;
-        let Some(row) = found.filter(|row| row.state == TaskState::Dead) else {
-            return Ok(false);
+        let row = match found {
+            Some(row) if row.state == TaskState::Dead => self.leave_dead(id, row),
+            Some(mut row) if row.state == TaskState::Waiting => {
+                self.stop_waiting(&row).await?;
+                self.leave(&row);
+                row.state = TaskState::Ready;
+                row.at_ms = self.context.now_ms;
+                row
+            }
+            _ => return Ok(false),
         };
-        let row = self.leave_dead(id, row);
         self.enter(id, &row).await?;
         self.context.mark_changed(self.key);
         Ok(true)

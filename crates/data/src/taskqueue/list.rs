@@ -54,6 +54,10 @@ impl TaskQueue<'_, '_> {
                 self.list_by_time(Section::TaskDue, after, listing).await?
             }
             TaskState::Dead => self.list_by_time(Section::TaskDead, after, listing).await?,
+            TaskState::Waiting => {
+                self.list_by_time(Section::TaskWaiting, after, listing)
+                    .await?
+            }
         };
         Ok(Listed {
             registry,

@@ -7,7 +7,7 @@
 //! ([`lease_ends`]). docs/understand/decisions/010-task-index.md says why.
 //!
 //! The tasks of a queue may be of groups, which have their [turns](turns): a part of the order for each
-//! (docs/understand/decisions/049-task-groups.md).
+//! (docs/understand/decisions/049-task-groups.md). A task may [wait](waits) until others are acknowledged.
 //!
 //! [Options](options) of a queue are in its registry. Tasks with a time to live, and what a queue remembers for a time,
 //! have a row by their [end](endings) (docs/understand/decisions/046-task-queue-options.md), and so have
@@ -39,6 +39,7 @@ mod take;
 mod tests;
 pub mod timers;
 mod turns;
+mod waits;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -47,7 +48,7 @@ use crate::error::CommandError;
 use crate::keyspace::handle::{Value, ValueMut};
 use crate::rows::pages::Pages;
 use crate::unit::context::{ReadContext, WriteContext};
-use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE};
+use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, TASK_AFTER_MAX};
 use quoin_layout::{
     KeyRange, TaskCounter, TaskNotes, TaskRegistry, TaskRow, TaskState, decode_counter,
 };
@@ -81,6 +82,8 @@ struct Task {
     /// When its lease or delay ends, or when it became ready or died; 0 if that is unknown.
     at_ms: i64,
     needs: Amounts,
+    /// What it waits for, if that was asked for.
+    awaited: Vec<Bytes>,
     notes: TaskNotes,
     payload: Bytes,
 }
@@ -88,10 +91,12 @@ struct Task {
 /// The numbers of a queue's tasks by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct TaskCounts {
+    total: i64,
     ready: i64,
     leased: i64,
     delayed: i64,
     dead: i64,
+    waiting: i64,
     /// Tasks ever added.
     added: i64,
 }
@@ -136,6 +141,7 @@ impl TaskQueue<'_, '_> {
             tries_max: row.tries_max,
             at_ms: row.at_ms,
             needs: named(registry, row.mask, &row.amounts),
+            awaited: Vec::new(),
             notes: row.notes.clone(),
             payload: self
                 .context
@@ -157,7 +163,9 @@ impl TaskQueue<'_, '_> {
             return Ok(None);
         }
         let registry = self.registry(self.context.relaxed()).await?;
-        Ok(Some(self.load_task(&registry, id.clone(), &row).await?))
+        let awaited = self.awaited_by(&row, TASK_AFTER_MAX).await?;
+        let task = self.load_task(&registry, id.clone(), &row).await?;
+        Ok(Some(Task { awaited, ..task }))
     }
 
     /// The numbers of tasks. A task whose lease or delay is over counts as leased or delayed until it is put back.
@@ -169,11 +177,14 @@ impl TaskQueue<'_, '_> {
         let leased = self.counter(TaskCounter::Leased).await?;
         let delayed = self.counter(TaskCounter::Delayed).await?;
         let dead = self.counter(TaskCounter::Dead).await?;
+        let waiting = self.counter(TaskCounter::Waiting).await?;
         Ok(TaskCounts {
-            ready: total - leased - delayed - dead,
+            total,
+            ready: total - leased - delayed - dead - waiting,
             leased,
             delayed,
             dead,
+            waiting,
             added: self.counter(TaskCounter::Added).await?,
         })
     }
@@ -264,7 +275,7 @@ async fn range_rows(
 
 /// Whether a task is too old to be taken. Leased and dead tasks are not.
 fn is_too_old(row: &TaskRow, now_ms: i64) -> bool {
-    let waits = matches!(row.state, TaskState::Ready | TaskState::Delayed);
+    let waits = !matches!(row.state, TaskState::Leased | TaskState::Dead);
     waits && row.notes.expires_ms.is_some_and(|at_ms| at_ms <= now_ms)
 }
 

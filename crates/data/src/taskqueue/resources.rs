@@ -122,15 +122,23 @@ pub(super) fn having_for(
     Some(amounts)
 }
 
-/// Finds the class of a task with these needs, or adds one to the registry. Also notes there that the queue has groups, if
-/// the task is of one.
+impl Classifying {
+    /// Notes in the registry that the queue has had a task with a group, or one that waits for others.
+    pub(super) fn noting(mut self, has_group: bool, waits: bool) -> Self {
+        let registry = &mut self.registry;
+        self.is_new |= (has_group && !registry.has_groups) || (waits && !registry.has_waits);
+        registry.has_groups |= has_group;
+        registry.has_waits |= waits;
+        self
+    }
+}
+
+/// Finds the class of a task with these needs, or adds one to the registry.
 pub(super) fn classify(
     mut registry: TaskRegistry,
     needs: &[(Bytes, f64)],
-    group: Option<&Bytes>,
 ) -> Result<Classifying, CommandError> {
-    let mut is_new = group.is_some() && !registry.has_groups;
-    registry.has_groups |= is_new;
+    let mut is_new = false;
     let mut by_number: Vec<(usize, f64)> = Vec::new();
     for (name, amount) in needs.iter().filter(|(_, amount)| *amount > 0.0) {
         let known = registry.resources.iter().position(|known| known == name);
@@ -211,7 +219,7 @@ mod tests {
             .iter()
             .map(|(name, amount)| (Bytes::copy_from_slice(name.as_bytes()), *amount))
             .collect();
-        let classifying = classify(registry, &needs, None).unwrap();
+        let classifying = classify(registry, &needs).unwrap();
         (classifying.registry, classifying.classified.class)
     }
 

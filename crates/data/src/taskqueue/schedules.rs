@@ -303,6 +303,7 @@ fn new_task(name: &[u8], at_ms: i64, task: &TaskSpec) -> NewTask {
     let id = [name, format!("@{at_ms}").as_bytes()].concat();
     NewTask {
         id: Some(id.into()),
+        after: Vec::new(),
         spec: task.clone(),
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn place_row(layout: &Layout, data: Id, task: &TaskRow) -> Vec<u8> {
             layout.task_due_key(data, task.at_ms, &task.place)
         }
         TaskState::Dead => layout.task_dead_key(data, task.at_ms, &task.place),
+        TaskState::Waiting => layout.task_waiting_key(data, task.at_ms, &task.place),
     }
 }
 
@@ -35,6 +36,7 @@ fn counter_of(state: TaskState) -> Option<TaskCounter> {
         TaskState::Leased => Some(TaskCounter::Leased),
         TaskState::Delayed => Some(TaskCounter::Delayed),
         TaskState::Dead => Some(TaskCounter::Dead),
+        TaskState::Waiting => Some(TaskCounter::Waiting),
     }
 }
 
@@ -80,7 +82,9 @@ impl TaskQueueMut<'_, '_> {
                 self.context.transaction.set(&place_row, id);
                 self.context.set_timer(self.key, row.at_ms);
             }
-            TaskState::Dead => self.context.transaction.set(&place_row, id),
+            TaskState::Dead | TaskState::Waiting => {
+                self.context.transaction.set(&place_row, id);
+            }
         }
         if let Some(lease) = group_lease_row(self.context.layout(), data, row) {
             self.context.transaction.set(&lease, id);
@@ -108,7 +112,8 @@ impl TaskQueueMut<'_, '_> {
     }
 
     /// Removes all rows of a task.
-    pub(super) fn remove(&self, id: &[u8], row: &TaskRow) -> Result<(), StoreError> {
+    pub(super) async fn remove(&self, id: &[u8], row: &TaskRow) -> Result<(), StoreError> {
+        self.stop_waiting(row).await?;
         self.leave(row);
         self.erase(id, row)
     }

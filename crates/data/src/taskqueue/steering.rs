@@ -5,11 +5,12 @@
 use bytes::Bytes;
 
 use super::resources::{Amounts, classify, named};
-use super::{ID_EXISTS, TaskQueueMut};
+use super::waits::Awaited;
+use super::{ID_EXISTS, TaskQueueMut, is_full_or_old};
 use crate::command::arguments::ListOptions;
 use crate::error::CommandError;
 use quoin_base::limits::TASK_STEERED_MAX;
-use quoin_layout::{TaskRow, TaskState, successor};
+use quoin_layout::{Section, TaskRow, TaskState, successor};
 use quoin_store::{Isolation, StoreError};
 
 /// A task that was removed from its queue to be put into another.
@@ -66,38 +67,56 @@ impl TaskQueueMut<'_, '_> {
         };
         let bytes_max = self.steered_bytes_max();
         let listed = self.list(state, &options, bytes_max).await?;
+        let (mut removed, mut next) = (0_i64, listed.next);
+        let mut last = None;
         for (id, row) in &listed.tasks {
+            // What a task waits for may have many more rows than the task.
+            if state == TaskState::Waiting && removed > 0 && is_full_or_old(self.context) {
+                next = last.map(|last| self.waiting_place(last));
+                break;
+            }
+            removed += 1;
+            last = Some(row);
             // The list has passed over others, which consumers may change meanwhile.
             let key = self.context.layout().task_key(self.key.data(), id);
             self.context
                 .transaction
                 .add_read_conflict_range(&key, &successor(&key));
-            self.remove(id, row)?;
+            self.remove(id, row).await?;
         }
-        let removed = i64::try_from(listed.tasks.len()).unwrap_or(i64::MAX);
         if removed > 0 {
             self.context.count_change(self.key, -removed);
             if state == TaskState::Leased {
                 self.wake_for_lease(&self.options().await?);
             }
         }
-        Ok((removed, listed.next))
+        Ok((removed, next))
     }
 
-    /// Removes a task that is to be moved to another queue, unless it is leased. The caller calls [`remove_if_empty`]
+    /// The place of a waiting task in a cursor.
+    fn waiting_place(&self, task: &TaskRow) -> Bytes {
+        let (layout, data) = (self.context.layout(), self.key.data());
+        let row = layout.task_waiting_key(data, task.at_ms, &task.place);
+        let prefix = layout.section_prefix(data, Section::TaskWaiting).len();
+        Bytes::from(row).slice(prefix..)
+    }
+
+    /// Removes a task that is to be moved to another queue, unless it is leased or waits for others here. The caller calls [`remove_if_empty`]
     /// afterwards.
     ///
     /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
     pub(super) async fn take_out(&self, id: &Bytes) -> Result<Option<TakenOut>, StoreError> {
         let found = self.row(id, Isolation::Serializable).await?;
-        let Some(row) = found.filter(|row| row.state != TaskState::Leased) else {
+        let Some(row) =
+            found.filter(|row| !matches!(row.state, TaskState::Leased | TaskState::Waiting))
+        else {
             return Ok(None);
         };
         let registry = self.registry(self.context.relaxed()).await?;
         let needs = named(&registry, row.mask, &row.amounts);
         let payload = self.context.load_value(self.key.data(), &row.payload);
         let payload = payload.await?;
-        self.remove(id, &row)?;
+        self.remove(id, &row).await?;
         self.context.count_change(self.key, -1);
         Ok(Some(TakenOut {
             row,
@@ -120,7 +139,16 @@ impl TaskQueueMut<'_, '_> {
             payload,
         } = task;
         let registry = self.registry(self.context.relaxed()).await?;
-        let classified = classify(registry, &needs.0, row.notes.group.as_ref())?;
+        let mut notes = row.notes.clone();
+        if registry.has_waits {
+            match self.awaited(id).await? {
+                Awaited::No => {}
+                Awaited::Yes => notes.is_awaited = true,
+                Awaited::Released => return Err(ID_EXISTS),
+            }
+        }
+        let has_group = notes.group.is_some();
+        let classified = classify(registry, &needs.0)?.noting(has_group, false);
         let classified = self.register(classified).await?;
         let stored = self.context.store_value(self.key.data(), &payload);
         let row = TaskRow {
@@ -129,6 +157,7 @@ impl TaskQueueMut<'_, '_> {
             mask: classified.mask,
             amounts: classified.amounts,
             payload: stored.into(),
+            notes,
             ..row
         };
         self.enter(id, &row).await?;

@@ -232,7 +232,10 @@ impl TaskQueueMut<'_, '_> {
         row.tries = row.tries.saturating_add(1);
         let shown = self.load_task(registry, id.clone(), &row).await?;
         match handing.lease_ms {
-            None => self.remove(&id, &row)?,
+            None => {
+                self.remove(&id, &row).await?;
+                self.acknowledged(&id, &row).await?;
+            }
             Some(lease_ms) => {
                 self.leave(&row);
                 row.state = TaskState::Leased;

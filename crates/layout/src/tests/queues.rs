@@ -209,14 +209,15 @@ fn rows_of_task_queues() {
     let grouped = TaskRow {
         notes: TaskNotes {
             group: Some("ada".into()),
+            is_awaited: true,
             ..TaskNotes::default()
         },
         ..row.clone()
     };
     golden(
-        "that task of group `ada`",
+        "that task of group `ada`, for which others wait",
         &grouped.encode(),
-        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000015011505016164610000776f726b",
+        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150215050161646100150600776f726b",
     );
     assert_eq!(TaskRow::decode(&grouped.encode().into()).unwrap(), grouped);
     let order_place = grouped.order_place();
@@ -244,6 +245,38 @@ fn rows_of_task_queues() {
         let prefix = OrderPlace::group_prefix(group.as_deref());
         assert_eq!(OrderPlace::decode_group(&prefix).unwrap(), group);
     }
+    let numbers = (place.index, place.random);
+    golden(
+        "that task when it waits",
+        &layout.task_waiting_key(DATA, row.at_ms, &place),
+        "0271756f696e001502150116012c15211a018bcfe5680016012c1507",
+    );
+    let awaited = layout.task_awaited_key(DATA, numbers, b"t0");
+    golden(
+        "that task waits for `t0`",
+        &awaited,
+        "0271756f696e001502150116012c152216012c150701743000",
+    );
+    let read = layout.read_task_awaited_key(DATA, &awaited).unwrap();
+    assert_eq!(read, (numbers, "t0".into()));
+    let dependant = layout.task_dependant_key(DATA, b"t0", numbers);
+    golden(
+        "that `t0` is waited for by that task",
+        &dependant,
+        "0271756f696e001502150116012c15230174300016012c1507",
+    );
+    let read = layout.read_task_dependant_key(DATA, &dependant).unwrap();
+    assert_eq!(read, Some(("t0".into(), numbers)));
+    let released = layout.task_released_key(DATA, b"t0");
+    golden(
+        "that `t0` was acknowledged",
+        &released,
+        "0271756f696e001502150116012c152301743000",
+    );
+    assert_eq!(
+        layout.read_task_dependant_key(DATA, &released).unwrap(),
+        None
+    );
     golden(
         "end of task `t1` at 1700000000000",
         &layout.task_end_key(DATA, row.at_ms, TaskEnding::Task, b"t1"),
@@ -354,6 +387,7 @@ fn rows_of_task_queues() {
     let registry = TaskRegistry {
         options: TaskOptions::default(),
         has_groups: false,
+        has_waits: false,
         resources: vec![Bytes::from_static(b"gb"), Bytes::from_static(b"cards")],
         classes: vec![
             TaskClass {
@@ -397,7 +431,7 @@ fn rows_of_task_queues() {
     golden(
         "that registry of a queue with groups",
         &of_groups.encode(),
-        "031415020167620001636172647300150114150315021604001603fe",
+        "0315011415020167620001636172647300150114150315021604001603fe",
     );
     let again = TaskRegistry::decode(Some(&of_groups.encode().into()));
     assert_eq!(again.unwrap(), of_groups);

@@ -18,6 +18,7 @@ fn task(id: &str, index: i64) -> DumpedTask {
         expires_ms: None,
         progress: None,
         group: None,
+        is_awaited: false,
         payload: "payload".into(),
     }
 }
@@ -60,6 +61,10 @@ fn a_task_queue_is_read_as_it_was_written() {
         },
         DumpedState::Delayed { until_ms: 1 << 53 },
         DumpedState::Dead { since_ms: 0 },
+        DumpedState::Waiting {
+            at_ms: 7,
+            awaited: vec!["a".into(), vec![b'b'; 512].into()],
+        },
     ];
     let tasks: Vec<_> = (0..)
         .zip(states)
@@ -70,11 +75,12 @@ fn a_task_queue_is_read_as_it_was_written() {
             reason: (number % 2 > 0).then(|| Bytes::from(vec![b'r'; 1_024])),
             expires_ms: (number > 1).then_some(number),
             progress: (number % 2 > 0).then(|| "half".into()),
+            is_awaited: number > 2,
             group: (number % 2 == 0).then(|| Bytes::from(vec![b'g'; 256])),
             ..task(&format!("t{number}"), number)
         })
         .collect();
-    let payload = written(4, &resources(), &tasks);
+    let payload = written(5, &resources(), &tasks);
     assert_eq!(read(&payload), Ok(tasks));
     assert_eq!(open(&payload).unwrap().own_type(), Some(OwnType::TaskQueue));
 }
@@ -113,7 +119,7 @@ fn options_are_read_as_they_were_written() {
 fn what_no_task_queue_has_is_refused() {
     let sound = || task("a", 0);
     type Change = fn(&mut DumpedTask);
-    let changes: [(&str, Change); 18] = [
+    let changes: [(&str, Change); 21] = [
         ("no id", |task| task.id = Bytes::new()),
         ("a long id", |task| task.id = vec![b'i'; 513].into()),
         ("an option's name", |task| task.id = "Token".into()),
@@ -144,6 +150,25 @@ fn what_no_task_queue_has_is_refused() {
         }),
         ("a long reason", |task| {
             task.reason = Some(vec![b'r'; 1_025].into());
+        }),
+        ("a wait for nothing", |task| {
+            task.state = DumpedState::Waiting {
+                at_ms: 1,
+                awaited: Vec::new(),
+            };
+        }),
+        ("a wait for the same twice", |task| {
+            task.state = DumpedState::Waiting {
+                at_ms: 1,
+                awaited: vec!["a".into(), "a".into()],
+            };
+        }),
+        ("a wait for too many", |task| {
+            let awaited = (0..1_001).map(|number| format!("{number:04}").into());
+            task.state = DumpedState::Waiting {
+                at_ms: 1,
+                awaited: awaited.collect(),
+            };
         }),
         ("no token", |task| {
             task.state = DumpedState::Leased {

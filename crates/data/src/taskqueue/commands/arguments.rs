@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::command::arguments::{double_or, integer_at_least, integer_or, is_word, rest, to_usize};
+use crate::command::arguments::{
+    double_or, integer, integer_at_least, integer_or, is_word, rest, to_usize,
+};
 use crate::error::CommandError;
 use crate::taskqueue::add::NewTask;
 use crate::taskqueue::resources::{Amounts, too_many_resources};
 use crate::taskqueue::results::NewResult;
 use quoin_base::limits::{
-    TASK_COUNT_MAX, TASK_GROUP_BYTES_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX,
-    TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
-    TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_TAKE_KEYWORDS, TASK_TIME_MS_MAX,
-    TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
+    TASK_AFTER_MAX, TASK_COUNT_MAX, TASK_GROUP_BYTES_MAX, TASK_HAVING_RESOURCES_MAX,
+    TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX,
+    TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_TAKE_KEYWORDS,
+    TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
 };
 use quoin_layout::{TaskSpec, TaskState, TaskUnique};
 
@@ -166,10 +168,12 @@ pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<TaskUnique, Command
     })
 }
 
-const ADD_KEYWORDS: &[&str] = &["id", "needs", "delay", "maxtries", "ttl", "unique", "group"];
+const ADD_KEYWORDS: &[&str] = &[
+    "id", "needs", "delay", "maxtries", "ttl", "unique", "group", "after",
+];
 
 /// A task: `priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms]
-/// [GROUP name]`.
+/// [GROUP name] [AFTER n id [id …]]`.
 ///
 /// # Errors
 /// `Syntax`, and those of each word.
@@ -179,6 +183,7 @@ pub(super) fn new_task(
     mut words: &[Bytes],
 ) -> Result<NewTask, CommandError> {
     let mut id = None;
+    let mut awaited = Vec::new();
     let mut task = TaskSpec {
         priority: double_or(priority, "ERR priority is not a valid float")?,
         payload: payload.clone(),
@@ -188,6 +193,10 @@ pub(super) fn new_task(
         if is_word(word, "needs") && task.needs.is_empty() {
             let (needs, after) = amounts(after, ADD_KEYWORDS, Clause::Needs)?;
             (task.needs, words) = (needs.0, after);
+            continue;
+        }
+        if is_word(word, "after") && awaited.is_empty() {
+            (awaited, words) = awaited_ids(after)?;
             continue;
         }
         if let [token, window, after @ ..] = after
@@ -217,7 +226,33 @@ pub(super) fn new_task(
         }
         words = after;
     }
-    Ok(NewTask { id, spec: task })
+    Ok(NewTask {
+        id,
+        after: awaited,
+        spec: task,
+    })
+}
+
+/// The ids of `n id [id …]`, each once, and the words after them.
+///
+/// # Errors
+/// `Syntax` if there are fewer; `Text` for an invalid number or id.
+fn awaited_ids(words: &[Bytes]) -> Result<(Vec<Bytes>, &[Bytes]), CommandError> {
+    let (count, words) = words.split_first().ok_or(CommandError::Syntax)?;
+    let count = integer(count)
+        .ok()
+        .and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| (1..=TASK_AFTER_MAX).contains(count));
+    let count = count.ok_or_else(|| {
+        CommandError::Text(
+            format!("ERR number of ids after AFTER must be from 1 to {TASK_AFTER_MAX}").into(),
+        )
+    })?;
+    let (named, words) = words.split_at_checked(count).ok_or(CommandError::Syntax)?;
+    let mut ids = named.iter().map(new_id).collect::<Result<Vec<_>, _>>()?;
+    ids.sort();
+    ids.dedup();
+    Ok((ids, words))
 }
 
 /// The name of a group.
@@ -387,6 +422,7 @@ pub(super) fn state(word: &[u8]) -> Result<TaskState, CommandError> {
         TaskState::Leased,
         TaskState::Delayed,
         TaskState::Dead,
+        TaskState::Waiting,
     ]
     .into_iter()
     .find(|state| is_word(word, state.name()))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 
 use super::arguments::{Clause, amounts, how_many, state, timeout};
 use super::existing;
@@ -13,7 +14,7 @@ use crate::taskqueue::TaskQueue;
 use crate::taskqueue::resources::{Amounts, named};
 use crate::taskqueue::results::ResultOf;
 use crate::unit::context::ReadContext;
-use quoin_base::limits::DELIVERED_BYTES_MAX;
+use quoin_base::limits::{DELIVERED_BYTES_MAX, KEY_READS_AT_ONCE, TASK_AFTER_SHOWN};
 use quoin_layout::{TaskState, ValueType};
 use quoin_resp::reply::Reply;
 
@@ -41,7 +42,7 @@ pub(super) async fn get(
     };
     let left_ms = match task.state {
         TaskState::Leased | TaskState::Delayed => task.at_ms - context.now_ms,
-        TaskState::Ready | TaskState::Dead => -1,
+        TaskState::Ready | TaskState::Dead | TaskState::Waiting => -1,
     };
     Ok(Reply::Map(vec![
         (text("id"), Reply::Bulk(task.id)),
@@ -61,7 +62,12 @@ pub(super) async fn get(
             at_ms(task.notes.expires_ms.unwrap_or(0)),
         ),
         (text("group"), note(task.notes.group)),
+        (text("after"), ids(task.awaited)),
     ]))
+}
+
+fn ids(ids: Vec<Bytes>) -> Reply {
+    Reply::Array(ids.into_iter().map(Reply::Bulk).collect())
 }
 
 /// The time that belongs to the state of a task; −1 if it is unknown.
@@ -109,7 +115,7 @@ pub(super) fn wait_for_result(
     }))
 }
 
-/// `TASK.LIST key READY|LEASED|DELAYED|DEAD [CURSOR cursor] [COUNT n]` → the next cursor, and tasks without payloads.
+/// `TASK.LIST key READY|LEASED|DELAYED|DEAD|WAITING [CURSOR cursor] [COUNT n]` → the next cursor, and tasks without payloads.
 pub(super) async fn list(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -122,7 +128,15 @@ pub(super) async fn list(
     };
     let queue = TaskQueue::open(context, &key);
     let listed = queue.list(state, &options, DELIVERED_BYTES_MAX).await?;
-    let tasks = listed.tasks.into_iter().map(|(id, row)| {
+    let mut awaited = Vec::with_capacity(listed.tasks.len());
+    for some in listed.tasks.chunks(KEY_READS_AT_ONCE) {
+        // Concurrently, because on a cluster each read is a round trip.
+        let reads = some.iter();
+        let reads = reads.map(|(_, row)| queue.awaited_by(row, TASK_AFTER_SHOWN));
+        awaited.extend(try_join_all(reads).await?);
+    }
+    let tasks = listed.tasks.into_iter().zip(awaited);
+    let tasks = tasks.map(|((id, row), awaited)| {
         let needs = named(&listed.registry, row.mask, &row.amounts);
         Reply::Map(vec![
             (text("id"), Reply::Bulk(id)),
@@ -136,6 +150,7 @@ pub(super) async fn list(
             (text("progress"), note(row.notes.progress)),
             (text("expires-ms"), at_ms(row.notes.expires_ms.unwrap_or(0))),
             (text("group"), note(row.notes.group)),
+            (text("after"), ids(awaited)),
         ])
     });
     let tasks = Reply::Array(tasks.collect());
@@ -173,7 +188,7 @@ pub(in crate::taskqueue) async fn peek(
     Ok(Reply::Array(tasks.collect()))
 }
 
-/// `TASK.LEN key [READY|LEASED|DELAYED|DEAD]` → the number of tasks.
+/// `TASK.LEN key [READY|LEASED|DELAYED|DEAD|WAITING]` → the number of tasks.
 pub(super) async fn len(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -189,11 +204,12 @@ pub(super) async fn len(
     };
     let counts = TaskQueue::open(context, &key).counts().await?;
     Ok(Reply::Integer(match state {
-        None => counts.ready + counts.leased + counts.delayed + counts.dead,
+        None => counts.total,
         Some(TaskState::Ready) => counts.ready,
         Some(TaskState::Leased) => counts.leased,
         Some(TaskState::Delayed) => counts.delayed,
         Some(TaskState::Dead) => counts.dead,
+        Some(TaskState::Waiting) => counts.waiting,
     }))
 }
 
@@ -234,13 +250,13 @@ pub(super) async fn info(
     let next_due_ms = queue.next_due_ms().await?;
     let left_ms = next_due_ms.map_or(-1, |at_ms| (at_ms - context.now_ms).max(0));
     let resources = registry.resources.into_iter().map(Reply::Bulk).collect();
-    let length = counts.ready + counts.leased + counts.delayed + counts.dead;
     Ok(Reply::Map(vec![
-        (text("length"), Reply::Integer(length)),
+        (text("length"), Reply::Integer(counts.total)),
         (text("ready"), Reply::Integer(counts.ready)),
         (text("leased"), Reply::Integer(counts.leased)),
         (text("delayed"), Reply::Integer(counts.delayed)),
         (text("dead"), Reply::Integer(counts.dead)),
+        (text("waiting"), Reply::Integer(counts.waiting)),
         (text("added"), Reply::Integer(counts.added)),
         (text("next-due-ms"), Reply::Integer(left_ms)),
         (text("resources"), Reply::Array(resources)),

@@ -33,6 +33,9 @@ const TRIES: Argument = integer("tries").token("MAXTRIES").optional();
 const DELAY: Argument = MILLISECONDS.token("DELAY").optional();
 const TTL: Argument = MILLISECONDS.token("TTL").optional();
 const GROUP: Argument = string("name").token("GROUP").optional();
+/// The tasks that a task waits for.
+const AFTER: Argument =
+    block("after", &[integer("numids").token("AFTER"), ID.multiple()]).optional();
 const SCHEDULE: Argument = string("name").token("SCHEDULE").optional();
 /// When a schedule adds a task.
 const TIMING: Argument = oneof(
@@ -59,6 +62,7 @@ const STATE: Argument = oneof(
         token("LEASED"),
         token("DELAYED"),
         token("DEAD"),
+        token("WAITING"),
     ],
 );
 
@@ -107,6 +111,7 @@ pub const ROWS: &[Row] = &[
             TTL,
             UNIQUE,
             GROUP,
+            AFTER,
         ]),
     task("task.schedule", -8, write_handler!(schedules::schedule))
         .summary(
@@ -208,7 +213,7 @@ pub const ROWS: &[Row] = &[
     task("task.revive", -3, write_handler!(steering::revive))
         .summary(
             "Makes dead tasks ready again: those of some ids, or those that have been dead longest, \
-             a thousand at most.",
+             a thousand at most. Makes tasks of some ids ready that wait for others.",
         )
         .complexity(EACH_TASK)
         .keys(&[at(1, UPDATE)])

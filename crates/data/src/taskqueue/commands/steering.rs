@@ -85,7 +85,7 @@ async fn change_each(
     Ok(Reply::Integer(count))
 }
 
-/// `TASK.PURGE key READY|LEASED|DELAYED|DEAD [CURSOR cursor]` → the next cursor, and the number of tasks removed.
+/// `TASK.PURGE key READY|LEASED|DELAYED|DEAD|WAITING [CURSOR cursor]` → the next cursor, and the number of tasks removed.
 ///
 /// Removes as many tasks as one transaction should; the client goes on until the cursor is 0.
 pub(super) async fn purge(

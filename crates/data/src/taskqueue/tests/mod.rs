@@ -23,6 +23,7 @@ mod round_trips;
 mod schedules;
 mod steering;
 mod timers;
+mod waits;
 
 /// Runs a test on a store with a single writer and on one with many.
 fn on_both_stores(test: impl Fn(&Bench)) {

@@ -13,7 +13,16 @@ enum State {
     Leased,
     Delayed,
     Dead,
+    Waiting,
 }
+
+const STATES: [(&str, State); 5] = [
+    ("READY", State::Ready),
+    ("LEASED", State::Leased),
+    ("DELAYED", State::Delayed),
+    ("DEAD", State::Dead),
+    ("WAITING", State::Waiting),
+];
 
 #[derive(Clone, Debug)]
 struct Task {
@@ -29,6 +38,8 @@ struct Task {
     reason: Option<String>,
     expires_ms: Option<i64>,
     group: Option<String>,
+    /// What it waits for.
+    awaited: BTreeSet<String>,
 }
 
 /// Groups come by their names, and after them the tasks without one.
@@ -153,7 +164,7 @@ impl Model {
 
     /// Puts a task where it goes from its new state.
     fn place(&mut self, id: String, task: Task) {
-        let waits = matches!(task.state, State::Ready | State::Delayed);
+        let waits = !matches!(task.state, State::Leased | State::Dead);
         let is_too_old = waits && task.expires_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
         if is_too_old {
             self.discard(id, task, "expired");
@@ -177,12 +188,30 @@ impl Model {
         }
     }
 
+    /// Ends the waits for a task that was acknowledged, or taken for good.
+    fn release(&mut self, acknowledged: &str) {
+        let ids: Vec<_> = self.tasks.keys().cloned().collect();
+        for id in ids {
+            let mut task = self.tasks.remove(&id).unwrap();
+            let waited = task.awaited.remove(acknowledged);
+            if !waited || !task.awaited.is_empty() {
+                self.tasks.insert(id, task);
+                continue;
+            }
+            task.state = match task.at_ms > self.now_ms {
+                true => State::Delayed,
+                false => State::Ready,
+            };
+            self.place(id, task);
+        }
+    }
+
     fn expire(&mut self) {
         let ids: Vec<_> = self.tasks.keys().cloned().collect();
         for id in ids {
             let task = self.tasks.remove(&id).unwrap();
             match task.state {
-                State::Ready | State::Delayed => self.place(id, task),
+                State::Ready | State::Delayed | State::Waiting => self.place(id, task),
                 State::Leased | State::Dead => drop(self.tasks.insert(id, task)),
             }
         }
@@ -374,6 +403,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                     expires_ms: None,
                     group: (with_options && random.below(3) > 0)
                         .then(|| format!("g{}", random.below(3))),
+                    awaited: BTreeSet::new(),
                 };
                 let mut line = format!("TASK.ADD q {} p{id} ID {id}", task.priority);
                 if task.gb > 0 {
@@ -400,12 +430,35 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                     task.state = State::Delayed;
                     task.at_ms = model.now_ms + lease_ms;
                 }
+                let named = match with_options && random.below(3) == 0 {
+                    true => 1 + random.below(3),
+                    false => 0,
+                };
+                let named = (0..named).map(|_| format!("t{}", random.below(25)));
+                let named: Vec<_> = named.collect();
+                if !named.is_empty() {
+                    line += &format!(" AFTER {} {}", named.len(), named.join(" "));
+                }
                 let reply = bench.run(&line);
+                let before = (model.tasks.clone(), model.letters.clone());
+                let is_awaited = { model.tasks.values() }.any(|other| other.awaited.contains(&id));
                 if known.is_some() {
                     assert_eq!(reply, error("EXISTS Task id already exists"), "{told}");
                 } else if !model.has_made_room(&task.group) {
                     assert_eq!(reply, error("FULL Task queue is full"), "{told}");
                 } else {
+                    let known = named.into_iter().filter(|id| model.tasks.contains_key(id));
+                    task.awaited = known.collect();
+                    if is_awaited && !task.awaited.is_empty() {
+                        let refused = "ERR task cannot wait for others, as others wait for its id";
+                        assert_eq!(reply, error(refused), "{told}");
+                        (model.tasks, model.letters) = before;
+                        continue;
+                    }
+                    if !task.awaited.is_empty() {
+                        task.state = State::Waiting;
+                        task.at_ms = task.at_ms.max(model.now_ms);
+                    }
                     assert_eq!(reply, bulk(&id), "{told}");
                     model.tasks.insert(id, task);
                     number += 1;
@@ -449,6 +502,8 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                         task.token = text(&parts[5]);
                         task.worker.clone_from(&worker);
                         model.tasks.insert(id, task);
+                    } else {
+                        model.release(&id);
                     }
                 }
             }
@@ -457,6 +512,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                 assert_eq!(reply, codes(&[code]), "{told}");
                 if code == 1 {
                     model.tasks.remove(&id);
+                    model.release(&id);
                 }
             }
             8 => {
@@ -505,8 +561,14 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
             }
             11 => {
                 let reply = bench.run(&format!("TASK.REVIVE q {id}"));
+                let is_waiting = { known.as_ref() }.is_some_and(|it| it.state == State::Waiting);
                 let is_dead = known.as_ref().is_some_and(|task| task.state == State::Dead);
-                assert_eq!(reply, Reply::count(usize::from(is_dead)), "{told}");
+                let is_revived = is_dead || is_waiting;
+                assert_eq!(reply, Reply::count(usize::from(is_revived)), "{told}");
+                if let (true, Some(task)) = (is_waiting, model.tasks.get_mut(&id)) {
+                    task.state = State::Ready;
+                    task.awaited.clear();
+                }
                 if let (true, Some(task)) = (is_dead, model.tasks.get_mut(&id)) {
                     task.state = State::Ready;
                     task.tries = 0;
@@ -530,12 +592,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                 }
             }
             14 if random.below(4) == 0 => {
-                let (word, state) = [
-                    ("READY", State::Ready),
-                    ("LEASED", State::Leased),
-                    ("DELAYED", State::Delayed),
-                    ("DEAD", State::Dead),
-                ][random.below(4) as usize];
+                let (word, state) = STATES[random.below(5) as usize];
                 let purged = Reply::Array(vec![bulk("0"), model.count(state)]);
                 assert_eq!(
                     bench.run(&format!("TASK.PURGE q {word}")),
@@ -570,12 +627,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                 let letters = listed_ids(bench, "letters", "READY", 50);
                 let letters: BTreeSet<_> = letters.into_iter().collect();
                 assert_eq!(letters, model.letters, "{told}");
-                for (word, state) in [
-                    ("READY", State::Ready),
-                    ("LEASED", State::Leased),
-                    ("DELAYED", State::Delayed),
-                    ("DEAD", State::Dead),
-                ] {
+                for (word, state) in STATES {
                     let reply = bench.run(&format!("TASK.LEN q {word}"));
                     assert_eq!(reply, model.count(state), "{told} {word}");
                     let expected = model.list(state);
@@ -589,6 +641,8 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                         assert_eq!(field(fields, "worker"), note(task.worker), "{told} {word}");
                         assert_eq!(field(fields, "reason"), note(task.reason), "{told} {word}");
                         assert_eq!(field(fields, "group"), note(task.group), "{told} {word}");
+                        let awaited: Vec<_> = task.awaited.iter().map(|id| bulk(id)).collect();
+                        assert_eq!(field(fields, "after"), Reply::Array(awaited), "{told}");
                         if state != State::Ready {
                             assert_eq!(
                                 field(fields, "at-ms"),

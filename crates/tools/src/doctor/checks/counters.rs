@@ -83,7 +83,7 @@ impl KeyCheck for Counters {
             .finding(
                 Level::Fail,
                 &self.task_counters,
-                ["task queue that counts its leased, delayed or dead tasks wrong", "task queues that count their leased, delayed or dead tasks wrong"],
+                ["task queue that counts its leased, delayed, dead or waiting tasks wrong", "task queues that count their leased, delayed, dead or waiting tasks wrong"],
                 recount,
             )
             .finding(

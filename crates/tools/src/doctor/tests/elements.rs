@@ -106,11 +106,12 @@ fn task_counters_that_are_wrong() {
         TaskCounter::Delayed,
         TaskCounter::Dead,
         TaskCounter::LeasedOfGroups,
+        TaskCounter::Waiting,
     ] {
         assert_repaired(
             "counters",
             Level::Fail,
-            "counts its leased, delayed or dead tasks wrong (\"tasks\")",
+            "counts its leased, delayed, dead or waiting tasks wrong (\"tasks\")",
             |bench, layout| {
                 let data = meta(bench, layout, "tasks").data;
                 let key = layout.task_counter_key(data, counter);
@@ -132,7 +133,7 @@ fn places_without_a_task() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "4 places of tasks that are not there",
+        "5 places of tasks that are not there",
         |bench, layout| {
             let data = meta(bench, layout, "tasks").data;
             let mut order = layout.task_order_prefix(data, 0);
@@ -141,6 +142,7 @@ fn places_without_a_task() {
                 transaction.set(&order, &OrderRow::encode(&[], b"gone"));
                 transaction.set(&layout.task_due_key(data, i64::MAX - 1, &place), b"gone");
                 transaction.set(&layout.task_dead_key(data, 7, &place), b"gone");
+                transaction.set(&layout.task_waiting_key(data, 7, &place), b"gone");
                 let lease = layout.task_group_lease_key(data, b"g", &place);
                 transaction.set(&lease, b"gone");
             });
@@ -178,6 +180,34 @@ fn a_lease_that_its_group_does_not_count() {
             change(bench, |transaction, _| {
                 transaction.clear_range(&leases.begin, &leases.end);
             });
+        },
+    );
+}
+
+#[test]
+fn a_wait_that_no_acknowledgement_ends_and_one_of_no_task() {
+    assert_told(
+        "indexes",
+        Level::Fail,
+        "1 wait that no acknowledgement ends",
+        |bench, layout| {
+            bench.run("TASK.ADD tasks 1 x ID w0");
+            bench.run("TASK.ADD tasks 1 x ID w1 AFTER 1 w0");
+            let data = meta(bench, layout, "tasks").data;
+            let dependants = layout.task_dependants(data, b"w0");
+            change(bench, |transaction, _| {
+                transaction.clear_range(&dependants.begin, &dependants.end);
+            });
+        },
+    );
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "1 wait of a task that does not wait",
+        |bench, layout| {
+            let data = meta(bench, layout, "tasks").data;
+            let stray = layout.task_dependant_key(data, b"w0", (5_000, 0));
+            change(bench, |transaction, _| transaction.set(&stray, b"gone"));
         },
     );
 }
