@@ -29,6 +29,8 @@ pub struct Figures {
     pub delayed: Option<i64>,
     /// Tasks that had their last try.
     pub dead: Option<i64>,
+    /// Tasks that can be taken when others are acknowledged.
+    pub held: Option<i64>,
     /// The groups of a stream that has some.
     pub groups: Option<Groups>,
     /// Whether consumers get nothing until it is resumed.
@@ -97,6 +99,7 @@ fn figures(kind: Kind, reply: &Value) -> Figures {
             figures.in_work = Some(info.number("leased"));
             figures.delayed = Some(info.number("delayed"));
             figures.dead = Some(info.number("dead"));
+            figures.held = Some(info.number("waiting"));
             figures.is_paused = info.number("paused") == 1;
         }
         _ => figures.ready = Some(number(reply)),

@@ -65,11 +65,19 @@ pub enum State {
     Delayed,
     /// It had its last try.
     Dead,
+    /// It can be taken when others are acknowledged.
+    Waiting,
 }
 
 impl State {
-    /// All of them, in the order of a task's life.
-    pub const ALL: [State; 4] = [State::Ready, State::Leased, State::Delayed, State::Dead];
+    /// All of them.
+    pub const ALL: [State; 5] = [
+        State::Ready,
+        State::Leased,
+        State::Delayed,
+        State::Dead,
+        State::Waiting,
+    ];
 
     /// As TASK.LIST and TASK.PURGE call it, in lower case.
     pub fn name(self) -> &'static str {
@@ -78,6 +86,7 @@ impl State {
             State::Leased => "leased",
             State::Delayed => "delayed",
             State::Dead => "dead",
+            State::Waiting => "waiting",
         }
     }
 

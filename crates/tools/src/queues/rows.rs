@@ -215,6 +215,7 @@ impl Row {
             ("leased", json!(figures.in_work)),
             ("delayed", json!(figures.delayed)),
             ("dead", json!(figures.dead)),
+            ("held", json!(figures.held)),
             ("paused", json!(figures.is_paused)),
             ("groups", json!(figures.groups.map(|groups| groups.count))),
             ("lag", json!(figures.groups.map(|groups| groups.lag))),

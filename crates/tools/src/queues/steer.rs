@@ -102,6 +102,7 @@ fn retry(client: &mut Client, key: &[u8], id: &[u8]) -> Result<OfTask, QueuesErr
             2 => Err("had its last try, and is dead; retry it again to revive it".to_owned()),
             _ => Err("is not leased any more".to_owned()),
         },
+        Some(State::Waiting) => Err("waits for other tasks".to_owned()),
         Some(State::Delayed) | None => Err("is delayed; it comes by itself".to_owned()),
     })
 }
@@ -157,6 +158,7 @@ fn purge(
         Some(State::Leased) => figures.in_work,
         Some(State::Delayed) => figures.delayed,
         Some(State::Dead) => figures.dead,
+        Some(State::Waiting) => figures.held,
     };
     let held = count.map(|count| format!(" ({count} now)"));
     let question = format!("Remove {what} of {name}{}?", held.unwrap_or_default());

@@ -10,22 +10,13 @@ use crate::view::{NoPage, Pairs, View, items, number, text, words};
 use quoin_queues::State;
 use quoin_resp::wire::reply_reader::Value;
 
-<<<<<<< HEAD
 /// The states, and their tabs.
-const STATES: [(State, &str); 4] = [
+const STATES: [(State, &str); 5] = [
     (State::Ready, "Ready"),
     (State::Leased, "Leased"),
     (State::Delayed, "Delayed"),
     (State::Dead, "Dead"),
-=======
-/// The states, as TASK.LIST and the tabs name them.
-const STATES: [(&str, &str); 5] = [
-    ("ready", "Ready"),
-    ("leased", "Leased"),
-    ("delayed", "Delayed"),
-    ("dead", "Dead"),
-    ("waiting", "Waiting"),
->>>>>>> 5c6bd870 (A task can wait until others of its queue are acknowledged)
+    (State::Waiting, "Waiting"),
 ];
 
 pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
