@@ -71,8 +71,10 @@ fn choose(
     }
 }
 
-/// The name and the meaning of each metric, and where its value comes from.
-const METRICS: [(&str, &str, fn(&FlowCounts) -> u64); 4] = [
+/// The name and the meaning of a metric, and where its value comes from.
+type Metric = (&'static str, &'static str, fn(&FlowCounts) -> u64);
+
+const METRICS: [Metric; 4] = [
     (
         "queue_elements_in",
         "Elements that were added to one of the most active queues",
