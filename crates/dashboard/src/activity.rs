@@ -3,57 +3,19 @@
 use maud::{Markup, html};
 
 use quoin_base::limits::COUNTED_QUEUES_MAX;
-use quoin_resp::wire::reply_reader::Value;
+use quoin_queues::{Activity, Kind, activities};
 
 use crate::figures::{about, count, readable};
 use crate::frame::figure;
 use crate::request::url;
-use crate::view::{NoPage, Pairs, View, items, text, words};
+use crate::view::{NoPage, View};
 
 /// Queues of the overview.
 const SHOWN: usize = 10;
 
-/// What the server counted of a queue.
-struct Active {
-    database: i64,
-    name: Vec<u8>,
-    kind: String,
-    elements_in: i64,
-    elements_out: i64,
-    retries: i64,
-    deaths: i64,
-    in_per_second: f64,
-    out_per_second: f64,
-    waiting: i64,
-}
-
-impl Active {
-    fn of(reply: &Value) -> Self {
-        let fields = Pairs::of(reply);
-        let rate = |name| fields.text(name).parse().unwrap_or(0.0);
-        Self {
-            database: fields.number("db"),
-            name: fields
-                .get("key")
-                .and_then(Value::bytes)
-                .unwrap_or_default()
-                .to_vec(),
-            kind: fields.get("type").map(text).unwrap_or_default(),
-            elements_in: fields.number("in"),
-            elements_out: fields.number("out"),
-            retries: fields.number("retries"),
-            deaths: fields.number("deaths"),
-            in_per_second: rate("in-per-second"),
-            out_per_second: rate("out-per-second"),
-            waiting: fields.number("waiting"),
-        }
-    }
-}
-
-/// The most active queues; none if the user may not run QUEUE.TOP.
-fn read(view: &mut View<'_>, most: usize) -> Result<Vec<Active>, NoPage> {
-    let reply = view.run(words!["QUEUE.TOP", "COUNT", most.to_string()])?;
-    Ok(items(&reply).iter().map(Active::of).collect())
+/// The most active queues. None if the user may not run QUEUE.TOP.
+fn read(view: &mut View<'_>, most: usize) -> Result<Vec<Activity>, NoPage> {
+    Ok(activities(view.client(), most)?.unwrap_or_default())
 }
 
 /// The most active queues, for the overview.
@@ -78,7 +40,7 @@ pub(crate) fn most_active(view: &mut View<'_>) -> Result<Markup, NoPage> {
     })
 }
 
-fn row(queue: &Active) -> Markup {
+fn row(queue: &Activity) -> Markup {
     let database = queue.database.to_string();
     let numbers = [
         queue.elements_in,
@@ -93,7 +55,7 @@ fn row(queue: &Active) -> Markup {
                 a href=(url("/queue", &[("db", database.as_bytes()), ("key", &queue.name)])) { (readable(&queue.name)) }
                 @if queue.database != 0 { " " span.soft { "database " (database) } }
             }
-            td.nowrap { (queue.kind) }
+            td.nowrap { (queue.kind.type_name()) }
             td.number { (about(queue.in_per_second)) } td.number { (about(queue.out_per_second)) }
             @for number in numbers { td.number.zero[number == 0] { (count(number)) } }
         }
@@ -102,7 +64,7 @@ fn row(queue: &Active) -> Markup {
 
 /// What goes into a queue and out of it, for its page. Nothing if the server does not count it.
 pub(crate) fn of_queue(view: &mut View<'_>, key: &[u8]) -> Result<Markup, NoPage> {
-    let database = i64::from(view.database());
+    let database = view.database();
     let queues = read(view, COUNTED_QUEUES_MAX)?;
     let mut queues = queues.into_iter();
     let found = queues.find(|queue| queue.database == database && queue.name == key);
@@ -111,7 +73,7 @@ pub(crate) fn of_queue(view: &mut View<'_>, key: &[u8]) -> Result<Markup, NoPage
             dl.figures {
                 (figure("In a second", &about(queue.in_per_second), &format!("{} counted", count(queue.elements_in))))
                 (figure("Out a second", &about(queue.out_per_second), &format!("{} counted", count(queue.elements_out))))
-                @if queue.kind == "taskqueue" {
+                @if queue.kind == Kind::TaskQueue {
                     (figure("Retries", &count(queue.retries), ""))
                     (figure("Deaths", &count(queue.deaths), ""))
                 }

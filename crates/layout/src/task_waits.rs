@@ -5,6 +5,9 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
 use super::{DecodeError, Id, KeyRange, Layout, Section, TaskPlace, corrupt, take};
 
+/// Index and random number of a task's place.
+type TaskNumbers = (i64, i64);
+
 impl Layout {
     /// Key of a waiting task, by since when it waits.
     pub fn task_waiting_key(&self, data: Id, at_ms: i64, place: &TaskPlace) -> Vec<u8> {
@@ -14,14 +17,14 @@ impl Layout {
     }
 
     /// Key of the row that says that the task at a place waits for another.
-    pub fn task_awaited_key(&self, data: Id, place: (i64, i64), awaited: &[u8]) -> Vec<u8> {
+    pub fn task_awaited_key(&self, data: Id, place: TaskNumbers, awaited: &[u8]) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskAwaited);
         pack_into(&(place.0, place.1, awaited), &mut key);
         key
     }
 
     /// What the task at a place waits for, by id.
-    pub fn task_awaited(&self, data: Id, place: (i64, i64)) -> KeyRange {
+    pub fn task_awaited(&self, data: Id, place: TaskNumbers) -> KeyRange {
         let mut prefix = self.section_prefix(data, Section::TaskAwaited);
         pack_into(&place, &mut prefix);
         KeyRange::children(&prefix)
@@ -35,7 +38,7 @@ impl Layout {
         &self,
         data: Id,
         key: &[u8],
-    ) -> Result<((i64, i64), Bytes), DecodeError> {
+    ) -> Result<(TaskNumbers, Bytes), DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskAwaited);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
             return corrupt("key of an awaited task");
@@ -46,7 +49,7 @@ impl Layout {
     }
 
     /// Key of the row that says which task at a place waits for this one.
-    pub fn task_dependant_key(&self, data: Id, awaited: &[u8], place: (i64, i64)) -> Vec<u8> {
+    pub fn task_dependant_key(&self, data: Id, awaited: &[u8], place: TaskNumbers) -> Vec<u8> {
         let mut key = self.task_released_key(data, awaited);
         pack_into(&place, &mut key);
         key
@@ -74,7 +77,7 @@ impl Layout {
         &self,
         data: Id,
         key: &[u8],
-    ) -> Result<Option<(Bytes, (i64, i64))>, DecodeError> {
+    ) -> Result<Option<(Bytes, TaskNumbers)>, DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskDependants);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
             return corrupt("key of a task that waits");
@@ -88,7 +91,7 @@ impl Layout {
     }
 }
 
-fn take_numbers(rest: &mut &[u8]) -> Result<(i64, i64), DecodeError> {
+fn take_numbers(rest: &mut &[u8]) -> Result<TaskNumbers, DecodeError> {
     let index = take(rest, "index of a task")?;
     Ok((index, take(rest, "random number of a task")?))
 }

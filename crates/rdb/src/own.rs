@@ -468,6 +468,8 @@ pub struct DumpedKept {
 
 /// A part of a task queue.
 #[derive(Debug, Clone, PartialEq)]
+// Most are tasks, and few are held at a time.
+#[allow(clippy::large_enum_variant)]
 pub enum DumpedItem {
     /// A task.
     Task(DumpedTask),
