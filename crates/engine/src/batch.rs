@@ -30,10 +30,11 @@ mod fence;
 mod looks;
 mod running;
 mod series;
+mod unheard;
 mod waking;
 
-use looks::Unheard;
 pub(super) use series::bring_together;
+use unheard::Unheard;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;

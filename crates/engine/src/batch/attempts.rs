@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
-use super::looks::Unheard;
 use super::running::Attempt;
+use super::unheard::Unheard;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::call::{Call, Submission, SubmissionResult, Work};
 use crate::shared::Shared;

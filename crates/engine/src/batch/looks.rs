@@ -7,11 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Batch;
-use super::running::Attempt;
+use super::unheard::Unheard;
 use crate::call::{Call, Work};
 use crate::waiters::Waiter;
 use quoin_base::limits::RELAY_ROWS_PER_BATCH;
-use quoin_data::cluster::relay::News;
 use quoin_data::command::access::Access;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::prefetch::PrefetchPlan;
@@ -44,26 +43,6 @@ impl KeysByLook {
             KeysByLook::All => KnownKeys::Nothing,
             KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
             KeysByLook::Without(keys) => KnownKeys::Empty(keys),
-        }
-    }
-}
-
-/// What other servers have told up to the snapshot of an attempt, beyond what this server had heard when it began.
-#[derive(Default)]
-pub(super) enum Unheard {
-    /// It was not read, so any key may have been filled.
-    #[default]
-    Anything,
-    /// This was told.
-    News(News),
-}
-
-impl Unheard {
-    /// Whether a key that is quiet may have been filled after all.
-    fn concerns(&self, key: &ClientKey) -> bool {
-        match self {
-            Unheard::Anything => true,
-            Unheard::News(news) => news.concerns(key),
         }
     }
 }
@@ -121,12 +100,12 @@ impl Batch<'_> {
     }
 
     /// Reads what other servers have told up to the attempt's snapshot.
-    pub(super) async fn hear_the_rest(&self, attempt: &Attempt<'_>) -> Unheard {
+    pub(super) async fn hear_the_rest(&self, unit: &Unit<'_>) -> Unheard {
         let Some(mut reader) = self.heard.clone() else {
             return Unheard::Anything;
         };
         let layout = &self.environment.layout;
-        let transaction = attempt.unit.transaction;
+        let transaction = unit.transaction;
         match reader.read(transaction, layout, RELAY_ROWS_PER_BATCH).await {
             Ok(news) if !news.has_more => Unheard::News(news),
             Ok(_) => Unheard::Anything,

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::looks::{KeysByLook, Look, Unheard};
+use super::looks::{KeysByLook, Look};
+use super::unheard::Unheard;
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::call::{Bundle, Call, Submission, Work};
 use crate::waiters::Waiter;
@@ -111,7 +112,7 @@ impl Batch<'_> {
         self.delegation.plan_prefetch(&mut plan);
         let hear = async {
             match has_quiet {
-                true => self.hear_the_rest(attempt).await,
+                true => self.hear_the_rest(&attempt.unit).await,
                 false => Unheard::default(),
             }
         };
