@@ -8,7 +8,7 @@
 
 use quoin_base::limits::CHANGE_MARKS_PER_LOOK;
 use quoin_layout::Layout;
-use quoin_store::{Isolation, RangeQuery, ReadTransaction, StoreError, Transaction};
+use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
 
 /// Value of a mark that asks for keys that became ready only. Any other value asks for all changes.
 const READY: &[u8] = &[1];
@@ -84,16 +84,8 @@ pub async fn wanted_by_others(
     layout: &Layout,
     instance: u64,
 ) -> Result<Wanted, StoreError> {
-    let range = layout.change_marks();
-    let query = RangeQuery {
-        begin: &range.begin,
-        end: &range.end,
-        limit: CHANGE_MARKS_PER_LOOK,
-        reverse: false,
-        isolation: Isolation::Serializable,
-    };
     let own = layout.change_mark_key(instance);
-    let marks = transaction.get_range(query).await?;
+    let marks = all_marks(transaction, layout, Isolation::Serializable).await?;
     if marks.len() >= CHANGE_MARKS_PER_LOOK {
         return Ok(Wanted::All);
     }
@@ -108,16 +100,8 @@ pub async fn other_marks(
     layout: &Layout,
     instance: u64,
 ) -> Result<Vec<ChangeMark>, StoreError> {
-    let range = layout.change_marks();
-    let query = RangeQuery {
-        begin: &range.begin,
-        end: &range.end,
-        limit: CHANGE_MARKS_PER_LOOK,
-        reverse: false,
-        isolation: Isolation::Snapshot,
-    };
     let mut marks = Vec::new();
-    for row in transaction.get_range(query).await? {
+    for row in all_marks(transaction, layout, Isolation::Snapshot).await? {
         let other = layout.read_change_mark_key(&row.key)?;
         if other != instance {
             let key = layout.change_mark_beat_key(other);
@@ -129,6 +113,23 @@ pub async fn other_marks(
         }
     }
     Ok(marks)
+}
+
+/// The rows of the marks, up to [`CHANGE_MARKS_PER_LOOK`].
+async fn all_marks(
+    transaction: &dyn ReadTransaction,
+    layout: &Layout,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, StoreError> {
+    let range = layout.change_marks();
+    let query = RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: CHANGE_MARKS_PER_LOOK,
+        reverse: false,
+        isolation,
+    };
+    transaction.get_range(query).await
 }
 
 /// Removes a mark if its server has shown no sign of life since the mark was read.

@@ -378,7 +378,8 @@ impl Batch<'_> {
             self.alarms = self.shared.waiters.alarms();
         }
         self.unheard = Unheard::default();
-        self.heard = match self.has_waiters() {
+        let hears = self.environment.capabilities.has_other_writers && self.has_waiters();
+        self.heard = match hears {
             true => self.shared.waiters.heard(),
             false => None,
         };

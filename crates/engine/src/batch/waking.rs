@@ -219,7 +219,7 @@ impl Batch<'_> {
         match call::check(found.map_err(CommandError::from)) {
             Ok(Ok(Some(found))) => Ok(Some(found.meta.value_type)),
             Ok(Ok(None)) => {
-                self.found_empty.push(key.clone());
+                self.note_found_empty([key.clone()]);
                 Ok(None)
             }
             Ok(Err(_))
@@ -229,6 +229,13 @@ impl Batch<'_> {
                 let id = CommandId::Waiter(u64::MAX);
                 Err(self.store_failed(id, error, attempt, started))
             }
+        }
+    }
+
+    /// Notes keys that the attempt has found empty. If no other server writes, nobody asks for that.
+    fn note_found_empty(&mut self, keys: impl IntoIterator<Item = ClientKey>) {
+        if self.environment.capabilities.has_other_writers {
+            self.found_empty.extend(keys);
         }
     }
 
@@ -397,7 +404,7 @@ impl Batch<'_> {
         };
         if reply.is_nothing() {
             if waiter.spec.takes_first {
-                self.found_empty.extend(waiter.client_keys());
+                self.note_found_empty(waiter.client_keys());
             }
             self.shared.waiters.release(waiter);
             return Ok(Woken::Nothing);

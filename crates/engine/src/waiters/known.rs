@@ -65,10 +65,7 @@ impl Waiters {
 
     /// How far this server has heard the log of ready keys. `None` if it does not listen.
     pub(crate) fn heard(&self) -> Option<LogReader> {
-        match self.has_other_writers {
-            true => self.queues().quiet.heard().cloned(),
-            false => None,
-        }
+        self.queues().quiet.heard().cloned()
     }
 
     /// The number of alarms so far. A key that may have been filled raises one.
