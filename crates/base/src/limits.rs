@@ -321,7 +321,8 @@ pub const READ_BATCHES_MAX: usize = 64;
 pub const BATCH_AGE_MAX_MS: u64 = 100;
 /// Elements that one command pops at most for other servers to pop for it.
 pub const DELEGATED_COUNT_MAX: usize = 1_024;
-/// Time after which an awaited key is looked at again on a cluster, although nothing was told of it. Longer if more keys are awaited than [`WAITERS_LOOKED_AT_PER_POLL`] allows.
+/// Time after which an awaited key is looked at again on a cluster, although nothing was told of it. Longer if more keys
+/// are awaited than [`WAITERS_LOOKED_AT_PER_POLL`] allows.
 pub const WAITERS_LOOKED_AT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_secs(20);
 /// Awaited keys that are looked at again every [`RELAY_POLL`] at most.
 pub const WAITERS_LOOKED_AT_PER_POLL: usize = 50;
@@ -490,7 +491,7 @@ pub const TASK_AFTER_MAX: usize = 1_000;
 pub const TASK_AFTER_SHOWN: usize = 10;
 /// Bytes of the name of a group of tasks.
 pub const TASK_GROUP_BYTES_MAX: usize = 256;
-/// The greatest GROUPLEASES: a take reads so many rows.
+/// Largest value of GROUPLEASES. A take may read this many rows for a group.
 pub const TASK_GROUP_LEASES_MAX: i64 = 1_000;
 /// Groups at their limit that one take passes over. The next take goes on after them.
 pub const TASK_GROUPS_PASSED_MAX: usize = 128;

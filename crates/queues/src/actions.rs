@@ -5,27 +5,27 @@ use quoin_client::{Client, ClientError};
 use crate::kind::State;
 use crate::reply::{Words, items, number, text};
 
-/// Consumers get nothing of a task queue from now on. Answers 0 if it is paused already.
+/// Stops what consumers get of a task queue. The reply is 0 if it is paused already.
 pub fn pause(key: &[u8]) -> Words {
     words!["TASK.PAUSE", key]
 }
 
-/// Consumers get tasks again. Answers 0 if the queue is not paused.
+/// Lets consumers get tasks again. The reply is 0 if the queue is not paused.
 pub fn resume(key: &[u8]) -> Words {
     words!["TASK.RESUME", key]
 }
 
-/// A dead task is ready again, with no tries. Answers 0 if it is not dead.
+/// Makes a dead task ready again, with no tries. The reply is 0 if it is not dead.
 pub fn revive(key: &[u8], id: &[u8]) -> Words {
     words!["TASK.REVIVE", key, id]
 }
 
-/// The lease of a task ends. Answers 2 if that was its last try, and nothing positive if there is no such lease.
+/// Ends the lease of a task. The reply is 2 if that was its last try, and not positive if there is no such lease.
 pub fn give_back(key: &[u8], id: &[u8]) -> Words {
     words!["TASK.NACK", key, id]
 }
 
-/// Removes a key. Answers 0 if there is none.
+/// Removes a key. The reply is 0 if it does not exist.
 pub fn delete(key: &[u8]) -> Words {
     words!["UNLINK", key]
 }
@@ -49,13 +49,13 @@ pub struct Steps {
 pub enum Outcome {
     /// All is done.
     Done,
-    /// There are more tasks than so many steps change.
+    /// Tasks are left after the last step that was allowed.
     Unfinished,
     /// The server's error.
     Refused(String),
 }
 
-/// Revives dead tasks, in at most so many steps, each of a thousand at most.
+/// Revives all dead tasks, in at most `steps_max` steps of up to a thousand tasks each.
 ///
 /// # Errors
 /// The connection's.
@@ -74,7 +74,7 @@ pub fn revive_all(client: &mut Client, key: &[u8], steps_max: usize) -> Result<S
     Ok(ended(changed, Outcome::Unfinished))
 }
 
-/// Removes the tasks of a state, in at most so many steps, each of a thousand at most.
+/// Removes the tasks of a state, in at most `steps_max` steps of up to a thousand tasks each.
 ///
 /// # Errors
 /// The connection's.

@@ -38,8 +38,8 @@ impl Activity {
     }
 }
 
-/// The activity of the most active queues of all databases, at most so many. `None` if the server does not count it, or
-/// does not show it to this user.
+/// The activity of up to `count` queues of all databases, the most active first. `None` if the server does not count it,
+/// or does not show it to this user.
 ///
 /// # Errors
 /// The connection's.

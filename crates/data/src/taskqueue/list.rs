@@ -28,8 +28,8 @@ pub(super) struct Listed {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The tasks of a state, ready ones group by group in the order of takes, others by the end of their lease or delay or by their
-    /// death. Their rows have about `bytes_max` bytes of payloads.
+    /// The tasks of a state: ready ones group by group in the order of takes, others by the end of their lease or delay or
+    /// by their death. Their rows have about `bytes_max` bytes of payloads.
     ///
     /// Leased and delayed tasks are in one order, so a list of either passes over the others. It looks at up to
     /// [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.

@@ -7,8 +7,8 @@ use quoin_layout::ValueType;
 
 use crate::keyspace::key::ClientKey;
 
-/// Changes of one of the last so many queues are added to what is known of it. Commands that move elements change two
-/// queues in turns.
+/// Number of latest flows that a change of the same queue is added to. Commands that move elements change two queues in
+/// turns.
 const FOLDED: usize = 2;
 
 /// What happened to the elements of a queue.

@@ -22,7 +22,7 @@ pub(super) struct Listed {
     now_ms: i64,
 }
 
-/// Looks at all queues that are wanted, step by step, and keeps so many, those that come first.
+/// Looks at all queues that are wanted, step by step, and keeps those that come first, up to the limit.
 pub(super) fn list(
     client: &mut Client,
     database: u32,

@@ -316,7 +316,8 @@ pub(crate) mod testing {
     use quoin_queues::{Figures, text};
     use quoin_resp::wire::reply_reader::read_reply;
 
-    /// A server of these active queues in database 0, and so many lists, `list:0` and so on, as far as the tools ask.
+    /// Answers what the tools ask as a server would that has these active queues and `lists` lists, `list:0` and so on, in
+    /// database 0.
     pub(crate) struct ActiveServer {
         pub(crate) lists: usize,
         pub(crate) active: Vec<Activity>,
@@ -381,7 +382,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// A row with so many elements that are ready.
+    /// A row with `ready` elements.
     pub(crate) fn row(name: &str, kind: Kind, ready: i64) -> Row {
         Row {
             queue: Queue {
