@@ -4,6 +4,9 @@
 //! first: the data file writes a changed page to another place, and can reuse the old one only
 //! after the next checkpoint. So the data file reserves some blocks after its end, and commands
 //! that add data are refused before they would need these blocks.
+//!
+//! Another program may take all that is free at any moment. So on a disk with little room the data
+//! file also reserves blocks for the commits that it lacks. A start after a kill needs them.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +15,19 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use heed::{Env, WithoutTls};
 
-use super::error::may_pass;
 use super::table::Rows;
 use quoin_base::limits::{DISK_NEARLY_FULL_BYTES_MAX, DISK_NEARLY_FULL_DIVISOR};
 use quoin_base::log_throttle::LogThrottle;
 
 /// Bytes after the end of the data file that are reserved for removing data.
 const RESERVE_BYTES: u64 = 8 << 20;
-/// The reserve is restored when it has fewer bytes than this.
-const RESERVE_BYTES_MIN: u64 = RESERVE_BYTES / 2;
+/// Bytes that the data file may need for a committed byte, because its pages may be half full.
+const DATA_FACTOR: u64 = 2;
+/// Blocks for commits are reserved where fewer bytes are free than this many for each committed byte.
+/// On an emptier disk there is time to write them before another program has filled it.
+const FREE_FACTOR: u64 = 16;
+/// Bytes that are reserved at a time. If there is no room for all, the first pieces are reserved.
+const PIECE_BYTES: u64 = 1 << 20;
 /// Bytes that must be left for commands that add data, in addition to what is in memory. Smaller
 /// batches are not checked, because those that only remove data write little.
 pub(super) const GROWTH_BYTES_MIN: u64 = 4 << 20;
@@ -73,23 +80,13 @@ impl Room {
         pending_bytes: u64,
     ) -> Result<(), heed::Error> {
         let used = usage(environment, rows)?;
-        let has_reserve = self.reserve(files, used.end);
-        // If the system does not tell, the last known value is used.
-        let free_bytes = match disk(&files.folder) {
-            Ok(disk) => {
-                let warning_bytes = nearly_full_bytes(disk.bytes);
-                self.warning_bytes.store(warning_bytes, Ordering::SeqCst);
-                disk.free_bytes
-            }
-            Err(_) => self.free_bytes(),
-        };
-        let disk_left = if has_reserve {
-            free_bytes.saturating_add(used.free)
-        } else {
-            used.free.saturating_sub(RESERVE_BYTES)
-        };
+        let wanted_bytes = RESERVE_BYTES + self.reserve_for(files, pending_bytes);
+        let reserved_bytes = self.reserve(files, used.end, wanted_bytes);
+        let free_bytes = self.measure_disk(files);
+        let room_bytes = free_bytes.saturating_add(reserved_bytes);
+        let room_bytes = room_bytes.saturating_add(used.free);
+        let disk_left = room_bytes.saturating_sub(RESERVE_BYTES);
         let growth_bytes = disk_left.min(used.map_left);
-        self.free_bytes.store(free_bytes, Ordering::SeqCst);
         let used_bytes = used.end.saturating_sub(used.free);
         self.used_bytes.store(used_bytes, Ordering::SeqCst);
         self.growth_bytes.store(growth_bytes, Ordering::SeqCst);
@@ -182,23 +179,39 @@ impl Room {
         self.used_bytes.load(Ordering::SeqCst)
     }
 
-    /// Reserves blocks after the end of the data file. Returns whether there are enough. On a file
-    /// system that cannot reserve blocks, returns whether enough bytes are free.
-    fn reserve(&self, files: &Files, end: u64) -> bool {
-        let reserved_until = self.reserved_until.load(Ordering::SeqCst);
-        if end.saturating_add(RESERVE_BYTES_MIN) <= reserved_until {
-            return true;
+    /// Bytes to reserve for the commits that the data file lacks.
+    fn reserve_for(&self, files: &Files, pending_bytes: u64) -> u64 {
+        let free_bytes = self.measure_disk(files);
+        let is_roomy = free_bytes >= pending_bytes.saturating_mul(FREE_FACTOR)
+            && free_bytes >= self.warning_bytes();
+        match is_roomy {
+            true => 0,
+            false => pending_bytes.saturating_mul(DATA_FACTOR),
         }
-        match allocate(&files.data, end, RESERVE_BYTES) {
-            Ok(()) => {
-                let until = end.saturating_add(RESERVE_BYTES);
-                self.reserved_until.store(until, Ordering::SeqCst);
-                true
-            }
-            Err(error) if may_pass(&error) => false,
-            // The file system cannot reserve blocks.
-            Err(_) => disk(&files.folder).is_ok_and(|disk| disk.free_bytes >= RESERVE_BYTES),
+    }
+
+    /// Measures the disk. Returns how many bytes are free. If the system does not tell, that is the
+    /// last known value.
+    fn measure_disk(&self, files: &Files) -> u64 {
+        if let Ok(disk) = disk(&files.folder) {
+            let warning_bytes = nearly_full_bytes(disk.bytes);
+            self.warning_bytes.store(warning_bytes, Ordering::SeqCst);
+            self.free_bytes.store(disk.free_bytes, Ordering::SeqCst);
         }
+        self.free_bytes()
+    }
+
+    /// Reserves blocks after the end of the data file. Returns how many bytes are reserved. On a file
+    /// system that cannot reserve blocks, that is none.
+    fn reserve(&self, files: &Files, end: u64, wanted_bytes: u64) -> u64 {
+        let mut until = self.reserved_until.load(Ordering::SeqCst).max(end);
+        while until < end.saturating_add(wanted_bytes)
+            && allocate(&files.data, until, PIECE_BYTES).is_ok()
+        {
+            until += PIECE_BYTES;
+        }
+        self.reserved_until.store(until, Ordering::SeqCst);
+        until - end
     }
 }
 
