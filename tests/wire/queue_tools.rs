@@ -279,8 +279,11 @@ fn revive_takes_ids_or_all_dead_tasks() {
             .arg(&["many", "1", "x", "MAXTRIES", "1", "ID"])
             .arg(number);
     }
-    pipe.cmd("TASK.TAKE")
-        .arg(&["many", "COUNT", "2500", "LEASE", "600000"]);
+    // A take ends where its transaction is full.
+    for _ in 0..5 {
+        pipe.cmd("TASK.TAKE")
+            .arg(&["many", "COUNT", "500", "LEASE", "600000"]);
+    }
     for number in 0..2_500 {
         pipe.cmd("TASK.NACK").arg("many").arg(number);
     }
