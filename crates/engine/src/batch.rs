@@ -12,7 +12,6 @@ use quoin_data::command::access::KeyLocks;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::context::Environment;
-use quoin_data::unit::known::ChangedBodies;
 use quoin_data::unit::read_window::ReadWindow;
 use quoin_data::unit::signals::{Ready, Signals};
 use quoin_resp::reply::Reply;
@@ -104,8 +103,6 @@ pub(super) struct Batch<'s> {
     slow: Option<CommandId>,
     /// What to report to others after the commit of the latest attempt.
     signals: Signals,
-    /// Small values that the latest attempt changed, if it conflicted.
-    changed_bodies: ChangedBodies,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
     /// Woken clients and their replies. They are in service until the commit.
@@ -216,7 +213,6 @@ impl<'s> Batch<'s> {
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             slow: None,
             signals: Signals::default(),
-            changed_bodies: ChangedBodies::default(),
             parked: HashMap::new(),
             woken: Vec::new(),
             in_service: Vec::new(),

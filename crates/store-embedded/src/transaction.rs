@@ -25,8 +25,8 @@ use quoin_base::limits;
 use quoin_store::rules::{STAMP_BYTES, added, key_after, lowered, stamp_after, stamped_key};
 use quoin_store::savepoints::UndoLog;
 use quoin_store::{
-    Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, SoonRead,
-    Store, StoreError, StoreFuture, Transaction,
+    Growth, Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, SoonRead, Store,
+    StoreError, StoreFuture, Transaction,
 };
 
 /// Bytes of rows that are read at a time to find out how many there are.
@@ -797,12 +797,6 @@ impl Transaction for EmbeddedTransaction<'_> {
     fn add_conflict_unless_own(&self, _section: (&[u8], &[u8]), _range: (&[u8], &[u8])) -> bool {
         // No other writer can change the range, so the result is the same as with a conflict range.
         true
-    }
-
-    fn note_reads(&self, _max: usize) {}
-
-    fn take_noted_reads(&self) -> Vec<NotedRead> {
-        Vec::new()
     }
 
     fn conflict_on_own_rows(&self) {

@@ -247,13 +247,6 @@ pub trait Transaction: ReadTransaction {
     /// that change several keys at one moment.
     fn conflict_on_own_rows(&self);
 
-    /// Notes the reads from now on, at most `max`, on a store whose reads are round trips.
-    fn note_reads(&self, max: usize);
-
-    /// Ends [`Transaction::note_reads`], and returns what was read. Empty on a store whose reads cost
-    /// nothing.
-    fn take_noted_reads(&self) -> Vec<NotedRead>;
-
     /// Opens a savepoint. It ends with [`Transaction::rollback`] or [`Transaction::release`].
     /// Savepoints nest: when one ends, those opened after it end too. A commit keeps the writes
     /// since those that are still open.
@@ -457,22 +450,4 @@ pub enum Growth {
     AtBound,
     /// No: its disk has no room.
     DiskFull,
-}
-
-/// A read of a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum NotedRead {
-    /// Of one key.
-    Key(Vec<u8>),
-    /// Of a range, see [`RangeQuery`].
-    Range {
-        /// Its first key.
-        begin: Vec<u8>,
-        /// The key after its last.
-        end: Vec<u8>,
-        /// Rows at most.
-        limit: usize,
-        /// From its end.
-        reverse: bool,
-    },
 }

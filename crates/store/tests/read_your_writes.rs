@@ -21,8 +21,8 @@ use quoin_store::read_your_writes::cache::OwnedQuery;
 use quoin_store::read_your_writes::{BaseTransaction, ReadYourWrites};
 use quoin_store::rules::{added, key_after, lowered};
 use quoin_store::{
-    Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, Store, StoreError,
-    StoreFuture, Transaction,
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store, StoreError, StoreFuture,
+    Transaction,
 };
 use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
@@ -794,37 +794,4 @@ fn a_clear_is_needed_where_what_spared_it_was_undone() {
         transaction.clear(b"c");
     });
     assert_eq!(given, ["clear c", "set m "]);
-}
-
-#[test]
-fn a_transaction_notes_so_many_reads_as_it_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = OptimisticStore::new(open(&folder));
-    let transaction = store.begin_write().unwrap();
-    let get = |key: &[u8]| now(transaction.get(key, Isolation::Serializable)).unwrap();
-    get(b"before");
-    transaction.note_reads(3);
-    get(b"a");
-    let query = RangeQuery {
-        begin: b"b",
-        end: b"c",
-        limit: 7,
-        reverse: true,
-        isolation: Isolation::Snapshot,
-    };
-    now(transaction.get_range(query)).unwrap();
-    // Answered by the cache, and noted all the same.
-    get(b"a");
-    get(b"too many");
-    let range = NotedRead::Range {
-        begin: b"b".to_vec(),
-        end: b"c".to_vec(),
-        limit: 7,
-        reverse: true,
-    };
-    let key = NotedRead::Key(b"a".to_vec());
-    let expected = [key.clone(), range, key];
-    assert_eq!(transaction.take_noted_reads(), expected);
-    get(b"after");
-    assert!(transaction.take_noted_reads().is_empty());
 }

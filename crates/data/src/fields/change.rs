@@ -99,11 +99,8 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
         if added == 0 && T::ROW == FieldRow::Set {
             return Ok(added);
         }
-        // Rows of a single field would conflict as the body does.
-        let changed_bodies = &self.context.signals.changed_bodies;
-        let is_contended = present.len() > 1 && changed_bodies.is_contended(self.key);
-        match encode_body(T::ROW, &present).filter(|_| !is_contended) {
-            Some(bytes) => self.change_body(bytes),
+        match encode_body(T::ROW, &present) {
+            Some(bytes) => self.context.write_body(self.key, bytes),
             None => self.convert_to_rows(&present).await?,
         }
         Ok(added)
@@ -173,14 +170,7 @@ impl<T: FieldsType> FieldsMut<'_, '_, T> {
     pub(super) fn shrink_body(&mut self, left: &[Entry]) {
         // A body that becomes smaller stays within the limits of a body.
         let bytes = T::ROW.encode_body(left, usize::MAX);
-        self.change_body(bytes.unwrap_or_default());
-    }
-
-    fn change_body(&mut self, bytes: Bytes) {
-        if self.context.environment.capabilities.has_other_writers {
-            self.context.signals.changed_bodies.note(self.key);
-        }
-        self.context.write_body(self.key, bytes);
+        self.context.write_body(self.key, bytes.unwrap_or_default());
     }
 
     /// Writes the rows of a value that has none yet. The names are distinct.

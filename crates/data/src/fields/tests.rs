@@ -11,10 +11,8 @@ use crate::set::{Set, SetMut, SetType};
 use crate::testing::environment;
 use crate::unit::Unit;
 use crate::unit::context::WriteContext;
-use crate::unit::known::ChangedBodies;
 use quoin_base::random::{Random, SeededRandom};
 use quoin_engine::testing::Bench;
-use quoin_resp::reply::Reply;
 
 static NAME: Bytes = Bytes::from_static(b"key");
 
@@ -227,52 +225,4 @@ fn random_members_are_taken_once_each() {
             assert_eq!(taken, many);
         }
     });
-}
-
-/// Changes a field in a transaction, runs `meanwhile`, and commits. Returns whether there was a
-/// conflict, and what the next attempt knows.
-fn change_field(bench: &Bench, before: ChangedBodies, meanwhile: &str) -> (bool, ChangedBodies) {
-    let environment = environment(bench);
-    let transaction = bench.store.begin_write().unwrap();
-    let after = {
-        let mut unit = Unit::new(&*transaction, &environment);
-        unit.signals.changed_bodies = before;
-        bench.block_on(async {
-            let context = unit.write_context(0);
-            put_entries::<HashType>(&context, &[entry("a", "2")]).await;
-        });
-        bench.run(meanwhile);
-        std::mem::take(&mut unit.signals.changed_bodies).after_conflict()
-    };
-    (bench.block_on(transaction.commit()).is_err(), after)
-}
-
-#[test]
-fn a_small_value_that_servers_conflict_on_becomes_rows() {
-    let bench = Bench::cluster_like();
-    bench.run("HSET key a 1 b 1");
-    let (is_conflict, changed) = change_field(&bench, ChangedBodies::default(), "HSET key b 7");
-    assert!(is_conflict);
-    let (is_conflict, _) = change_field(&bench, changed, "PING");
-    assert!(!is_conflict);
-    assert_eq!(bench.data_rows(), 2);
-    let Reply::Array(values) = bench.run("HMGET key a b") else {
-        panic!("no array");
-    };
-    assert_eq!(values, ["2", "7"].map(Reply::bulk));
-    assert_eq!(bench.run("HLEN key"), Reply::Integer(2));
-}
-
-#[test]
-fn a_small_value_stays_one_where_something_else_conflicts() {
-    for meanwhile in ["EXPIRE key 1000", "RENAME other key"] {
-        let bench = Bench::cluster_like();
-        bench.run("HSET other a 1 b 1");
-        bench.run("HSET key a 1 b 1");
-        let (is_conflict, changed) = change_field(&bench, ChangedBodies::default(), meanwhile);
-        assert!(is_conflict, "{meanwhile}");
-        let (is_conflict, _) = change_field(&bench, changed, "PING");
-        assert!(!is_conflict, "{meanwhile}");
-        assert_eq!(bench.data_rows(), 0, "{meanwhile}");
-    }
 }

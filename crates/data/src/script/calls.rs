@@ -1,15 +1,13 @@
 //! The commands that a script calls. Each call is checked as in Redis and then executed like any other command.
 //!
-//! Also reads ahead for a script and records what it reads (`unit/script_reads.rs`), and writes for commands that
-//! receive the whole unit of work.
+//! Also writes for commands that receive the whole unit of work.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use quoin_lua::{Commands, End, Fiber, KILLED_LINE, Origin, Program, Run};
+use quoin_lua::{Commands, End, Fiber, KILLED_LINE, Origin, Run};
 use quoin_resp::reply::Reply;
 use quoin_store::{Growth, StoreError};
 
@@ -20,10 +18,9 @@ use crate::command::resolve;
 use crate::command::row::{ConnectionCommand, Handler, Row};
 use crate::error::CommandError;
 use crate::stream::commands::refusal_in_script;
+use crate::unit::AnyUnit;
 use crate::unit::context::WriteContext;
 use crate::unit::host::{CallResult, ClientRights, ScriptCall};
-use crate::unit::script_reads::READS_MAX;
-use crate::unit::{AnyUnit, Unit};
 
 /// The state of one script's calls.
 pub(super) struct Calls<'c> {
@@ -333,52 +330,6 @@ fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
     let rights = rights_of(unit);
     let is_allowed = rights.is_none_or(|rights| rights.check(row.id, arguments).is_ok());
     Reply::Boolean(is_allowed)
-}
-
-/// A script whose reads are recorded.
-pub(super) struct Reading {
-    /// Hash of the script and its keys.
-    call: u64,
-    /// Hash of its other arguments.
-    arguments: u64,
-}
-
-impl Reading {
-    /// Reads ahead what the script read earlier, on a store whose reads are round trips.
-    pub(super) async fn begin(
-        unit: &Unit<'_>,
-        database: u32,
-        program: &Program,
-        keys: &[Bytes],
-        arguments: &[Bytes],
-    ) -> Option<Self> {
-        let environment = unit.environment();
-        if !environment.capabilities.reads_wait {
-            return None;
-        }
-        let reading = Self {
-            call: hash_of(&(program.name(), database, keys)),
-            arguments: hash_of(&arguments),
-        };
-        let reads = &environment.script_reads;
-        let expected = reads.expected(reading.call, reading.arguments);
-        unit.write_context(database).read_ahead(&expected).await;
-        unit.transaction.note_reads(READS_MAX);
-        Some(reading)
-    }
-
-    /// Remembers what the script has read.
-    pub(super) fn end(self, unit: &Unit<'_>) {
-        let reads = unit.transaction.take_noted_reads();
-        let known = &unit.environment().script_reads;
-        known.remember(self.call, self.arguments, reads);
-    }
-}
-
-fn hash_of(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Performs all writes, or none if the transaction cannot hold them.

@@ -21,7 +21,7 @@ use crate::command::call::Invocation;
 use crate::command::flags::Flags;
 use crate::command::row::{Handler, Row};
 use crate::error::CommandError;
-use crate::script::calls::{Calls, Reading};
+use crate::script::calls::Calls;
 use crate::unit::AnyUnit;
 use crate::unit::context::ReadContext;
 
@@ -279,13 +279,7 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
     // Its writes may depend on its reads, and all its calls must appear to happen at one moment.
     writable.transaction.conflict_on_own_rows();
     let savepoint = writable.savepoint();
-    let (keys, arguments) = (&call.keys, &call.arguments);
-    let reading = Reading::begin(writable, call.database, call.program, keys, arguments).await;
-    let ended = run_machine(unit, call).await;
-    if let Some(reading) = reading {
-        reading.end(writable);
-    }
-    let end = match ended {
+    let end = match run_machine(unit, call).await {
         Ok(end) => end,
         Err(
             error @ (CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding),

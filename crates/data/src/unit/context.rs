@@ -28,7 +28,6 @@ use crate::unit::host::{Rights, ScriptCalls, Trackers};
 use crate::unit::ids::IdAllocator;
 use crate::unit::known::{KnownKeys, LocatedKeys};
 use crate::unit::latest_known::{Known, LatestKnown};
-use crate::unit::script_reads::ScriptReads;
 use crate::unit::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 
 /// The state that all transactions of a server share.
@@ -57,8 +56,6 @@ pub struct Environment {
     pub lookups: Lookups,
     /// The running scripts and the cached scripts.
     pub scripts: Scripts,
-    /// What scripts have read, for reading ahead.
-    pub script_reads: ScriptReads,
     /// Counts the commands that scripts call, if they are counted.
     pub script_calls: Option<Arc<dyn ScriptCalls>>,
     /// The setting `hll-sparse-max-bytes`.

@@ -1,12 +1,10 @@
 //! What a unit of work knows about keys without reading them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use quoin_layout::{DecodeError, Id, KeyName, Meta};
-
-use crate::keyspace::key::OpenKey;
 
 /// Number of keys to remember.
 const SLOTS: usize = 16;
@@ -129,50 +127,6 @@ impl KnownKeys<'_> {
             KnownKeys::OnlyThese(keys) => !keys.contains(key),
             KnownKeys::Empty(keys) => keys.contains(key),
             KnownKeys::Nothing => false,
-        }
-    }
-}
-
-/// Change counts by metadata key, with the data id of the value.
-type Counts = HashMap<Vec<u8>, (Id, u16)>;
-
-/// The bodies that an attempt has changed.
-#[derive(Debug, Default)]
-pub struct ChangedBodies {
-    /// The counts that this attempt found.
-    found: RefCell<Counts>,
-    /// The counts that the previous attempt found for the bodies it changed, if it conflicted.
-    before: Counts,
-}
-
-impl ChangedBodies {
-    /// The state for the attempt after one that conflicted.
-    pub fn after_conflict(self) -> Self {
-        Self {
-            found: RefCell::default(),
-            before: self.found.into_inner(),
-        }
-    }
-
-    /// Must be called before a body is changed.
-    pub fn note(&self, key: &OpenKey) {
-        if let Some(body) = &key.meta.body {
-            let mut found = self.found.borrow_mut();
-            // The attempt's own changes do not count.
-            if !found.contains_key(&key.meta_key) {
-                found.insert(key.meta_key.clone(), (key.data(), body.changes));
-            }
-        }
-    }
-
-    /// Whether another server has changed a body since the previous attempt, which conflicted.
-    pub fn is_contended(&self, key: &OpenKey) -> bool {
-        if self.before.is_empty() || self.found.borrow().contains_key(&key.meta_key) {
-            return false;
-        }
-        match (self.before.get(&key.meta_key), &key.meta.body) {
-            (Some((data, changes)), Some(body)) => *data == key.data() && *changes != body.changes,
-            _ => false,
         }
     }
 }

@@ -9,12 +9,9 @@ pub mod ids;
 pub mod known;
 pub mod latest_known;
 pub mod read_window;
-pub mod script_reads;
 pub mod signals;
 pub mod size_budget;
 pub mod startup;
-
-pub(crate) mod reading_ahead;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

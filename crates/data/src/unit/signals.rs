@@ -17,7 +17,6 @@ use quoin_layout::ValueType;
 use crate::keyspace::key::ClientKey;
 use crate::unit::flows::{Flows, FlowsSavepoint};
 use crate::unit::host::{CallsMade, Change, Origin};
-use crate::unit::known::ChangedBodies;
 
 /// A key, or all keys of a database, that may be ready for waiting clients.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,8 +114,6 @@ pub struct Signals {
     item_changes: RefCell<Vec<ItemChange>>,
     /// Commands called by scripts. They count even if the script's writes are undone.
     pub script_calls: CallsMade,
-    /// Small values that were changed, for the next attempt if this one conflicts.
-    pub changed_bodies: ChangedBodies,
 }
 
 /// A change of the set of ready items.

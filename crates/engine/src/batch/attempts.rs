@@ -186,7 +186,6 @@ impl Batch<'_> {
         let own_mutations = transaction.mutation_count();
         let mut attempt = Attempt::new(&*transaction, self.environment);
         attempt.unit.limit_scripts(self.script_limit);
-        attempt.unit.signals.changed_bodies = std::mem::take(&mut self.changed_bodies);
         let ended = self.run_all(&mut attempt).await;
         if ended.is_ok() {
             self.look_at_changes(&attempt).await;
@@ -405,10 +404,6 @@ impl Batch<'_> {
 
     pub(super) fn after_error(&mut self, error: StoreError) -> AttemptEnd {
         self.statistics.count_failure(&error);
-        if matches!(error, StoreError::Conflict) {
-            let changed = std::mem::take(&mut self.signals.changed_bodies);
-            self.changed_bodies = changed.after_conflict();
-        }
         if error.is_retryable() {
             tracing::trace!(%error, "a batch of commands is run again");
             self.last_error = Some(error);

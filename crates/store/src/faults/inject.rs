@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::{
-    Capabilities, Growth, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint,
-    Store, StoreError, StoreFuture, Transaction, Watched,
+    Capabilities, Growth, Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store,
+    StoreError, StoreFuture, Transaction, Watched,
 };
 use quoin_base::random::Random;
 
@@ -332,14 +332,6 @@ impl Transaction for FaultyTransaction<'_> {
 
     fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool {
         self.inner.add_conflict_unless_own(section, range)
-    }
-
-    fn note_reads(&self, max: usize) {
-        self.inner.note_reads(max);
-    }
-
-    fn take_noted_reads(&self) -> Vec<NotedRead> {
-        self.inner.take_noted_reads()
     }
 
     fn conflict_on_own_rows(&self) {

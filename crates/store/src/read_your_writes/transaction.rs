@@ -10,8 +10,8 @@ use super::coverage::{Coverage, Replaced};
 use super::writes::{AtomicOp, Entry, Log, Mark, Undo, Writes, Written};
 use crate::rules::key_after;
 use crate::{
-    Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, StoreError,
-    StoreFuture, Transaction,
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
+    Transaction,
 };
 
 /// A store's own transaction, below [`ReadYourWrites`]. It reads one snapshot. Then it gets all
@@ -55,7 +55,6 @@ pub trait BaseTransaction {
 pub struct ReadYourWrites<'t> {
     inner: Box<dyn BaseTransaction + 't>,
     state: RefCell<State>,
-    notes: Notes,
 }
 
 impl<'t> ReadYourWrites<'t> {
@@ -64,7 +63,6 @@ impl<'t> ReadYourWrites<'t> {
         Self {
             inner,
             state: RefCell::default(),
-            notes: Notes::default(),
         }
     }
 
@@ -110,7 +108,6 @@ impl<'t> ReadYourWrites<'t> {
 
 impl ReadTransaction for ReadYourWrites<'_> {
     fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        self.notes.note_key(key);
         let mut state = self.state.borrow_mut();
         state.cache.make_room();
         match state.value(key, isolation) {
@@ -123,7 +120,6 @@ impl ReadTransaction for ReadYourWrites<'_> {
         if query.limit == 0 || query.begin >= query.end {
             return StoreFuture::ready(Ok(Vec::new()));
         }
-        self.notes.note_range(&query);
         let mut state = self.state.borrow_mut();
         state.cache.make_room();
         match state.rows(&query) {
@@ -192,14 +188,6 @@ impl Transaction for ReadYourWrites<'_> {
 
     fn conflict_on_own_rows(&self) {
         self.state.borrow_mut().conflicts_on_own_rows = true;
-    }
-
-    fn note_reads(&self, max: usize) {
-        self.notes.begin(max);
-    }
-
-    fn take_noted_reads(&self) -> Vec<NotedRead> {
-        self.notes.take()
     }
 
     fn savepoint(&self) -> Savepoint {
@@ -424,42 +412,5 @@ impl State {
         let covered_until = self.conflicts.end_of(key)?;
         let empty_until = self.cache.empty_until(key)?;
         Some(covered_until.min(empty_until))
-    }
-}
-
-/// Reads that a transaction notes.
-#[derive(Debug, Default)]
-pub(super) struct Notes(RefCell<Option<(usize, Vec<NotedRead>)>>);
-
-impl Notes {
-    /// Begins to note reads, at most `max`.
-    pub(super) fn begin(&self, max: usize) {
-        *self.0.borrow_mut() = Some((max, Vec::new()));
-    }
-
-    /// Ends it, and returns the reads.
-    pub(super) fn take(&self) -> Vec<NotedRead> {
-        self.0.take().map_or_else(Vec::new, |(_, reads)| reads)
-    }
-
-    fn note_key(&self, key: &[u8]) {
-        self.note(|| NotedRead::Key(key.to_vec()));
-    }
-
-    fn note_range(&self, query: &RangeQuery<'_>) {
-        self.note(|| NotedRead::Range {
-            begin: query.begin.to_vec(),
-            end: query.end.to_vec(),
-            limit: query.limit,
-            reverse: query.reverse,
-        });
-    }
-
-    fn note(&self, read: impl FnOnce() -> NotedRead) {
-        if let Some((max, reads)) = &mut *self.0.borrow_mut()
-            && reads.len() < *max
-        {
-            reads.push(read());
-        }
     }
 }
