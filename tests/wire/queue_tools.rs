@@ -279,11 +279,12 @@ fn revive_takes_ids_or_all_dead_tasks() {
             .arg(&["many", "1", "x", "MAXTRIES", "1", "ID"])
             .arg(number);
     }
+    let _: redis::Value = pipe.query(client).unwrap();
     // A take ends where its transaction is full.
-    for _ in 0..5 {
-        pipe.cmd("TASK.TAKE")
-            .arg(&["many", "COUNT", "500", "LEASE", "600000"]);
+    while number(client, "TASK.LEN many READY") > 0 {
+        run(client, &["TASK.TAKE many COUNT 500 LEASE 600000"]);
     }
+    let mut pipe = redis::pipe();
     for number in 0..2_500 {
         pipe.cmd("TASK.NACK").arg("many").arg(number);
     }

@@ -58,6 +58,10 @@ pub use wait::Wait;
 pub use waiter::{Outcome, Waiter};
 use waiter::{Stage, State};
 
+/// Keys of a key's waiters that are searched for those that may have something. The waiters of thousands of keys may
+/// all be woken at once, key by key.
+const OTHER_KEYS_SEARCHED_MAX: usize = 256;
+
 /// All waiters of a server, by the keys that they wait for.
 #[derive(Default)]
 pub struct Waiters {
@@ -411,15 +415,16 @@ impl Waiters {
         taken
     }
 
-    /// Up to `keys_max` other keys that the oldest waiters of a key also wait for and that may have something. A
-    /// wake-up locks them too. So while it runs, no other batch may wake younger waiters of these keys first.
+    /// Up to `keys_max` other keys that the oldest waiters of a key also wait for and that may have something, among
+    /// the first [`OTHER_KEYS_SEARCHED_MAX`]. A wake-up locks them too. So while it runs, no other batch may wake younger waiters of these keys first.
     pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
         let queues = self.queues();
         let of_key = queues.by_key.get(key);
         let waiters = of_key.into_iter().flat_map(|of_key| &of_key.queues);
         let waiters = waiters.flat_map(|queue| queue.waiters.values().take(keys_max));
         let keys = waiters.flat_map(|waiter| waiter.client_keys());
-        keys.filter(|other| other != key && !queues.quiet.is_quiet(other))
+        keys.take(OTHER_KEYS_SEARCHED_MAX)
+            .filter(|other| other != key && !queues.quiet.is_quiet(other))
             .take(keys_max)
             .collect()
     }

@@ -2,7 +2,6 @@
 //! 008](../../../docs/understand/decisions/008-served-in-the-batch.md#quiet-keys)).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -13,7 +12,7 @@ use crate::waiters::Waiter;
 use quoin_base::limits::RELAY_ROWS_PER_BATCH;
 use quoin_data::command::access::Access;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::prefetch::PrefetchPlan;
+use quoin_data::prefetch::{Prefetch, PrefetchPlan};
 use quoin_data::unit::Unit;
 use quoin_data::unit::host::Change;
 use quoin_data::unit::known::KnownKeys;
@@ -47,6 +46,17 @@ impl KeysByLook {
     }
 }
 
+/// Keys of a woken command that are read before it is known whether the key that wakes it has something.
+const WOKEN_KEYS_MAX: usize = 64;
+
+/// The reads of a blocking command that leaves out its quiet keys.
+fn reads_without(waiter: &Waiter, quiet: &HashSet<Bytes>) -> Vec<(ClientKey, Prefetch)> {
+    let command = &waiter.invocation;
+    let mut access = Access::of(command.row, command.database, &command.arguments);
+    access.leave_out(quiet);
+    access.prefetch
+}
+
 impl Batch<'_> {
     /// What is known about the keys of a blocking command on its first run.
     pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
@@ -74,29 +84,73 @@ impl Batch<'_> {
     }
 
     /// Plans the reads of a call. Of a blocking command these are its keys that are not quiet as the batch begins.
-    /// Returns whether there are quiet ones.
-    pub(super) fn plan_call(&self, call: &Call, plan: &mut PrefetchPlan) -> bool {
-        let waiters = &self.shared.waiters;
-        let (waiter, woken) = match (&call.work, &call.waiter) {
-            (Work::WakeUp(key, _), _) => match waiters.first_command(key) {
-                Some(waiter) => (waiter, Some(key)),
-                None => return false,
-            },
-            (_, Some(waiter)) => (Arc::clone(waiter), None),
+    /// Returns whether there are quiet ones. `woken` has the positions of the waiters whose commands are planned
+    /// because they are woken.
+    pub(super) fn plan_call(
+        &self,
+        call: &Call,
+        plan: &mut PrefetchPlan,
+        woken: &mut HashSet<u64>,
+    ) -> bool {
+        match (&call.work, &call.waiter) {
+            (Work::WakeUp(key, _), _) => self.plan_wake_up(key, plan, woken),
+            (_, Some(waiter)) => {
+                let quiet = self.shared.waiters.quiet_keys(waiter);
+                plan.add_all(&reads_without(waiter, &quiet));
+                !quiet.is_empty()
+            }
             (_, None) => {
                 plan.add_all(&call.access.prefetch);
-                return false;
+                false
             }
-        };
-        let mut quiet = waiters.quiet_keys(&waiter);
-        if let Some(key) = woken {
-            quiet.remove(&key.key);
         }
-        let command = &waiter.invocation;
-        let mut access = Access::of(command.row, command.database, &command.arguments);
-        access.leave_out(&quiet);
-        plan.add_all(&access.prefetch);
+    }
+
+    /// Plans the reads of the key that is woken, and some of its first waiter's command. Nothing else is read where the
+    /// key is empty, and a waiter of thousands of keys may be woken by each of them.
+    fn plan_wake_up(
+        &self,
+        key: &ClientKey,
+        plan: &mut PrefetchPlan,
+        woken: &mut HashSet<u64>,
+    ) -> bool {
+        plan.add(key, &Prefetch::Meta);
+        let first = self.shared.waiters.first_command(key);
+        let Some(waiter) = first.filter(|waiter| woken.insert(waiter.position())) else {
+            return false;
+        };
+        let (quiet, reads) = self.reads_of_woken(&waiter, key);
+        for (of, prefetch) in reads.iter().take(WOKEN_KEYS_MAX) {
+            plan.add(of, prefetch);
+        }
         !quiet.is_empty()
+    }
+
+    /// The other quiet keys of a waiter that `key` wakes, and the reads of its command.
+    fn reads_of_woken(
+        &self,
+        waiter: &Waiter,
+        key: &ClientKey,
+    ) -> (HashSet<Bytes>, Vec<(ClientKey, Prefetch)>) {
+        let mut quiet = self.shared.waiters.quiet_keys(waiter);
+        quiet.remove(&key.key);
+        let reads = reads_without(waiter, &quiet);
+        (quiet, reads)
+    }
+
+    /// Reads the other keys of the first waiter of a key that has something, if there are more than were planned.
+    pub(super) async fn read_keys_of_woken(&self, key: &ClientKey, unit: &Unit<'_>) {
+        let first = self.shared.waiters.first_command(key);
+        let Some(waiter) = first.filter(|waiter| waiter.spec.keys.len() > WOKEN_KEYS_MAX) else {
+            return;
+        };
+        if !self.environment.capabilities.reads_wait {
+            return;
+        }
+        let mut plan = PrefetchPlan::default();
+        plan.add_all(&self.reads_of_woken(&waiter, key).1);
+        let context = unit.read_context(0);
+        context.prefetch(&plan, &self.shared.locations).await;
     }
 
     /// Reads what other servers have told up to the attempt's snapshot.

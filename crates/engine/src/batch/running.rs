@@ -1,6 +1,7 @@
 //! Running a batch's commands in its transaction.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ use quoin_store::{Growth, StoreError, Transaction};
 /// One attempt at running the batch's commands.
 pub(super) struct Attempt<'p> {
     pub(super) unit: Unit<'p>,
+    /// When the first command began. The reads before it do not count, or a batch that reads for long would run no more
+    /// than one command.
     started: Instant,
     /// When the latest command began.
     command_began: Instant,
@@ -105,9 +108,10 @@ impl Batch<'_> {
         }
         let mut plan = PrefetchPlan::default();
         let mut has_quiet = false;
+        let mut woken = HashSet::new();
         let calls = self.submissions.iter().flat_map(|one| &one.calls);
         for call in calls.take(self.commands_max) {
-            has_quiet |= self.plan_call(call, &mut plan);
+            has_quiet |= self.plan_call(call, &mut plan, &mut woken);
         }
         self.delegation.plan_prefetch(&mut plan);
         let hear = async {
@@ -133,6 +137,8 @@ impl Batch<'_> {
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let submissions = Rc::clone(&self.submissions);
+        attempt.started = Instant::now();
+        attempt.command_began = attempt.started;
         self.run_submissions(&submissions, attempt).await
     }
 

@@ -198,6 +198,9 @@ impl Batch<'_> {
         }
         match current {
             Some(value_type) => {
+                if matches!(look, Look::Key(_)) {
+                    self.read_keys_of_woken(key, &attempt.unit).await;
+                }
                 let by = WokenBy::Data(None);
                 self.wake_waiters(key, value_type, cursor, by, look, attempt)
                     .await
