@@ -217,6 +217,9 @@ fn own_value(values: &[Vec<u8>], random: &mut StdRng) -> Vec<u8> {
             progress: random.random::<bool>().then(|| "half".into()),
             group: random.random::<bool>().then(|| "g".into()),
             is_awaited: random.random::<bool>(),
+            traceparent: random
+                .random::<bool>()
+                .then(|| "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
             state: match random.random_range(0..4) {
                 0 => DumpedState::Ready,
                 1 => DumpedState::Leased {

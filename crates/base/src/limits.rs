@@ -489,6 +489,31 @@ pub const TASK_WORKER_BYTES_MAX: usize = 256;
 pub const TASK_AFTER_MAX: usize = 1_000;
 /// Ids of such tasks that TASK.LIST shows of each task.
 pub const TASK_AFTER_SHOWN: usize = 10;
+/// Bytes of a task's `traceparent`.
+pub const TASK_TRACEPARENT_BYTES: usize = 55;
+
+/// Whether a task may carry this `traceparent`, which is one as W3C Trace Context defines it: a version, the id of a
+/// trace, that of a span, and flags. What later versions may append to them is not among it.
+pub fn is_task_traceparent(text: &[u8]) -> bool {
+    let is_hex =
+        |part: &[u8]| { part.iter() }.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    // An id of zeros is that of nothing.
+    let is_id = |part: &[u8]| part.iter().any(|byte| *byte != b'0');
+    let mut parts = text.split(|byte| *byte == b'-');
+    let mut next = |bytes| {
+        parts
+            .next()
+            .filter(|part| part.len() == bytes && is_hex(part))
+    };
+    let (version, trace, span, flags) = (next(2), next(32), next(16), next(2));
+    // The version ff is forbidden.
+    version.is_some_and(|version| version != b"ff")
+        && trace.is_some_and(is_id)
+        && span.is_some_and(is_id)
+        && flags.is_some()
+        && text.len() == TASK_TRACEPARENT_BYTES
+}
+
 /// Bytes of the name of a group of tasks.
 pub const TASK_GROUP_BYTES_MAX: usize = 256;
 /// Largest value of GROUPLEASES. A take may read this many rows for a group.

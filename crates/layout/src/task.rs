@@ -189,6 +189,8 @@ pub struct TaskNotes {
     pub group: Option<Bytes>,
     /// Whether other tasks were added that wait for it.
     pub is_awaited: bool,
+    /// The `traceparent` of who added it.
+    pub traceparent: Option<Bytes>,
 }
 
 impl TaskNotes {
@@ -198,10 +200,17 @@ impl TaskNotes {
     const PROGRESS: u64 = 4;
     const GROUP: u64 = 5;
     const AWAITED: u64 = 6;
+    const TRACEPARENT: u64 = 7;
 
     /// Bytes of what clients have said.
     pub fn size_bytes(&self) -> usize {
-        let texts = [&self.worker, &self.reason, &self.progress, &self.group];
+        let texts = [
+            &self.worker,
+            &self.reason,
+            &self.progress,
+            &self.group,
+            &self.traceparent,
+        ];
         texts.into_iter().flatten().map(Bytes::len).sum()
     }
 
@@ -216,6 +225,7 @@ impl TaskNotes {
             (Self::REASON, &self.reason),
             (Self::PROGRESS, &self.progress),
             (Self::GROUP, &self.group),
+            (Self::TRACEPARENT, &self.traceparent),
         ];
         let notes = { notes.into_iter() }.filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
         let others = usize::from(self.expires_ms.is_some()) + usize::from(self.is_awaited);
@@ -252,6 +262,7 @@ impl TaskNotes {
                 Self::REASON => notes.reason = note,
                 Self::PROGRESS => notes.progress = note,
                 Self::GROUP => notes.group = note,
+                Self::TRACEPARENT => notes.traceparent = note,
                 _ => return corrupt("kind of a task's note"),
             }
         }

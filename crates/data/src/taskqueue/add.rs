@@ -21,6 +21,8 @@ pub(super) struct NewTask {
     pub(super) id: Option<Bytes>,
     /// It is held until the tasks of these ids are acknowledged. Those that the queue does not have are.
     pub(super) after: Vec<Bytes>,
+    /// The `traceparent` that it carries to its consumers.
+    pub(super) traceparent: Option<Bytes>,
     pub(super) spec: TaskSpec,
 }
 
@@ -184,6 +186,7 @@ impl Adding {
                 expires_ms: (ttl_ms > 0).then(|| context.now_ms.saturating_add(ttl_ms)),
                 group: spec.group.clone(),
                 is_awaited,
+                traceparent: task.traceparent.clone(),
                 ..TaskNotes::default()
             },
             payload: context.store_value(key.data(), &spec.payload).into(),

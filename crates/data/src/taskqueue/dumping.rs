@@ -290,6 +290,7 @@ impl TaskQueue<'_, '_> {
             progress: task.notes.progress.clone(),
             group: task.notes.group.clone(),
             is_awaited: task.notes.is_awaited,
+            traceparent: task.notes.traceparent.clone(),
             tries: task.tries,
             tries_max: task.tries_max,
             payload: self
@@ -506,6 +507,7 @@ impl TaskQueueMut<'_, '_> {
                 progress: task.progress,
                 group: task.group,
                 is_awaited: task.is_awaited,
+                traceparent: task.traceparent,
             },
             payload: self
                 .context

@@ -304,6 +304,7 @@ fn new_task(name: &[u8], at_ms: i64, task: &TaskSpec) -> NewTask {
     NewTask {
         id: Some(id.into()),
         after: Vec::new(),
+        traceparent: None,
         spec: task.clone(),
     }
 }

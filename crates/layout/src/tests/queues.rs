@@ -220,6 +220,19 @@ fn rows_of_task_queues() {
         "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150215050161646100150600776f726b",
     );
     assert_eq!(TaskRow::decode(&grouped.encode().into()).unwrap(), grouped);
+    let traced = TaskRow {
+        notes: TaskNotes {
+            traceparent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
+            ..TaskNotes::default()
+        },
+        ..row.clone()
+    };
+    golden(
+        "that task with a traceparent",
+        &traced.encode(),
+        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150115070130302d34626639326633353737623334646136613363653932396430653065343733362d303066303637616130626139303262372d30310000776f726b",
+    );
+    assert_eq!(TaskRow::decode(&traced.encode().into()).unwrap(), traced);
     let order_place = grouped.order_place();
     golden(
         "task of class 2 and group `ada` at (1.5, 300, 7) in the order",

@@ -11,7 +11,8 @@ use quoin_base::limits::{
     TASK_AFTER_MAX, TASK_DEAD_LETTER_BYTES_MAX, TASK_GROUP_BYTES_MAX, TASK_ID_BYTES_MAX,
     TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX, TASK_RESOURCES_MAX,
     TASK_RESULT_BYTES_MAX, TASK_SCHEDULE_BYTES_MAX, TASK_SCHEDULE_NAME_BYTES_MAX,
-    TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX, is_task_resource_name,
+    TASK_TRACEPARENT_BYTES, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX, is_task_resource_name,
+    is_task_traceparent,
 };
 
 /// The latest time that a task may name: 2^53 milliseconds, far later than any that a command sets.
@@ -32,6 +33,7 @@ const EXPIRES: u64 = 3;
 const PROGRESS: u64 = 4;
 const GROUP: u64 = 5;
 const AWAITED: u64 = 6;
+const TRACEPARENT: u64 = 7;
 
 /// What a task is waiting for. Times are in milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +99,8 @@ pub struct DumpedTask {
     pub group: Option<Bytes>,
     /// Whether other tasks wait for it, or did.
     pub is_awaited: bool,
+    /// The `traceparent` of who added it.
+    pub traceparent: Option<Bytes>,
     /// What it is.
     pub payload: Bytes,
 }
@@ -359,7 +363,7 @@ impl TaskQueueReader {
         };
         let state = state(number, parts)?;
         let (mut worker, mut reason, mut expires_ms, mut progress) = (None, None, None, None);
-        let (mut group, mut is_awaited) = (None, false);
+        let (mut group, mut traceparent, mut is_awaited) = (None, None, false);
         if has_notes {
             for _ in 0..parts.unsigned()? {
                 let (note, bytes_max) = match parts.unsigned()? {
@@ -367,6 +371,7 @@ impl TaskQueueReader {
                     REASON => (&mut reason, TASK_REASON_BYTES_MAX),
                     PROGRESS => (&mut progress, TASK_PROGRESS_BYTES_MAX),
                     GROUP => (&mut group, TASK_GROUP_BYTES_MAX),
+                    TRACEPARENT => (&mut traceparent, TASK_TRACEPARENT_BYTES),
                     EXPIRES if expires_ms.is_none() => {
                         let at_ms = parts.count()?;
                         if at_ms > AT_MS_MAX {
@@ -388,7 +393,10 @@ impl TaskQueueReader {
                 }
             }
         }
-        if group.as_ref().is_some_and(Bytes::is_empty) {
+        let is_malformed = |text: &Bytes| !is_task_traceparent(text);
+        if group.as_ref().is_some_and(Bytes::is_empty)
+            || traceparent.as_ref().is_some_and(is_malformed)
+        {
             return Err(DumpError::Format);
         }
         Ok(DumpedTask {
@@ -407,6 +415,7 @@ impl TaskQueueReader {
             progress,
             group,
             is_awaited,
+            traceparent,
             payload: parts.string()?,
         })
     }
@@ -507,6 +516,7 @@ impl TaskQueueWriter {
             (REASON, &task.reason),
             (PROGRESS, &task.progress),
             (GROUP, &task.group),
+            (TRACEPARENT, &task.traceparent),
         ];
         let notes = notes
             .into_iter()

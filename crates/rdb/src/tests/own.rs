@@ -2,6 +2,8 @@
 
 use super::*;
 
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 fn task(id: &str, index: i64) -> DumpedTask {
     DumpedTask {
         id: Bytes::copy_from_slice(id.as_bytes()),
@@ -19,6 +21,7 @@ fn task(id: &str, index: i64) -> DumpedTask {
         progress: None,
         group: None,
         is_awaited: false,
+        traceparent: None,
         payload: "payload".into(),
     }
 }
@@ -76,6 +79,7 @@ fn a_task_queue_is_read_as_it_was_written() {
             expires_ms: (number > 1).then_some(number),
             progress: (number % 2 > 0).then(|| "half".into()),
             is_awaited: number > 2,
+            traceparent: (number > 3).then(|| TRACEPARENT.into()),
             group: (number % 2 == 0).then(|| Bytes::from(vec![b'g'; 256])),
             ..task(&format!("t{number}"), number)
         })
@@ -83,6 +87,18 @@ fn a_task_queue_is_read_as_it_was_written() {
     let payload = written(5, &resources(), &tasks);
     assert_eq!(read(&payload), Ok(tasks));
     assert_eq!(open(&payload).unwrap().own_type(), Some(OwnType::TaskQueue));
+}
+
+#[test]
+fn a_malformed_traceparent_is_refused() {
+    let of = |text: &str| DumpedTask {
+        traceparent: Some(Bytes::copy_from_slice(text.as_bytes())),
+        ..task("t", 0)
+    };
+    for text in ["", &TRACEPARENT[1..], &TRACEPARENT.to_uppercase()] {
+        let payload = written(1, &resources(), &[of(text)]);
+        assert_eq!(read(&payload), Err(DumpError::Format), "{text}");
+    }
 }
 
 #[test]

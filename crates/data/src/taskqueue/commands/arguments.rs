@@ -15,7 +15,7 @@ use quoin_base::limits::{
     TASK_AFTER_MAX, TASK_COUNT_MAX, TASK_GROUP_BYTES_MAX, TASK_HAVING_RESOURCES_MAX,
     TASK_ID_BYTES_MAX, TASK_ID_KEYWORDS, TASK_PROGRESS_BYTES_MAX, TASK_REASON_BYTES_MAX,
     TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX, TASK_RESULT_BYTES_MAX, TASK_TAKE_KEYWORDS,
-    TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX,
+    TASK_TIME_MS_MAX, TASK_UNIQUE_BYTES_MAX, TASK_WORKER_BYTES_MAX, is_task_traceparent,
 };
 use quoin_layout::{TaskSpec, TaskState, TaskUnique};
 
@@ -169,11 +169,19 @@ pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<TaskUnique, Command
 }
 
 const ADD_KEYWORDS: &[&str] = &[
-    "id", "needs", "delay", "maxtries", "ttl", "unique", "group", "after",
+    "id",
+    "needs",
+    "delay",
+    "maxtries",
+    "ttl",
+    "unique",
+    "group",
+    "after",
+    "traceparent",
 ];
 
 /// A task: `priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms] [UNIQUE token ms]
-/// [GROUP name] [AFTER n id [id …]]`.
+/// [GROUP name] [AFTER n id [id …]] [TRACEPARENT value]`.
 ///
 /// # Errors
 /// `Syntax`, and those of each word.
@@ -184,6 +192,7 @@ pub(super) fn new_task(
 ) -> Result<NewTask, CommandError> {
     let mut id = None;
     let mut awaited = Vec::new();
+    let mut traceparent = None;
     let mut task = TaskSpec {
         priority: double_or(priority, "ERR priority is not a valid float")?,
         payload: payload.clone(),
@@ -221,6 +230,8 @@ pub(super) fn new_task(
             task.ttl_ms = Some(time_to_live(value)?);
         } else if is_word(word, "group") {
             task.group = Some(group(value)?);
+        } else if is_word(word, "traceparent") {
+            traceparent = Some(traceparent_of(value)?);
         } else {
             return Err(CommandError::Syntax);
         }
@@ -229,6 +240,7 @@ pub(super) fn new_task(
     Ok(NewTask {
         id,
         after: awaited,
+        traceparent,
         spec: task,
     })
 }
@@ -264,6 +276,20 @@ fn group(word: &Bytes) -> Result<Bytes, CommandError> {
         1..=TASK_GROUP_BYTES_MAX => Ok(word.clone()),
         _ => Err(CommandError::Text(
             format!("ERR name of a group must have 1 to {TASK_GROUP_BYTES_MAX} bytes").into(),
+        )),
+    }
+}
+
+/// The `traceparent` of who adds a task.
+///
+/// # Errors
+/// `Text` if it is malformed.
+fn traceparent_of(word: &Bytes) -> Result<Bytes, CommandError> {
+    match is_task_traceparent(word) {
+        true => Ok(word.clone()),
+        false => Err(CommandError::text(
+            "ERR TRACEPARENT must be version-traceid-parentid-flags in lowercase hexadecimal \
+             digits, as W3C Trace Context defines it",
         )),
     }
 }

@@ -52,9 +52,17 @@ fn parts(task: Task) -> Vec<Reply> {
     ]
 }
 
-/// A task: its parts, and the token of its lease if it has one.
+/// A task: its parts, the token of its lease if it has one, and its traceparent if it has one. A null stands for the token
+/// then, so the traceparent is always the seventh.
 fn task(task: Task, token: Option<u64>) -> Reply {
+    let traceparent = task.notes.traceparent.clone();
     let mut parts = parts(task);
-    parts.extend(token.map(|token| Reply::bulk(format!("{token:016x}"))));
+    let token = token.map(|token| Reply::bulk(format!("{token:016x}")));
+    match traceparent {
+        Some(traceparent) => {
+            parts.extend([token.unwrap_or(Reply::Null), Reply::Bulk(traceparent)]);
+        }
+        None => parts.extend(token),
+    }
     Reply::Array(parts)
 }

@@ -44,7 +44,7 @@ pub(super) async fn get(
         TaskState::Leased | TaskState::Delayed => task.at_ms - context.now_ms,
         TaskState::Ready | TaskState::Dead | TaskState::Waiting => -1,
     };
-    Ok(Reply::Map(vec![
+    let mut fields = vec![
         (text("id"), Reply::Bulk(task.id)),
         (text("state"), text(task.state.name())),
         (text("priority"), Reply::Double(task.priority)),
@@ -63,7 +63,14 @@ pub(super) async fn get(
         ),
         (text("group"), note(task.notes.group)),
         (text("after"), ids(task.awaited)),
-    ]))
+    ];
+    fields.extend(traceparent(task.notes.traceparent));
+    Ok(Reply::Map(fields))
+}
+
+/// A field that only tasks with a traceparent have.
+fn traceparent(traceparent: Option<Bytes>) -> Option<(Reply, Reply)> {
+    traceparent.map(|traceparent| (text("traceparent"), Reply::Bulk(traceparent)))
 }
 
 fn ids(ids: Vec<Bytes>) -> Reply {
@@ -138,7 +145,7 @@ pub(super) async fn list(
     let tasks = listed.tasks.into_iter().zip(awaited);
     let tasks = tasks.map(|((id, row), awaited)| {
         let needs = named(&listed.registry, row.mask, &row.amounts);
-        Reply::Map(vec![
+        let mut fields = vec![
             (text("id"), Reply::Bulk(id)),
             (text("priority"), Reply::Double(row.place.priority)),
             (text("tries"), Reply::Integer(row.tries)),
@@ -151,7 +158,9 @@ pub(super) async fn list(
             (text("expires-ms"), at_ms(row.notes.expires_ms.unwrap_or(0))),
             (text("group"), note(row.notes.group)),
             (text("after"), ids(awaited)),
-        ])
+        ];
+        fields.extend(traceparent(row.notes.traceparent));
+        Reply::Map(fields)
     });
     let tasks = Reply::Array(tasks.collect());
     Ok(list_reply(listed.next.as_deref(), tasks))

@@ -112,6 +112,7 @@ pub const ROWS: &[Row] = &[
             UNIQUE,
             GROUP,
             AFTER,
+            string("value").token("TRACEPARENT").optional(),
         ]),
     task("task.schedule", -8, write_handler!(schedules::schedule))
         .summary(

@@ -123,9 +123,15 @@ fn every(word: &[u8]) -> Result<i64, CommandError> {
     milliseconds(time_ms, TASK_EVERY_MS_MIN, too_small, || too_long("EVERY"))
 }
 
-/// The task of a schedule, which chooses the ids itself, and so cannot name others.
-fn scheduled(NewTask { id, after, spec }: NewTask) -> Result<TaskSpec, CommandError> {
-    if id.is_some() || !after.is_empty() {
+/// The task of a schedule, which chooses the ids itself, and so cannot name others. Its tasks are not all of one trace.
+fn scheduled(task: NewTask) -> Result<TaskSpec, CommandError> {
+    let NewTask {
+        id,
+        after,
+        traceparent,
+        spec,
+    } = task;
+    if id.is_some() || !after.is_empty() || traceparent.is_some() {
         return Err(CommandError::Syntax);
     }
     if spec.payload.len() > TASK_SCHEDULE_PAYLOAD_BYTES_MAX {

@@ -22,7 +22,7 @@ use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
 /// `TASK.ADD key priority payload [ID id] [NEEDS resource amount …] [DELAY ms] [MAXTRIES n] [TTL ms]
-/// [UNIQUE token ms] [GROUP name] [AFTER n id [id …]]` → id.
+/// [UNIQUE token ms] [GROUP name] [AFTER n id [id …]] [TRACEPARENT value]` → id.
 pub(super) async fn add(
     context: &WriteContext<'_>,
     arguments: &[Bytes],

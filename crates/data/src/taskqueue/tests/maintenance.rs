@@ -193,6 +193,7 @@ fn the_removal_of_a_higher_node_conflicts_with_a_task_that_is_added_to_it() {
     let task = NewTask {
         id: None,
         after: Vec::new(),
+        traceparent: None,
         spec: TaskSpec {
             priority: 20.0,
             needs: vec![(Bytes::from_static(b"gb"), 1.0)],

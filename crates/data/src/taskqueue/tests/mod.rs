@@ -23,6 +23,7 @@ mod round_trips;
 mod schedules;
 mod steering;
 mod timers;
+mod traces;
 mod waits;
 
 /// Runs a test on a store with a single writer and on one with many.
