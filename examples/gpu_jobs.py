@@ -21,7 +21,7 @@ def work(queue, free_gb, free_cards, run, patience_ms=30000):
             "LEASE", 60000, "BLOCK", patience_ms)
         if taken is None:
             return
-        id, priority, tries, needs, payload, token = taken[0]
+        id, priority, tries, needs, payload, token, *_ = taken[0]
         try:
             run(payload)
         except Exception:

@@ -52,7 +52,7 @@ def finish(connection, *command):
 
 
 def work(queue, connection, task, lease_ms):
-    id, _priority, tries, _needs, payload, token = task
+    id, _priority, tries, _needs, payload, token, *_ = task
     ended, lost = threading.Event(), threading.Event()
     arguments = (queue, connection, id, token, lease_ms, ended, lost)
     keeper = threading.Thread(target=keep, args=arguments)
