@@ -21,6 +21,9 @@ use quoin_data::unit::host::Change;
 use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
+/// Keys of a client for each of which reading all of them would take longer than a test waits.
+const THOUSANDS: usize = 10_000;
+
 fn key(name: &str) -> ClientKey {
     ClientKey {
         database: 0,
@@ -110,6 +113,20 @@ fn one_that_waits_unseen_is_woken_by_another_server() {
         let expected = (round + 1000).to_string();
         assert_eq!(second.reply(&bench), bulks(&["b", &expected]));
     }
+}
+
+#[test]
+fn one_that_waits_for_thousands_of_keys_makes_each_wake_it_cheaply() {
+    let bench = Bench::cluster_like();
+    let other = bench.another_server();
+    let keys: Vec<String> = (0..THOUSANDS).map(|number| format!("k{number}")).collect();
+    let waiting = bench.wait(&format!("BLPOP {} 0", keys.join(" ")));
+    // As the server begins to listen to others, each key wakes the client.
+    until_quiet(&bench, &waiting);
+    let last = format!("k{}", THOUSANDS - 1);
+    let pushed = planned(&format!("RPUSH {last} 1"));
+    bench.block_on(other.submit(vec![pushed])).unwrap();
+    assert_eq!(waiting.reply(&bench), bulks(&[&last, "1"]));
 }
 
 #[test]
