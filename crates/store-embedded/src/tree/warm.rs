@@ -10,6 +10,7 @@ use super::node::{Child, Children, Node};
 use super::{Tree, with_node};
 
 /// What one cache line holds, in bytes.
+#[cfg(target_arch = "x86_64")]
 const LINE_BYTES: usize = 64;
 /// Lines of a node that hold its prefix and, in a small one, the bytes of its children.
 const NODE_LINES: usize = 1;
