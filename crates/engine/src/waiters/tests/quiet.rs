@@ -22,7 +22,7 @@ use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
 /// Keys of a client for each of which reading all of them would take longer than a test waits.
-const THOUSANDS: usize = 10_000;
+const THOUSANDS: usize = 6_000;
 
 fn key(name: &str) -> ClientKey {
     ClientKey {
