@@ -416,7 +416,8 @@ impl Waiters {
     }
 
     /// Up to `keys_max` other keys that the oldest waiters of a key also wait for and that may have something, among
-    /// the first [`OTHER_KEYS_SEARCHED_MAX`]. A wake-up locks them too. So while it runs, no other batch may wake younger waiters of these keys first.
+    /// the first [`OTHER_KEYS_SEARCHED_MAX`]. A wake-up locks them too. So while it runs, no other batch may wake
+    /// younger waiters of these keys first.
     pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
         let queues = self.queues();
         let of_key = queues.by_key.get(key);

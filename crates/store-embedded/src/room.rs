@@ -80,8 +80,9 @@ impl Room {
         pending_bytes: u64,
     ) -> Result<(), heed::Error> {
         let used = usage(environment, rows)?;
-        let wanted_bytes = RESERVE_BYTES + self.reserve_for(files, pending_bytes);
-        let reserved_bytes = self.reserve(files, used.end, wanted_bytes);
+        let for_commits = self.reserve_for(self.measure_disk(files), pending_bytes);
+        let reserved_bytes = self.reserve(files, used.end, RESERVE_BYTES + for_commits);
+        // What has just been reserved is no longer free.
         let free_bytes = self.measure_disk(files);
         let room_bytes = free_bytes.saturating_add(reserved_bytes);
         let room_bytes = room_bytes.saturating_add(used.free);
@@ -179,9 +180,8 @@ impl Room {
         self.used_bytes.load(Ordering::SeqCst)
     }
 
-    /// Bytes to reserve for the commits that the data file lacks.
-    fn reserve_for(&self, files: &Files, pending_bytes: u64) -> u64 {
-        let free_bytes = self.measure_disk(files);
+    /// Bytes to reserve for the commits that the data file lacks, if `free_bytes` are free on the disk.
+    fn reserve_for(&self, free_bytes: u64, pending_bytes: u64) -> u64 {
         let is_roomy = free_bytes >= pending_bytes.saturating_mul(FREE_FACTOR)
             && free_bytes >= self.warning_bytes();
         match is_roomy {

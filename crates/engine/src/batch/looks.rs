@@ -140,13 +140,13 @@ impl Batch<'_> {
 
     /// Reads the other keys of the first waiter of a key that has something, if there are more than were planned.
     pub(super) async fn read_keys_of_woken(&self, key: &ClientKey, unit: &Unit<'_>) {
+        if !self.environment.capabilities.reads_wait {
+            return;
+        }
         let first = self.shared.waiters.first_command(key);
         let Some(waiter) = first.filter(|waiter| waiter.spec.keys.len() > WOKEN_KEYS_MAX) else {
             return;
         };
-        if !self.environment.capabilities.reads_wait {
-            return;
-        }
         let mut plan = PrefetchPlan::default();
         plan.add_all(&self.reads_of_woken(&waiter, key).1);
         let context = unit.read_context(0);
