@@ -294,6 +294,15 @@ pub const LIBRARIES_LOADED_MAX: usize = 64;
 /// Time that FUNCTION LOAD gives a library to register its functions (Redis: `LOAD_TIMEOUT_MS`).
 pub const LIBRARY_LOAD_TIME_MAX: std::time::Duration = std::time::Duration::from_millis(500);
 
+/// Bytes of the arguments of commands that another server runs. Larger ones cost more to send than they save.
+pub const FORWARDED_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a frame that asks another server to run commands.
+pub const FORWARDED_FRAME_BYTES_MAX: usize = 4 * FORWARDED_BYTES_MAX;
+/// Bytes of a frame with their replies.
+pub const FORWARDED_REPLY_FRAME_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Submissions that another server runs for this one at a time. Beyond it, this server runs them.
+pub const FORWARDED_MAX: usize = 4096;
+
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
 /// Submissions for different keys that one batch takes before others are left to parallel batches: their

@@ -331,6 +331,10 @@ settings! {
         "root-prefix" = "quoin", Special(special::ROOT_PREFIX), START,
             "Prefix under which the store holds everything. Servers with the same prefix on one cluster share their data; with another prefix they do not see each other";
     }
+    forwarding: bool as Shared {
+        "forwarding" = "yes", YesNo, RUNTIME,
+            "Whether this server hands commands for which several servers would conflict, such as pops, to the one that owns their key (docs/understand/decisions/053-forwarding.md). Without it, they run here, and again after a conflict. It runs what others hand over in any case. The embedded store has no other servers";
+    }
     delegated_pops: bool as Shared {
         "delegated-pops" = "yes", YesNo, RUNTIME,
             "Whether this server and others on its cluster pop for each other from queues on which their pops conflict (docs/understand/decisions/012-delegated-pops.md). Without it, they retry until they do not conflict. What others have popped for this server is given to its clients all the same. The embedded store has no other servers";
@@ -618,6 +622,7 @@ mod tests {
             ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),
             ("delegated-pops", "no"),
+            ("forwarding", "no"),
             ("databases", "1024"),
             ("compatible-version", "8.4"),
             ("maxclients", "4294967295"),

@@ -33,6 +33,7 @@ mod unheard;
 mod waking;
 
 pub(super) use series::bring_together;
+pub(super) use waking::refusal_of;
 use unheard::Unheard;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].

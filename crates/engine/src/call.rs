@@ -166,6 +166,11 @@ impl Call {
         }
     }
 
+    /// The commands that it runs. None if it is work of the server itself.
+    pub(super) fn invocations(&self) -> &[Invocation] {
+        self.work.invocations().unwrap_or_default()
+    }
+
     /// The arguments, if this is a command.
     pub fn arguments(&self) -> Option<&[Bytes]> {
         match &self.work {

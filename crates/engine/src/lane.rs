@@ -20,6 +20,7 @@ use quoin_store::Store;
 
 use super::batch::{Batch, BatchResult, Slot, bring_together};
 use super::call::{Call, Submission, Work};
+use super::forwarding::{Owners, WakeUpElsewhere};
 use super::lock_set::LockSet;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
@@ -118,12 +119,19 @@ impl WriteLane {
         let parallel = environment.capabilities.parallel_batches.max(1);
         let mut free_slots: Vec<Slot> = (0..parallel as u64).map(Slot::new).collect();
         let mut under_way = FuturesUnordered::new();
+        let mut elsewhere = FuturesUnordered::new();
         let mut is_open = true;
-        while is_open || !self.pending.is_empty() || !under_way.is_empty() {
+        while is_open || !self.pending.is_empty() || !under_way.is_empty() || !elsewhere.is_empty() {
             // Submissions that have arrived in the meantime belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
-            self.take_scheduled();
+            for (wake_up, owners) in self.take_scheduled() {
+                let (environment, shared, statistics) = (&environment, &shared, &statistics);
+                elsewhere.push(async move {
+                    let (owners, statistics) = (&*owners, &**statistics);
+                    wake_up.run(owners, environment, shared, statistics).await
+                });
+            }
             self.release_held();
             let next_release = self.held.iter().map(|held| held.until).min();
             while let Some(slot) = free_slots.pop() {
@@ -165,6 +173,10 @@ impl WriteLane {
                         self.put_in_front(submission);
                     }
                 }
+                Some(not_run) = elsewhere.next() => match not_run {
+                    Some((key, cursor)) => self.wake_up_here(key, cursor),
+                    None => shared.waiters.end_wake_ups(1),
+                },
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
                     match arrived {
                         Some(submission) => self.accept(submission),
@@ -212,25 +224,40 @@ impl WriteLane {
     }
 
     /// Makes each scheduled wake-up a separate submission. It stays in `pending` or in its batch until the batch is
-    /// durable or fails.
-    fn take_scheduled(&mut self) {
+    /// durable or fails. Returns those that other servers should run.
+    fn take_scheduled(&mut self) -> Vec<(WakeUpElsewhere, Arc<dyn Owners>)> {
+        let mut elsewhere = Vec::new();
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
-            // A client that waits for several keys must not be overtaken at one of them while a batch runs its
-            // command for another.
-            let waiters = &self.shared.waiters;
-            let other_keys = waiters.other_keys_of_waiters(&key, WAKE_UP_KEYS_MAX);
-            let locked = other_keys.iter().chain([&key]);
-            let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
-            let locks = KeyLocks::Keys(locks.collect());
-            // Its reads are planned when its batch begins.
-            let call = Call::job(Work::WakeUp(key, cursor), locks);
-            // In front: these clients have waited longer than those that have just come.
-            self.put_in_front(Submission {
-                calls: vec![call],
-                reply_bytes_max: SUBMISSION_REPLY_BYTES_MAX,
-                respond: None,
+            let owners = self.shared.owners.clone();
+            let run_by = owners.and_then(|owners| {
+                let wake_up = WakeUpElsewhere::of(&*owners, &self.shared, &key, cursor)?;
+                Some((wake_up, owners))
             });
+            match run_by {
+                Some(one) => elsewhere.push(one),
+                None => self.wake_up_here(key, cursor),
+            }
         }
+        elsewhere
+    }
+
+    /// Submits a wake-up.
+    fn wake_up_here(&mut self, key: ClientKey, cursor: Cursor) {
+        // A client that waits for several keys must not be overtaken at one of them while a batch runs its command
+        // for another.
+        let waiters = &self.shared.waiters;
+        let other_keys = waiters.other_keys_of_waiters(&key, WAKE_UP_KEYS_MAX);
+        let locked = other_keys.iter().chain([&key]);
+        let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
+        let locks = KeyLocks::Keys(locks.collect());
+        // Its reads are planned when its batch begins.
+        let call = Call::job(Work::WakeUp(key, cursor), locks);
+        // In front: these clients have waited longer than those that have just come.
+        self.put_in_front(Submission {
+            calls: vec![call],
+            reply_bytes_max: SUBMISSION_REPLY_BYTES_MAX,
+            respond: None,
+        });
     }
 
     /// Puts a submission in front of the others. A wake-up that has not begun replaces any other wake-up of its key,

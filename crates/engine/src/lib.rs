@@ -38,6 +38,7 @@ pub mod activity;
 mod batch;
 mod call;
 mod delegation;
+pub mod forwarding;
 mod in_flight;
 mod jobs;
 mod lane;
@@ -72,13 +73,15 @@ pub use waiters::{Cursor, Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
 
 /// Settings of the executor.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ExecutorOptions {
     /// Number of threads that serve submissions which only read.
     pub read_lanes: usize,
     /// Whether this server has others pop for it from contended queues, and pops for others. May change at any time.
     /// Existing grants are honoured and returned in any case.
     pub delegates_pops: Arc<AtomicBool>,
+    /// The other servers on the store, and which keys they own.
+    pub owners: Option<Arc<dyn forwarding::Owners>>,
 }
 
 impl Default for ExecutorOptions {
@@ -86,6 +89,7 @@ impl Default for ExecutorOptions {
         Self {
             read_lanes: 1,
             delegates_pops: Arc::new(AtomicBool::new(true)),
+            owners: None,
         }
     }
 }
@@ -117,6 +121,7 @@ impl Executor {
         let shared = Arc::new(Shared {
             waiters: Arc::new(Waiters::new(has_other_writers)),
             delegates_pops: options.delegates_pops,
+            owners: options.owners,
             ..Shared::default()
         });
         environment.watched_keys = Some(Arc::clone(&shared.watchers) as Arc<dyn WatchedKeys>);
@@ -247,9 +252,9 @@ impl Executor {
         self.submit_within(calls, SUBMISSION_REPLY_BYTES_MAX).await
     }
 
-    /// Runs commands in order, and returns when all commands that ran are durable. Waits if the lane's queue is full.
-    /// Once the replies have `reply_bytes_max` bytes, the remaining commands are not run
-    /// ([`SubmissionResult::rest`]).
+    /// Runs commands in order, on this server or on the one that owns their keys, and returns when all commands that ran
+    /// are durable. Waits if the lane's queue is full. Once the replies have `reply_bytes_max` bytes, the remaining
+    /// commands are not run ([`SubmissionResult::rest`]).
     ///
     /// Dropping the future does not undo what was submitted.
     ///
@@ -257,22 +262,43 @@ impl Executor {
     /// `Unavailable` if the executor has stopped.
     pub async fn submit_within(
         &self,
+        calls: Vec<Call>,
+        reply_bytes_max: usize,
+    ) -> Result<SubmissionResult, StoreError> {
+        if let Some(parked) = self.park_quietly(&calls) {
+            return Ok(SubmissionResult { done: calls, ..parked });
+        }
+        match self.forward(calls, reply_bytes_max).await {
+            Ok(finished) => Ok(finished),
+            Err(calls) => self.submit_here(calls, reply_bytes_max).await,
+        }
+    }
+
+    /// The result of a command that waits without a look at its keys, which are known to be empty.
+    fn park_quietly(&self, calls: &[Call]) -> Option<SubmissionResult> {
+        let [call] = calls else {
+            return None;
+        };
+        let waiter = call.waiter.as_ref()?;
+        self.shared.waiters.park_quietly(waiter).then(|| SubmissionResult {
+            replies: Vec::new(),
+            done: Vec::new(),
+            failure: None,
+            rest: Vec::new(),
+            is_parked: true,
+            carried: Carried::default(),
+        })
+    }
+
+    /// Like [`Self::submit_within`], on this server.
+    ///
+    /// # Errors
+    /// `Unavailable` if the executor has stopped.
+    pub async fn submit_here(
+        &self,
         mut calls: Vec<Call>,
         reply_bytes_max: usize,
     ) -> Result<SubmissionResult, StoreError> {
-        if let [call] = calls.as_slice()
-            && let Some(waiter) = &call.waiter
-            && self.shared.waiters.park_quietly(waiter)
-        {
-            return Ok(SubmissionResult {
-                replies: Vec::new(),
-                done: calls,
-                failure: None,
-                rest: Vec::new(),
-                is_parked: true,
-                carried: Carried::default(),
-            });
-        }
         let capabilities = &self.environment.capabilities;
         // A round cannot wait to find out whether its commit was applied.
         if !capabilities.has_other_writers && !capabilities.has_unknown_results {

@@ -18,7 +18,7 @@ mod membership;
 #[cfg(test)]
 mod tests;
 
-pub use membership::{Membership, RosterWatch};
+pub use membership::{Membership, RosterWatch, Sightings};
 
 /// Time for which a server must at least be silent to be dead. Half a beat less than it usually is, because looks are
 /// not exactly a beat apart.

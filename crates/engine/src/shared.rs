@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::activity::Activity;
 use super::delegation::contention::Contention;
+use super::forwarding::Owners;
 use super::in_flight::InFlight;
 use super::relay_state::RelayState;
 use super::rounds_state::Rounds;
@@ -21,6 +22,8 @@ pub struct Shared {
     pub watchers: Arc<Watchers>,
     /// The activity of queues.
     pub(super) activity: Activity,
+    /// The other servers, if there can be any.
+    pub(super) owners: Option<Arc<dyn Owners>>,
     /// Messages from and to other servers.
     pub relay: RelayState,
     /// Whether this server has others pop for it, and pops for others.

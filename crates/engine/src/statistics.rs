@@ -39,6 +39,10 @@ pub struct ExecutorStatistics {
     pub delegation_requests_granted: Counter,
     /// Requests of other servers that this one granted.
     pub delegation_grants: Counter,
+    /// Commands that other servers have run for this one's clients.
+    pub forwarded_commands: Counter,
+    /// Submissions whose owner was lost before it had answered. Clients got `UNKNOWN`.
+    pub forwarded_unknown: Counter,
     /// How often a command's writes were undone because it failed midway or did not fit in the transaction.
     pub commands_rolled_back: Counter,
     /// Keys removed because they expired.
@@ -79,6 +83,8 @@ impl ExecutorStatistics {
             &self.delegation_requests,
             &self.delegation_requests_granted,
             &self.delegation_grants,
+            &self.forwarded_commands,
+            &self.forwarded_unknown,
             &self.commands_rolled_back,
             &self.expired_keys,
             &self.expired_fields,

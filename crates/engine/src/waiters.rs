@@ -62,6 +62,9 @@ use waiter::{Stage, State};
 /// all be woken at once, key by key.
 const OTHER_KEYS_SEARCHED_MAX: usize = 256;
 
+/// A slot that no batch has.
+const NO_SLOT: u64 = u64::MAX;
+
 /// All waiters of a server, by the keys that they wait for.
 #[derive(Default)]
 pub struct Waiters {
@@ -250,6 +253,32 @@ impl Waiters {
         None
     }
 
+    /// Takes a waiter into service for no batch: the oldest one at or after the position `from` that waits for this key.
+    pub(super) fn begin_service_of_any(&self, key: &ClientKey, from: u64) -> Option<Arc<Waiter>> {
+        let types: Vec<ValueType> = {
+            let queues = self.queues();
+            let of_key = queues.by_key.get(key)?;
+            of_key.queues.iter().map(Queue::value_type).collect()
+        };
+        let mut types = types.into_iter();
+        types.find_map(|value_type| self.begin_service(key, value_type, NO_SLOT, from, |_| true))
+    }
+
+    /// Whether the oldest waiters of a key, up to `waiters_max` of each type, all pass a test. False if it has none.
+    pub(super) fn all_of(
+        &self,
+        key: &ClientKey,
+        waiters_max: usize,
+        test: impl Fn(&Waiter) -> bool,
+    ) -> bool {
+        let queues = self.queues();
+        let Some(of_key) = queues.by_key.get(key) else {
+            return false;
+        };
+        let oldest = |queue: &Queue| queue.waiters.values().take(waiters_max).all(|one| test(one));
+        !of_key.queues.is_empty() && of_key.queues.iter().all(oldest)
+    }
+
     /// Ends the service of a waiter without a reply. The waiter returns to its previous stage and position. If its
     /// client has given up, ends the wait with [`Outcome::Cancelled`].
     pub(super) fn release(&self, waiter: &Waiter) {
@@ -324,6 +353,11 @@ impl Waiters {
         keys.filter(|key| key.database == database)
             .cloned()
             .collect()
+    }
+
+    /// Whether a client waits for a key.
+    pub(super) fn is_awaited(&self, key: &ClientKey) -> bool {
+        self.queues().by_key.contains_key(key)
     }
 
     /// Whether a client waits for a key of this type.

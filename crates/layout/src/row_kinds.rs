@@ -136,6 +136,7 @@ mod tests {
         let rows = [
             (Space::Version, layout.version_key()),
             (Space::Version, layout.store_id_key()),
+            (Space::Version, layout.link_secret_key()),
             (Space::Keys, meta.clone()),
             (Space::Keys, layout.length_key(&meta)),
             (Space::Data, layout.chunk_key(ID, ID, 0)),

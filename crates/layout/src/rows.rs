@@ -55,6 +55,11 @@ impl Layout {
         self.pack(Space::Version, &(0_u64,))
     }
 
+    /// Key of the secret by which servers know each other, where several can share the store.
+    pub fn link_secret_key(&self) -> Vec<u8> {
+        self.pack(Space::Version, &(1_u64,))
+    }
+
     /// Key of the counter for instance numbers.
     pub fn instances_key(&self) -> Vec<u8> {
         self.pack(Space::Instances, &())

@@ -87,7 +87,8 @@ pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Val
         Reply::Verbatim(_, bytes) | Reply::FormattedVerbatim(_, bytes) => text(bytes),
         Reply::BigNumber(digits) if is_resp3 => field("big_number", text(digits)?),
         Reply::BigNumber(digits) => text(digits),
-        Reply::Silence => Ok(Value::Nil),
+        // Scripts call commands of this server.
+        Reply::Silence | Reply::Encoded(_) => Ok(Value::Nil),
     }
 }
 

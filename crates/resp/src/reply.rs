@@ -52,6 +52,8 @@ pub enum Reply {
     BigNumber(Bytes),
     /// Several replies to one command, one after the other (SUBSCRIBE).
     Several(Vec<Reply>),
+    /// A whole reply in the protocol of its client, which another server has encoded.
+    Encoded(Bytes),
     /// Nothing at all (CLIENT REPLY OFF).
     Silence,
 }
@@ -91,6 +93,7 @@ impl Reply {
             Reply::Simple(text) => text.len() + 3,
             Reply::Error(text) => text.len() + 3,
             Reply::Bulk(bytes)
+            | Reply::Encoded(bytes)
             | Reply::Status(bytes)
             | Reply::Verbatim(_, bytes)
             | Reply::FormattedVerbatim(_, bytes)

@@ -38,6 +38,11 @@ pub(super) fn slot_of(key: &[u8]) -> u16 {
     SUMS.checksum(tag().unwrap_or(key)) % SLOTS
 }
 
+/// The block of a key's slot.
+pub(super) fn block_of(key: &[u8]) -> usize {
+    usize::from(slot_of(key) / BLOCK_SLOTS)
+}
+
 /// The slot that all keys have. `None` if there are no keys, or if they have several slots.
 pub(super) fn slot_of_all<'k>(mut keys: impl Iterator<Item = &'k Bytes>) -> Option<u16> {
     let slot = slot_of(keys.next()?);
@@ -99,7 +104,7 @@ impl View {
         if rows.is_empty() {
             return None;
         }
-        let owners = assign(&rows);
+        let owners = owners_of_blocks(rows.iter().copied());
         let is_own = |server: &&LivingServer| roster.is_own(server);
         Some(Self {
             own: rows.iter().position(is_own),
@@ -176,15 +181,18 @@ impl View {
     }
 }
 
-/// For each block of slots, the place of the server that has it. All versions of Quoin must compute the same.
-fn assign(servers: &[&LivingServer]) -> [u8; BLOCKS] {
+/// For each block of slots, the place of the server that owns it. All versions of Quoin must compute the same.
+pub(super) fn owners_of_blocks<'s>(
+    servers: impl Iterator<Item = &'s LivingServer>,
+) -> [u8; BLOCKS] {
+    let servers: Vec<&LivingServer> = servers.collect();
     let room = BLOCKS.div_ceil(servers.len().max(1));
     let room = room + room.div_ceil(EXTRA_SHARE);
     let mut taken = vec![0; servers.len()];
     let mut owners = [0; BLOCKS];
     for (block, owner) in owners.iter_mut().enumerate() {
         let name = format!("block {block}");
-        let free = taken.iter().zip(servers).enumerate();
+        let free = taken.iter().zip(&servers).enumerate();
         let free = free.filter(|(_, (taken, _))| **taken < room);
         // The start decides between equal scores.
         let best = free

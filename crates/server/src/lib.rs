@@ -40,6 +40,7 @@ mod users;
 // What all connections share.
 mod cluster;
 mod eviction;
+mod links;
 mod monitors;
 mod pause;
 mod pubsub;

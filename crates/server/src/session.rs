@@ -31,6 +31,18 @@ pub(super) enum ReplyMode {
     Skip,
 }
 
+/// The handshake of a link ([`crate::links::handshake`]).
+#[derive(Debug, Default)]
+pub(super) enum LinkStage {
+    /// It has not begun.
+    #[default]
+    Unproven,
+    /// The nonces of the other server and of this one are exchanged.
+    Asked([Bytes; 2]),
+    /// The other server shares the store. What follows are frames.
+    Proven,
+}
+
 /// The state of one connection that its commands read and change.
 pub(super) struct Session {
     /// Its record in the registry.
@@ -63,6 +75,8 @@ pub(super) struct Session {
     pub(super) tracking: Option<TrackingMode>,
     /// The memory that its prefixes take.
     pub(super) prefix_bytes: usize,
+    /// How far another server has proved that it shares the store.
+    pub(super) link: LinkStage,
     /// CLIENT CACHING came right before the current command or transaction.
     pub(super) is_caching: bool,
 }
@@ -88,6 +102,7 @@ impl Session {
             waited: Duration::ZERO,
             tracking: None,
             prefix_bytes: 0,
+            link: LinkStage::Unproven,
             is_caching: false,
         }
     }
@@ -151,7 +166,7 @@ impl Session {
             + self.client.attribute_bytes()
     }
 
-    /// The origin of its commands: the client, and whether it tracks what they read.
+    /// The origin of its commands: the client, whether it tracks what they read, and whether other servers may run them.
     pub(super) fn origin(&self) -> Origin {
         let tracking = self.tracking;
         Origin {
@@ -159,6 +174,7 @@ impl Session {
             lacks_named_keys: false,
             repeats: false,
             tracks: tracking.is_some_and(|mode| mode.remembers(self.is_caching)),
+            forwarded_as: (tracking.is_none() && !self.hears_messages()).then_some(self.protocol),
         }
     }
 

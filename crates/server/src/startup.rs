@@ -58,6 +58,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
         clock,
         handshakes,
         addresses.ports,
+        runtime.handle().clone(),
     )?);
     let executor = Arc::clone(&state.executor);
     users::load_at_start(&state)?;

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
+use tokio::runtime::Handle;
 
 use crate::access::AccessControl;
 use crate::addresses::{Face, Ports};
 use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
 use crate::cluster::{Cluster, View};
+use crate::links::Links;
 use crate::monitors::Monitors;
 use crate::pause::Pause;
 use crate::procfs;
@@ -33,7 +35,8 @@ use quoin_data::table;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::{CallResult, Rights, ScriptCall, ScriptCalls, Trackers};
 use quoin_data::unit::signals::Subscribers;
-use quoin_engine::roster::Membership;
+use quoin_engine::forwarding::Owners;
+use quoin_engine::roster::{Membership, Sightings};
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
 use quoin_tools::backup::Backups;
@@ -144,6 +147,7 @@ impl ServerState {
         clock: Arc<dyn Clock>,
         handshakes: Option<Arc<Handshakes>>,
         ports: Ports,
+        runtime: Handle,
     ) -> io::Result<Self> {
         let random = &environment.random;
         let run_id: String = (0..5)
@@ -190,7 +194,14 @@ impl ServerState {
         environment.stream_node_max_bytes = Arc::clone(config.live.stream_node_max_bytes());
         environment.stream_idmp_duration_s = Arc::clone(config.live.stream_idmp_duration_s());
         environment.stream_idmp_maxsize = Arc::clone(config.live.stream_idmp_maxsize());
+        let sightings = Sightings::default();
+        let owners = environment.link_secret.clone().map(|secret| {
+            let (config, random) = (Arc::clone(&config), Arc::clone(random));
+            let links = Links::new(sightings.watch(), runtime, config, random, secret);
+            Arc::new(links) as Arc<dyn Owners>
+        });
         let options = ExecutorOptions {
+            owners,
             delegates_pops: Arc::clone(config.live.delegated_pops()),
             ..ExecutorOptions::default()
         };
@@ -198,7 +209,7 @@ impl ServerState {
         let sentinel = Sentinel::new(config.settings().sentinel_masters.clone(), &delivery);
         let own_row = announced::own_row(&config.settings(), ports, &run_id);
         let environment = Arc::clone(executor.environment());
-        let membership = Membership::start(Arc::clone(&store), environment, own_row)?;
+        let membership = Membership::start(Arc::clone(&store), environment, own_row, sightings)?;
         Ok(Self {
             config,
             executor,

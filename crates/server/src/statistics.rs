@@ -60,6 +60,8 @@ pub(super) struct ServerStatistics {
     pub(super) output_bytes: Counter,
     /// Replies that were errors.
     pub(super) error_replies: Counter,
+    /// Commands that were run for clients of other servers.
+    pub(super) forwarded_here: Counter,
     /// Reads from sockets.
     pub(super) reads_processed: Counter,
     /// Writes to sockets.
@@ -126,6 +128,7 @@ impl ServerStatistics {
             &self.input_bytes,
             &self.output_bytes,
             &self.error_replies,
+            &self.forwarded_here,
             &self.reads_processed,
             &self.writes_processed,
         ] {

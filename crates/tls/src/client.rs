@@ -52,6 +52,18 @@ impl ClientOptions {
         }
     }
 
+    /// Options for a server that connects to another with its own options: it shows its certificate, and expects one of
+    /// the authorities of its clients.
+    pub fn of_server(server: &ServerOptions) -> Self {
+        Self {
+            ca_file: server.ca_file.clone(),
+            certificate_file: server.certificate_file.clone(),
+            key_file: server.key_file.clone(),
+            key_password: server.key_password.clone(),
+            server_file: None,
+        }
+    }
+
     /// Encrypts a connection to `host`, whose certificate must name it. The handshake happens with
     /// the first bytes.
     ///
@@ -65,7 +77,11 @@ impl ClientOptions {
         Ok(StreamOwned::new(connection, stream))
     }
 
-    fn config(&self) -> Result<ClientConfig, TlsError> {
+    /// The configuration of connections.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged.
+    pub fn config(&self) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Protocols)?;

@@ -38,6 +38,8 @@ pub struct Environment {
     pub capabilities: Capabilities,
     /// The store's id. It never changes.
     pub store_id: String,
+    /// By which servers that share the store know each other. `None` on a store with a single writer.
+    pub link_secret: Option<Bytes>,
     /// The setting `databases`: the number of databases.
     pub databases: u32,
     /// The version of Redis that clients and scripts are told: the setting `compatible-version`.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::keyspace::key::ClientKey;
+use quoin_resp::wire::encode::Protocol;
 
 /// The client number of the server's own work. Real clients are numbered from 1.
 pub const NO_CLIENT: u64 = 0;
@@ -23,6 +24,9 @@ pub struct Origin {
     pub lacks_named_keys: bool,
     /// Whether it may send the same command to several servers on one store (docs/understand/decisions/044-cluster-port.md).
     pub repeats: bool,
+    /// In which protocol another server that runs the command encodes the reply. `None` if the client needs it to run on
+    /// its own server, as it gets messages about what it does.
+    pub forwarded_as: Option<Protocol>,
 }
 
 impl Origin {
@@ -32,6 +36,7 @@ impl Origin {
         tracks: false,
         lacks_named_keys: false,
         repeats: false,
+        forwarded_as: None,
     };
 }
 

@@ -62,7 +62,7 @@ pub async fn prepare(
     random: Arc<dyn Random>,
 ) -> Result<Environment, StartError> {
     let mut attempts = 0_u32;
-    let (instance, store_id) = loop {
+    let (instance, store_id, link_secret) = loop {
         attempts += 1;
         match take_instance(store, &layout, &*random).await {
             Ok(taken) => break taken,
@@ -83,6 +83,7 @@ pub async fn prepare(
         layout,
         capabilities: store.capabilities(),
         store_id,
+        link_secret,
         databases: DATABASES,
         told_version: RedisVersion::default(),
         clock,
@@ -175,12 +176,12 @@ fn may_try_again(attempts: u32, error: &StoreError) -> bool {
         && (error.is_retryable() || matches!(error, StoreError::UnknownResult))
 }
 
-/// Takes an instance number. Returns it with the store's id.
+/// Takes an instance number. Returns it with the store's id, and with the secret of the servers that share it.
 async fn take_instance(
     store: &dyn Store,
     layout: &Layout,
     random: &dyn Random,
-) -> Result<(u64, String), StartError> {
+) -> Result<(u64, String, Option<Bytes>), StartError> {
     let transaction = store.begin_write()?;
     let version_key = layout.version_key();
     match transaction
@@ -205,9 +206,13 @@ async fn take_instance(
         Some(id) => id,
         None => stored_id(&*transaction, layout, random).await?,
     };
+    let link_secret = match store.capabilities().has_other_writers {
+        true => Some(stored_secret(&*transaction, layout, random).await?),
+        false => None,
+    };
     transaction.commit().await?;
     match u64::try_from(instance) {
-        Ok(instance) => Ok((instance, store_id)),
+        Ok(instance) => Ok((instance, store_id, link_secret)),
         Err(_) => Err(StoreError::Corrupt("count of server starts").into()),
     }
 }
@@ -229,6 +234,22 @@ async fn stored_id(
         }
     };
     Ok(id.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The secret that the first server wrote into the store.
+async fn stored_secret(
+    transaction: &dyn Transaction,
+    layout: &Layout,
+    random: &dyn Random,
+) -> Result<Bytes, StoreError> {
+    let key = layout.link_secret_key();
+    if let Some(secret) = transaction.get(&key, Isolation::Serializable).await? {
+        return Ok(secret);
+    }
+    let parts = [(); 4].map(|()| random.next_u64().to_be_bytes());
+    let secret = Bytes::from(parts.concat());
+    transaction.set(&key, &secret);
+    Ok(secret)
 }
 
 fn version_of(row: &Bytes) -> Result<i64, StartError> {

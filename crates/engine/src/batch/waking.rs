@@ -25,12 +25,14 @@ use super::looks::Look;
 use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::call::only_reads;
+use crate::forwarding::WakeUpElsewhere;
 use crate::waiters::{Cursor, Waiter};
 use quoin_data::command::call;
 use quoin_data::command::call::{CallError, Invocation, Mode};
 use quoin_data::command::waits::Wake;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context::Environment;
 use quoin_data::unit::signals::{Offer, Ready, Wants};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
@@ -168,6 +170,10 @@ impl Batch<'_> {
         look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
+        if self.is_woken_elsewhere(key) {
+            self.defer(key, Cursor::START);
+            return Ok(());
+        }
         // The same EXEC may later have replaced the key with another type. These clients must not get WRONGTYPE for
         // that.
         if self.shared.waiters.is_awaited_as(key, value_type)
@@ -178,6 +184,14 @@ impl Batch<'_> {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Whether the owner of a key pops for the clients that wait for it. It would conflict with a pop of this batch.
+    fn is_woken_elsewhere(&self, key: &ClientKey) -> bool {
+        let owners = self.shared.owners.as_deref();
+        owners.is_some_and(|owners| {
+            WakeUpElsewhere::of(owners, self.shared, key, Cursor::START).is_some()
+        })
     }
 
     /// Wakes the waiters of a key from a cursor on: those that wait for its current type, and those that need the key
@@ -355,7 +369,7 @@ impl Batch<'_> {
         let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
         let refused = self.refused.get(&id).map(CommandError::to_line);
         // The client may no longer have the right to run it.
-        let refused = refused.or_else(|| self.refusal_of(invocation));
+        let refused = refused.or_else(|| refusal_of(self.environment, invocation));
         let ran = match refused {
             Some(line) => Ok(Reply::Error(line)),
             None => {
@@ -416,14 +430,14 @@ impl Batch<'_> {
         self.woken.push((Arc::clone(waiter), reply));
         Ok(Woken::Replied)
     }
+}
 
-    /// The error line if a client may no longer run its waiting command because its user's rights have changed.
-    fn refusal_of(&self, invocation: &Invocation) -> Option<String> {
-        let rights = self.environment.rights.as_ref()?;
-        let rights = rights.of(invocation.origin.client)?;
-        let refused = rights
-            .check(invocation.row.id, &invocation.arguments)
-            .err()?;
-        Some(format!("NOPERM {}", refused.message))
-    }
+/// The error line if a client may no longer run its waiting command because its user's rights have changed.
+pub(crate) fn refusal_of(environment: &Environment, invocation: &Invocation) -> Option<String> {
+    let rights = environment.rights.as_ref()?;
+    let rights = rights.of(invocation.origin.client)?;
+    let refused = rights
+        .check(invocation.row.id, &invocation.arguments)
+        .err()?;
+    Some(format!("NOPERM {}", refused.message))
 }

@@ -36,7 +36,7 @@ enum Stage {
 }
 
 impl Membership {
-    /// Prepares to become a member by [`Self::begin`]. On a store that one server has for itself, nothing is written: it
+    /// Prepares to become a member by [`Self::begin`], and tells `sightings` who lives. On a store that one server has for itself, nothing is written: it
     /// is the only member.
     ///
     /// # Errors
@@ -45,7 +45,9 @@ impl Membership {
         store: Arc<dyn Store>,
         environment: Arc<Environment>,
         own_row: ServerRow,
+        sightings: Sightings,
     ) -> std::io::Result<Self> {
+        let Sightings(sightings) = sightings;
         let stage = Arc::new(watch::Sender::new(Stage::Starting));
         let look = Arc::<Notify>::default();
         if !environment.capabilities.has_other_writers {
@@ -54,14 +56,14 @@ impl Membership {
                 roster: Arc::new(roster),
                 at: None,
             };
+            sightings.send_replace(Some(sighting));
             return Ok(Self {
-                sightings: Arc::new(watch::Sender::new(Some(sighting))),
+                sightings,
                 stage,
                 look,
                 thread: Mutex::new(None),
             });
         }
-        let sightings = Arc::new(watch::Sender::new(None));
         let job = Job {
             observer: Observer::new(environment.ids.instance()),
             store,
@@ -161,7 +163,24 @@ impl Drop for Membership {
     }
 }
 
+/// Who lives, for those that begin to look before this server is a member.
+pub struct Sightings(Arc<watch::Sender<Option<Sighting>>>);
+
+impl Default for Sightings {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl Sightings {
+    /// Sees each new roster.
+    pub fn watch(&self) -> RosterWatch {
+        RosterWatch(self.0.subscribe())
+    }
+}
+
 /// Sees rosters as they change.
+#[derive(Clone)]
 pub struct RosterWatch(watch::Receiver<Option<Sighting>>);
 
 impl RosterWatch {
@@ -175,6 +194,11 @@ impl RosterWatch {
                 std::future::pending::<()>().await;
             }
         }
+    }
+
+    /// The living servers, as [`Membership::roster`] has them.
+    pub fn current(&self) -> Option<Arc<Roster>> {
+        self.0.borrow().as_ref().and_then(Sighting::current)
     }
 
     /// The present roster, if there is one.

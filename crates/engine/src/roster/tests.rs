@@ -240,7 +240,7 @@ impl Cluster {
     async fn join(&self, number: u64) -> Membership {
         let environment = Self::environment(&*self.store).await;
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
-        let membership = Membership::start(store, environment, row(number)).unwrap();
+        let membership = Membership::start(store, environment, row(number), Sightings::default()).unwrap();
         membership.begin();
         membership
     }
@@ -374,7 +374,7 @@ async fn on_a_store_with_one_server_nothing_is_written() {
     let store = Arc::new(store);
     let environment = Cluster::environment(&*store).await;
     let shared = Arc::clone(&store) as Arc<dyn Store>;
-    let server = Membership::start(shared, environment, row(1)).unwrap();
+    let server = Membership::start(shared, environment, row(1), Sightings::default()).unwrap();
     server.begin();
     server.settled().await;
     assert_eq!(addresses(&server), ["10.0.0.1"]);

@@ -117,6 +117,7 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
                 encode(reply, protocol, output);
             }
         }
+        Reply::Encoded(bytes) => output.extend_from_slice(bytes),
         Reply::Silence => {}
     }
 }

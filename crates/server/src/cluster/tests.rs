@@ -26,7 +26,7 @@ fn roster(numbers: &[u64]) -> Vec<LivingServer> {
 /// The number of the server of each block.
 fn owners(numbers: &[u64]) -> Vec<u64> {
     let servers = roster(numbers);
-    let owners = assign(&servers.iter().collect::<Vec<_>>());
+    let owners = owners_of_blocks(servers.iter());
     let owners = owners.iter().map(|place| numbers[usize::from(*place)]);
     owners.collect()
 }

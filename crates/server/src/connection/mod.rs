@@ -33,7 +33,8 @@ use crate::connection::output::is_write;
 use crate::connection::read_ahead::READ_BYTES;
 use crate::connection::state::Ended;
 use crate::connection::transaction::WithinMulti;
-use crate::{clients, connection_commands, eviction};
+use crate::session::LinkStage;
+use crate::{clients, connection_commands, eviction, links};
 use quoin_base::limits::UNAUTHENTICATED_INPUT_BYTES_MAX;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::{ConnectionCommand, Group, Handler, Row};
@@ -51,6 +52,10 @@ impl Connection {
     pub(super) async fn serve(mut self) {
         loop {
             if self.execute_input().await.is_err() || self.session.is_closing {
+                break;
+            }
+            if matches!(self.session.link, LinkStage::Proven) {
+                self.serve_link().await;
                 break;
             }
             if self.state.shutdown.has_begun() || self.session.client.is_killed() {
@@ -218,6 +223,12 @@ impl Connection {
     }
 
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
+        if links::handshake::is_step(&request.arguments)
+            && let Some(reply) = self.shake_hands(&request.arguments)
+        {
+            self.answer(&reply, true);
+            return Ok(());
+        }
         let is_on_sentinel = self.session.is_on_sentinel();
         let conditions = Conditions {
             face: self.session.face,
@@ -242,6 +253,30 @@ impl Connection {
             self.session.end_caching();
         }
         Ok(())
+    }
+
+    /// Takes a step of the handshake with another server. It needs no user: it proves that both share a store. `None` if
+    /// no other server can share this one's.
+    fn shake_hands(&mut self, arguments: &[Bytes]) -> Option<Reply> {
+        let environment = self.state.executor.environment();
+        let secret = environment.link_secret.as_ref()?;
+        let (reply, stage) =
+            links::handshake::answer(secret, &*environment.random, arguments, &self.session.link);
+        self.session.is_closing |= matches!(reply, Reply::Error(_));
+        self.session.link = stage;
+        Some(reply)
+    }
+
+    /// Serves another server, which has proved that it shares the store, until the link ends.
+    async fn serve_link(&mut self) {
+        let client = Arc::clone(&self.session.client);
+        let input = std::mem::take(&mut self.input);
+        tokio::select! {
+            ended = links::serve(&mut self.stream, input, &self.state) => if let Err(error) = ended {
+                tracing::debug!(%error, "a link from another server ended");
+            },
+            () = client.wait_killed() => {}
+        }
     }
 
     async fn execute_dispatched(

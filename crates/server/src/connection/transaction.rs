@@ -305,6 +305,10 @@ impl Connection {
     fn invocations_of(&self, commands: &mut [TransactionCommand]) -> (Vec<Invocation>, bool) {
         let mut database = self.session.database;
         let mut origin = self.session.origin();
+        if commands.iter().any(|one| one.kind != CommandKind::Data) {
+            // The reply is put together of theirs, in a protocol that they may change.
+            origin.forwarded_as = None;
+        }
         let mut user = Arc::clone(&self.session.user);
         let mut begins_to_track = false;
         let mut forgets = false;

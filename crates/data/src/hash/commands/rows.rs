@@ -133,6 +133,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(ONE_FIELD)
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0), string("field"), integer("increment")])
         .plan(plan_first::<HashType>),
@@ -148,6 +149,7 @@ pub const ROWS: &[Row] = &[
     )
     .complexity(ONE_FIELD)
     .flags(GROW_FAST)
+    .flags(Flags::CONTENDS)
     .keys(&[at(1, READ_UPDATE)])
     .arguments(&[key(0), string("field"), double("increment")])
     .plan(plan_first::<HashType>),

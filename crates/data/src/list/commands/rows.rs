@@ -104,6 +104,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(EACH_ELEMENT)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
@@ -116,6 +117,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(EACH_ELEMENT)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
@@ -127,6 +129,7 @@ pub const ROWS: &[Row] = &[
              last element was popped.",
         )
         .complexity(KEYS_AND_ELEMENTS)
+        .flags(Flags::CONTENDS)
         .keys(&[counted_at(1, TAKE)])
         .arguments(&[
             integer("numkeys"),
@@ -204,6 +207,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(ONE_ELEMENT)
         .flags(Flags::DENYOOM)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[SOURCE, DESTINATION, FROM, TO])
         .plan(plan_lmove),
@@ -214,6 +218,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(EACH_ELEMENT)
         .flags(Flags::DENYOOM)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[SOURCE, DESTINATION, FROM, TO, HOW_MANY])
         .plan(plan_lmovem),
@@ -224,6 +229,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(ONE_ELEMENT)
         .flags(Flags::DENYOOM)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .deprecated("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")
         .arguments(&[SOURCE, DESTINATION])
@@ -240,6 +246,7 @@ pub const ROWS: &[Row] = &[
     )
     .complexity("O(K) with K keys looked at")
     .flags(Flags::BLOCKING)
+    .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])
     .history(&[TIMEOUT_IS_A_DOUBLE])
     .arguments(&[key(0).multiple(), double("timeout")])
@@ -257,6 +264,7 @@ pub const ROWS: &[Row] = &[
     )
     .complexity("O(K) with K keys looked at")
     .flags(Flags::BLOCKING)
+    .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])
     .history(&[TIMEOUT_IS_A_DOUBLE])
     .arguments(&[key(0).multiple(), double("timeout")])
@@ -269,6 +277,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(ONE_ELEMENT)
         .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[SOURCE, DESTINATION, FROM, TO, double("timeout")])
         .plan(plan_lmove)
@@ -281,6 +290,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(EACH_ELEMENT)
         .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[SOURCE, DESTINATION, FROM, TO, double("timeout"), HOW_MANY])
         .plan(plan_blmovem)
@@ -292,6 +302,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(ONE_ELEMENT)
         .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .history(&[TIMEOUT_IS_A_DOUBLE])
         .deprecated("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments")
@@ -310,6 +321,7 @@ pub const ROWS: &[Row] = &[
     )
     .complexity(KEYS_AND_ELEMENTS)
     .flags(Flags::BLOCKING)
+    .flags(Flags::CONTENDS)
     .keys(&[counted_at(2, TAKE)])
     .arguments(&[
         double("timeout"),

@@ -87,6 +87,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(DRAWN)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE)])
         .tips(&["nondeterministic_output"])
         .history(&[("3.2.0", "Added the `count` argument.")])
@@ -108,6 +109,7 @@ pub const ROWS: &[Row] = &[
         .summary("Moves a member from one set to another.")
         .complexity(ONE_MEMBER)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .arguments(&[
             key(0).named("source"),

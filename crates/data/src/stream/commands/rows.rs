@@ -52,6 +52,7 @@ pub const ROWS: &[Row] = &[
         .summary("Appends a new message to a stream. Creates the key if it doesn't exist.")
         .complexity("O(log N), N being all that is stored; O(M) more where it trims M entries")
         .flags(Flags::DENYOOM.and(Flags::FAST))
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)
             .notes("UPDATE instead of INSERT because of the optional trimming feature")])
         .tips(&["nondeterministic_output"])
@@ -189,6 +190,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity("O(K log N + M) with K streams and M entries returned")
         .flags(Flags::BLOCKING)
+        .flags(Flags::CONTENDS)
         .keys(&[streams(4, READ)])
         .history(&[("8.4.0", "Added the `CLAIM` option.")])
         .arguments(&[
@@ -213,6 +215,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)])
         .plan(pending::plan)
         .series(series!(
@@ -228,6 +231,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity("O(G log N) for each entry, G being the groups, N all that is stored")
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), GROUP, REFERENCES, IDS]),
     stream("xnack", -7, "8.8.0", write_handler!(claim::xnack))
@@ -237,6 +241,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)])
         .arguments(&[
             key(0),
@@ -283,6 +288,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)])
         .tips(&["nondeterministic_output"])
         .arguments(&[
@@ -307,6 +313,7 @@ pub const ROWS: &[Row] = &[
         )
         .complexity("O(M) with M entries looked at, ten times COUNT at most")
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, DELETE)])
         .tips(&["nondeterministic_output"])
         .history(&[(

@@ -37,6 +37,7 @@ pub const ROWS: &[Row] = &[
         .summary("Appends a string to the value of a key. Creates the key if it doesn't exist.")
         .complexity("O(M) with M bytes appended, and those of a short value")
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, INSERT)])
         .arguments(&[key(0), string("value")]),
     on_strings("decr", 2, "1.0.0", write_handler!(increment::decr))
@@ -45,6 +46,7 @@ pub const ROWS: &[Row] = &[
              doesn't exist.",
         )
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0)]),
     on_strings("decrby", 3, "1.0.0", write_handler!(increment::decrby))
@@ -53,6 +55,7 @@ pub const ROWS: &[Row] = &[
              key doesn't exist.",
         )
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0), integer("decrement")]),
     on_strings("delex", -2, "8.4.0", write_handler!(comparison::delex))
@@ -86,6 +89,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns the string value of a key after deleting the key.")
         .complexity(LENGTH)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE)])
         .arguments(&[key(0)]),
     on_strings("getex", -2, "6.2.0", write_handler!(get::getex))
@@ -116,6 +120,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns the previous string value of a key after setting it to a new value.")
         .complexity(LENGTH)
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .deprecated("6.2.0", "`SET` with the `!GET` argument")
         .arguments(&[key(0), string("value")]),
@@ -125,6 +130,7 @@ pub const ROWS: &[Row] = &[
              doesn't exist.",
         )
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0)]),
     on_strings("incrby", 3, "1.0.0", write_handler!(increment::incrby))
@@ -133,6 +139,7 @@ pub const ROWS: &[Row] = &[
              key doesn't exist.",
         )
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[key(0), integer("increment")]),
     on_strings(
@@ -146,6 +153,7 @@ pub const ROWS: &[Row] = &[
          key doesn't exist.",
     )
     .flags(GROW_FAST)
+    .flags(Flags::CONTENDS)
     .keys(&[at(1, READ_UPDATE)])
     .arguments(&[key(0), double("increment")]),
     on_strings("increx", -2, "8.8.0", write_handler!(increx::increx))
@@ -154,6 +162,7 @@ pub const ROWS: &[Row] = &[
              as initial value if the key doesn't exist.",
         )
         .flags(GROW_FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, READ_UPDATE)])
         .arguments(&[
             key(0),

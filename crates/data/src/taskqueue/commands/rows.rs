@@ -157,6 +157,7 @@ pub const ROWS: &[Row] = &[
              (docs/start/task-queues.md)",
         )
         .flags(Flags::BLOCKING)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE)])
         .arguments(&[
             key(0),
@@ -173,12 +174,14 @@ pub const ROWS: &[Row] = &[
         )
         .complexity(EACH_TASK)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, TAKE)])
         .arguments(&[key(0), ID.multiple(), RESULT, TOKEN]),
     task("task.nack", -3, write_handler!(write::nack))
         .summary("Gives a leased task back, at once or after a delay.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
+        .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)])
         .arguments(&[
             key(0),

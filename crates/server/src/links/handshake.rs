@@ -1,0 +1,120 @@
+//! How two servers prove to each other that they share a store: by a secret that it keeps.
+//!
+//! The one that connects sends `QUOIN.LINK version nonce`. The other answers with a nonce and a proof of its own. Then
+//! the first sends `QUOIN.LINK version proof`, is answered with OK, and from then on both send frames.
+
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::session::LinkStage;
+use quoin_base::random::Random;
+use quoin_data::command::arguments::is_word;
+use quoin_resp::reply::Reply;
+
+/// What servers say over a link. Servers of other versions run their commands themselves.
+pub(crate) const VERSION: &str = "1";
+
+/// What begins each step. It is no command of clients.
+pub(super) const NAME: &str = "QUOIN.LINK";
+
+/// Whether a request is a step of a handshake.
+pub(crate) fn is_step(arguments: &[Bytes]) -> bool {
+    matches!(arguments, [name, _, _] if is_word(name, NAME))
+}
+
+/// The answer of the accepting side to a step, and the stage after it. The connection ends with an error.
+pub(crate) fn answer(
+    secret: &[u8],
+    random: &dyn Random,
+    arguments: &[Bytes],
+    stage: &LinkStage,
+) -> (Reply, LinkStage) {
+    let refused = |line: &str| (Reply::Error(line.to_owned()), LinkStage::Unproven);
+    let [_, version, word] = arguments else {
+        return refused("ERR a link needs a version and a word");
+    };
+    if version != VERSION {
+        return refused("ERR this server makes links of another version");
+    }
+    match stage {
+        LinkStage::Asked(nonces) => {
+            let [theirs, own] = nonces;
+            match is_proof(secret, Side::Connecting, [theirs, own], word) {
+                true => (Reply::OK, LinkStage::Proven),
+                false => refused("ERR this server shares another store"),
+            }
+        }
+        LinkStage::Unproven | LinkStage::Proven => {
+            let own = nonce(random);
+            match proof(secret, Side::Accepting, [word, &own]) {
+                Some(proof) => {
+                    let status = [&own[..], b" ", &proof[..]].concat();
+                    let nonces = [Bytes::copy_from_slice(word), own];
+                    (Reply::Status(status.into()), LinkStage::Asked(nonces))
+                }
+                None => refused("ERR this server has no secret"),
+            }
+        }
+    }
+}
+
+/// Which of the two servers proves something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    Connecting,
+    Accepting,
+}
+
+/// 32 hexadecimal digits that nobody has used before.
+pub(crate) fn nonce(random: &dyn Random) -> Bytes {
+    format!("{:016x}{:016x}", random.next_u64(), random.next_u64()).into()
+}
+
+fn mac(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
+    mac.update(match side {
+        Side::Connecting => b"connecting",
+        Side::Accepting => b"accepting",
+    });
+    for nonce in nonces {
+        mac.update(b" ");
+        mac.update(nonce);
+    }
+    Some(mac)
+}
+
+/// The proof of a side, given the nonces of the connecting and the accepting side.
+pub(crate) fn proof(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Bytes> {
+    let proof = mac(secret, side, nonces)?.finalize().into_bytes();
+    let digits: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(digits.into())
+}
+
+/// Whether it is the proof of that side. Takes the same time for any wrong one.
+pub(crate) fn is_proof(secret: &[u8], side: Side, nonces: [&[u8]; 2], given: &[u8]) -> bool {
+    let expected = proof(secret, side, nonces);
+    expected.is_some_and(|expected| {
+        let differing = expected.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        expected.len() == given.len() && differing == 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quoin_base::random::SystemRandom;
+
+    #[test]
+    fn a_proof_is_of_one_secret_one_side_and_two_nonces() {
+        let [ours, theirs] = [nonce(&SystemRandom), nonce(&SystemRandom)];
+        let nonces: [&[u8]; 2] = [&ours, &theirs];
+        let proven = proof(b"secret", Side::Connecting, nonces).unwrap();
+        assert!(is_proof(b"secret", Side::Connecting, nonces, &proven));
+        assert!(!is_proof(b"other", Side::Connecting, nonces, &proven));
+        assert!(!is_proof(b"secret", Side::Accepting, nonces, &proven));
+        assert!(!is_proof(b"secret", Side::Connecting, [&theirs, &ours], &proven));
+        assert!(!is_proof(b"secret", Side::Connecting, nonces, &proven[1..]));
+        assert!(!is_proof(b"secret", Side::Connecting, nonces, b""));
+    }
+}

@@ -1,0 +1,250 @@
+//! A link to another server, from the side that hands commands over.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use super::connecting::{self, Connected, Connector};
+use super::frame::{FrameError, GOODBYE, put_request, read_response, renumber, take_frame};
+use quoin_base::limits::{FORWARDED_MAX, FORWARDED_REPLY_FRAME_BYTES_MAX};
+use quoin_base::log_throttle::LogThrottle;
+use quoin_engine::Call;
+use quoin_engine::forwarding::Forwarded;
+use quoin_engine::roster::{LivingServer, RosterWatch};
+
+/// Time after a failure in which no other connection is tried.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Longest time until the other server has accepted a link.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// Bytes of requests that are written together.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Another server.
+pub(super) struct Peer {
+    server: LivingServer,
+    roster: RosterWatch,
+    connector: Arc<Connector>,
+    state: Mutex<State>,
+    failing: LogThrottle,
+}
+
+enum State {
+    /// No connection is tried before this time.
+    Down { until: Instant },
+    Connecting,
+    Up(mpsc::Sender<Handed>),
+}
+
+/// Calls that are handed over.
+struct Handed {
+    /// Their frame, which has no number yet.
+    frame: BytesMut,
+    respond: oneshot::Sender<Forwarded>,
+}
+
+impl Peer {
+    pub(super) fn new(
+        server: LivingServer,
+        roster: RosterWatch,
+        connector: &Arc<Connector>,
+    ) -> Self {
+        Self {
+            server,
+            roster,
+            connector: Arc::clone(connector),
+            state: Mutex::new(State::Down {
+                until: Instant::now(),
+            }),
+            failing: LogThrottle::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it takes commands now. If there is no link, begins to make one.
+    pub(super) fn is_up(self: &Arc<Self>) -> bool {
+        let mut state = self.state();
+        match &*state {
+            State::Up(handed) => !handed.is_closed(),
+            State::Connecting => false,
+            State::Down { until } if *until > Instant::now() => false,
+            State::Down { .. } => {
+                *state = State::Connecting;
+                let peer = Arc::clone(self);
+                self.connector.runtime.spawn(async move { peer.run().await });
+                false
+            }
+        }
+    }
+
+    /// Hands calls over. `None` if it takes no more.
+    pub(super) fn hand_over(
+        &self,
+        calls: &[Call],
+        reply_bytes_max: usize,
+    ) -> Option<oneshot::Receiver<Forwarded>> {
+        let state = self.state();
+        let State::Up(handed) = &*state else {
+            return None;
+        };
+        // Beyond this number, it is not waited for.
+        let place = handed.try_reserve().ok()?;
+        let mut frame = BytesMut::new();
+        // The link numbers it when it is written.
+        put_request(0, reply_bytes_max, calls, &mut frame)?;
+        let (respond, response) = oneshot::channel();
+        place.send(Handed { frame, respond });
+        Some(response)
+    }
+
+    /// Takes nothing more for a while.
+    fn end(&self) {
+        *self.state() = State::Down {
+            until: Instant::now() + RETRY_AFTER,
+        };
+    }
+
+    async fn run(&self) {
+        let connecting = connecting::connect(&self.connector, &self.server.row);
+        let ended = match timeout(CONNECT_MAX, connecting).await {
+            Ok(Ok(connected)) => self.serve(connected).await,
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
+        };
+        self.end();
+        if let Err(error) = ended
+            && let Some(more) = self.failing.pass()
+        {
+            let row = &self.server.row;
+            tracing::warn!(
+                "no link to the server at {}, so commands on its keys run here: {error}{more}",
+                row.ip
+            );
+        }
+    }
+
+    /// Waits until the server lives no more.
+    async fn is_dead(&self) {
+        let mut rosters = self.roster.clone();
+        loop {
+            let roster = rosters.known().await;
+            let is_it = |other: &LivingServer| other.instance == self.server.instance;
+            if !roster.servers().iter().any(is_it) {
+                return;
+            }
+            rosters.changed().await;
+        }
+    }
+
+    /// Reads responses, and passes them on.
+    async fn read(
+        &self,
+        mut reader: impl AsyncRead + Unpin,
+        mut input: BytesMut,
+        sent: &Sent,
+    ) -> io::Result<()> {
+        loop {
+            let frame = take_frame(&mut input, FORWARDED_REPLY_FRAME_BYTES_MAX);
+            let Some(frame) = frame.map_err(invalid)? else {
+                if reader.read_buf(&mut input).await? > 0 {
+                    continue;
+                }
+                return match sent.lock().is_empty() {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                };
+            };
+            let response = read_response(frame).map_err(invalid)?;
+            if response.number == GOODBYE {
+                self.end();
+                continue;
+            }
+            let respond = sent.lock().remove(&response.number);
+            let respond = respond.ok_or_else(|| invalid(FrameError::Unknown("number")))?;
+            // The client may be gone.
+            let _ = respond.send(match response.replies {
+                Some(replies) => Forwarded::Ran(replies),
+                None => Forwarded::NotRun,
+            });
+        }
+    }
+
+    async fn serve(&self, connected: Connected) -> io::Result<()> {
+        let (sender, mut handed) = mpsc::channel(FORWARDED_MAX);
+        *self.state() = State::Up(sender);
+        let sent = Sent::default();
+        let (reader, writer) = tokio::io::split(connected.stream);
+        let ended = tokio::select! {
+            ended = self.read(reader, connected.input, &sent) => ended,
+            ended = write(writer, &mut handed, &sent) => ended,
+            // It may never answer.
+            () = self.is_dead() => Ok(()),
+        };
+        self.end();
+        // What was never sent can run elsewhere.
+        while let Ok(unsent) = handed.try_recv() {
+            let _ = unsent.respond.send(Forwarded::NotRun);
+        }
+        ended
+    }
+}
+
+/// What was sent and has no response yet, by number.
+#[derive(Default)]
+struct Sent(Mutex<HashMap<u64, oneshot::Sender<Forwarded>>>);
+
+impl Sent {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Forwarded>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        for (_, respond) in self.lock().drain() {
+            let _ = respond.send(Forwarded::Unknown);
+        }
+    }
+}
+
+/// Writes what is handed over, together what waits.
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    handed: &mut mpsc::Receiver<Handed>,
+    sent: &Sent,
+) -> io::Result<()> {
+    let mut number = GOODBYE;
+    let mut output = BytesMut::new();
+    loop {
+        let mut next = handed.recv().await;
+        if next.is_none() {
+            // It takes no more. It still answers what it has, and then ends the link.
+            writer.shutdown().await?;
+            return std::future::pending().await;
+        }
+        while let Some(Handed { mut frame, respond }) = next {
+            number += 1;
+            renumber(&mut frame, number);
+            sent.lock().insert(number, respond);
+            output.unsplit(frame);
+            next = match output.len() < WRITE_BYTES {
+                true => handed.try_recv().ok(),
+                false => None,
+            };
+        }
+        writer.write_all(&output).await?;
+        output.clear();
+    }
+}
+
+fn invalid(error: FrameError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}

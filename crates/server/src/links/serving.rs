@@ -1,0 +1,103 @@
+//! A link from the side that runs commands.
+
+use std::io;
+
+use bytes::BytesMut;
+use futures_util::{FutureExt, StreamExt};
+use futures_util::stream::FuturesUnordered;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::frame::{FrameError, GOODBYE, put_response, read_request, take_frame};
+use crate::state::ServerState;
+use crate::stream::Stream;
+use quoin_base::limits::{FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX};
+use quoin_engine::SubmissionResult;
+use quoin_store::StoreError;
+
+/// Bytes of responses that are written together.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Why a link ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    /// The other server must not take what ran for not run, so it is told nothing.
+    #[error("commands cannot be answered")]
+    Unanswerable,
+}
+
+/// Runs what another server hands over, and answers it, until that ends the link. Once this server stops, it says so, and
+/// runs nothing more.
+pub(crate) async fn serve(
+    stream: &mut Stream,
+    mut input: BytesMut,
+    state: &ServerState,
+) -> Result<(), LinkError> {
+    let (mut reader, mut writer) = stream.split();
+    let mut under_way = FuturesUnordered::new();
+    let mut output = BytesMut::new();
+    let mut is_open = true;
+    let mut has_said_goodbye = false;
+    loop {
+        while let Some(frame) = take_frame(&mut input, FORWARDED_FRAME_BYTES_MAX)? {
+            let request = read_request(frame)?;
+            if state.shutdown.has_begun() {
+                put_not_run(request.number, &mut output)?;
+                continue;
+            }
+            state.statistics.forwarded_here.add(request.calls.len() as u64);
+            let executor = &state.executor;
+            under_way.push(async move {
+                let ran = executor.submit_here(request.calls, request.reply_bytes_max);
+                (request.number, ran.await)
+            });
+        }
+        while output.len() < WRITE_BYTES
+            && let Some(Some((number, ran))) = under_way.next().now_or_never()
+        {
+            put_ended(number, ran, &mut output)?;
+        }
+        if state.shutdown.has_begun() && !has_said_goodbye {
+            put_not_run(GOODBYE, &mut output)?;
+            has_said_goodbye = true;
+        }
+        if !output.is_empty() {
+            writer.write_all(&output).await?;
+            output.clear();
+            continue;
+        }
+        if !is_open && under_way.is_empty() {
+            return Ok(());
+        }
+        let may_read = is_open && under_way.len() < FORWARDED_MAX;
+        tokio::select! {
+            Some((number, ran)) = under_way.next() => put_ended(number, ran, &mut output)?,
+            read = reader.read_buf(&mut input), if may_read => is_open = read? != 0,
+            () = state.shutdown.begun(), if !has_said_goodbye => {}
+        }
+    }
+}
+
+/// Adds the response to a request that the executor has answered.
+fn put_ended(
+    number: u64,
+    ran: Result<SubmissionResult, StoreError>,
+    output: &mut BytesMut,
+) -> Result<(), LinkError> {
+    let ran = ran.map_err(|_| LinkError::Unanswerable)?;
+    match &ran.failure {
+        // The replies say so.
+        None | Some(StoreError::UnknownResult) => {}
+        // Nothing was applied, and the other server may reach the store.
+        Some(_) => return put_not_run(number, output),
+    }
+    let _counted = ran.carried;
+    put_response(number, Some((&ran.done, &ran.replies)), output).ok_or(LinkError::Unanswerable)
+}
+
+fn put_not_run(number: u64, output: &mut BytesMut) -> Result<(), LinkError> {
+    put_response(number, None, output).ok_or(LinkError::Unanswerable)
+}
