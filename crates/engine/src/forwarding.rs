@@ -98,7 +98,7 @@ fn may_leave(invocation: &Invocation) -> bool {
 /// A key because of which a call should be run by the key's owner.
 struct Decisive {
     key: ClientKey,
-    /// The call adds something for which clients of this server wait. Its owner pops for them at once.
+    /// The call may add something for which clients of this server wait, or did recently. Its owner pops for them at once.
     is_awaited: bool,
 }
 
@@ -109,7 +109,7 @@ impl Decisive {
         invocations.find_map(|one| {
             let contends = contends(one);
             let writes = matches!(one.row.handler, Handler::Write(_));
-            if !contends && (!writes || waiters.is_empty()) {
+            if !contends && !writes {
                 return None;
             }
             let mut indexes = one.row.key_indexes(&one.arguments).into_iter();
@@ -117,7 +117,7 @@ impl Decisive {
                 database: one.database,
                 key: indexes.find_map(|at| one.arguments.get(at))?.clone(),
             };
-            let is_awaited = !contends && waiters.is_awaited(&key);
+            let is_awaited = !contends && waiters.is_expected(&key);
             (contends || is_awaited).then_some(Self { key, is_awaited })
         })
     }
@@ -192,7 +192,8 @@ impl Executor {
         if let Some(key) = awaited
             && WakeUpElsewhere::of(&**owners, &self.shared, &key, Cursor::START).is_some()
         {
-            serving = Serving::begin(waiters, &key, 0, WOKEN_FIRST);
+            // What is left over wakes the others.
+            serving = Serving::begin(waiters, &key, 0, own.min(WOKEN_TOGETHER_MAX));
             calls.extend(serving.calls(&self.environment));
         }
         let started = Instant::now();

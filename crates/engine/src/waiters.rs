@@ -355,9 +355,9 @@ impl Waiters {
             .collect()
     }
 
-    /// Whether a client waits for a key.
-    pub(super) fn is_awaited(&self, key: &ClientKey) -> bool {
-        self.queues().by_key.contains_key(key)
+    /// Whether a client waits for a key, or did recently.
+    pub(super) fn is_expected(&self, key: &ClientKey) -> bool {
+        self.queues().quiet.is_known(key)
     }
 
     /// Whether a client waits for a key of this type.
