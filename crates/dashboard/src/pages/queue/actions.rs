@@ -12,6 +12,7 @@ use quoin_queues::{
 use super::inside::{element_id, path};
 use crate::figures::{counted, readable};
 use crate::frame::Action;
+use crate::request::url;
 use crate::view::{Answer, NoPage, View, Words, number, words};
 
 /// A button that removes an element by the command that it would be, if the user may run that.
@@ -58,21 +59,21 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
     let query = view.asked.query.clone();
     let element: Vec<u8> = percent_decode(form.bytes("element")).collect();
     let (task, group) = (query.bytes("task"), query.bytes("group"));
+    let schedule = query.bytes("schedule");
     let entry = form.bytes("entry");
     let mut back = path(view, &key, &[]);
-    for name in ["state", "group"] {
+    for name in ["state", "group", "show"] {
         if !query.bytes(name).is_empty() {
             back = path(view, &key, &[(name, query.bytes(name))]);
         }
     }
     let shown = readable(task).into_owned();
     match form.text("action") {
-        "delete" => {
-            if simple(view, delete(&key), &format!("Deleted {}.", readable(&key)))? {
-                let database = view.database().to_string();
-                back = crate::request::url("/queues", &[("db", database.as_bytes())]);
-            }
-        }
+        "delete" => drop(simple(
+            view,
+            delete(&key),
+            &format!("Deleted {}.", readable(&key)),
+        )?),
         "pause" => drop(simple(view, pause(&key), "Paused.")?),
         "resume" => drop(simple(view, resume(&key), "Resumed.")?),
         "revive" => drop(simple(
@@ -89,6 +90,21 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
             view,
             words!["TASK.CANCEL", key, task],
             &format!("Removed {shown}."),
+        )?),
+        "unschedule" => drop(simple(
+            view,
+            words!["TASK.UNSCHEDULE", key, schedule],
+            &format!("Removed the schedule {}.", readable(schedule)),
+        )?),
+        "pause-schedule" => drop(simple(
+            view,
+            words!["TASK.PAUSE", key, "SCHEDULE", schedule],
+            &format!("Paused the schedule {}.", readable(schedule)),
+        )?),
+        "resume-schedule" => drop(simple(
+            view,
+            words!["TASK.RESUME", key, "SCHEDULE", schedule],
+            &format!("Resumed the schedule {}.", readable(schedule)),
         )?),
         "revive-all" => {
             let steps = revive_all(view.client(), &key, DASHBOARD_STEPS_MAX)?;
@@ -128,6 +144,11 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
             "Acknowledged the entry.",
         )?),
         _ => return Err(NoPage::Missing("There is no such action.".to_owned())),
+    }
+    // A queue whose last element is gone has no page. Who may not know that is led to the page that says so.
+    if view.run(words!["EXISTS", key])?.integer() == Some(0) {
+        let database = view.database().to_string();
+        back = url("/queues", &[("db", database.as_bytes())]);
     }
     Ok(Answer::See(back))
 }

@@ -1,8 +1,9 @@
-//! A task queue: its states, its tasks, and one task.
+//! A task queue: its states, its tasks, and one task. Its schedules are in [`schedules`].
 
 use maud::{Markup, html};
 
 use super::inside::{Inside, element_id, path, rows};
+use super::schedules;
 use crate::figures::{count, moment, readable, relative};
 use crate::frame::{Action, figure};
 use crate::json;
@@ -41,13 +42,13 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
             body,
         });
     }
+    let shows_schedules = view.asked.query.text("show") == schedules::SHOW;
     let state = State::of_name(view.asked.query.text("state")).unwrap_or(State::Ready);
     let length = info.number("length");
-    let count_of_page = rows(view, key, length)?;
-    let cursor = view.asked.query.text("cursor").to_owned();
-    let listed = quoin_queues::tasks(view.client(), key, state, &cursor, count_of_page)?;
-    let (next, tasks) = (listed.next, listed.rows);
-    let state_name = state.name();
+    let shown = match shows_schedules {
+        true => schedules::shown(view, key)?,
+        false => tasks(view, key, state, length)?,
+    };
     let body = html! {
         dl.figures {
             (figure("Tasks", &count(length), &format!("{} added in all", count(info.number("added")))))
@@ -59,14 +60,35 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
                     "a lease or a delay ends"))
             }
         }
-        nav.tabs aria-label="States" {
+        nav.tabs aria-label="States and schedules" {
             @for (one, name) in STATES {
                 a href=(path(view, key, &[("state", one.name().as_bytes())]))
-                    aria-current=[(one == state).then_some("page")] {
+                    aria-current=[(one == state && !shows_schedules).then_some("page")] {
                     (name) b { (count(info.number(one.name()))) }
                 }
             }
+            @if view.may(&[b"TASK.SCHEDULES", key]) {
+                a href=(path(view, key, &[("show", schedules::SHOW.as_bytes())]))
+                    aria-current=[shows_schedules.then_some("page")] { "Schedules" }
+            }
         }
+        (shown)
+    };
+    Ok(Inside {
+        tags,
+        actions: steering,
+        body,
+    })
+}
+
+/// A page of the tasks of a state.
+fn tasks(view: &mut View<'_>, key: &[u8], state: State, length: i64) -> Result<Markup, NoPage> {
+    let count_of_page = rows(view, key, length)?;
+    let cursor = view.asked.query.text("cursor").to_owned();
+    let listed = quoin_queues::tasks(view.client(), key, state, &cursor, count_of_page)?;
+    let (next, tasks) = (listed.next, listed.rows);
+    let state_name = state.name();
+    Ok(html! {
         (of_state(view, key, state_name, tasks.is_empty()))
         @if tasks.is_empty() {
             p.empty { @if next.is_some() { "None on this page." } @else { "No tasks in this state." } }
@@ -79,11 +101,6 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
                 }
             }
         }
-    };
-    Ok(Inside {
-        tags,
-        actions: steering,
-        body,
     })
 }
 
