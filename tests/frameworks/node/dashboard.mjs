@@ -82,6 +82,15 @@ async function confirm(page, scope, name) {
   await Promise.all([page.waitForNavigation(), dialog.getByRole("button", { name, exact: true }).click()]);
 }
 
+// Presses a button, says where to, and confirms by the keyboard: the field has the focus.
+async function move(page, scope, name, destination) {
+  await scope.getByRole("button", { name, exact: true }).click();
+  await page.locator(".confirm:popover-open").waitFor();
+  await page.keyboard.type(destination);
+  await shoot(page, `confirm-${name.replaceAll(" ", "-")}`);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+}
+
 async function pages({ page }) {
   await logIn(page, "default", "wrong");
   assert.match(await page.getByRole("alert").textContent(), /is wrong/);
@@ -147,6 +156,14 @@ async function actions({ page }) {
   await confirm(page, main, "Revive all");
   assert.equal(await notice(page), "Revived 1 task.");
   assert.equal(await redis.call("TASK.LEN", "mail", "DEAD"), 0);
+  await go("queue?key=mail&state=delayed&id=mail-late");
+  await move(page, main, "Move", "mail-archive");
+  assert.equal(await notice(page), "Moved mail-late to mail-archive.");
+  await go("queue?key=mail-archive&state=delayed");
+  await move(page, main, "Move all", "mail");
+  assert.equal(await notice(page), "Moved 1 task.");
+  assert.equal(await redis.exists("mail-archive"), 0);
+  assert.equal(await redis.call("TASK.LEN", "mail", "DELAYED"), 1);
   await go("queue?key=mail&state=leased&id=mail-3");
   await confirm(page, main, "Give back");
   assert.equal(await redis.call("TASK.LEN", "mail", "LEASED"), 0);

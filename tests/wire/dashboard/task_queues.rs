@@ -200,3 +200,154 @@ fn who_may_only_read_sees_schedules_without_buttons() {
     assert!(page.body.contains("NOPERM"), "{}", page.body);
     assert!(page.body.contains(">poll<"), "{}", page.body);
 }
+
+/// What a button leads to.
+fn press(browser: &mut Browser, path: &str, form: &str) -> String {
+    let token = browser.get("/queues").token();
+    let page = browser.post(path, &format!("{form}&token={token}"));
+    assert_eq!(page.status, 303, "{}", page.body);
+    let location = page.header("location").unwrap().to_owned();
+    browser.get(&location).body
+}
+
+#[test]
+fn a_task_moves_to_the_queue_that_is_named() {
+    let server = server_with(&[]);
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 payload ID one");
+    socket.run("TASK.ADD q 1 payload ID two");
+    let mut browser = Browser::of(&server);
+    let page = browser.get("/queue?key=q&state=ready&id=one").body;
+    assert!(
+        page.contains(">Move<") && page.contains("name=\"destination\" required"),
+        "{page}"
+    );
+    let shown = press(
+        &mut browser,
+        "/queue?key=q&state=ready&task=one",
+        "action=move&destination=a%26b+c",
+    );
+    assert!(
+        shown.contains("Moved one to a&amp;b c.") && shown.contains(">two<"),
+        "{shown}"
+    );
+    assert!(
+        socket
+            .command(&["TASK.GET", "a&b c", "one"])
+            .contains("payload")
+    );
+    assert_eq!(socket.run("TASK.LEN q"), ":1\r\n");
+}
+
+#[test]
+fn a_task_that_cannot_be_moved_stays_and_its_page_says_why() {
+    let server = server_with(&[]);
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 payload ID one");
+    socket.run("TASK.TAKE q LEASE 3600000");
+    socket.run("TASK.ADD q 1 payload ID two");
+    socket.run("TASK.ADD other 1 payload ID two");
+    let mut browser = Browser::of(&server);
+    let page = browser.get("/queue?key=q&state=leased&id=one").body;
+    assert!(
+        page.contains(">Remove<") && !page.contains(">Move<"),
+        "{page}"
+    );
+    for (task, destination, expected) in [
+        (
+            "one",
+            "other",
+            "one was not moved: it is leased, waiting or gone.",
+        ),
+        (
+            "gone",
+            "other",
+            "gone was not moved: it is leased, waiting or gone.",
+        ),
+        ("two", "other", "EXISTS Task id already exists"),
+        (
+            "two",
+            "q",
+            "ERR source and destination objects are the same",
+        ),
+        ("two", "", "Nothing was moved: say to which task queue."),
+    ] {
+        let path = format!("/queue?key=q&state=ready&task={task}");
+        let shown = press(
+            &mut browser,
+            &path,
+            &format!("action=move&destination={destination}"),
+        );
+        assert!(shown.contains(expected), "{expected}: {shown}");
+        assert_eq!(socket.run("TASK.LEN q"), ":2\r\n");
+    }
+}
+
+#[test]
+fn all_tasks_of_a_state_move_and_those_of_others_stay() {
+    let server = server_with(&[]);
+    let mut socket = server.connect();
+    for number in 0..1_500 {
+        socket.run(&format!("TASK.ADD q 1 payload ID t{number} DELAY 3600000"));
+    }
+    socket.run("TASK.ADD q 1 payload ID ready");
+    let mut browser = Browser::of(&server);
+    assert!(
+        browser
+            .get("/queue?key=q&state=delayed")
+            .body
+            .contains(">Move all<")
+    );
+    let form = "action=move-all&state=delayed&destination=later";
+    let shown = press(&mut browser, "/queue?key=q&state=delayed", form);
+    assert!(shown.contains("Moved 1,500 tasks."), "{shown}");
+    assert_eq!(socket.run("TASK.LEN later DELAYED"), ":1500\r\n");
+    assert_eq!(socket.run("TASK.LEN q"), ":1\r\n");
+    let shown = press(&mut browser, "/queue?key=q&state=delayed", form);
+    assert!(
+        shown.contains("Nothing was moved: no task is delayed any more."),
+        "{shown}"
+    );
+    // The last task of a queue takes its page along.
+    let form = "action=move-all&state=ready&destination=later";
+    let shown = press(&mut browser, "/queue?key=q&state=ready", form);
+    assert!(
+        shown.contains("Moved 1 task.") && shown.contains(">later<"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn tasks_move_only_where_the_user_may_write() {
+    let server = server_with(&[]);
+    let mut socket = server.connect();
+    socket.run("TASK.ADD mine 1 payload ID one");
+    socket.command(&[
+        "ACL",
+        "SETUSER",
+        "worker",
+        "on",
+        ">w",
+        "~mine*",
+        "+@read",
+        "+@taskqueue",
+        "+select",
+    ]);
+    add_reader(&mut socket);
+    let path = "/queue?key=mine&state=ready&id=one";
+    let mut reader = Browser::of(&server);
+    reader.log_in("reader", "r");
+    assert!(!reader.get(path).body.contains(">Move<"));
+    let mut worker = Browser::of(&server);
+    worker.log_in("worker", "w");
+    assert!(worker.get(path).body.contains(">Move<"));
+    let token = worker.get(path).token();
+    let mut moved = |to: &str| {
+        let form = format!("action=move&destination={to}&token={token}");
+        worker.post("/queue?key=mine&state=ready&task=one", &form);
+        worker.get("/queue?key=mine-too").status
+    };
+    assert_eq!(moved("others"), 404);
+    assert_eq!(socket.run("EXISTS others"), ":0\r\n");
+    assert_eq!(moved("mine-too"), 200);
+}
