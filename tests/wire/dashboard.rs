@@ -2,6 +2,7 @@
 //! in a browser.
 
 mod browser;
+mod clients;
 mod task_queues;
 
 use std::io::{Read, Write};

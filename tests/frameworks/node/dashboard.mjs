@@ -211,9 +211,12 @@ async function actions({ page }) {
   other.on("error", () => {});
   await other.client("SETNAME", "to-be-gone");
   const gone = new Promise((resolve) => other.once("end", resolve));
-  other.blpop("nothing", 0).catch(() => {});
+  other.blpop("nothing", "nowhere", "never", "not-yet", 0).catch(() => {});
   await go("clients?match=to-be-gone");
   await page.locator("main").getByText("waiting", { exact: true }).waitFor();
+  assert.equal(await row("to-be-gone").getByRole("link").first().textContent(), "nothing");
+  await row("to-be-gone").getByText("and 1 more").waitFor();
+  await shoot(page, "clients-waiting");
   await confirm(page, row("to-be-gone"), "Disconnect");
   await gone;
   await go("slow");

@@ -65,11 +65,8 @@ fn row(view: &View<'_>, key: &[u8], schedule: &Pairs<'_>) -> Markup {
             td.nowrap data-value=(next_ms) title=[(next_ms >= 0).then(|| moment(next_ms))] {
                 @if next_ms >= 0 { (relative(next_ms, view.now_ms)) }
             }
-            td data-value=(last_ms) title=[(last_ms >= 0).then(|| moment(last_ms))] {
-                span.nowrap { @if last_ms >= 0 { (relative(last_ms, view.now_ms)) } @else { "never" } }
-                @if !schedule.text("error").is_empty() {
-                    br; span.bad-text { "not added: " (schedule.text("error")) }
-                }
+            td.nowrap data-value=(last_ms) title=[(last_ms >= 0).then(|| moment(last_ms))] {
+                @if last_ms >= 0 { (relative(last_ms, view.now_ms)) } @else { "never" }
             }
             td { (schedule.text("missed")) }
             td { (task(schedule)) }
@@ -111,7 +108,7 @@ fn exact(ms: i64) -> String {
     format!("{} {unit}", count(ms / unit_ms))
 }
 
-/// The task that a schedule adds.
+/// The task that a schedule adds, and why the last one is not there.
 fn task(schedule: &Pairs<'_>) -> Markup {
     let mut words = vec![format!("priority {}", schedule.text("priority"))];
     let needs = schedule.get("needs").map(items).unwrap_or_default();
@@ -136,8 +133,11 @@ fn task(schedule: &Pairs<'_>) -> Markup {
         words.push(format!("group {}", readable(bytes(schedule, "group"))));
     }
     html! {
-        div.cut-line { (json::line(bytes(schedule, "payload"))) }
+        div.cut-line.narrow { (json::line(bytes(schedule, "payload"))) }
         span.soft { (words.join(", ")) }
+        @if !schedule.text("error").is_empty() {
+            br; span.bad-text { "The last one was not added: " (schedule.text("error")) }
+        }
     }
 }
 
