@@ -1,6 +1,10 @@
 //! The dashboard over HTTP: who gets in, what forms need, and what a page costs. tests/frameworks/dashboard.rs uses it
 //! in a browser.
 
+mod browser;
+mod clients;
+mod task_queues;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -8,100 +12,10 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 
+use browser::{Browser, server_with};
+
 use crate::authority::Authority;
-use crate::server::{PATIENCE, Server, is_on_foundationdb, wait_until};
-
-/// A browser, as far as the server can tell.
-struct Browser {
-    address: SocketAddr,
-    host: String,
-    cookie: Option<String>,
-}
-
-/// What came back.
-struct Page {
-    status: u16,
-    head: String,
-    body: String,
-}
-
-impl Page {
-    fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value)
-    }
-
-    /// What the page's forms repeat.
-    fn token(&self) -> String {
-        let (_, behind) = self.body.split_once("name=\"token\" value=\"").unwrap();
-        behind.split('"').next().unwrap().to_owned()
-    }
-}
-
-impl Browser {
-    fn of(server: &Server) -> Self {
-        let log = server.log();
-        let (_, behind) = log.split_once("the dashboard is at http://").unwrap();
-        let host = behind.split('/').next().unwrap().to_owned();
-        Self {
-            address: host.parse().unwrap(),
-            host,
-            cookie: None,
-        }
-    }
-
-    fn ask(&mut self, method: &str, path: &str, form: &str, headers: &str) -> Page {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let cookie = self
-            .cookie
-            .iter()
-            .map(|cookie| format!("Cookie: a=b; {cookie}\r\n"));
-        let cookie: String = cookie.collect();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{cookie}{headers}Content-Length: {}\r\n\r\n{form}",
-            self.host,
-            form.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        let (head, body) = response.split_once("\r\n\r\n").unwrap();
-        let page = Page {
-            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
-            head: head.to_owned(),
-            body: body.to_owned(),
-        };
-        if let Some(cookie) = page.header("set-cookie") {
-            let pair = cookie.split(';').next().unwrap();
-            self.cookie = (!pair.ends_with('=')).then(|| pair.to_owned());
-        }
-        page
-    }
-
-    fn get(&mut self, path: &str) -> Page {
-        self.ask("GET", path, "", "")
-    }
-
-    fn post(&mut self, path: &str, form: &str) -> Page {
-        self.ask("POST", path, form, "")
-    }
-
-    fn log_in(&mut self, user: &str, password: &str) -> Page {
-        self.post(
-            "/login",
-            &format!("user={user}&password={password}&next=%2Fqueues"),
-        )
-    }
-}
-
-fn server_with(flags: &[&str]) -> Server {
-    let mut all = vec!["--dashboard-address", "127.0.0.1:0"];
-    all.extend(flags);
-    Server::start_with(&all)
-}
+use crate::server::{Server, Socket, is_on_foundationdb, wait_until};
 
 #[test]
 fn the_most_active_queues_are_on_the_overview_and_their_figures_on_their_pages() {
@@ -303,6 +217,18 @@ fn html_in_names_and_values_is_text() {
     let mut socket = server.connect();
     socket.command(&["RPUSH", evil, evil]);
     socket.command(&["TASK.ADD", "t", "1", evil, "ID", evil]);
+    socket.command(&[
+        "TASK.SCHEDULE",
+        "t",
+        evil,
+        "EVERY",
+        "60000",
+        "TASK",
+        "1",
+        evil,
+        "GROUP",
+        evil,
+    ]);
     socket.command(&["XADD", "s", "*", evil, evil]);
     socket.command(&["XGROUP", "CREATE", "s", evil, "0"]);
     let mut browser = Browser::of(&server);
@@ -313,6 +239,7 @@ fn html_in_names_and_values_is_text() {
         format!("/queue?key={escaped}"),
         "/queue?key=t".to_owned(),
         format!("/queue?key=t&id={escaped}"),
+        "/queue?key=t&show=schedules".to_owned(),
         "/queue?key=s".to_owned(),
         "/queue?key=s&show=groups".to_owned(),
         format!("/queue?key=s&group={escaped}"),
@@ -349,7 +276,7 @@ fn a_page_of_very_many_queues_examines_few() {
     }
     let mut browser = Browser::of(&server);
     browser.get("/");
-    let calls = |socket: &mut crate::server::Socket, command: &str| -> u64 {
+    let calls = |socket: &mut Socket, command: &str| -> u64 {
         let info = socket.run("INFO commandstats");
         let field = info.split(&format!("cmdstat_{command}:calls=")).nth(1);
         field.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())

@@ -111,6 +111,10 @@ pub const DASHBOARD_FRAMEWORK_NAMES_MAX: usize = 10_000;
 pub const DASHBOARD_FRAMEWORK_QUEUES_MAX: usize = 200;
 /// Elements on a page of the dashboard.
 pub const DASHBOARD_ROWS_MAX: usize = 50;
+/// Clients that the dashboard shows.
+pub const DASHBOARD_CLIENTS_MAX: usize = 200;
+/// Keys that the dashboard shows of those that a client waits for.
+pub const DASHBOARD_WAIT_KEYS_MAX: usize = 3;
 /// Bytes of an element that the dashboard shows.
 pub const DASHBOARD_SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// Tasks that a button of the dashboard removes or revives in one request, in steps of a thousand.

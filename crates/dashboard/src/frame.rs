@@ -143,6 +143,19 @@ pub(crate) struct Action<'a> {
 
 impl Action<'_> {
     pub(crate) fn show(&self, session: &Session) -> Markup {
+        self.show_with(session, &html! {})
+    }
+
+    /// The same with a field that must be filled in.
+    pub(crate) fn show_asking(&self, session: &Session, name: &str, label: &str) -> Markup {
+        let asked = html! {
+            // The first of a confirmation that wants the focus gets it.
+            label { (label) input type="text" name=(name) required autofocus autocomplete="off"; }
+        };
+        self.show_with(session, &asked)
+    }
+
+    fn show_with(&self, session: &Session, asked: &Markup) -> Markup {
         let fields = html! {
             (token(session))
             @for (name, value) in self.fields { input type="hidden" name=(name) value=(value); }
@@ -150,7 +163,7 @@ impl Action<'_> {
         match self.question {
             None => html! {
                 form.action method="post" action=(self.path) {
-                    (fields)
+                    (fields) (asked)
                     button.danger[self.is_dangerous] type="submit" { (self.label) }
                 }
             },
@@ -160,6 +173,7 @@ impl Action<'_> {
                     form.confirm #(self.id) popover="auto" method="post" action=(self.path) {
                         (fields)
                         p { (question) }
+                        (asked)
                         div.row {
                             button type="button" popovertarget=(self.id) popovertargetaction="hide" { "Cancel" }
                             button.primary.danger[self.is_dangerous] type="submit" autofocus { (self.label) }

@@ -15,6 +15,10 @@ pub trait Host: Send + Sync + 'static {
     /// Whether the rights of a user allow a command. False if there is no such user or command.
     fn permits(&self, user: &[u8], words: &[&[u8]]) -> bool;
 
+    /// Clients whose address, name, user, command or library contains a text, in any case: those that wait first, then
+    /// those that did something last, and at most so many. None for a user who may not run CLIENT LIST.
+    fn clients(&self, user: &[u8], searched: &str, most: usize) -> Clients;
+
     /// 256 random bits that nobody can guess, as hexadecimal digits.
     ///
     /// # Errors
@@ -23,4 +27,30 @@ pub trait Host: Send + Sync + 'static {
 
     /// The time, in milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;
+}
+
+/// The clients of the server, of which a page shows some.
+#[derive(Debug, Default)]
+pub struct Clients {
+    /// All that are connected.
+    pub connected: usize,
+    /// Those of them that wait.
+    pub waiting: usize,
+    /// Those of all that were searched for.
+    pub fitting: usize,
+    /// The first of these: their numbers, and what they wait for.
+    pub shown: Vec<(u64, Option<Wait>)>,
+}
+
+/// What a client waits for.
+#[derive(Debug, Default)]
+pub struct Wait {
+    /// In milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// The first of the keys that it waits for, as far as the user may read them.
+    pub keys: Vec<Vec<u8>>,
+    /// The number of all these keys; 0 if it waits for something else.
+    pub key_count: usize,
+    /// Whether CLIENT PAUSE holds it back.
+    pub is_paused: bool,
 }

@@ -21,4 +21,4 @@ mod view;
 
 pub use dashboard::Dashboard;
 pub use history::{History, Sample};
-pub use host::Host;
+pub use host::{Clients, Host, Wait};

@@ -15,7 +15,8 @@ mod kind;
 mod listing;
 
 pub use actions::{
-    Outcome, Steps, delete, give_back, pause, purge_tasks, resume, revive, revive_all, trim,
+    Outcome, Steps, delete, give_back, move_all, move_tasks, pause, purge_tasks, resume, revive,
+    revive_all, trim,
 };
 pub use activity::{Activity, activities};
 pub use figures::{Figures, Groups, Queue, heads, look};

@@ -1,9 +1,11 @@
-//! The dashboard's address, and what it gets from the server: connections, and what users may do.
+//! The dashboard's address, and what it gets from the server: connections, what users may do, and what clients wait for.
 
+use std::cmp::Reverse;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -13,6 +15,7 @@ use rand::rngs::SysRng;
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::addresses::{Listener, OfBrowser};
+use crate::clients::ClientRecord;
 use crate::error::ServerError;
 use crate::http::{Bounds, HttpThread, Listening, Service};
 use crate::procfs;
@@ -22,8 +25,9 @@ use quoin_base::limits::{
     DASHBOARD_SESSIONS_MAX,
 };
 use quoin_config::DashboardAddress;
-use quoin_dashboard::{Dashboard, Host, Sample};
+use quoin_dashboard::{Clients, Dashboard, Host, Sample, Wait};
 use quoin_data::command::resolve;
+use quoin_data::table;
 
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 32;
@@ -123,6 +127,41 @@ impl Host for OwnServer {
         resolve(&words).is_ok_and(|row| user.definition().check(row, &words).is_ok())
     }
 
+    fn clients(&self, user: &[u8], searched: &str, most: usize) -> Clients {
+        let words = [b"CLIENT", &b"LIST"[..]].map(Bytes::from_static);
+        let rights = { self.state.access.users.find(user) }.map(|user| user.definition());
+        let (Some(rights), Ok(row)) = (rights, resolve(&words)) else {
+            return Clients::default();
+        };
+        if rights.check(row, &words).is_err() {
+            return Clients::default();
+        }
+        let all = self.state.clients.all();
+        let mut clients = Clients {
+            connected: all.len(),
+            ..Clients::default()
+        };
+        let searched = searched.to_lowercase();
+        let mut fitting = Vec::new();
+        for client in all {
+            let is_blocked = client.is_blocked();
+            clients.waiting += usize::from(is_blocked);
+            if fits(&client, &searched) {
+                let last_ms = client.last_interaction_ms.load(Ordering::Relaxed);
+                fitting.push((!is_blocked, Reverse(last_ms), client));
+            }
+        }
+        clients.fitting = fitting.len();
+        // By what was read: a client that does something meanwhile keeps its place.
+        fitting.sort_by_key(|(is_free, last_ms, _)| (*is_free, *last_ms));
+        fitting.truncate(most);
+        let may_read = |key: &Bytes| rights.reads_key(row, &words, key);
+        let shown = fitting.into_iter();
+        let shown = shown.map(|(_, _, client)| (client.id, wait_of(&client, may_read)));
+        clients.shown = shown.collect();
+        clients
+    }
+
     fn secret(&self) -> io::Result<String> {
         let mut secret = [0; SECRET_BYTES];
         let filled = SysRng.try_fill_bytes(&mut secret);
@@ -133,4 +172,30 @@ impl Host for OwnServer {
     fn now_ms(&self) -> i64 {
         self.state.clock.now_ms()
     }
+}
+
+/// Whether a client is searched for. The text is in lower case.
+fn fits(client: &ClientRecord, searched: &str) -> bool {
+    let contains = |text: &str| text.to_lowercase().contains(searched);
+    if searched.is_empty() || contains(&client.address.to_string()) {
+        return true;
+    }
+    let command = table::of_all_ports().get(client.shown_command());
+    let details = client.details();
+    contains(&details.name)
+        || contains(&details.library_name)
+        || command.is_some_and(|row| contains(row.name))
+        || contains(&String::from_utf8_lossy(client.user().name()))
+}
+
+/// What a client waits for, without the names of keys that the user may not read.
+fn wait_of(client: &ClientRecord, may_read: impl Fn(&Bytes) -> bool) -> Option<Wait> {
+    let waits_for = client.waits_for()?;
+    let keys = waits_for.keys.iter().filter(|key| may_read(key));
+    Some(Wait {
+        since_ms: waits_for.since_ms,
+        keys: keys.map(|key| key.to_vec()).collect(),
+        key_count: waits_for.key_count,
+        is_paused: waits_for.is_paused,
+    })
 }

@@ -18,6 +18,9 @@ async function fill() {
   await run("TASK.ADD", "mail", 1, "later", "ID", "mail-late", "DELAY", 3600000);
   await run("TASK.TAKE", "mail", "COUNT", 4, "LEASE", 3600000, "WORKER", "worker-a");
   for (const id of [0, 1, 2]) await run("TASK.NACK", "mail", `mail-${id}`, "REASON", "mailbox unavailable");
+  const nightly = ["CRON", "30 2 * * *", "TZ", "Europe/Berlin", "TASK", 5, '{"digest":true}', "MAXTRIES", 3];
+  await run("TASK.SCHEDULE", "mail", "nightly digest", ...nightly);
+  await run("TASK.SCHEDULE", "mail", "a?b&c", "EVERY", 86400000, "MISSED", "SKIP", "TASK", 9, "poll");
   await run("PQ.PUSH", "render", 1, "frame-1", 2, "frame-2");
   await run("ZADD", "timers", Math.floor(Date.now() / 1000) + 7200, "wake");
   for (let id = 0; id < 4; id++) await run("XADD", "events", "*", "user", id, "body", `{"x":${id}}`);
@@ -79,6 +82,15 @@ async function confirm(page, scope, name) {
   await Promise.all([page.waitForNavigation(), dialog.getByRole("button", { name, exact: true }).click()]);
 }
 
+// Presses a button, says where to, and confirms by the keyboard: the field has the focus.
+async function move(page, scope, name, destination) {
+  await scope.getByRole("button", { name, exact: true }).click();
+  await page.locator(".confirm:popover-open").waitFor();
+  await page.keyboard.type(destination);
+  await shoot(page, `confirm-${name.replaceAll(" ", "-")}`);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+}
+
 async function pages({ page }) {
   await logIn(page, "default", "wrong");
   assert.match(await page.getByRole("alert").textContent(), /is wrong/);
@@ -97,6 +109,7 @@ async function pages({ page }) {
     ["/queue?key=mail&state=delayed", "mail-late"],
     ["/queue?key=mail&state=dead", "mailbox unavailable"],
     ["/queue?key=mail&state=dead&id=mail-0", '"user0"'],
+    ["/queue?key=mail&show=schedules", "30 2 * * *"],
     ["/queue?key=render", "frame-1"],
     ["/queue?key=timers", "in 1 h 59 min"],
     ["/queue?key=events", "Newest first"],
@@ -143,6 +156,14 @@ async function actions({ page }) {
   await confirm(page, main, "Revive all");
   assert.equal(await notice(page), "Revived 1 task.");
   assert.equal(await redis.call("TASK.LEN", "mail", "DEAD"), 0);
+  await go("queue?key=mail&state=delayed&id=mail-late");
+  await move(page, main, "Move", "mail-archive");
+  assert.equal(await notice(page), "Moved mail-late to mail-archive.");
+  await go("queue?key=mail-archive&state=delayed");
+  await move(page, main, "Move all", "mail");
+  assert.equal(await notice(page), "Moved 1 task.");
+  assert.equal(await redis.exists("mail-archive"), 0);
+  assert.equal(await redis.call("TASK.LEN", "mail", "DELAYED"), 1);
   await go("queue?key=mail&state=leased&id=mail-3");
   await confirm(page, main, "Give back");
   assert.equal(await redis.call("TASK.LEN", "mail", "LEASED"), 0);
@@ -150,6 +171,15 @@ async function actions({ page }) {
   await confirm(page, main, "Purge");
   assert.match(await notice(page), /^Removed \d tasks?\.$/);
   assert.equal(await redis.call("TASK.LEN", "mail", "READY"), 0);
+
+  await go("queue?key=mail&show=schedules");
+  await confirm(page, row("a?b&c"), "Pause");
+  await row("a?b&c").getByText("paused", { exact: true }).waitFor();
+  await row("a?b&c").getByRole("button", { name: "Resume" }).click();
+  await page.getByRole("status").getByText("Resumed the schedule a?b&c.").waitFor();
+  await confirm(page, row("a?b&c"), "Remove");
+  assert.equal(await notice(page), "Removed the schedule a?b&c.");
+  assert.equal((await redis.call("TASK.SCHEDULES", "mail"))[1].length, 1);
 
   await go("queue?key=jobs");
   await main.locator("summary").first().click();
@@ -181,9 +211,12 @@ async function actions({ page }) {
   other.on("error", () => {});
   await other.client("SETNAME", "to-be-gone");
   const gone = new Promise((resolve) => other.once("end", resolve));
-  other.blpop("nothing", 0).catch(() => {});
+  other.blpop("nothing", "nowhere", "never", "not-yet", 0).catch(() => {});
   await go("clients?match=to-be-gone");
   await page.locator("main").getByText("waiting", { exact: true }).waitFor();
+  assert.equal(await row("to-be-gone").getByRole("link").first().textContent(), "nothing");
+  await row("to-be-gone").getByText("and 1 more").waitFor();
+  await shoot(page, "clients-waiting");
   await confirm(page, row("to-be-gone"), "Disconnect");
   await gone;
   await go("slow");
@@ -260,7 +293,8 @@ async function phone() {
   const viewport = { width: 390, height: 760 };
   const browser = await open("phone", { viewport, isMobile: true, hasTouch: true, colorScheme: "dark" });
   await logIn(browser.page, "reader", "reads");
-  const places = ["", "queues", "queue?key=jobs", "queue?key=mail", "clients", "slow", "settings", "frameworks"];
+  const places = ["", "queues", "queue?key=jobs", "queue?key=mail", "queue?key=mail&show=schedules", "clients", "slow",
+    "settings", "frameworks"];
   for (const place of places) {
     await browser.page.goto(address + place);
     const [content, width] = await browser.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);

@@ -4,21 +4,35 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use quoin_resp::wire::reply_reader::Value;
+use quoin_base::limits::DASHBOARD_CLIENTS_MAX;
 
-use crate::figures::{bytes, count, duration};
+use crate::figures::{bytes, count, counted, duration, moment, readable};
 use crate::frame::{Action, refusal};
+use crate::host::{Clients, Wait};
+use crate::json;
 use crate::pages::queues::cell;
+use crate::request::url;
 use crate::view::{Answer, NoPage, Page, View, text, words};
 
-/// Clients that are shown.
-const SHOWN_MAX: usize = 200;
+/// Bytes of the name of a key that is a link, and shown whole.
+const KEY_BYTES_MAX: usize = 128;
 
 pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
-    let reply = view.run(words!["CLIENT", "LIST"])?;
+    let user = view.session.user.as_bytes();
+    let searched = view.asked.query.text("match");
+    let clients = view.host.clients(user, searched, DASHBOARD_CLIENTS_MAX);
+    // The command needs a number, and no client has this one.
+    let mut list = words!["CLIENT", "LIST", "ID", "0"];
+    list.extend(
+        clients
+            .shown
+            .iter()
+            .map(|(id, _)| id.to_string().into_bytes()),
+    );
+    let reply = view.run(list)?;
     let body = match reply.error_text() {
         Some(line) => refusal("Clients", &line),
-        None => table(view, &reply),
+        None => table(view, &clients, &text(&reply)),
     };
     Ok(Page {
         title: "Clients".to_owned(),
@@ -31,19 +45,12 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
 /// A line of CLIENT LIST.
 type Fields<'l> = HashMap<&'l str, &'l str>;
 
-/// Waiting clients first, then those that did something last.
-fn fields_of(list: &str) -> Vec<Fields<'_>> {
-    let clients = list.lines().map(|line| {
+/// The clients of a list, in its order.
+fn fields_of(list: &str) -> impl Iterator<Item = Fields<'_>> {
+    list.lines().map(|line| {
         let fields = line.split(' ').filter_map(|field| field.split_once('='));
-        fields.collect::<Fields<'_>>()
-    });
-    let mut clients: Vec<_> = clients.collect();
-    clients.sort_by_key(|client| (!is_waiting(client), number(client, "idle")));
-    clients
-}
-
-fn is_waiting(client: &Fields<'_>) -> bool {
-    client.get("flags").is_some_and(|flags| flags.contains('b'))
+        fields.collect()
+    })
 }
 
 fn number(client: &Fields<'_>, name: &str) -> i64 {
@@ -53,25 +60,18 @@ fn number(client: &Fields<'_>, name: &str) -> i64 {
         .unwrap_or(0)
 }
 
-fn table(view: &View<'_>, reply: &Value) -> Markup {
-    let list = text(reply);
-    let searched = view.asked.query.text("match").to_lowercase();
-    let all = fields_of(&list);
-    let fits = |client: &&Fields<'_>| {
-        let shown = ["addr", "name", "user", "cmd", "lib-name"];
-        searched.is_empty()
-            || shown
-                .iter()
-                .filter_map(|name| client.get(name))
-                .any(|value| value.to_lowercase().contains(&searched))
-    };
-    let fitting: Vec<_> = all.iter().filter(fits).collect();
-    let waiting = all.iter().filter(|client| is_waiting(client)).count();
+fn table(view: &View<'_>, clients: &Clients, list: &str) -> Markup {
     let may_kill = view.may(&[b"CLIENT", b"KILL", b"ID", b"1"]);
+    let waits: HashMap<String, &Wait> = clients
+        .shown
+        .iter()
+        .filter_map(|(id, wait)| Some((id.to_string(), wait.as_ref()?)))
+        .collect();
+    let wait_of = |client: &Fields<'_>| waits.get(*client.get("id")?).copied();
     html! {
         div.between {
             h1 { "Clients" }
-            span.soft { (count(all.len() as i64)) " connected, " (count(waiting as i64)) " waiting" }
+            span.soft { (count(clients.connected as i64)) " connected, " (count(clients.waiting as i64)) " waiting" }
         }
         form.filters method="get" action="/clients" role="search" {
             input type="search" name="match" value=(view.asked.query.text("match"))
@@ -85,15 +85,15 @@ fn table(view: &View<'_>, reply: &Value) -> Markup {
                 th scope="col" { "State" } th.number scope="col" { "Database" } th.number scope="col" { "Idle" }
                 th.number scope="col" { "Connected" } th.number scope="col" { "Memory" } th scope="col" { "" }
             } }
-            tbody { @for client in fitting.iter().take(SHOWN_MAX) { (row(view, client, may_kill)) } }
+            tbody { @for client in fields_of(list) { (row(view, &client, wait_of(&client), may_kill)) } }
         } }
-        @if fitting.len() > SHOWN_MAX {
-            p.soft { (count(SHOWN_MAX as i64)) " of " (count(fitting.len() as i64)) " are shown." }
+        @if clients.fitting > clients.shown.len() {
+            p.soft { (count(clients.shown.len() as i64)) " of " (count(clients.fitting as i64)) " are shown." }
         }
     }
 }
 
-fn row(view: &View<'_>, client: &Fields<'_>, may_kill: bool) -> Markup {
+fn row(view: &View<'_>, client: &Fields<'_>, wait: Option<&Wait>, may_kill: bool) -> Markup {
     let get = |name: &str| client.get(name).copied().unwrap_or_default();
     let id = get("id");
     let popover = format!("kill-{id}");
@@ -104,7 +104,7 @@ fn row(view: &View<'_>, client: &Fields<'_>, may_kill: bool) -> Markup {
             td.name { span.mono { (get("addr")) } @if !get("name").is_empty() { br; span.soft { (get("name")) } } }
             td { (get("user")) }
             td.mono { (get("cmd")) }
-            td { (state(get("flags"), client)) }
+            td.name { (state(view, client, wait)) }
             (cell(Some(number(client, "db")), ""))
             td.number data-value=(seconds("idle")) { (duration(seconds("idle"))) }
             td.number data-value=(seconds("age")) { (duration(seconds("age"))) }
@@ -117,14 +117,41 @@ fn row(view: &View<'_>, client: &Fields<'_>, may_kill: bool) -> Markup {
     }
 }
 
-fn state(flags: &str, client: &Fields<'_>) -> Markup {
+fn state(view: &View<'_>, client: &Fields<'_>, wait: Option<&Wait>) -> Markup {
+    let flags = client.get("flags").copied().unwrap_or_default();
     let subscriptions = number(client, "sub") + number(client, "psub") + number(client, "ssub");
     html! {
-        @if flags.contains('b') { span.tag.on { "waiting" } " " }
+        @if flags.contains('b') {
+            span.tag.on { "waiting" } " "
+            @if let Some(wait) = wait { (waiting(view, wait, number(client, "db"))) }
+        }
         @if flags.contains('x') { span.tag { "in MULTI" } " " }
         @if flags.contains('O') { span.tag { "monitor" } " " }
         @if flags.contains('t') { span.tag { "tracking" } " " }
         @if subscriptions > 0 { span.tag { (count(subscriptions)) " subscriptions" } }
+    }
+}
+
+/// For how long a client waits, and for what.
+fn waiting(view: &View<'_>, wait: &Wait, database: i64) -> Markup {
+    let database = database.to_string();
+    let link = |key: &[u8]| url("/queue", &[("db", database.as_bytes()), ("key", key)]);
+    let others = wait.key_count.saturating_sub(wait.keys.len()) as i64;
+    html! {
+        span.soft.nowrap title={ "since " (moment(wait.since_ms)) } {
+            (duration((view.now_ms - wait.since_ms).max(0)))
+        }
+        @if wait.is_paused { br; "for the end of CLIENT PAUSE" }
+        @if wait.key_count > 0 {
+            br; "for "
+            @for (place, key) in wait.keys.iter().enumerate() {
+                @if place > 0 { ", " }
+                @if key.len() <= KEY_BYTES_MAX { a href=(link(key)) { (readable(key)) } } @else { (json::line(key)) }
+            }
+            @if wait.keys.is_empty() { (counted(others, "key")) }
+            @else if others > 0 { " and " (count(others)) " more" }
+        }
+        " "
     }
 }
 
@@ -138,16 +165,4 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
         None => view.note(format!("Disconnected the client {id}.")),
     }
     Ok(Answer::See("/clients".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waiting_clients_come_first() {
-        let list = "id=1 addr=a:1 flags=N idle=0\nid=2 addr=a:2 flags=b idle=9 cmd=blpop\nid=3 flags=N idle=3\n";
-        let ids: Vec<_> = fields_of(list).iter().map(|client| client["id"]).collect();
-        assert_eq!(ids, ["2", "1", "3"]);
-    }
 }

@@ -167,6 +167,11 @@ impl Waiter {
         self.state().position.unwrap_or(u64::MAX)
     }
 
+    /// The keys that it waits for, each once.
+    pub fn keys(&self) -> &[Bytes] {
+        &self.spec.keys
+    }
+
     pub(crate) fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
         self.spec.keys.iter().map(|key| ClientKey {
             database: self.invocation.database,

@@ -17,7 +17,9 @@ use quoin_config::RuntimeConfig;
 
 pub(super) use listing::{cut, describe, flags_of, put_line};
 pub(super) use mailbox::{BufferMemory, Frame, Pushed};
-pub(super) use record::{ClientRecord, NO_COMMAND, Scope, Subscriptions, TrackingMode, Unblock};
+pub(super) use record::{
+    ClientRecord, NO_COMMAND, Scope, Subscriptions, TrackingMode, Unblock, WaitsFor,
+};
 
 /// All connected clients.
 #[derive(Debug, Default)]

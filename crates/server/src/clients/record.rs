@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use crate::addresses::Endpoint;
 use crate::clients::mailbox::{BufferMemory, Mailbox};
 use quoin_acl::User;
+use quoin_base::limits::DASHBOARD_WAIT_KEYS_MAX;
 use quoin_engine::watchers::Touched;
 
 /// One connected client.
@@ -66,12 +67,39 @@ pub(crate) struct ClientRecord {
     is_killed: AtomicBool,
     killed: Notify,
     block: AtomicU8,
+    waits_for: Mutex<Option<WaitsFor>>,
     unblocked: Notify,
     is_awaited: AtomicBool,
 }
 
 /// [`ClientRecord::shown_command`] of a client that has sent no command.
 pub(crate) const NO_COMMAND: usize = usize::MAX;
+
+/// What a blocked client waits for, and since when. CLIENT LIST has no place for it; the dashboard shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct WaitsFor {
+    /// In milliseconds since the Unix epoch.
+    pub(crate) since_ms: i64,
+    /// The first of its keys.
+    pub(crate) keys: Vec<Bytes>,
+    /// The number of all its keys; 0 if it waits for something else.
+    pub(crate) key_count: usize,
+    /// Whether CLIENT PAUSE holds it back.
+    pub(crate) is_paused: bool,
+}
+
+impl WaitsFor {
+    /// For any of these keys from now on; for something else if there are none.
+    pub(crate) fn keys(keys: &[Bytes], now_ms: i64) -> Self {
+        let first = keys.iter().take(DASHBOARD_WAIT_KEYS_MAX);
+        Self {
+            since_ms: now_ms,
+            keys: first.cloned().collect(),
+            key_count: keys.len(),
+            is_paused: false,
+        }
+    }
+}
 
 /// How a blocked client is woken by CLIENT UNBLOCK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,6 +191,7 @@ impl ClientRecord {
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
             block: AtomicU8::new(NOT_BLOCKED),
+            waits_for: Mutex::new(None),
             unblocked: Notify::new(),
             is_awaited: AtomicBool::new(false),
         }
@@ -309,16 +338,33 @@ impl ClientRecord {
     }
 
     /// Marks the client as blocked until the result is dropped.
-    pub(crate) fn enter_block(&self) -> Blocked<'_> {
-        self.block.store(BLOCKED, Ordering::SeqCst);
-        Blocked { client: self }
+    pub(crate) fn enter_block(&self, waits_for: WaitsFor) -> Blocked<'_> {
+        self.enter(BLOCKED, waits_for)
     }
 
     /// Marks the client as held back by CLIENT PAUSE until the result is dropped. It counts as
     /// blocked, but CLIENT UNBLOCK does not wake it.
-    pub(crate) fn enter_pause(&self) -> Blocked<'_> {
-        self.block.store(PAUSED, Ordering::SeqCst);
+    pub(crate) fn enter_pause(&self, now_ms: i64) -> Blocked<'_> {
+        let waits_for = WaitsFor {
+            is_paused: true,
+            ..WaitsFor::keys(&[], now_ms)
+        };
+        self.enter(PAUSED, waits_for)
+    }
+
+    fn enter(&self, block: u8, waits_for: WaitsFor) -> Blocked<'_> {
+        *self.lock_waits_for() = Some(waits_for);
+        self.block.store(block, Ordering::SeqCst);
         Blocked { client: self }
+    }
+
+    /// What it waits for, if it is blocked.
+    pub(crate) fn waits_for(&self) -> Option<WaitsFor> {
+        self.lock_waits_for().clone()
+    }
+
+    fn lock_waits_for(&self) -> MutexGuard<'_, Option<WaitsFor>> {
+        { self.waits_for.lock() }.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// CLIENT UNBLOCK: wakes the client if it is blocked, and says whether it was.
@@ -372,6 +418,7 @@ impl Blocked<'_> {
 impl Drop for Blocked<'_> {
     fn drop(&mut self) {
         self.client.block.store(NOT_BLOCKED, Ordering::SeqCst);
+        *self.client.lock_waits_for() = None;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::state::{Connection, Ended, QueuedCommand};
 use super::waiting::Waiting;
-use crate::clients::Unblock;
+use crate::clients::{Unblock, WaitsFor};
 use quoin_acl::log::Context;
 use quoin_data::error::CommandError;
 use quoin_data::unit::host::ClientRights;
@@ -35,7 +35,8 @@ impl Connection {
         let client = Arc::clone(&self.session.client);
         let waiter = waiting.waiter();
         let interrupted = {
-            let blocked = client.enter_block();
+            let now_ms = self.state.clock.now_ms();
+            let blocked = client.enter_block(WaitsFor::keys(waiter.keys(), now_ms));
             self.show(queued.row);
             self.flush().await?;
             let time_up = async {

@@ -484,7 +484,7 @@ impl Connection {
         self.flush().await?;
         let client = Arc::clone(&self.session.client);
         let state = Arc::clone(&self.state);
-        let _paused = client.enter_pause();
+        let _paused = client.enter_pause(state.clock.now_ms());
         self.wait_while_draining(state.pause.wait(is_write)).await
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::audit::log_change;
-use crate::clients::Unblock;
+use crate::clients::{Unblock, WaitsFor};
 use crate::connection_commands::shared::{timeout, unknown_or_wrong_number};
 use crate::session::Session;
 use crate::state::ServerState;
@@ -179,7 +179,7 @@ pub(super) async fn wait(
     let replicas = integer(argument(arguments, 1)?)?;
     let timeout = timeout(argument(arguments, 2)?, state)?;
     if replicas > 0 && !session.is_in_exec {
-        wait_for_timeout(session, timeout).await?;
+        wait_for_timeout(session, state, timeout).await?;
     }
     Ok(Reply::Integer(0))
 }
@@ -199,18 +199,19 @@ pub(super) async fn wait_aof(
     let replicas = count(argument(arguments, 2)?)?;
     let timeout = timeout(argument(arguments, 3)?, state)?;
     if replicas > 0 && !session.is_in_exec {
-        wait_for_timeout(session, timeout).await?;
+        wait_for_timeout(session, state, timeout).await?;
     }
     Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
 }
 
 async fn wait_for_timeout(
     session: &mut Session,
+    state: &ServerState,
     timeout: Option<Duration>,
 ) -> Result<(), CommandError> {
     let started = Instant::now();
     let client = Arc::clone(&session.client);
-    let blocked = client.enter_block();
+    let blocked = client.enter_block(WaitsFor::keys(&[], state.clock.now_ms()));
     let timed_out = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,

@@ -6,13 +6,18 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
 use quoin_base::limits::{DASHBOARD_SHOWN_BYTES_MAX, DASHBOARD_STEPS_MAX};
 
 use quoin_queues::{
-    Outcome, State, Steps, delete, give_back, pause, purge_tasks, resume, revive, revive_all, trim,
+    Outcome, State, Steps, delete, give_back, move_all, move_tasks, pause, purge_tasks, resume,
+    revive, revive_all, trim,
 };
 
-use super::inside::{element_id, path};
+use super::inside::{at_once, element_id, path};
 use crate::figures::{counted, readable};
 use crate::frame::Action;
+use crate::request::{Fields, url};
 use crate::view::{Answer, NoPage, View, Words, number, words};
+
+/// Tasks that move in one step, at most, as TASK.PURGE and TASK.REVIVE have it.
+const MOVED_AT_ONCE: i64 = 1_000;
 
 /// A button that removes an element by the command that it would be, if the user may run that.
 pub(super) fn remove(
@@ -58,94 +63,135 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
     let query = view.asked.query.clone();
     let element: Vec<u8> = percent_decode(form.bytes("element")).collect();
     let (task, group) = (query.bytes("task"), query.bytes("group"));
+    let schedule = query.bytes("schedule");
     let entry = form.bytes("entry");
     let mut back = path(view, &key, &[]);
-    for name in ["state", "group"] {
+    for name in ["state", "group", "show"] {
         if !query.bytes(name).is_empty() {
             back = path(view, &key, &[(name, query.bytes(name))]);
         }
     }
     let shown = readable(task).into_owned();
     match form.text("action") {
-        "delete" => {
-            if simple(view, delete(&key), &format!("Deleted {}.", readable(&key)))? {
-                let database = view.database().to_string();
-                back = crate::request::url("/queues", &[("db", database.as_bytes())]);
-            }
-        }
-        "pause" => drop(simple(view, pause(&key), "Paused.")?),
-        "resume" => drop(simple(view, resume(&key), "Resumed.")?),
-        "revive" => drop(simple(
-            view,
-            revive(&key, task),
-            &format!("Revived {shown}."),
-        )?),
-        "nack" => drop(simple(
-            view,
-            give_back(&key, task),
-            &format!("Gave {shown} back."),
-        )?),
-        "cancel" => drop(simple(
+        "delete" => simple(view, delete(&key), &format!("Deleted {}.", readable(&key)))?,
+        "pause" => simple(view, pause(&key), "Paused.")?,
+        "resume" => simple(view, resume(&key), "Resumed.")?,
+        "revive" => simple(view, revive(&key, task), &format!("Revived {shown}."))?,
+        "nack" => simple(view, give_back(&key, task), &format!("Gave {shown} back."))?,
+        "cancel" => simple(
             view,
             words!["TASK.CANCEL", key, task],
             &format!("Removed {shown}."),
-        )?),
+        )?,
+        "unschedule" => simple(
+            view,
+            words!["TASK.UNSCHEDULE", key, schedule],
+            &format!("Removed the schedule {}.", readable(schedule)),
+        )?,
+        "pause-schedule" => simple(
+            view,
+            words!["TASK.PAUSE", key, "SCHEDULE", schedule],
+            &format!("Paused the schedule {}.", readable(schedule)),
+        )?,
+        "resume-schedule" => simple(
+            view,
+            words!["TASK.RESUME", key, "SCHEDULE", schedule],
+            &format!("Resumed the schedule {}.", readable(schedule)),
+        )?,
         "revive-all" => {
             let steps = revive_all(view.client(), &key, DASHBOARD_STEPS_MAX)?;
             note_steps(view, &steps, "Revived", "revive");
         }
+        "move" | "move-all" if form.bytes("destination").is_empty() => {
+            view.note_error("Nothing was moved: say to which task queue.");
+        }
+        "move" => {
+            let destination = form.bytes("destination");
+            let command = move_tasks(&key, destination, &[task]);
+            let done = format!("Moved {shown} to {}.", readable(destination));
+            let undone = format!("{shown} was not moved: it is leased, waiting or gone.");
+            changed(view, command, &done, &undone)?;
+        }
+        "move-all" => {
+            let state = state_of(&form)?;
+            let destination = form.bytes("destination");
+            let length = number(&view.run(words!["TASK.LEN", key])?);
+            let at_once = at_once(view, &key, length, MOVED_AT_ONCE)?;
+            let steps = move_all(
+                view.client(),
+                &key,
+                destination,
+                state,
+                at_once,
+                DASHBOARD_STEPS_MAX,
+            )?;
+            if (steps.changed, &steps.outcome) == (0, &Outcome::Done) {
+                view.note(format!(
+                    "Nothing was moved: no task is {} any more.",
+                    state.name()
+                ));
+            } else {
+                note_steps(view, &steps, "Moved", "move");
+            }
+        }
         "purge" => {
-            let Some(state) = State::of_name(form.text("state")) else {
-                return Err(NoPage::Missing("There is no such state.".to_owned()));
-            };
+            let state = state_of(&form)?;
             let steps = purge_tasks(view.client(), &key, state, DASHBOARD_STEPS_MAX)?;
             note_steps(view, &steps, "Removed", "purge");
         }
-        "lrem" => drop(simple(
+        "lrem" => simple(
             view,
             words!["LREM", key, "1", element],
             "Removed the element.",
-        )?),
-        "zrem" => drop(simple(
-            view,
-            words!["ZREM", key, element],
-            "Removed the element.",
-        )?),
+        )?,
+        "zrem" => simple(view, words!["ZREM", key, element], "Removed the element.")?,
         "pq.rem" => {
             let score = form.bytes("score");
             let command = words!["PQ.REM", key, score, element, "COUNT", "1"];
             simple(view, command, "Removed the element.")?;
         }
-        "trim" => drop(simple(view, trim(&key), "Removed all entries.")?),
-        "xdel" => drop(simple(
-            view,
-            words!["XDEL", key, entry],
-            "Removed the entry.",
-        )?),
-        "xack" => drop(simple(
+        "trim" => simple(view, trim(&key), "Removed all entries.")?,
+        "xdel" => simple(view, words!["XDEL", key, entry], "Removed the entry.")?,
+        "xack" => simple(
             view,
             words!["XACK", key, group, entry],
             "Acknowledged the entry.",
-        )?),
+        )?,
         _ => return Err(NoPage::Missing("There is no such action.".to_owned())),
+    }
+    // A queue whose last element is gone has no page. Who may not know that is led to the page that says so.
+    if view.run(words!["EXISTS", key])?.integer() == Some(0) {
+        let database = view.database().to_string();
+        back = url("/queues", &[("db", database.as_bytes())]);
     }
     Ok(Answer::See(back))
 }
 
-/// Runs a command whose reply is a number of what it has changed. Whether it has changed something.
-fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<bool, NoPage> {
+/// The state whose tasks a form is about.
+fn state_of(form: &Fields) -> Result<State, NoPage> {
+    let state = State::of_name(form.text("state"));
+    state.ok_or_else(|| NoPage::Missing("There is no such state.".to_owned()))
+}
+
+/// Runs a command whose reply is a number of what it has changed.
+fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<(), NoPage> {
+    changed(
+        view,
+        command,
+        done,
+        "Nothing was changed: somebody else was faster.",
+    )
+}
+
+/// The same with what to say where nothing has changed.
+fn changed(view: &mut View<'_>, command: Words, done: &str, undone: &str) -> Result<(), NoPage> {
     let reply = view.run(command)?;
-    if let Some(line) = reply.error_text() {
-        view.note_error(line);
-        return Ok(false);
+    match reply.error_text() {
+        Some(line) => view.note_error(line),
+        None if number(&reply) > 0 => view.note(done),
+        None => view.note(undone),
     }
-    let has_changed = number(&reply) > 0;
-    if has_changed {
-        view.note(done);
-    } else {
-        view.note("Nothing was changed: somebody else was faster.");
-    }
-    Ok(has_changed)
+    Ok(())
 }
 
 /// Tells what bounded steps have come to.

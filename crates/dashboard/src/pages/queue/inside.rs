@@ -30,12 +30,21 @@ pub(super) fn path(view: &View<'_>, key: &[u8], more: &[(&str, &[u8])]) -> Strin
 
 /// Elements of a page: fewer if they are large.
 pub(super) fn rows(view: &mut View<'_>, key: &[u8], length: i64) -> Result<i64, NoPage> {
-    let rows = DASHBOARD_ROWS_MAX as i64;
+    at_once(view, key, length, DASHBOARD_ROWS_MAX as i64)
+}
+
+/// As many elements as have the bytes of a page, about, and at most so many.
+pub(super) fn at_once(
+    view: &mut View<'_>,
+    key: &[u8],
+    length: i64,
+    most: i64,
+) -> Result<i64, NoPage> {
     let usage = view.run(words!["MEMORY", "USAGE", key, "SAMPLES", "5"])?;
     // A user without the right for it gets as many as there are small ones.
     let bytes = usage.integer().unwrap_or(0);
     let each = (bytes / length.max(1)).max(1);
-    Ok((PAGE_BYTES / each).clamp(1, rows))
+    Ok((PAGE_BYTES / each).clamp(1, most))
 }
 
 /// An element that opens.

@@ -4,6 +4,7 @@ mod actions;
 mod inside;
 mod list;
 mod other;
+mod schedules;
 mod sorted;
 mod stream;
 mod task;

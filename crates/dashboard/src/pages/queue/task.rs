@@ -1,8 +1,9 @@
-//! A task queue: its states, its tasks, and one task.
+//! A task queue: its states, its tasks, and one task. Its schedules are in [`schedules`].
 
 use maud::{Markup, html};
 
 use super::inside::{Inside, element_id, path, rows};
+use super::schedules;
 use crate::figures::{count, moment, readable, relative};
 use crate::frame::{Action, figure};
 use crate::json;
@@ -18,6 +19,9 @@ const STATES: [(State, &str); 5] = [
     (State::Dead, "Dead"),
     (State::Waiting, "Waiting"),
 ];
+
+/// What a confirmation asks for before it moves tasks.
+const DESTINATION: &str = "Task queue of the same database";
 
 pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
     let info = view.run(words!["TASK.INFO", key])?;
@@ -41,13 +45,13 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
             body,
         });
     }
+    let shows_schedules = view.asked.query.text("show") == schedules::SHOW;
     let state = State::of_name(view.asked.query.text("state")).unwrap_or(State::Ready);
     let length = info.number("length");
-    let count_of_page = rows(view, key, length)?;
-    let cursor = view.asked.query.text("cursor").to_owned();
-    let listed = quoin_queues::tasks(view.client(), key, state, &cursor, count_of_page)?;
-    let (next, tasks) = (listed.next, listed.rows);
-    let state_name = state.name();
+    let shown = match shows_schedules {
+        true => schedules::shown(view, key)?,
+        false => tasks(view, key, state, length)?,
+    };
     let body = html! {
         dl.figures {
             (figure("Tasks", &count(length), &format!("{} added in all", count(info.number("added")))))
@@ -59,14 +63,35 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
                     "a lease or a delay ends"))
             }
         }
-        nav.tabs aria-label="States" {
+        nav.tabs aria-label="States and schedules" {
             @for (one, name) in STATES {
                 a href=(path(view, key, &[("state", one.name().as_bytes())]))
-                    aria-current=[(one == state).then_some("page")] {
+                    aria-current=[(one == state && !shows_schedules).then_some("page")] {
                     (name) b { (count(info.number(one.name()))) }
                 }
             }
+            @if view.may(&[b"TASK.SCHEDULES", key]) {
+                a href=(path(view, key, &[("show", schedules::SHOW.as_bytes())]))
+                    aria-current=[shows_schedules.then_some("page")] { "Schedules" }
+            }
         }
+        (shown)
+    };
+    Ok(Inside {
+        tags,
+        actions: steering,
+        body,
+    })
+}
+
+/// A page of the tasks of a state.
+fn tasks(view: &mut View<'_>, key: &[u8], state: State, length: i64) -> Result<Markup, NoPage> {
+    let count_of_page = rows(view, key, length)?;
+    let cursor = view.asked.query.text("cursor").to_owned();
+    let listed = quoin_queues::tasks(view.client(), key, state, &cursor, count_of_page)?;
+    let (next, tasks) = (listed.next, listed.rows);
+    let state_name = state.name();
+    Ok(html! {
         (of_state(view, key, state_name, tasks.is_empty()))
         @if tasks.is_empty() {
             p.empty { @if next.is_some() { "None on this page." } @else { "No tasks in this state." } }
@@ -79,11 +104,6 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
                 }
             }
         }
-    };
-    Ok(Inside {
-        tags,
-        actions: steering,
-        body,
     })
 }
 
@@ -115,14 +135,22 @@ fn steering(view: &View<'_>, key: &[u8], is_paused: bool, is_unknown: bool) -> M
 fn of_state(view: &View<'_>, key: &[u8], state: &str, is_empty: bool) -> Markup {
     let here = path(view, key, &[("state", state.as_bytes())]);
     let may_revive = state == "dead" && view.may(&[b"TASK.REVIVE", key, b"ALL"]);
+    let may_move = may_move(view, key, state, b"");
     let may_purge = view.may(&[b"TASK.PURGE", key, state.as_bytes()]);
+    let moving =
+        format!("Move all {state} tasks to another task queue? They keep their tries and times.");
     let purge = format!("Remove all {state} tasks? They cannot be brought back.");
     html! {
-        @if !is_empty && (may_revive || may_purge) {
+        @if !is_empty && (may_revive || may_move || may_purge) {
             div.filters {
                 @if may_revive {
                     (Action { id: "revive-all", label: "Revive all",
                         question: Some("Make all dead tasks ready again, with no tries?"), path: &here, fields: &[("action", "revive-all")], is_dangerous: false }.show(view.session))
+                }
+                @if may_move {
+                    (Action { id: "move-all", label: "Move all", question: Some(&moving), path: &here,
+                        fields: &[("action", "move-all"), ("state", state)], is_dangerous: false }
+                        .show_asking(view.session, "destination", DESTINATION))
                 }
                 @if may_purge {
                     (Action { id: "purge", label: "Purge", question: Some(&purge), path: &here,
@@ -131,6 +159,12 @@ fn of_state(view: &View<'_>, key: &[u8], state: &str, is_empty: bool) -> Markup 
             }
         }
     }
+}
+
+/// Whether tasks of a state can be moved, and the user may. Only the server knows whether also to the queue that the user
+/// will name.
+fn may_move(view: &View<'_>, key: &[u8], state: &str, id: &[u8]) -> bool {
+    matches!(state, "ready" | "delayed" | "dead") && view.may(&[b"TASK.MOVE", key, key, id])
 }
 
 fn table(view: &View<'_>, key: &[u8], state: &str, tasks: &[Value]) -> Markup {
@@ -182,6 +216,8 @@ fn buttons(view: &View<'_>, key: &[u8], state: &str, id: &[u8], is_row: bool) ->
     let name = readable(id);
     let popover = format!("cancel-{}", element_id(0, id));
     let question = format!("Remove the task {name}?");
+    let moving =
+        format!("Move the task {name} to another task queue? It keeps its tries and times.");
     html! {
         div.actions {
             @if state == "dead" && view.may(&[b"TASK.REVIVE", key, id]) {
@@ -191,6 +227,11 @@ fn buttons(view: &View<'_>, key: &[u8], state: &str, id: &[u8], is_row: bool) ->
             @if state == "leased" && !is_row && view.may(&[b"TASK.NACK", key, id]) {
                 (Action { id: "give-back", label: "Give back",
                     question: Some("End the lease now? The worker may still be at it."), path: &here, fields: &[("action", "nack")], is_dangerous: false }.show(view.session))
+            }
+            @if !is_row && may_move(view, key, state, id) {
+                (Action { id: "move", label: "Move", question: Some(&moving), path: &here,
+                    fields: &[("action", "move")], is_dangerous: false }
+                    .show_asking(view.session, "destination", DESTINATION))
             }
             @if view.may(&[b"TASK.CANCEL", key, id]) {
                 (Action { id: &popover, label: "Remove", question: Some(&question), path: &here,
