@@ -108,10 +108,9 @@ fn track(bench: &Bench, server: &Server) -> Arc<Tracker> {
 async fn read(server: &Server, line: &str) -> Reply {
     let mut read = invocation(line);
     read.origin = Origin {
-        lacks_named_keys: false,
-        repeats: false,
         client: 1,
         tracks: true,
+        ..Origin::SERVER
     };
     let finished = server.0.submit(vec![Call::command(read, true)]).await;
     finished.unwrap().replies.into_iter().next().unwrap()
