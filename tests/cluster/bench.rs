@@ -1,7 +1,6 @@
 //! Two servers, without their sockets, on one store.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,8 +31,6 @@ pub struct Bench {
     pub runtime: tokio::runtime::Runtime,
     /// The name of the store.
     pub store: &'static str,
-    /// Whether the servers pop for each other.
-    pub delegates_pops: Arc<AtomicBool>,
     /// Whether something fails on purpose.
     pub has_faults: bool,
     _folder: Option<TempDir>,
@@ -70,7 +67,6 @@ impl Bench {
             servers,
             runtime,
             store: name,
-            delegates_pops: options.delegates_pops,
             has_faults: false,
             _folder: folder,
         }

@@ -12,8 +12,8 @@
 mod away;
 mod bench;
 mod contention;
-mod delegation;
 mod handing_over;
+mod hot_queues;
 mod pipelines;
 mod priority_queues;
 #[cfg(feature = "fdb")]
@@ -83,13 +83,12 @@ macro_rules! every_case {
                 ranks_stay_right_while_both_servers_write_and_look_after_blocks
                 indexes_stay_right_while_both_servers_write_and_look_after_blocks
             }
-            delegation {
+            hot_queues {
                 two_servers_pop_each_element_of_a_hot_list_once
                 two_servers_pop_each_member_of_a_hot_sorted_set_once
                 two_servers_pop_each_value_of_a_hot_priority_queue_once
                 who_waits_on_both_servers_gets_each_element_once
                 a_hot_queue_that_is_renamed_and_pushed_to_loses_nothing
-                no_server_pops_for_another_where_that_is_switched_off
             }
             task_queues {
                 each_task_is_taken_once_by_consumers_of_two_servers

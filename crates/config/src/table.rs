@@ -335,10 +335,6 @@ settings! {
         "forwarding" = "yes", YesNo, RUNTIME,
             "Whether this server hands commands for which several servers would conflict, such as pops, to the one that owns their key (docs/understand/decisions/053-forwarding.md). Without it, they run here, and again after a conflict. It runs what others hand over in any case. The embedded store has no other servers";
     }
-    delegated_pops: bool as Shared {
-        "delegated-pops" = "yes", YesNo, RUNTIME,
-            "Whether this server and others on its cluster pop for each other from queues on which their pops conflict (docs/understand/decisions/012-delegated-pops.md). Without it, they retry until they do not conflict. What others have popped for this server is given to its clients all the same. The embedded store has no other servers";
-    }
     requirepass: Option<String> {
         "requirepass" = "", Secret, RUNTIME,
             "Password that clients must give with AUTH or HELLO. Other users of the machine can see flags, so prefer the file or the variable";
@@ -621,7 +617,6 @@ mod tests {
             ("acl-pubsub-default", "allchannels"),
             ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),
-            ("delegated-pops", "no"),
             ("forwarding", "no"),
             ("databases", "1024"),
             ("compatible-version", "8.4"),

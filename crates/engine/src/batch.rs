@@ -18,7 +18,6 @@ use quoin_resp::reply::Reply;
 use quoin_store::{Store, StoreError};
 
 use super::call::Submission;
-use super::delegation::BatchDelegation;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
@@ -33,8 +32,8 @@ mod unheard;
 mod waking;
 
 pub(super) use series::bring_together;
-pub(super) use waking::refusal_of;
 use unheard::Unheard;
+pub(super) use waking::refusal_of;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
@@ -69,8 +68,6 @@ pub(super) struct BatchResult {
     pub(super) answered: usize,
     /// Number of commands answered, excluding those of woken clients.
     pub(super) commands: usize,
-    /// Whether other servers were asked to pop for it.
-    pub(super) is_delegated: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
     /// How long its commit took, if it had anything to commit.
@@ -135,7 +132,6 @@ pub(super) struct Batch<'s> {
     alarms: u64,
     /// Why the batch last ran again. If the batch is given up, its clients get this error.
     last_error: Option<StoreError>,
-    delegation: BatchDelegation<'s>,
     /// How long the commit took, if there was anything to commit.
     commit_duration: Option<Duration>,
     /// Records which keys change while the latest attempt reads, if clients track keys.
@@ -228,7 +224,6 @@ impl<'s> Batch<'s> {
             last_position: 0,
             alarms: 0,
             last_error: None,
-            delegation: BatchDelegation::new(store, environment, statistics, shared),
             commit_duration: None,
             read_window: None,
             wanted: Wanted::Nothing,

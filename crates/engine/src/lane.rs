@@ -121,7 +121,8 @@ impl WriteLane {
         let mut under_way = FuturesUnordered::new();
         let mut elsewhere = FuturesUnordered::new();
         let mut is_open = true;
-        while is_open || !self.pending.is_empty() || !under_way.is_empty() || !elsewhere.is_empty() {
+        while is_open || !self.pending.is_empty() || !under_way.is_empty() || !elsewhere.is_empty()
+        {
             // Submissions that have arrived in the meantime belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
@@ -194,7 +195,7 @@ impl WriteLane {
     /// clients of this one.
     fn release(&mut self, done: BatchResult, was_all_run: bool) -> Slot {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
-        let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_delegated;
+        let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX;
         let answered = done.answered as u64;
         let held = Held {
             locks: done.locks,

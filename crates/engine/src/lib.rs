@@ -20,7 +20,6 @@
 pub mod testing;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,7 +36,6 @@ use quoin_store::{Store, StoreError};
 pub mod activity;
 mod batch;
 mod call;
-mod delegation;
 pub mod forwarding;
 mod in_flight;
 mod jobs;
@@ -77,9 +75,6 @@ pub use watchers::Watchers;
 pub struct ExecutorOptions {
     /// Number of threads that serve submissions which only read.
     pub read_lanes: usize,
-    /// Whether this server has others pop for it from contended queues, and pops for others. May change at any time.
-    /// Existing grants are honoured and returned in any case.
-    pub delegates_pops: Arc<AtomicBool>,
     /// The other servers on the store, and which keys they own.
     pub owners: Option<Arc<dyn forwarding::Owners>>,
 }
@@ -88,7 +83,6 @@ impl Default for ExecutorOptions {
     fn default() -> Self {
         Self {
             read_lanes: 1,
-            delegates_pops: Arc::new(AtomicBool::new(true)),
             owners: None,
         }
     }
@@ -120,7 +114,6 @@ impl Executor {
         let has_other_writers = environment.capabilities.has_other_writers;
         let shared = Arc::new(Shared {
             waiters: Arc::new(Waiters::new(has_other_writers)),
-            delegates_pops: options.delegates_pops,
             owners: options.owners,
             ..Shared::default()
         });
@@ -266,7 +259,10 @@ impl Executor {
         reply_bytes_max: usize,
     ) -> Result<SubmissionResult, StoreError> {
         if let Some(parked) = self.park_quietly(&calls) {
-            return Ok(SubmissionResult { done: calls, ..parked });
+            return Ok(SubmissionResult {
+                done: calls,
+                ..parked
+            });
         }
         match self.forward(calls, reply_bytes_max).await {
             Ok(finished) => Ok(finished),
@@ -280,14 +276,17 @@ impl Executor {
             return None;
         };
         let waiter = call.waiter.as_ref()?;
-        self.shared.waiters.park_quietly(waiter).then(|| SubmissionResult {
-            replies: Vec::new(),
-            done: Vec::new(),
-            failure: None,
-            rest: Vec::new(),
-            is_parked: true,
-            carried: Carried::default(),
-        })
+        self.shared
+            .waiters
+            .park_quietly(waiter)
+            .then(|| SubmissionResult {
+                replies: Vec::new(),
+                done: Vec::new(),
+                failure: None,
+                rest: Vec::new(),
+                is_parked: true,
+                carried: Carried::default(),
+            })
     }
 
     /// Like [`Self::submit_within`], on this server.

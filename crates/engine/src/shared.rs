@@ -1,10 +1,8 @@
 //! What the executor's threads and the server share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::activity::Activity;
-use super::delegation::contention::Contention;
 use super::forwarding::Owners;
 use super::in_flight::InFlight;
 use super::relay_state::RelayState;
@@ -26,10 +24,6 @@ pub struct Shared {
     pub(super) owners: Option<Arc<dyn Owners>>,
     /// Messages from and to other servers.
     pub relay: RelayState,
-    /// Whether this server has others pop for it, and pops for others.
-    pub(super) delegates_pops: Arc<AtomicBool>,
-    /// Queues that several servers pop from.
-    pub(super) contention: Contention,
     /// Where the data of keys is stored.
     pub(super) locations: LocationCache,
     /// Commands that run on the connections' thread.

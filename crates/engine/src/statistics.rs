@@ -33,12 +33,6 @@ pub struct ExecutorStatistics {
     pub store_errors: Counter,
     /// Batches that ran again, for any reason.
     pub retries: Counter,
-    /// Requests to other servers to pop for this one.
-    pub delegation_requests: Counter,
-    /// Of these, requests that were granted.
-    pub delegation_requests_granted: Counter,
-    /// Requests of other servers that this one granted.
-    pub delegation_grants: Counter,
     /// Commands that other servers have run for this one's clients.
     pub forwarded_commands: Counter,
     /// Submissions whose owner was lost before it had answered. Clients got `UNKNOWN`.
@@ -80,9 +74,6 @@ impl ExecutorStatistics {
             &self.too_old,
             &self.store_errors,
             &self.retries,
-            &self.delegation_requests,
-            &self.delegation_requests_granted,
-            &self.delegation_grants,
             &self.forwarded_commands,
             &self.forwarded_unknown,
             &self.commands_rolled_back,

@@ -202,7 +202,6 @@ impl ServerState {
         });
         let options = ExecutorOptions {
             owners,
-            delegates_pops: Arc::clone(config.live.delegated_pops()),
             ..ExecutorOptions::default()
         };
         let executor = Arc::new(Executor::start(Arc::clone(&store), environment, options)?);

@@ -44,9 +44,6 @@ impl Batch<'_> {
         let started = Instant::now();
         let mut pauses = 0_u32;
         let mut backoff_ms = BACKOFF_FIRST_MS;
-        self.delegation.plan(&self.submissions, self.commands_max);
-        self.alarms = self.shared.waiters.alarms();
-        self.delegation.delegate_granted_lately().await;
         let failure = loop {
             match self.attempt().await {
                 AttemptEnd::Committed => break None,
@@ -67,10 +64,6 @@ impl Batch<'_> {
                         continue;
                     }
                     self.leave_transactions_out_after_conflicts();
-                    if self.delegate_contended().await {
-                        self.statistics.retries.add(1);
-                        continue;
-                    }
                     // Full jitter, so that servers that conflicted once do not conflict again.
                     let pause_ms = self.environment.random.below(backoff_ms + 1);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
@@ -115,13 +108,12 @@ impl Batch<'_> {
     /// Leaves half of the commands to a later batch if the batch has EXECs and keeps conflicting.
     fn leave_transactions_out_after_conflicts(&mut self) {
         let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
-        if !is_conflict || self.conflicts < WHOLE_CONFLICTS_MAX || self.delegation.has_requests() {
+        if !is_conflict || self.conflicts < WHOLE_CONFLICTS_MAX {
             return;
         }
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
-        if calls.any(|call| matches!(call.work, Work::Transaction(_))) && self.halve() {
-            // Otherwise elements would be popped for the omitted commands and have to return.
-            self.delegation.plan(&self.submissions, self.commands_max);
+        if calls.any(|call| matches!(call.work, Work::Transaction(_))) {
+            self.halve();
         }
     }
 
@@ -135,22 +127,6 @@ impl Batch<'_> {
         }
         self.ends_before_reads = true;
         true
-    }
-
-    /// Delegates pops that have conflicted too often. Returns whether there were any.
-    ///
-    /// We do not know on which of its queues a batch conflicted. A batch with many queues is halved first. That finds
-    /// the queue, and lets unrelated commands proceed.
-    async fn delegate_contended(&mut self) -> bool {
-        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
-        if !is_conflict || self.delegation.has_requests() {
-            return false;
-        }
-        let is_halved = self.delegation.has_many_queues() && self.halve();
-        // The batch may have become smaller. Elements popped for omitted commands would return to the queue after
-        // clients of other servers had already got the elements that follow them.
-        self.delegation.plan(&self.submissions, self.commands_max);
-        !is_halved && self.delegation.delegate_contended().await
     }
 
     /// Fails only the command that is too slow for a transaction, not the whole batch. It may be a waiter's command.
@@ -250,35 +226,13 @@ impl Batch<'_> {
         }
     }
 
-    /// Runs the commands. Their pops start with elements that other servers popped for them. Then pops for other
-    /// servers.
+    /// Runs the commands.
     async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
-        let fetch = self.delegation.fetch(&attempt.unit);
         let look = self.look_for_wanted(attempt);
-        let (fetched, wanted, unheard) = futures_util::join!(fetch, look, self.prefetch(attempt));
-        match (fetched, wanted) {
-            (Ok(are_granted), Ok(wanted)) => {
-                self.delegation.note_fetched(&are_granted);
-                self.wanted = wanted;
-                self.unheard = unheard;
-            }
-            (Err(error), _) | (_, Err(error)) => return Err(self.after_error(error)),
-        }
+        let (wanted, unheard) = futures_util::join!(look, self.prefetch(attempt));
+        self.wanted = wanted.map_err(|error| self.after_error(error))?;
+        self.unheard = unheard;
         self.run_commands(attempt).await?;
-        match self.delegation.return_rest(&attempt.unit).await {
-            Ok(()) => {}
-            Err(StoreError::TooLarge) => {
-                return Err(self.leave_out(attempt, CommandError::TooLarge));
-            }
-            Err(error) => return Err(self.after_error(error)),
-        }
-        self.note_returned(attempt);
-        let has_room = || !attempt.is_full();
-        match self.delegation.grant(&attempt.unit, has_room).await {
-            Ok(()) => {}
-            Err(StoreError::TooLarge) => return Err(AttemptEnd::Again { after_pause: false }),
-            Err(error) => return Err(self.after_error(error)),
-        }
         let counted = attempt.unit.write_context(0).count_rank_changes().await;
         counted.map_err(|error| match error.is_about_rows() {
             // One of the commands uses a key with damaged counts. The others run without it.
@@ -372,10 +326,7 @@ impl Batch<'_> {
         self.found_empty.clear();
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
-        if !self.delegation.has_requests() {
-            // Other servers may have popped for it since it made its requests, so the alarms of then count.
-            self.alarms = self.shared.waiters.alarms();
-        }
+        self.alarms = self.shared.waiters.alarms();
         self.unheard = Unheard::default();
         let hears = self.environment.capabilities.has_other_writers && self.has_waiters();
         self.heard = match hears {
@@ -550,16 +501,12 @@ impl Batch<'_> {
         };
         // Before the replies, because a client with a reply may rely on others having been notified.
         match &failure {
-            None => {
-                self.delegation.note_outcome();
-                self.publish_effects();
-            }
+            None => self.publish_effects(),
             Some(error) => {
                 self.statistics.store_errors.add(1);
                 self.release_after_failure(error);
             }
         }
-        let is_delegated = self.delegation.has_requests();
         let mut answered = served;
         let mut commands = 0;
         let mut not_run = Vec::new();
@@ -631,7 +578,6 @@ impl Batch<'_> {
             not_run,
             answered,
             commands,
-            is_delegated,
             duration,
             commit_duration: self.commit_duration,
             late: self.late,

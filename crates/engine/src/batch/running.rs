@@ -113,7 +113,6 @@ impl Batch<'_> {
         for call in calls.take(self.commands_max) {
             has_quiet |= self.plan_call(call, &mut plan, &mut woken);
         }
-        self.delegation.plan_prefetch(&mut plan);
         let hear = async {
             match has_quiet {
                 true => self.hear_the_rest(&attempt.unit).await,
@@ -168,22 +167,12 @@ impl Batch<'_> {
                     warming.before(unit, submissions, (number, at)).await;
                 }
                 attempt.command_began = Instant::now();
-                if attempt.unit.grants.is_empty() {
-                    if reply_bytes >= submission.reply_bytes_max {
-                        break;
-                    }
-                    if attempt.commands_run > 0 && attempt.is_full() {
-                        attempt.has_ended = true;
-                        break;
-                    }
-                } else {
-                    let has_room = attempt.commands_run == 0 || !attempt.is_full();
-                    let delegation = &self.delegation;
-                    if delegation.must_wait(call, &attempt.unit, has_room).await {
-                        // Only this client's commands wait. What a grant holds for others must be popped now, because
-                        // later pops of other servers already come after it.
-                        break;
-                    }
+                if reply_bytes >= submission.reply_bytes_max {
+                    break;
+                }
+                if attempt.commands_run > 0 && attempt.is_full() {
+                    attempt.has_ended = true;
+                    break;
                 }
                 if self.reads_strictly(call) && !replies.is_empty() {
                     if self.ends_before_reads {
@@ -223,7 +212,7 @@ impl Batch<'_> {
                             self.commands_max = attempt.commands_run;
                             return Err(AttemptEnd::Again { after_pause: false });
                         }
-                        attempt.has_ended = attempt.unit.grants.is_empty();
+                        attempt.has_ended = true;
                         break;
                     }
                 };
@@ -300,7 +289,6 @@ impl Batch<'_> {
                 };
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
-                    pops_grants: call.access.pops.is_some(),
                     known_keys: keys.known(),
                     ..Mode::default()
                 };
@@ -361,16 +349,6 @@ impl Batch<'_> {
             }
         }
         self.after_error(error)
-    }
-
-    /// Leaves the last command that ran to the next batch. Refuses it if it is the only one.
-    pub(super) fn leave_out(&mut self, attempt: &Attempt<'_>, error: CommandError) -> AttemptEnd {
-        if attempt.commands_run > 1 {
-            self.commands_max = attempt.commands_run - 1;
-        } else {
-            self.refused.insert(CommandId::FIRST, error);
-        }
-        AttemptEnd::Again { after_pause: false }
     }
 
     /// Whether the batch's first call is a wake-up.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::testing::{Bench, bulks, invocation, planned, unplanned, with_handler, words_of};
+use crate::testing::{Bench, bulks, invocation, unplanned, with_handler, words_of};
 use crate::watchers::Touched;
 use crate::{Bundle, Call, WatchedKey};
 use quoin_base::limits::{BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, PUBLISHED_BYTES_MAX};
@@ -151,31 +151,6 @@ fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
     }
 }
 
-#[test]
-fn pops_from_many_queues_that_conflict_are_made_fewer() {
-    let (bench, faulty) = Bench::faulty(1);
-    let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    for key in keys {
-        bench.run(&format!("RPUSH {key} of-{key}"));
-    }
-    let pops = |keys: &[&'static str]| -> Vec<Call> {
-        keys.iter()
-            .map(|key| planned(&format!("LPOP {key}")))
-            .collect()
-    };
-    faulty.script(FaultPoint::Commit, [Some(Fault::Conflict)]);
-    let finished = bench.block_on(bench.executor.submit(pops(&keys))).unwrap();
-    let expected = ["a", "b", "c", "d"].map(|key| Reply::Bulk(format!("of-{key}").into()));
-    assert_eq!(finished.replies, expected);
-    assert_eq!(finished.rest.len(), 4);
-    // So few may each be to blame: they are run again as they are.
-    faulty.script(FaultPoint::Commit, [Some(Fault::Conflict)]);
-    let finished = bench
-        .block_on(bench.executor.submit(finished.rest))
-        .unwrap();
-    assert_eq!(finished.replies.len(), 4);
-}
-
 /// EXEC of one command.
 fn exec_of(line: &str) -> Call {
     let bundle = Bundle {
@@ -217,57 +192,6 @@ fn a_transaction_that_always_conflicts_fails_alone() {
         .unwrap();
     assert_eq!(finished.replies.len(), 3);
     assert_eq!(bench.run("EXISTS a b c d"), Reply::Integer(3));
-}
-
-#[test]
-fn what_another_server_pops_for_a_batch_is_taken_however_long_the_batch_runs() {
-    const TRIES: usize = 20;
-    let (bench, faulty) = Bench::faulty(1);
-    let other = bench.another_server();
-    let statistics = bench.executor.statistics();
-    for _ in 0..TRIES {
-        bench.run("RPUSH q 1 2 3 4 5");
-        let requests = statistics.delegation_requests.get();
-        let granted = statistics.delegation_requests_granted.get();
-        faulty.script(FaultPoint::Commit, [Some(Fault::Conflict); 2]);
-        let calls = vec![slow_push(), planned("LPOP q"), planned("LPOP q")];
-        let is_done = std::cell::Cell::new(false);
-        let submitting = async {
-            let finished = bench.executor.submit(calls).await;
-            is_done.set(true);
-            finished
-        };
-        let popping = async {
-            while statistics.delegation_requests.get() == requests && !is_done.get() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            // The first one makes the queue one to look at.
-            for _ in 0..2 {
-                other.submit(vec![planned("LPOP q")]).await.unwrap();
-            }
-        };
-        let (finished, ()) = bench.block_on(async { tokio::join!(submitting, popping) });
-        let finished = finished.unwrap();
-        if statistics.delegation_requests_granted.get() > granted {
-            assert_eq!(finished.replies.len(), 3);
-            return;
-        }
-        bench.run("DEL q");
-        // Other commits conflicted, or the other server was late. Until the server makes requests again.
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    panic!("the other server never popped in time");
-}
-
-/// A command that takes up the time of its batch.
-fn slow_push() -> Call {
-    job(|context| {
-        Box::pin(async {
-            tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
-            context.transaction.set(b"k", b"v");
-            Ok(Reply::OK)
-        })
-    })
 }
 
 #[test]

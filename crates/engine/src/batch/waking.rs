@@ -151,16 +151,6 @@ impl Batch<'_> {
         ready.into()
     }
 
-    /// Schedules wake-ups, after the commit, of the waiters of keys to which elements have returned that no command
-    /// popped.
-    pub(super) fn note_returned(&mut self, attempt: &Attempt<'_>) {
-        for ready in self.note_ready(attempt) {
-            if let Ready::Key(key, _) = ready {
-                self.defer(&key, Cursor::START);
-            }
-        }
-    }
-
     /// Wakes the waiters of a key to which a command has added data of a type.
     async fn wake_key_of_type(
         &mut self,
@@ -240,7 +230,9 @@ impl Batch<'_> {
                 Ok(None)
             }
             Ok(Err(_))
-            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => Ok(None),
+            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+                Ok(None)
+            }
             Err(CallError::Store(error)) => {
                 // No particular waiter.
                 let id = CommandId::Waiter(u64::MAX);

@@ -24,7 +24,6 @@ fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
         not_run: Vec::new(),
         answered,
         commands,
-        is_delegated: false,
         duration,
         late: None,
         commit_duration: None,
@@ -171,9 +170,4 @@ fn no_batch_waits_after_one_that_is_large_or_fast() {
     let large = done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG);
     assert!(is_free_after(&mut lane, large));
     assert!(is_free_after(&mut lane, done(2, 2, GATHER_CLUSTER_MIN)));
-    let delegated = BatchResult {
-        is_delegated: true,
-        ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
-    };
-    assert!(!is_free_after(&mut lane, delegated));
 }

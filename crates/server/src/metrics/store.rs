@@ -67,21 +67,6 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
             &executor.store_errors,
         ),
         (
-            "delegation_requests",
-            "Requests that were made of other servers to pop for this one",
-            &executor.delegation_requests,
-        ),
-        (
-            "delegation_requests_granted",
-            "Of these, requests that were granted",
-            &executor.delegation_requests_granted,
-        ),
-        (
-            "delegation_grants",
-            "Requests of other servers that this one has granted",
-            &executor.delegation_grants,
-        ),
-        (
             "commands_rolled_back",
             "Times that a command's writes were undone",
             &executor.commands_rolled_back,
