@@ -332,8 +332,8 @@ pub const READ_BATCH_COMMANDS_MAX: usize = 256;
 pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
-/// Elements that one command pops at most for other servers to pop for it.
-pub const DELEGATED_COUNT_MAX: usize = 1_024;
+/// Elements that a command takes from a queue at most for a batch to read them ahead.
+pub const TAKEN_AHEAD_MAX: usize = 1_024;
 /// Time after which an awaited key is looked at again on a cluster, although nothing was told of it. Longer if more keys
 /// are awaited than [`WAITERS_LOOKED_AT_PER_POLL`] allows.
 pub const WAITERS_LOOKED_AT_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_secs(20);

@@ -1,5 +1,6 @@
 //! Typed errors, and the only place that converts them to RESP error lines.
 
+use bytes::Bytes;
 use quoin_base::decode_error::DecodeError;
 use quoin_rdb::DumpError;
 use quoin_store::{Growth, StoreError};
@@ -45,10 +46,15 @@ pub enum CommandError {
         "ERR command needs more than one transaction of the store can hold; nothing was changed"
     )]
     TooLarge,
-    /// Elements of a queue that the command would replace are on their way to other servers. They are returned to the
+    /// Elements of this queue, which the command would replace, are granted to other servers. They are returned to the
     /// queue and the command is executed again, so clients do not see this error.
     #[error("ERR elements of the queue are on their way to other servers")]
-    GrantsOutstanding,
+    GrantsOutstanding {
+        /// Its database.
+        database: u32,
+        /// Its name.
+        key: Bytes,
+    },
     /// The script exceeds the time limit here. It is executed again where it may take longer, so clients do not see
     /// this error.
     #[error("ERR the script needs more time")]

@@ -107,8 +107,6 @@ pub struct KeyPlan {
     /// By name.
     stream_groups: BTreeMap<Bytes, GroupPlan>,
     with_length: bool,
-    /// Whether requests of other servers are read.
-    with_requests: bool,
 }
 
 /// What commands read about a consumer group.
@@ -177,31 +175,13 @@ impl PrefetchPlan {
             self.add(key, prefetch);
         }
     }
-
-    /// Adds what other servers may have requested: the requests, and about `count` elements.
-    pub fn add_requests(
-        &mut self,
-        key: &ClientKey,
-        value_type: ValueType,
-        from_end: bool,
-        count: usize,
-    ) {
-        let plan = self.keys.entry(key.clone()).or_default();
-        plan.with_requests = true;
-        plan.add_end(value_type, from_end, count);
-    }
-
-    /// Removes a key whose elements will come from elsewhere.
-    pub fn leave_out(&mut self, key: &ClientKey) {
-        self.keys.remove(key);
-    }
 }
 
 impl KeyPlan {
     /// Whether anything besides the key's own rows is read.
     fn reads_data(&self) -> bool {
         let reads_stream = self.stream_head || !self.stream_groups.is_empty();
-        !self.ends.is_empty() || !self.members.is_empty() || reads_stream || self.with_requests
+        !self.ends.is_empty() || !self.members.is_empty() || reads_stream
     }
 
     /// Whether the rows to read from a queue of this type include a metadata copy, so that the metadata need not be
@@ -505,16 +485,9 @@ impl ReadContext<'_> {
                 .hashed_key(location.data, section, &Member::new(name));
             Some(async move { self.transaction.get(&row, Isolation::Snapshot).await })
         });
-        let requests = async {
-            match plan.with_requests {
-                true => self.read_requests(location.data).await.map(drop),
-                false => Ok(()),
-            }
-        };
         let stream = self.prefetch_stream(plan, location);
-        let (ends, members, stream, requests) =
-            futures_util::join!(join_all(ends), join_all(members), stream, requests);
-        requests?;
+        let (ends, members, stream) =
+            futures_util::join!(join_all(ends), join_all(members), stream);
         stream?;
         for read in members {
             read?;

@@ -87,15 +87,7 @@ struct KeyAhead<'a> {
 fn reads_of(plan: Plan) -> (Vec<Prefetch>, Option<Prefetch>) {
     match plan {
         Plan::Read(reads) => (reads, None),
-        Plan::Pop(demand) => {
-            let end = Prefetch::End {
-                value_type: demand.value_type,
-                from_end: demand.from_end,
-                count: demand.count,
-                with_length: false,
-            };
-            (Vec::new(), Some(end))
-        }
+        Plan::Each(read) => (Vec::new(), Some(read)),
     }
 }
 

@@ -264,7 +264,7 @@ impl ReadLane {
                 let reply = match result {
                     Ok(reply) => reply,
                     // Commands that read replace no queue.
-                    Err(CallError::TooLarge | CallError::MustReturn) => {
+                    Err(CallError::TooLarge | CallError::MustReturn(_)) => {
                         Reply::Error(CommandError::TooLarge.to_line())
                     }
                     Err(CallError::OutOfTime) => {

@@ -1,4 +1,6 @@
-//! Rows of delegated pops (docs/understand/decisions/012-delegated-pops.md).
+//! Rows by which servers of older builds of 0.x popped for each other. This one does so no longer
+//! (docs/understand/decisions/053-forwarding.md): it reads them to return the elements of grants to their queues. The
+//! encoders are for tests of that.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::pack_into;

@@ -1,5 +1,5 @@
-//! What a command will do to its keys and which keys it locks within its server, derived from its row and arguments
-//! before execution. The executor uses it for planning only: missing information costs time and nothing else.
+//! What a command will read and which keys it locks within its server, derived from its row and arguments before
+//! execution. The executor uses it for planning only: missing information costs time and nothing else.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::cluster::delegation::Demand;
 use crate::command::call::Invocation;
 use crate::command::flags::Flags;
 use crate::command::plan::Plan;
@@ -23,9 +22,6 @@ mod tests;
 pub struct Access {
     /// The keys that no other batch of this server may use at the same time.
     pub locks: KeyLocks,
-    /// The only queue that it pops from, and how much, if that is known and the command writes nothing else to that
-    /// queue.
-    pub pops: Option<(ClientKey, Demand)>,
     /// What it will read, by key.
     pub prefetch: Vec<(ClientKey, Prefetch)>,
 }
@@ -38,7 +34,6 @@ impl Access {
     pub const fn locking(locks: KeyLocks) -> Self {
         Self {
             locks,
-            pops: None,
             prefetch: Vec::new(),
         }
     }
@@ -57,17 +52,7 @@ impl Access {
         let reads: Vec<Prefetch> = match plan {
             None => each(Prefetch::Meta),
             Some(Plan::Read(reads)) => reads,
-            Some(Plan::Pop(demand)) => {
-                if let [key] = keys.as_slice() {
-                    access.pops = Some((client_key(key), demand));
-                }
-                each(Prefetch::End {
-                    value_type: demand.value_type,
-                    from_end: demand.from_end,
-                    count: demand.count,
-                    with_length: false,
-                })
-            }
+            Some(Plan::Each(read)) => each(read),
         };
         let keys = keys.into_iter().map(client_key);
         access.prefetch = keys.zip(reads).collect();
@@ -99,7 +84,6 @@ impl Access {
             .collect();
         Self {
             locks: KeyLocks::union(each.iter().map(|access| &access.locks)),
-            pops: None,
             prefetch: each.into_iter().flat_map(|one| one.prefetch).collect(),
         }
     }

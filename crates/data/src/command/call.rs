@@ -8,6 +8,7 @@ use crate::command::resolve;
 use crate::command::resolve::Refusal;
 use crate::command::row::{Group, Handler, Row};
 use crate::error::CommandError;
+use crate::keyspace::key::ClientKey;
 use crate::unit::host::Origin;
 use crate::unit::known::KnownKeys;
 use crate::unit::{AnyUnit, Savepoint, Unit};
@@ -49,8 +50,6 @@ pub struct Mode<'k> {
     /// Every read takes part in conflict detection. Set within EXEC, and for reads that follow a write of the same
     /// client.
     pub is_strict: bool,
-    /// Pops take elements that other servers have popped for this transaction, if there are any.
-    pub pops_grants: bool,
     /// What is known about its keys.
     pub known_keys: KnownKeys<'k>,
     /// A script called it.
@@ -73,9 +72,9 @@ pub enum CallError {
     Store(StoreError),
     /// The transaction has no room for the command. A transaction that holds less may have room.
     TooLarge,
-    /// Other servers hold elements of a queue that the command replaces. The elements must be returned before the
-    /// command is executed again; see [`with_returns`].
-    MustReturn,
+    /// Elements of this queue, which the command replaces, are granted to other servers. They must be returned before
+    /// the command is executed again; see [`with_returns`].
+    MustReturn(ClientKey),
     /// A script exceeded the time that scripts may take in this unit of work.
     OutOfTime,
 }
@@ -99,7 +98,7 @@ pub async fn call(
     .await
 }
 
-/// Calls `run`. If it meets a queue whose elements other servers hold, its changes are undone, the elements are
+/// Calls `run`. If it meets a queue whose elements are granted to other servers, its changes are undone, the elements are
 /// returned to the queue in the same transaction, and `run` is called again.
 ///
 /// # Errors
@@ -109,15 +108,15 @@ pub async fn with_returns(
     run: impl AsyncFn() -> Result<Reply, CallError>,
 ) -> Result<Reply, CallError> {
     for _ in 0..RETURNS_MAX {
-        let result = run().await;
-        if !matches!(result, Err(CallError::MustReturn)) {
-            return result;
-        }
-        let Some(key) = unit.grants.take_met() else {
-            return result;
+        let key = match run().await {
+            Err(CallError::MustReturn(key)) => key,
+            result => return result,
         };
         let savepoint = unit.savepoint();
-        let returned = unit.write_context(0).return_grants(&key).await;
+        let returned = unit
+            .write_context(key.database)
+            .return_grants_of(&key.key)
+            .await;
         if let Err(error) = end(unit, savepoint, returned)? {
             return Ok(to_reply(Err(error)));
         }
@@ -158,9 +157,6 @@ pub async fn call_once(
             let mut context = unit.write_context(*database);
             if origin.lacks_named_keys {
                 context = context.lacking_named_keys();
-            }
-            if mode.pops_grants {
-                context = context.popping_grants();
             }
             if mode.is_strict {
                 context = context.strict();
@@ -272,7 +268,9 @@ pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandErro
     match result {
         // The transaction refused a write, and a later read reports it.
         Err(CommandError::Store(StoreError::TooLarge)) => Err(CallError::TooLarge),
-        Err(CommandError::GrantsOutstanding) => Err(CallError::MustReturn),
+        Err(CommandError::GrantsOutstanding { database, key }) => {
+            Err(CallError::MustReturn(ClientKey { database, key }))
+        }
         Err(CommandError::ScriptOutOfTime) => Err(CallError::OutOfTime),
         Err(CommandError::Store(error)) if !error.is_about_rows() => Err(CallError::Store(error)),
         Err(error) => {
@@ -317,8 +315,6 @@ mod tests {
         let of = |error: CommandError| check::<()>(Err(error));
         let too_large = of(StoreError::TooLarge.into());
         assert!(matches!(too_large, Err(CallError::TooLarge)));
-        let outstanding = of(CommandError::GrantsOutstanding);
-        assert!(matches!(outstanding, Err(CallError::MustReturn)));
         let late = of(CommandError::ScriptOutOfTime);
         assert!(matches!(late, Err(CallError::OutOfTime)));
         assert!(matches!(of(CommandError::Syntax), Ok(Err(_))));

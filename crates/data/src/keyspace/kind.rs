@@ -337,15 +337,8 @@ pub struct QueueKind {
     /// Returns the length of the prefix of an element's name that all elements of its rank share. Set if elements of
     /// one rank are popped in key order at both ends.
     pub rank_length: Option<RankLengthFn>,
-    /// Pops up to the given number of elements, from the end if the flag is set.
-    pub take: for<'c> fn(
-        &'c WriteContext<'c>,
-        &'c OpenKey,
-        bool,
-        usize,
-    ) -> Answer<'c, Vec<PoppedElement>>,
-    /// Returns elements to the end that they were popped from, in that order, before the others. An element that was
-    /// added again meanwhile stays unchanged.
+    /// Returns elements of a [grant](crate::cluster::delegation) to the end that they were popped from, in that order,
+    /// before the others. An element that was added again meanwhile stays unchanged.
     pub put_back: for<'c> fn(
         &'c WriteContext<'c>,
         &'c OpenKey,

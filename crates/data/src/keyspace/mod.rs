@@ -137,9 +137,6 @@ impl ReadContext<'_> {
 
     /// Whether a key that was found by its type exists for clients; see the module's comment.
     pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        if let Some(has_some) = self.has_granted(key) {
-            return Ok(has_some);
-        }
         Ok(!self
             .is_retained(&key.meta_key, &key.meta, self.isolation)
             .await?)
@@ -225,9 +222,6 @@ impl ReadContext<'_> {
     /// The key, unless it is missing or expired. It may have no elements.
     pub(crate) async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate(key).await?;
-        if let Some(granted) = self.find_granted(&location.meta_key) {
-            return Ok(Some(granted));
-        }
         match self.read_meta(&location).await? {
             Some(meta) if !self.is_expired(&meta) => Ok(Some(open(location, meta))),
             _ => Ok(None),
@@ -387,7 +381,7 @@ impl WriteContext<'_> {
                 meta_key: location.meta_key.clone(),
                 meta: old,
             };
-            self.before_replacing(location.database, &old).await?;
+            self.before_replacing(key, &old).await?;
             match old.meta.body {
                 // All its rows are about to be overwritten.
                 Some(_) => self.clear_expiry_index(&old),

@@ -1,4 +1,4 @@
-//! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, delegated pops, and what doctor checks.
+//! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, elements that return, and what doctor checks.
 
 use bytes::Bytes;
 
@@ -45,12 +45,6 @@ pub static KIND: ValueKind = ValueKind {
     queue: Some(QueueKind {
         sections: [Some(Section::Elements); 2],
         rank_length: None,
-        take: |context, key, from_end, count| {
-            Box::pin(async move {
-                let list = ListMut::open(context, key);
-                list.pop_rows(count, End::new(from_end)).await
-            })
-        },
         put_back: |context, key, elements, from_end| {
             Box::pin(async move {
                 let list = ListMut::open(context, key);

@@ -71,42 +71,17 @@ impl ListMut<'_, '_> {
     /// Pops up to `count` elements from one end, the outermost first. The caller ends with
     /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
     pub async fn pop(&self, count: usize, end: End) -> Result<Vec<Bytes>, StoreError> {
-        let popped = self
-            .context
-            .pop_elements(self.key, end == End::Right, count);
-        let elements = popped.await?;
-        Ok(elements.into_iter().map(|element| element.value).collect())
-    }
-
-    /// Pops elements from the list's own rows, not from a grant. Each element's name is its position.
-    pub(super) async fn pop_rows(
-        &self,
-        count: usize,
-        end: End,
-    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (context, key) = (self.context, self.key);
-        let (range, prefix_length) = self.rows();
+        let (range, _) = self.rows();
         let from_end = end == End::Right;
         let taken = context.elements_to_take(&range, count, from_end).await?;
         let is_covered = context.conflict_on_taken(&range, &taken, from_end);
-        // Nothing returns on a store with a single writer.
-        let has_names = context.environment.capabilities.has_other_writers;
-        let names = |row: &Bytes| {
-            let position = match has_names {
-                true => Some(context.layout().read_position(prefix_length, row)?),
-                false => None,
-            };
-            Ok(move |place| {
-                let position = position.as_ref();
-                position.map_or_else(Bytes::new, |position| name(&position.raised_by(place)))
-            })
-        };
         context
-            .take_off(key, taken, (is_covered, from_end), prefix_length, names)
+            .take_off(key, taken, (is_covered, from_end), |_, value| Ok(value))
             .await
     }
 
-    /// Puts popped elements back at their old positions. If the list became empty meanwhile and its
+    /// Puts elements of a grant back at their old positions. If the list became empty meanwhile and its
     /// new elements are at or outside of those positions, pushes them instead.
     pub(super) async fn put_back(
         &self,
@@ -170,11 +145,4 @@ impl ListMut<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// The name of a popped element: its packed position.
-fn name(place: &Position) -> Bytes {
-    let mut name = Vec::new();
-    place.pack_into(&mut name);
-    name.into()
 }

@@ -16,7 +16,7 @@ use quoin_rdb::{OwnType, elements_in_chunks};
 use quoin_store::StoreError;
 
 use super::dumping::restorable;
-use super::{Extreme, PriorityQueue, PriorityQueueMut};
+use super::{PriorityQueue, PriorityQueueMut};
 
 /// The descriptor of priority queues.
 pub static KIND: ValueKind = ValueKind {
@@ -37,13 +37,6 @@ pub static KIND: ValueKind = ValueKind {
         // Pops from the highest priority do not begin at the end of the section.
         sections: [Some(Section::Queue), None],
         rank_length: Some(priority_length),
-        take: |context, key, from_end, count| {
-            let end = if from_end { Extreme::Max } else { Extreme::Min };
-            Box::pin(async move {
-                let queue = PriorityQueueMut::open(context, key);
-                queue.pop_placed(count, end).await
-            })
-        },
         put_back: |context, key, elements, _| {
             Box::pin(async move {
                 let queue = PriorityQueueMut::open(context, key);

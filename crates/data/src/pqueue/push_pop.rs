@@ -106,26 +106,6 @@ impl PriorityQueueMut<'_, '_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<QueuedValue>, StoreError> {
-        let elements = self
-            .context
-            .pop_elements(self.key, end == Extreme::Max, count)
-            .await?;
-        let queued = elements.into_iter().map(|element| {
-            let (place, _) = self.context.layout().read_queue_key(0, &element.name)?;
-            Ok(QueuedValue {
-                value: element.value,
-                priority: place.priority,
-            })
-        });
-        queued.collect()
-    }
-
-    /// Pops elements, ignoring delegated pops, and returns their places.
-    pub(super) async fn pop_placed(
-        &self,
-        count: usize,
-        end: Extreme,
-    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = rows_of(self.context, self.key.data());
         let (taken, is_covered) = match end {
             Extreme::Min => {
@@ -136,16 +116,15 @@ impl PriorityQueueMut<'_, '_> {
             // The rows are not in the order of their keys.
             Extreme::Max => (self.highest_to_take(count).await?, false),
         };
-        let names = |row: &Bytes| {
-            let (of_run, _) = self.context.layout().read_queue_key(prefix_length, row)?;
-            Ok(move |place| {
-                let mut name = Vec::new();
-                of_run.raised_by(place).pack_into(&mut name);
-                name.into()
+        let queued = |row: &Bytes, value| {
+            let (place, _) = self.context.layout().read_queue_key(prefix_length, row)?;
+            Ok(QueuedValue {
+                value,
+                priority: place.priority,
             })
         };
         self.context
-            .take_off(self.key, taken, (is_covered, false), prefix_length, names)
+            .take_off(self.key, taken, (is_covered, false), queued)
             .await
     }
 

@@ -342,32 +342,6 @@ fn a_key_of_another_type_is_not_read_as_if_it_were_of_the_expected_one() {
 }
 
 #[test]
-fn requests_of_other_servers_come_with_the_rest() {
-    let bench = filled(1);
-    let locations = LocationCache::default();
-    let mut plan = pops_of(1);
-    let key = ClientKey {
-        database: 0,
-        key: Bytes::from_static(b"q0"),
-    };
-    plan.add_requests(&key, ValueType::List, false, 2);
-    trips(&bench, &plan, &locations);
-    // The namespace, the elements with the metadata, and the requests.
-    assert_eq!(trips(&bench, &plan, &locations), (1, 3));
-}
-
-#[test]
-fn a_key_that_is_left_out_is_not_read() {
-    let bench = filled(1);
-    let mut plan = pops_of(1);
-    plan.leave_out(&ClientKey {
-        database: 0,
-        key: Bytes::from_static(b"q0"),
-    });
-    assert_eq!(trips(&bench, &plan, &LocationCache::default()), (0, 0));
-}
-
-#[test]
 fn members_and_fields_in_rows_are_read_with_the_metadata() {
     let words: String = (0..100).map(|number| format!(" m{number} v")).collect();
     for (command, value_type) in [("HSET", ValueType::Hash), ("SADD", ValueType::Set)] {

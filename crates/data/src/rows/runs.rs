@@ -9,8 +9,8 @@
 use bytes::Bytes;
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{
-    DecodeError, ElementsValue, KeyRange, PoppedElement, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX,
-    RUN_ELEMENTS_MAX, Run, StoredValue, successor,
+    DecodeError, ElementsValue, KeyRange, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX,
+    Run, StoredValue, successor,
 };
 use quoin_store::{Isolation, KeyValue, StoreError};
 
@@ -519,17 +519,15 @@ impl WriteContext<'_> {
 
     /// Takes elements off a value: clears their rows and returns the elements, the outermost first. If the
     /// transaction conflicts on everything between the rows (`is_covered`), clears them as one range. `from_end`
-    /// takes the last elements of a run. An element with its own row is named by the rest of its key after
-    /// `prefix_length` bytes. For a run, `names` takes the row's key and returns a function that names an element by
-    /// its place in the run. The caller must finish with [`WriteContext::remove_if_empty`].
-    pub(crate) async fn take_off<N: Fn(usize) -> Bytes>(
+    /// takes the last elements of a run. `make` makes what is returned of the key of an element's row and its value. The
+    /// caller must finish with [`WriteContext::remove_if_empty`].
+    pub(crate) async fn take_off<T>(
         &self,
         key: &OpenKey,
         mut taken: Taken,
         (is_covered, from_end): (bool, bool),
-        prefix_length: usize,
-        names: impl Fn(&Bytes) -> Result<N, StoreError>,
-    ) -> Result<Vec<PoppedElement>, StoreError> {
+        make: impl Fn(&Bytes, Bytes) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
         for row in &taken.rows {
             self.note_elements(key, &row.key, row.count(), 0);
         }
@@ -538,27 +536,18 @@ impl WriteContext<'_> {
         let part = taken.part.iter_mut().map(|(row, count)| (row, *count));
         for (row, count) in whole.chain(part) {
             match &mut row.value {
-                ElementsValue::One(value) => popped.push(PoppedElement {
-                    name: row.key.slice(prefix_length.min(row.key.len())..),
-                    value: self.load_stored(key.data(), value.clone()).await?,
-                }),
+                ElementsValue::One(value) => {
+                    let value = self.load_stored(key.data(), value.clone()).await?;
+                    popped.push(make(&row.key, value)?);
+                }
                 ElementsValue::Run(run) => {
                     let taken = match from_end {
                         false => run.take_first(count),
                         true => run.take_last(count),
                     };
-                    // The places of the taken elements are next to those of the remaining ones.
-                    let (beyond, length) = (run.skipped(), taken.len());
-                    let place = |number: usize| match from_end {
-                        false => beyond - length + number,
-                        true => beyond + run.count() + length - 1 - number,
-                    };
-                    let name = names(&row.key)?;
-                    let named = taken.into_iter().enumerate();
-                    popped.extend(named.map(|(number, value)| PoppedElement {
-                        name: name(place(number)),
-                        value,
-                    }));
+                    for value in taken {
+                        popped.push(make(&row.key, value)?);
+                    }
                 }
             }
         }

@@ -17,6 +17,7 @@ use crate::command::flags::Flags;
 use crate::command::resolve;
 use crate::command::row::{ConnectionCommand, Handler, Row};
 use crate::error::CommandError;
+use crate::keyspace::key::ClientKey;
 use crate::stream::commands::refusal_in_script;
 use crate::unit::AnyUnit;
 use crate::unit::context::WriteContext;
@@ -291,7 +292,9 @@ impl<'c> Calls<'c> {
         let result = call_once(self.unit, invocation, mode).await;
         result.map_err(|error| match error {
             CallError::Store(error) => error.into(),
-            CallError::MustReturn => CommandError::GrantsOutstanding,
+            CallError::MustReturn(ClientKey { database, key }) => {
+                CommandError::GrantsOutstanding { database, key }
+            }
             // A script cannot call another script.
             CallError::TooLarge | CallError::OutOfTime => StoreError::TooLarge.into(),
         })

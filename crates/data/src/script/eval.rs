@@ -282,7 +282,8 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
     let end = match run_machine(unit, call).await {
         Ok(end) => end,
         Err(
-            error @ (CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding),
+            error @ (CommandError::Store(StoreError::TooLarge)
+            | CommandError::GrantsOutstanding { .. }),
         ) => {
             writable.rollback(savepoint);
             return Err(error);

@@ -19,7 +19,6 @@ use quoin_layout::{Id, Layout, ProducerSettings, decode_id};
 use quoin_lua::Scripts;
 use quoin_store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
-use crate::cluster::delegation::HeldGrants;
 use crate::error::CommandError;
 use crate::keyspace::key::{ClientKey, OpenKey};
 use crate::rows::ranks::{RankChanges, RankWants};
@@ -183,10 +182,6 @@ pub struct ReadContext<'t> {
     pub is_in_script: bool,
     /// Whether the client may not read keys that are named in values (SORT).
     pub lacks_named_keys: bool,
-    /// Elements that other servers have popped for the unit of work ([`crate::cluster::delegation`]).
-    pub grants: Option<&'t HeldGrants>,
-    /// Whether the command pops from these grants.
-    pub pops_grants: bool,
     /// What is known about the command's keys.
     pub known_keys: KnownKeys<'t>,
     /// Whether the command is read-only, so that its lookups count in [`Lookups`].
@@ -294,8 +289,6 @@ impl<'t> ReadContext<'t> {
             is_strict: false,
             is_in_script: false,
             lacks_named_keys: false,
-            grants: None,
-            pops_grants: false,
             known_keys: KnownKeys::Nothing,
             counts_lookups: true,
             namespaces,
@@ -306,18 +299,6 @@ impl<'t> ReadContext<'t> {
     pub fn strict(mut self) -> Self {
         self.isolation = Isolation::Serializable;
         self.is_strict = true;
-        self
-    }
-
-    /// Adds the grants of the unit of work.
-    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
-        self.grants = Some(grants);
-        self
-    }
-
-    /// Lets the command pop from the grants.
-    pub fn popping_grants(mut self) -> Self {
-        self.pops_grants = true;
         self
     }
 
@@ -440,8 +421,8 @@ impl<'t> WriteContext<'t> {
         }
     }
 
-    /// A view that does not count elements as going into queues or out of them: those on their way to or from another
-    /// server.
+    /// A view that does not count elements as going into queues or out of them: those that return from
+    /// another server.
     pub(crate) fn without_counting(&self) -> WriteContext<'t> {
         WriteContext {
             read: ReadContext { ..self.read },
@@ -466,18 +447,6 @@ impl<'t> WriteContext<'t> {
     /// Marks that the client may not read keys that are named in values.
     pub fn lacking_named_keys(mut self) -> Self {
         self.read.lacks_named_keys = true;
-        self
-    }
-
-    /// Adds the grants of the unit of work.
-    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
-        self.read = self.read.with_grants(grants);
-        self
-    }
-
-    /// Lets the command pop from the grants.
-    pub fn popping_grants(mut self) -> Self {
-        self.read = self.read.popping_grants();
         self
     }
 

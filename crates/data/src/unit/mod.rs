@@ -22,7 +22,6 @@ use quoin_base::limits::FULL_DISK_COMMAND_BYTES_MAX;
 use quoin_base::stopwatch::BusyLimit;
 use quoin_store::{Growth, ReadTransaction, Transaction};
 
-use crate::cluster::delegation::{GrantsSavepoint, HeldGrants};
 use crate::rows::ranks::RankChangesSavepoint;
 use crate::unit::context::{Environment, NamespaceCache, ReadContext, WriteContext};
 use crate::unit::host::{Change, Origin};
@@ -190,8 +189,6 @@ pub struct Unit<'t> {
     pub transaction: &'t dyn Transaction,
     /// What to tell others after the commit.
     pub signals: Signals,
-    /// Elements that other servers have popped for the commands.
-    pub grants: HeldGrants,
     rollbacks: Cell<u64>,
 }
 
@@ -200,7 +197,6 @@ pub struct Unit<'t> {
 pub struct Savepoint {
     transaction: quoin_store::Savepoint,
     signals: SignalsSavepoint,
-    grants: GrantsSavepoint,
     rank_changes: RankChangesSavepoint,
     grown_bytes: i64,
     bounds_growth: bool,
@@ -224,7 +220,6 @@ impl<'t> Unit<'t> {
             read: ReadUnit::new(transaction, environment, environment.latest_known.get()),
             transaction,
             signals: Signals::default(),
-            grants: HeldGrants::default(),
             rollbacks: Cell::new(0),
         }
     }
@@ -241,7 +236,7 @@ impl<'t> Unit<'t> {
 
     /// The view for a command of a client of `database` that reads.
     pub fn read_context(&self, database: u32) -> ReadContext<'_> {
-        self.read.context(database).with_grants(&self.grants)
+        self.read.context(database)
     }
 
     /// The view for a command of a client of `database` that writes.
@@ -254,7 +249,6 @@ impl<'t> Unit<'t> {
             self.read.now_ms,
             database,
         )
-        .with_grants(&self.grants)
     }
 
     /// Creates a savepoint. Savepoints nest: the innermost ends first, with [`Self::rollback`] or [`Self::release`].
@@ -262,7 +256,6 @@ impl<'t> Unit<'t> {
         Savepoint {
             transaction: self.transaction.savepoint(),
             signals: self.signals.savepoint(),
-            grants: self.grants.savepoint(),
             rank_changes: self.read.namespaces.rank_changes.savepoint(),
             grown_bytes: self.transaction.grown_bytes(),
             bounds_growth: false,
@@ -278,7 +271,6 @@ impl<'t> Unit<'t> {
             self.rollbacks.set(self.rollbacks.get() + 1);
         }
         self.signals.rollback(savepoint.signals);
-        self.grants.rollback(&savepoint.grants);
         let rank_changes = &self.read.namespaces.rank_changes;
         rank_changes.rollback(savepoint.rank_changes);
         self.read.namespaces.forget();

@@ -51,12 +51,6 @@ pub static KIND: ValueKind = ValueKind {
     queue: Some(QueueKind {
         sections: [Some(Section::Scores); 2],
         rank_length: None,
-        take: |context, key, from_end, count| {
-            Box::pin(async move {
-                let set = SortedSetMut::open(context, key);
-                set.pop_stored(count, from_end).await
-            })
-        },
         put_back: |context, key, elements, _| {
             Box::pin(async move { SortedSetMut::open(context, key).put_back(elements).await })
         },

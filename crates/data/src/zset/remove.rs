@@ -79,31 +79,17 @@ impl SortedSetMut<'_, '_> {
     /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
     pub async fn pop(&self, count: usize, end: Extreme) -> Result<Vec<ScoredMember>, StoreError> {
         let from_end = end == Extreme::Max;
-        let popped = self.context.pop_elements(self.key, from_end, count).await?;
-        Ok(popped
-            .into_iter()
-            .map(to_member)
-            .collect::<Result<_, _>>()?)
-    }
-
-    /// Pops members of the set itself; `pop` also takes members that other servers popped for
-    /// this one.
-    pub(super) async fn pop_stored(
-        &self,
-        count: usize,
-        from_end: bool,
-    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = self.score_rows();
         let rows = self.context.rows_to_pop(&range, from_end, count).await?;
         let mut members = Vec::with_capacity(rows.len());
         for row in &rows {
-            members.push(of_member(self.take_row(prefix_length, row).await?));
+            members.push(self.take_row(prefix_length, row).await?);
         }
         self.context.add_length(self.key, -to_i64(members.len()));
         Ok(members)
     }
 
-    /// Puts popped members back, unless they were added again meanwhile.
+    /// Puts members of a grant back, unless they were added again meanwhile.
     pub(super) async fn put_back(&self, elements: Vec<PoppedElement>) -> Result<(), CommandError> {
         let members = elements.into_iter().map(to_member);
         let members: Vec<ScoredMember> = members.collect::<Result<_, _>>()?;
@@ -158,14 +144,7 @@ impl SortedSetMut<'_, '_> {
     }
 }
 
-fn of_member(member: ScoredMember) -> PoppedElement {
-    PoppedElement {
-        name: member.member,
-        value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
-    }
-}
-
-/// The member that an element was made of.
+/// The member that an element of a grant was made of.
 ///
 /// # Errors
 /// If its value is not a score.

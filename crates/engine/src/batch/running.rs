@@ -252,7 +252,7 @@ impl Batch<'_> {
             Ok(Ok(Some(arguments))) => waiter.pin(arguments),
             // The command itself has just read the same rows.
             Ok(Ok(None) | Err(_))
-            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {}
+            | Err(CallError::TooLarge | CallError::MustReturn(_) | CallError::OutOfTime) => {}
             Err(CallError::Store(error)) => {
                 let started = attempt.command_began;
                 return Err(self.store_failed(id, error, attempt, started));
@@ -319,7 +319,7 @@ impl Batch<'_> {
         };
         match result {
             Ok(reply) => Ok(Ran::Reply(reply)),
-            Err(CallError::TooLarge | CallError::MustReturn) => Ok(Ran::NoRoom),
+            Err(CallError::TooLarge | CallError::MustReturn(_)) => Ok(Ran::NoRoom),
             Err(CallError::OutOfTime) => {
                 self.late = call.work.script();
                 Ok(Ran::OutOfTime)

@@ -62,7 +62,7 @@ impl Batch<'_> {
                 Ok(state.replies.pop_front())
             }
             Ok(Err(_))
-            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+            | Err(CallError::TooLarge | CallError::MustReturn(_) | CallError::OutOfTime) => {
                 state.alone = found.arguments.len() - 1;
                 Ok(None)
             }

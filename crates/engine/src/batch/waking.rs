@@ -230,7 +230,7 @@ impl Batch<'_> {
                 Ok(None)
             }
             Ok(Err(_))
-            | Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+            | Err(CallError::TooLarge | CallError::MustReturn(_) | CallError::OutOfTime) => {
                 Ok(None)
             }
             Err(CallError::Store(error)) => {
@@ -380,7 +380,7 @@ impl Batch<'_> {
                 waiter.note_run(started.elapsed());
                 match called {
                     Ok(reply) => Ok(reply),
-                    Err(CallError::TooLarge | CallError::MustReturn | CallError::OutOfTime) => {
+                    Err(CallError::TooLarge | CallError::MustReturn(_) | CallError::OutOfTime) => {
                         Err(CommandError::TooLarge)
                     }
                     Err(CallError::Store(error)) => {

@@ -1,4 +1,4 @@
-//! Returns elements that were popped for a server that has not fetched them.
+//! Returns elements that a server of an older version popped for another, which has not fetched them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

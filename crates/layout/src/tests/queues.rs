@@ -1,4 +1,4 @@
-//! Delegated pops, priority queues, task queues.
+//! Requests and grants of older builds, priority queues, task queues.
 
 use super::*;
 

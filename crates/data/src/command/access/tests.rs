@@ -18,7 +18,7 @@ fn client_key(key: &str) -> ClientKey {
 }
 
 #[test]
-fn a_command_says_which_end_of_what_it_pops() {
+fn a_pop_looks_at_what_it_takes() {
     for (line, value_type, from_end, count) in [
         ("LPOP q", ValueType::List, false, 1),
         ("RPOP q 7", ValueType::List, true, 7),
@@ -32,33 +32,23 @@ fn a_command_says_which_end_of_what_it_pops() {
         ("PQ.POPMIN q 5", ValueType::PriorityQueue, false, 5),
         ("PQ.BPOPMAX q 0", ValueType::PriorityQueue, true, 1),
     ] {
-        let demand = Demand {
-            value_type,
-            from_end,
-            count,
-        };
-        let expected = Some((client_key("q"), demand));
-        assert_eq!(of_line(line).pops, expected, "{line}");
+        let expected = [(client_key("q"), pop(value_type, from_end, count))];
+        assert_eq!(of_line(line).prefetch, expected, "{line}");
     }
 }
 
 #[test]
-fn what_looks_at_more_than_one_queue_or_is_wrong_pops_nothing_known() {
+fn a_pop_of_nothing_or_of_too_much_and_a_wrong_one_look_at_the_metadata_only() {
     for line in [
-        "BLPOP q other 0",
-        "LMOVE q other RIGHT LEFT",
         "LPOP q 1025",
-        "LMPOP 2 q other LEFT",
         "LPOP q 0",
         "LPOP q -1",
         "LPOP q x",
         "LPOP q 1 2",
         "LMPOP 1 q NOWHERE",
-        "LPUSH q x",
-        "LRANGE q 0 -1",
-        "TASK.TAKE q",
     ] {
-        assert_eq!(of_line(line).pops, None, "{line}");
+        let expected = [(client_key("q"), Prefetch::Meta)];
+        assert_eq!(of_line(line).prefetch, expected, "{line}");
     }
 }
 
@@ -85,14 +75,8 @@ fn push(from_end: bool) -> Prefetch {
 }
 
 #[test]
-fn pushes_look_at_their_end_and_pops_at_what_they_take() {
-    for (line, prefetch) in [
-        ("LPUSH q a b", push(false)),
-        ("RPUSHX q a", push(true)),
-        ("RPOP q 9", pop(ValueType::List, true, 9)),
-        ("ZPOPMIN q 3", pop(ValueType::SortedSet, false, 3)),
-        ("PQ.POPMIN q", pop(ValueType::PriorityQueue, false, 1)),
-    ] {
+fn pushes_look_at_their_end() {
+    for (line, prefetch) in [("LPUSH q a b", push(false)), ("RPUSHX q a", push(true))] {
         let expected = [(client_key("q"), prefetch)];
         assert_eq!(of_line(line).prefetch, expected, "{line}");
     }

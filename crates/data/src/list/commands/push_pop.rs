@@ -23,7 +23,7 @@ use crate::prefetch::Prefetch;
 use crate::unit::context::WriteContext;
 use crate::unit::signals::{Offer, Wants};
 use quoin_base::events::EventClasses;
-use quoin_base::limits::DELEGATED_COUNT_MAX;
+use quoin_base::limits::TAKEN_AHEAD_MAX;
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
@@ -322,14 +322,13 @@ pub(super) fn plan_rpoplpush(_: &[Bytes]) -> Option<Plan> {
     plan_move((RIGHT, LEFT))
 }
 
-/// Not a delegated pop: the command may still fail for its destination after the pop.
 fn plan_move((from, to): (bool, bool)) -> Option<Plan> {
     plan_moves(Moving::one(from, to))
 }
 
 /// Only a few elements are read ahead.
 fn plan_moves(moving: Moving) -> Option<Plan> {
-    (moving.limit <= DELEGATED_COUNT_MAX).then(|| {
+    (moving.limit <= TAKEN_AHEAD_MAX).then(|| {
         Plan::Read(vec![
             prefetch_end(moving.from_end, moving.limit),
             prefetch_end(moving.to_end, 0),

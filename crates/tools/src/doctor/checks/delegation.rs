@@ -1,5 +1,5 @@
-//! Delegated pops: requests that no server waits for, and popped elements that the requesting server has not
-//! fetched.
+//! What servers of older versions popped for each other: requests that no server waits for, and popped elements that the
+//! requesting server has not fetched.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Elements of runs that are popped for other servers. None may be lost or duplicated, and elements that return come
+//! Elements of runs that were popped for other servers. None may be lost or duplicated, and elements that return come
 //! before the rest.
 
 use super::*;
@@ -18,11 +18,6 @@ fn element(number: usize, random: &SeededRandom) -> String {
     format!("{number:0length$}")
 }
 
-fn numbers(elements: Vec<String>) -> Vec<usize> {
-    let elements = elements.into_iter();
-    elements.map(|text| text.parse().unwrap()).collect()
-}
-
 /// The elements of a reply, without their priorities.
 fn elements(reply: Reply) -> Vec<usize> {
     let elements = match reply {
@@ -32,17 +27,16 @@ fn elements(reply: Reply) -> Vec<usize> {
         _ => Vec::new(),
     };
     let elements = elements.into_iter().map(|element| match element {
-        Reply::Bulk(text) => String::from_utf8(text.to_vec()).unwrap(),
+        Reply::Bulk(text) => String::from_utf8_lossy(&text).parse().unwrap(),
         other => panic!("{other:?}"),
     });
-    numbers(elements.collect())
+    elements.collect()
 }
 
 /// A queue that is pushed at one end and popped at the other.
 #[derive(Clone, Copy)]
 struct Queue {
-    value_type: ValueType,
-    from_end: bool,
+    end: End,
     push: &'static [&'static str],
     pop: &'static str,
     /// All elements, with the next to be popped first. It is last if a list is popped `from_end`.
@@ -50,26 +44,30 @@ struct Queue {
     length: &'static str,
 }
 
-const HEAD: Queue = Queue {
-    value_type: ValueType::List,
-    from_end: false,
+const FIRST: Queue = Queue {
+    end: HEAD,
     push: &["RPUSH q"],
     pop: "LPOP",
     range: "LRANGE q 0 -1",
     length: "LLEN q",
 };
 
-const TAIL: Queue = Queue {
-    from_end: true,
+const LAST: Queue = Queue {
+    end: End {
+        from_end: true,
+        ..HEAD
+    },
     push: &["LPUSH q"],
     pop: "RPOP",
-    ..HEAD
+    ..FIRST
 };
 
 /// Elements of one priority, which some clients give as a double.
 const LOWEST: Queue = Queue {
-    value_type: ValueType::PriorityQueue,
-    from_end: false,
+    end: End {
+        value_type: ValueType::PriorityQueue,
+        from_end: false,
+    },
     push: &["PQ.PUSH q 1", "PQ.PUSH q 1", "PQ.PUSH q 1.0"],
     pop: "PQ.POPMIN",
     range: "PQ.RANGE q 0 -1",
@@ -77,7 +75,10 @@ const LOWEST: Queue = Queue {
 };
 
 const HIGHEST: Queue = Queue {
-    from_end: true,
+    end: End {
+        from_end: true,
+        ..LOWEST.end
+    },
     pop: "PQ.POPMAX",
     ..LOWEST
 };
@@ -86,9 +87,8 @@ const HIGHEST: Queue = Queue {
 fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
     let bench = Bench::cluster_like();
     let random = SeededRandom::new(seed);
-    let asker = Asker::new(&bench);
     let (mut pushed, mut popped) = (0, HashSet::new());
-    let mut outstanding: Vec<(MadeRequest, Demand)> = Vec::new();
+    let mut outstanding: Vec<Left> = Vec::new();
     let mut first = true;
     let mut blocks_max = 0;
     for _ in 0..STEPS {
@@ -116,15 +116,13 @@ fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
                 }
             }
             5..8 if bench.run("EXISTS q") == Reply::Integer(1) => {
-                let demand = demand(queue.value_type, queue.from_end, 1 + below(&random, 12));
-                let request = asker.ask(demand);
-                assert_eq!(granted(&bench, demand), 1);
-                outstanding.push((request, demand));
+                outstanding.push(leave(&bench, queue.end, 1 + below(&random, 12)));
             }
             8 if !outstanding.is_empty() => {
-                let (request, demand) = outstanding.swap_remove(below(&random, outstanding.len()));
-                // The key of an emptied queue must be found by its grant.
-                for number in numbers(asker.fetched(&request, demand, demand.count)) {
+                let left = outstanding.swap_remove(below(&random, outstanding.len()));
+                commit(&bench, fetch(&bench, &left)).unwrap();
+                let values = left.elements.into_iter().map(|element| element.value);
+                for number in elements(Reply::Array(values.map(Reply::Bulk).collect())) {
                     assert!(popped.insert(number), "{number} twice");
                 }
             }
@@ -134,7 +132,7 @@ fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
                 outstanding.clear();
                 let mut left = elements(bench.run(queue.range));
                 assert_eq!(bench.run(queue.length), Reply::Integer(left.len() as i64));
-                if queue.from_end && queue.value_type == ValueType::List {
+                if queue.end.from_end && queue.end.value_type == ValueType::List {
                     left.reverse();
                 }
                 let rest: Vec<usize> = (0..pushed).filter(|one| !popped.contains(one)).collect();
@@ -153,14 +151,14 @@ fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
 
 #[test]
 fn a_queue_popped_at_its_head_for_others_stays_in_order() {
-    stays_in_order(1, HEAD, false);
-    stays_in_order(2, HEAD, true);
+    stays_in_order(1, FIRST, false);
+    stays_in_order(2, FIRST, true);
 }
 
 #[test]
 fn a_queue_popped_at_its_tail_for_others_stays_in_order() {
-    stays_in_order(3, TAIL, false);
-    stays_in_order(4, TAIL, true);
+    stays_in_order(3, LAST, false);
+    stays_in_order(4, LAST, true);
 }
 
 #[test]
