@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,8 +49,6 @@ pub struct Fleet {
     has_client_faults: bool,
     /// What servers did that they never may, such as to end by themselves.
     wrongs: Mutex<Vec<String>>,
-    /// Elements that servers which run no more say to have put back.
-    returned: AtomicUsize,
     folder: tempfile::TempDir,
     #[cfg(feature = "fdb")]
     cluster: Option<Cluster>,
@@ -105,7 +102,6 @@ impl Fleet {
             flags,
             has_client_faults,
             wrongs: Mutex::default(),
-            returned: AtomicUsize::new(0),
             folder,
             #[cfg(feature = "fdb")]
             cluster: None,
@@ -164,8 +160,6 @@ impl Fleet {
         };
         slot.proxy.lead_to(None);
         self.look_for_wrongs(number, &mut running.server);
-        let returned = returned(&running.server.log());
-        self.returned.fetch_add(returned, Ordering::SeqCst);
         running.server.signal("KILL");
         running.server.wait();
     }
@@ -276,18 +270,6 @@ impl Fleet {
         }
     }
 
-    /// About how many elements servers say that they have put back which were granted to another server
-    /// and not fetched.
-    pub fn returned(&self) -> usize {
-        let running = (0..self.slots.len()).filter_map(|number| {
-            let running = self.lock(number);
-            running
-                .as_ref()
-                .map(|running| returned(&running.server.log()))
-        });
-        running.sum::<usize>() + self.returned.load(Ordering::SeqCst)
-    }
-
     /// The last lines of each server's log.
     pub fn logs(&self) -> String {
         let logs = (0..self.slots.len()).map(|number| {
@@ -334,17 +316,4 @@ impl Fleet {
             wrongs.push(wrong);
         }
     }
-}
-
-/// How many elements came back, by a server's log.
-fn returned(log: &str) -> usize {
-    let lines = log.lines().filter(|line| line.contains("they went back"));
-    let counts = lines.filter_map(|line| {
-        line.rsplit_once("elements=")?
-            .1
-            .trim()
-            .parse::<usize>()
-            .ok()
-    });
-    counts.sum()
 }

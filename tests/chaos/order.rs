@@ -53,65 +53,12 @@ impl Life {
     }
 }
 
-/// What is wrong, and the element that shows it.
-type Wrong = (String, Payload);
-
-/// So many elements of a history may have been away and have come back besides those of which
-/// servers tell.
-const RETURNED_MAX: usize = 5;
-
-/// Checks the families in which elements stay in their queue. Answers how many elements of a
-/// cluster must have been away for a while: held by a server that died or was slow, for a client that
-/// has gone (docs/understand/semantics.md, "Returned elements"). They are nobody's witnesses. Servers have
-/// told of `returned_told`; `None` where none can return.
+/// Checks the families in which elements stay in their queue.
 ///
 /// # Errors
-/// What is wrong, also where more elements than a few must have been away.
-pub fn check(
-    calls: &[Call],
-    contents: &Contents,
-    returned_told: Option<usize>,
-) -> Result<usize, String> {
-    let mut lives = lives(calls, contents);
-    let returned_max = returned_told.map_or(0, |told| told + RETURNED_MAX);
-    for returned in 0.. {
-        let Err((wrong, payload)) = check_lives(&lives, calls, contents) else {
-            return Ok(returned);
-        };
-        let life = lives.get_mut(&payload);
-        let life = life.filter(|life| may_have_been_away(life, calls));
-        match life {
-            Some(life) if returned < returned_max && life.is_accounted => {
-                life.is_accounted = false;
-            }
-            _ => return Err(wrong),
-        }
-    }
-    Ok(0)
-}
-
-/// Whether a pop may have taken the element for a client that never got it: one without a reply,
-/// or one that gave up.
-fn may_have_been_away(life: &Life, calls: &[Call]) -> bool {
-    calls.iter().any(|call| match &call.action {
-        Action::Pop {
-            queues,
-            asked,
-            took,
-            ..
-        } => {
-            let has_gone = call.ended.is_none() || took.len() < *asked;
-            has_gone && queues.contains(&life.queue) && call.invoked <= life.pop_ended
-        }
-        _ => false,
-    })
-}
-
-fn check_lives(
-    lives: &BTreeMap<Payload, Life>,
-    calls: &[Call],
-    contents: &Contents,
-) -> Result<(), Wrong> {
+/// What is wrong.
+pub fn check(calls: &[Call], contents: &Contents) -> Result<(), String> {
+    let lives = &lives(calls, contents);
     for lives in by_pipeline(lives).values() {
         check_one_pipeline(lives)?;
     }
@@ -211,7 +158,7 @@ fn by_pipeline(lives: &BTreeMap<Payload, Life>) -> BTreeMap<(Queue, u64), Vec<(P
     pushes
 }
 
-fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), Wrong> {
+fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), String> {
     for (first, one) in members {
         for (second, other) in members {
             let is_order = one.index < other.index && one.priority == other.priority;
@@ -219,14 +166,14 @@ fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), Wrong> {
                 let wrong = format!(
                     "{second} was popped before {first}, which stands before it in one pipeline"
                 );
-                return Err((wrong, *first));
+                return Err(wrong);
             }
         }
     }
     Ok(())
 }
 
-fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), Wrong> {
+fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), String> {
     let presence = Presence::of(members);
     for (payload, life) in members {
         // Who was pushed before this one's push began, and was popped after its pop had ended?
@@ -237,7 +184,7 @@ fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), Wrong> {
                 "{}: {payload} was popped before {}, which had been pushed before it",
                 life.queue, overtaken.0
             );
-            return Err((wrong, overtaken.0));
+            return Err(wrong);
         }
     }
     Ok(())
@@ -278,7 +225,7 @@ fn check_pop(
     call: &Call,
     lives: &BTreeMap<Payload, Life>,
     presences: &HashMap<(Queue, i64), Presence>,
-) -> Result<(), Wrong> {
+) -> Result<(), String> {
     let (
         Action::Pop {
             queues,
@@ -314,7 +261,7 @@ fn check_pop(
                      overlooked by {call:?}",
                     lives.get(&payload).map_or_else(String::new, Life::told),
                 );
-                return Err((wrong, payload));
+                return Err(wrong);
             }
         }
         if is_source {
@@ -331,7 +278,7 @@ fn check_sequence(
     end: End,
     elements: &[Element],
     lives: &BTreeMap<Payload, Life>,
-) -> Result<(), Wrong> {
+) -> Result<(), String> {
     for pair in elements.windows(2) {
         let [(first, one), (second, other)] = pair else {
             continue;
@@ -342,7 +289,7 @@ fn check_sequence(
         };
         if !is_sorted {
             let wrong = format!("{queue}: {second} (of {other}) comes behind {first} (of {one})");
-            return Err((wrong, *second));
+            return Err(wrong);
         }
     }
     if queue.family == Family::Sorted {
@@ -366,7 +313,7 @@ fn check_sequence(
             .any(|other| life.is_before(other))
         {
             let wrong = format!("{queue}: {payload} comes behind what was pushed after it");
-            return Err((wrong, *payload));
+            return Err(wrong);
         }
         last_of_pipeline.insert((life.pipeline, *priority), *life);
         let entry = latest.entry(*priority).or_insert(*life);

@@ -39,13 +39,6 @@ const WORKERS: u32 = PRODUCERS
 /// How long the load goes on once nothing is broken any more.
 const PEACE: Duration = Duration::from_millis(1_500);
 
-/// Until what a dead server had popped for its clients and they have not got is back in its queue
-/// (docs/understand/semantics.md), so that nothing comes while the queues are read.
-const UNTIL_RETURNED: Duration = Duration::from_secs(16);
-
-/// Nothing comes back that soon.
-const SHORT_ENOUGH: Duration = Duration::from_secs(5);
-
 /// What is counted, for people.
 #[derive(Debug, Default)]
 pub struct Statistics {
@@ -148,7 +141,6 @@ impl fmt::Display for Shared {
 /// All that was wrong.
 pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, String> {
     let shared = Shared::new();
-    let returned_before = fleet.returned();
     let rounds = linear::Rounds::default();
     streams::prepare(&mut fleet.connections()[0]);
     jobs::prepare(&mut fleet.connections()[0]);
@@ -161,26 +153,12 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     let mut wrongs = std::mem::take(&mut *shared.wrongs.lock().unwrap());
     fleet.examine();
     wrongs.extend(fleet.wrongs());
-    if fleet.is_cluster() && faults_for > SHORT_ENOUGH {
-        thread::sleep(UNTIL_RETURNED);
-    }
     let mut connections = fleet.connections();
     let mut told = String::new();
     match contents::read_and_drain(&mut connections) {
         Ok(contents) => {
             wrongs.extend(conservation::check(&calls, &contents).err());
-            let told_of = fleet
-                .is_cluster()
-                .then(|| fleet.returned().saturating_sub(returned_before));
-            match order::check(&calls, &contents, told_of) {
-                Ok(returned) => {
-                    told = format!(
-                        "{returned} elements came back late, servers tell of {}; ",
-                        told_of.unwrap_or(0)
-                    );
-                }
-                Err(wrong) => wrongs.push(wrong),
-            }
+            wrongs.extend(order::check(&calls, &contents).err());
         }
         Err(wrong) => wrongs.push(wrong),
     }

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 
-use quoin_data::cluster::delegation::GRANT_EXPIRY_MS;
 use rand::RngExt;
 
 use super::checker::{OPERATIONS_MAX, Verdict};
@@ -161,16 +160,7 @@ pub fn check(rounds: Rounds, is_cluster: bool) -> Result<String, String> {
     };
     let histories = rounds.histories();
     let (mut undecided, mut troubled) = (0, 0);
-    // What a pop without a reply has taken may be back after that time (docs/understand/semantics.md).
-    let returns_after_ns = GRANT_EXPIRY_MS.unsigned_abs() * 1_000_000;
     for records in &histories {
-        let begun = records.iter().map(|record| record.invoked).min();
-        let ended = records.iter().filter_map(|record| record.ended).max();
-        let duration_ns = ended.unwrap_or(0).saturating_sub(begun.unwrap_or(0));
-        if is_cluster && duration_ns > returns_after_ns {
-            undecided += 1;
-            continue;
-        }
         troubled += usize::from(records.iter().any(|record| record.ended.is_none()));
         match history::check(records, exactness) {
             Verdict::Linearizable => {}
