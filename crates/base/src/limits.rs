@@ -321,8 +321,8 @@ pub const GATHER_DURATION_MIN: std::time::Duration = std::time::Duration::from_m
 pub const GATHER_CLUSTER_MAX: std::time::Duration = std::time::Duration::from_millis(8);
 /// A pause that is shorter is not made: timers are too coarse for it.
 pub const GATHER_CLUSTER_MIN: std::time::Duration = std::time::Duration::from_micros(500);
-/// Commands of a batch on a cluster from which there is no pause, unless other servers pop for it: that many
-/// commands share the cost of a transaction well enough, and the clients work while the store does.
+/// Commands of a batch on a cluster from which there is no pause: that many share the cost of a transaction well enough,
+/// and the clients work while the store does.
 pub const GATHER_CLUSTER_COMMANDS_MAX: usize = 480;
 /// How often a batch of the embedded store checks whether they have arrived.
 pub const GATHER_STEP: std::time::Duration = std::time::Duration::from_micros(50);

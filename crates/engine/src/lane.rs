@@ -50,8 +50,8 @@ pub(super) struct WriteLane {
 
 /// Locks on keys that are held briefly after their batch, so that its clients return and form one batch again.
 ///
-/// This is [`Gathering`] for the clients of one key on a cluster. There each cohort costs a transaction, or three if
-/// servers pop for each other. Other keys are not held up.
+/// This is [`Gathering`] for the clients of one key on a cluster. There each cohort costs a transaction. Other keys
+/// are not held up.
 struct Held {
     locks: Vec<KeyLocks>,
     until: Instant,

@@ -131,7 +131,7 @@ numbered! {
         Messages = 8,
         /// `(9, at_ms, namespace…, hash, name) = ""`: timers of task queues and streams.
         Timers = 9,
-        /// `(10, kind, data id…, …)`: what servers pop for each other.
+        /// `(10, kind, data id…, …)`: what servers of older builds popped for each other.
         Delegation = 10,
         /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
         /// `(11, 2, name[, number])`: libraries of functions; `(11, 3, at_ms, sha) = ""`: index of

@@ -284,7 +284,7 @@ impl WriteContext<'_> {
             let expires = departure.expire_at_ms;
             return Ok(expires.is_some_and(|at_ms| at_ms <= self.now_ms));
         };
-        // The payload lacks elements that other servers have popped but not delivered yet. If such a server dies, they
+        // The payload lacks elements that older servers have popped but not delivered yet. If such a server dies, they
         // return to the key.
         if self.fingerprint(name).await? != departure.fingerprint || self.has_grants(&key).await? {
             return Ok(false);

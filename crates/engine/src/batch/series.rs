@@ -2,7 +2,7 @@
 //! operation, which finds the key and its ends once.
 //!
 //! Commands run as a series only if nothing can come between two of them: the first wakes no client, nobody is
-//! notified of each command, and no other server pops for them. A failed series is undone, and its commands run one
+//! notified of each command, and no other server writes to the store. A failed series is undone, and its commands run one
 //! by one.
 
 use bytes::Bytes;
