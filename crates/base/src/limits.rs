@@ -306,6 +306,8 @@ pub const FORWARDED_FRAME_BYTES_MAX: usize = 4 * FORWARDED_BYTES_MAX;
 pub const FORWARDED_REPLY_FRAME_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Submissions that another server runs for this one at a time. Beyond it, this server runs them.
 pub const FORWARDED_MAX: usize = 4096;
+/// Bytes of those submissions. Beyond it, this server runs them.
+pub const FORWARDED_BYTES_AT_ONCE_MAX: usize = 16 * 1024 * 1024;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use tokio::time::{Instant, timeout};
 
 use super::connecting::{self, Connected, Connector};
 use super::frame::{FrameError, GOODBYE, put_request, read_response, renumber, take_frame};
-use quoin_base::limits::{FORWARDED_MAX, FORWARDED_REPLY_FRAME_BYTES_MAX};
+use quoin_base::limits::{
+    FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_MAX, FORWARDED_REPLY_FRAME_BYTES_MAX,
+};
 use quoin_base::log_throttle::LogThrottle;
 use quoin_engine::Call;
 use quoin_engine::forwarding::Forwarded;
@@ -31,6 +34,8 @@ pub(super) struct Peer {
     roster: RosterWatch,
     connector: Arc<Connector>,
     state: Mutex<State>,
+    /// Of the frames that are handed over and not answered.
+    held_bytes: Arc<AtomicUsize>,
     failing: LogThrottle,
 }
 
@@ -45,7 +50,42 @@ enum State {
 struct Handed {
     /// Their frame, which has no number yet.
     frame: BytesMut,
-    respond: oneshot::Sender<Forwarded>,
+    respond: Respond,
+}
+
+/// Where the answer goes. Until it has come, the frame counts.
+struct Respond {
+    sender: oneshot::Sender<Forwarded>,
+    _held: Held,
+}
+
+impl Respond {
+    fn send(self, forwarded: Forwarded) {
+        // The client may be gone.
+        let _ = self.sender.send(forwarded);
+    }
+}
+
+/// Counts a frame until it is dropped.
+struct Held {
+    bytes: usize,
+    total: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn new(bytes: usize, total: &Arc<AtomicUsize>) -> Self {
+        total.fetch_add(bytes, Ordering::Relaxed);
+        Self {
+            bytes,
+            total: Arc::clone(total),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Peer {
@@ -61,6 +101,7 @@ impl Peer {
             state: Mutex::new(State::Down {
                 until: Instant::now(),
             }),
+            held_bytes: Arc::default(),
             failing: LogThrottle::new(),
         }
     }
@@ -95,12 +136,19 @@ impl Peer {
         let State::Up(handed) = &*state else {
             return None;
         };
+        if self.held_bytes.load(Ordering::Relaxed) >= FORWARDED_BYTES_AT_ONCE_MAX {
+            return None;
+        }
         // Beyond this number, it is not waited for.
         let place = handed.try_reserve().ok()?;
         let mut frame = BytesMut::new();
         // The link numbers it when it is written.
         put_request(0, reply_bytes_max, calls, &mut frame)?;
         let (respond, response) = oneshot::channel();
+        let respond = Respond {
+            sender: respond,
+            _held: Held::new(frame.len(), &self.held_bytes),
+        };
         place.send(Handed { frame, respond });
         Some(response)
     }
@@ -169,8 +217,7 @@ impl Peer {
             }
             let respond = sent.lock().remove(&response.number);
             let respond = respond.ok_or_else(|| invalid(FrameError::Unknown("number")))?;
-            // The client may be gone.
-            let _ = respond.send(match response.replies {
+            respond.send(match response.replies {
                 Some(replies) => Forwarded::Ran(replies),
                 None => Forwarded::NotRun,
             });
@@ -191,7 +238,7 @@ impl Peer {
         self.end();
         // What was never sent can run elsewhere.
         while let Ok(unsent) = handed.try_recv() {
-            let _ = unsent.respond.send(Forwarded::NotRun);
+            unsent.respond.send(Forwarded::NotRun);
         }
         ended
     }
@@ -199,10 +246,10 @@ impl Peer {
 
 /// What was sent and has no response yet, by number.
 #[derive(Default)]
-struct Sent(Mutex<HashMap<u64, oneshot::Sender<Forwarded>>>);
+struct Sent(Mutex<HashMap<u64, Respond>>);
 
 impl Sent {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Forwarded>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Respond>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -210,7 +257,7 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         for (_, respond) in self.lock().drain() {
-            let _ = respond.send(Forwarded::Unknown);
+            respond.send(Forwarded::Unknown);
         }
     }
 }

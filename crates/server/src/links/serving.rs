@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::frame::{FrameError, GOODBYE, put_response, read_request, take_frame};
 use crate::state::ServerState;
 use crate::stream::Stream;
-use quoin_base::limits::{FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX};
+use quoin_base::limits::{FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX};
 use quoin_engine::SubmissionResult;
 use quoin_store::StoreError;
 
@@ -39,10 +39,12 @@ pub(crate) async fn serve(
     let (mut reader, mut writer) = stream.split();
     let mut under_way = FuturesUnordered::new();
     let mut output = BytesMut::new();
+    let mut held_bytes: usize = 0;
     let mut is_open = true;
     let mut has_said_goodbye = false;
     loop {
         while let Some(frame) = take_frame(&mut input, FORWARDED_FRAME_BYTES_MAX)? {
+            let bytes = frame.len();
             let request = read_request(frame)?;
             if state.shutdown.has_begun() {
                 put_not_run(request.number, &mut output)?;
@@ -50,14 +52,16 @@ pub(crate) async fn serve(
             }
             state.statistics.forwarded_here.add(request.calls.len() as u64);
             let executor = &state.executor;
+            held_bytes += bytes;
             under_way.push(async move {
                 let ran = executor.submit_here(request.calls, request.reply_bytes_max);
-                (request.number, ran.await)
+                (request.number, bytes, ran.await)
             });
         }
         while output.len() < WRITE_BYTES
-            && let Some(Some((number, ran))) = under_way.next().now_or_never()
+            && let Some(Some((number, bytes, ran))) = under_way.next().now_or_never()
         {
+            held_bytes -= bytes;
             put_ended(number, ran, &mut output)?;
         }
         if state.shutdown.has_begun() && !has_said_goodbye {
@@ -72,9 +76,14 @@ pub(crate) async fn serve(
         if !is_open && under_way.is_empty() {
             return Ok(());
         }
-        let may_read = is_open && under_way.len() < FORWARDED_MAX;
+        let may_read = is_open
+            && under_way.len() < FORWARDED_MAX
+            && held_bytes < FORWARDED_BYTES_AT_ONCE_MAX;
         tokio::select! {
-            Some((number, ran)) = under_way.next() => put_ended(number, ran, &mut output)?,
+            Some((number, bytes, ran)) = under_way.next() => {
+                held_bytes -= bytes;
+                put_ended(number, ran, &mut output)?;
+            }
             read = reader.read_buf(&mut input), if may_read => is_open = read? != 0,
             () = state.shutdown.begun(), if !has_said_goodbye => {}
         }
