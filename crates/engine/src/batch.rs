@@ -33,8 +33,8 @@ mod unheard;
 mod waking;
 
 pub(super) use series::bring_together;
-pub(super) use waking::refusal_of;
 use unheard::Unheard;
+pub(super) use waking::refusal_of;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;

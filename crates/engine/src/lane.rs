@@ -121,7 +121,8 @@ impl WriteLane {
         let mut under_way = FuturesUnordered::new();
         let mut elsewhere = FuturesUnordered::new();
         let mut is_open = true;
-        while is_open || !self.pending.is_empty() || !under_way.is_empty() || !elsewhere.is_empty() {
+        while is_open || !self.pending.is_empty() || !under_way.is_empty() || !elsewhere.is_empty()
+        {
             // Submissions that have arrived in the meantime belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);

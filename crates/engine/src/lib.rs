@@ -266,7 +266,10 @@ impl Executor {
         reply_bytes_max: usize,
     ) -> Result<SubmissionResult, StoreError> {
         if let Some(parked) = self.park_quietly(&calls) {
-            return Ok(SubmissionResult { done: calls, ..parked });
+            return Ok(SubmissionResult {
+                done: calls,
+                ..parked
+            });
         }
         match self.forward(calls, reply_bytes_max).await {
             Ok(finished) => Ok(finished),
@@ -280,14 +283,17 @@ impl Executor {
             return None;
         };
         let waiter = call.waiter.as_ref()?;
-        self.shared.waiters.park_quietly(waiter).then(|| SubmissionResult {
-            replies: Vec::new(),
-            done: Vec::new(),
-            failure: None,
-            rest: Vec::new(),
-            is_parked: true,
-            carried: Carried::default(),
-        })
+        self.shared
+            .waiters
+            .park_quietly(waiter)
+            .then(|| SubmissionResult {
+                replies: Vec::new(),
+                done: Vec::new(),
+                failure: None,
+                rest: Vec::new(),
+                is_parked: true,
+                carried: Carried::default(),
+            })
     }
 
     /// Like [`Self::submit_within`], on this server.

@@ -275,7 +275,13 @@ impl Waiters {
         let Some(of_key) = queues.by_key.get(key) else {
             return false;
         };
-        let oldest = |queue: &Queue| queue.waiters.values().take(waiters_max).all(|one| test(one));
+        let oldest = |queue: &Queue| {
+            queue
+                .waiters
+                .values()
+                .take(waiters_max)
+                .all(|one| test(one))
+        };
         !of_key.queues.is_empty() && of_key.queues.iter().all(oldest)
     }
 

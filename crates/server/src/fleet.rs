@@ -103,8 +103,16 @@ impl Fleet {
         let environment = environment.await.unwrap();
         let ports = addresses.ports;
         let runtime = tokio::runtime::Handle::current();
-        let state =
-            ServerState::start(config, environment, store, None, clock, None, ports, runtime);
+        let state = ServerState::start(
+            config,
+            environment,
+            store,
+            None,
+            clock,
+            None,
+            ports,
+            runtime,
+        );
         let state = Arc::new(state.unwrap());
         let mut tasks = JoinSet::new();
         for listener in addresses.listen().unwrap() {

@@ -164,8 +164,7 @@ fn read_invocation(frame: &mut Bytes) -> Result<Invocation, FrameError> {
         _ => return Err(FrameError::Unknown("protocol")),
     };
     let count = frame.try_get_u32()?;
-    let arguments: Result<Vec<Bytes>, FrameError> =
-        (0..count).map(|_| read_bytes(frame)).collect();
+    let arguments: Result<Vec<Bytes>, FrameError> = (0..count).map(|_| read_bytes(frame)).collect();
     let mut invocation =
         Invocation::resolve(database, arguments?).map_err(|_| FrameError::Unknown("command"))?;
     invocation.origin = Origin {
@@ -278,10 +277,7 @@ fn read_bytes(frame: &mut Bytes) -> Result<Bytes, FrameError> {
 }
 
 /// Appends a frame that `put` writes, after its length. Undoes it if `put` fails or the frame is too long.
-fn put_frame(
-    output: &mut BytesMut,
-    put: impl FnOnce(&mut BytesMut) -> Option<()>,
-) -> Option<()> {
+fn put_frame(output: &mut BytesMut, put: impl FnOnce(&mut BytesMut) -> Option<()>) -> Option<()> {
     let at = output.len();
     output.put_u32(0);
     let done = put(output).and_then(|()| put_length_at(at, output));

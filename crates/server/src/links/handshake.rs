@@ -95,7 +95,10 @@ pub(crate) fn proof(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Byt
 pub(crate) fn is_proof(secret: &[u8], side: Side, nonces: [&[u8]; 2], given: &[u8]) -> bool {
     let expected = proof(secret, side, nonces);
     expected.is_some_and(|expected| {
-        let differing = expected.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        let differing = expected
+            .iter()
+            .zip(given)
+            .fold(0, |all, (a, b)| all | (a ^ b));
         expected.len() == given.len() && differing == 0
     })
 }
@@ -113,7 +116,12 @@ mod tests {
         assert!(is_proof(b"secret", Side::Connecting, nonces, &proven));
         assert!(!is_proof(b"other", Side::Connecting, nonces, &proven));
         assert!(!is_proof(b"secret", Side::Accepting, nonces, &proven));
-        assert!(!is_proof(b"secret", Side::Connecting, [&theirs, &ours], &proven));
+        assert!(!is_proof(
+            b"secret",
+            Side::Connecting,
+            [&theirs, &ours],
+            &proven
+        ));
         assert!(!is_proof(b"secret", Side::Connecting, nonces, &proven[1..]));
         assert!(!is_proof(b"secret", Side::Connecting, nonces, b""));
     }

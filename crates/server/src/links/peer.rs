@@ -41,7 +41,9 @@ pub(super) struct Peer {
 
 enum State {
     /// No connection is tried before this time.
-    Down { until: Instant },
+    Down {
+        until: Instant,
+    },
     Connecting,
     Up(mpsc::Sender<Handed>),
 }
@@ -120,7 +122,9 @@ impl Peer {
             State::Down { .. } => {
                 *state = State::Connecting;
                 let peer = Arc::clone(self);
-                self.connector.runtime.spawn(async move { peer.run().await });
+                self.connector
+                    .runtime
+                    .spawn(async move { peer.run().await });
                 false
             }
         }

@@ -3,8 +3,8 @@
 use std::io;
 
 use bytes::BytesMut;
-use futures_util::{FutureExt, StreamExt};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::frame::{FrameError, GOODBYE, put_response, read_request, take_frame};
@@ -50,7 +50,10 @@ pub(crate) async fn serve(
                 put_not_run(request.number, &mut output)?;
                 continue;
             }
-            state.statistics.forwarded_here.add(request.calls.len() as u64);
+            state
+                .statistics
+                .forwarded_here
+                .add(request.calls.len() as u64);
             let executor = &state.executor;
             held_bytes += bytes;
             under_way.push(async move {
@@ -76,9 +79,8 @@ pub(crate) async fn serve(
         if !is_open && under_way.is_empty() {
             return Ok(());
         }
-        let may_read = is_open
-            && under_way.len() < FORWARDED_MAX
-            && held_bytes < FORWARDED_BYTES_AT_ONCE_MAX;
+        let may_read =
+            is_open && under_way.len() < FORWARDED_MAX && held_bytes < FORWARDED_BYTES_AT_ONCE_MAX;
         tokio::select! {
             Some((number, bytes, ran)) = under_way.next() => {
                 held_bytes -= bytes;
