@@ -136,9 +136,10 @@ impl ServerState {
     }
 
     /// The state of a server that starts now, with an executor in this environment.
+    /// Links to other servers are served by the runtime in whose context this is called.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, or outside of a runtime.
     pub(super) fn start(
         config: Arc<RuntimeConfig>,
         mut environment: Environment,
@@ -147,7 +148,6 @@ impl ServerState {
         clock: Arc<dyn Clock>,
         handshakes: Option<Arc<Handshakes>>,
         ports: Ports,
-        runtime: Handle,
     ) -> io::Result<Self> {
         let random = &environment.random;
         let run_id: String = (0..5)
@@ -195,6 +195,7 @@ impl ServerState {
         environment.stream_idmp_duration_s = Arc::clone(config.live.stream_idmp_duration_s());
         environment.stream_idmp_maxsize = Arc::clone(config.live.stream_idmp_maxsize());
         let sightings = Sightings::default();
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
         let owners = environment.link_secret.clone().map(|secret| {
             let (config, random) = (Arc::clone(&config), Arc::clone(random));
             let links = Links::new(sightings.watch(), runtime, config, random, secret);
