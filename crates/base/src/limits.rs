@@ -172,8 +172,8 @@ pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(
 pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
 /// Bytes of names and values that MIGRATE holds at a time, and one key more.
 pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
-/// Host names that MIGRATE looks up at a time, each on a thread; others wait for their turn.
-pub const MIGRATE_LOOKUPS_MAX: usize = 4;
+/// Host names that are looked up at a time, for MIGRATE and others, each on a thread; others wait for their turn.
+pub const NAME_LOOKUPS_MAX: usize = 4;
 /// Marks of servers that want to hear of changed keys that are read together.
 pub const CHANGE_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which such a mark is removed by other servers.

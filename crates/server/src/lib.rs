@@ -41,6 +41,7 @@ mod users;
 mod cluster;
 mod eviction;
 mod monitors;
+mod names;
 mod pause;
 mod pubsub;
 mod sentinel;
