@@ -51,6 +51,8 @@ pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8
 /// are clients.
 pub const DESCRIPTORS_RESERVED_DASHBOARD: u64 =
     DASHBOARD_CONNECTIONS_MAX as u64 + DASHBOARD_SESSIONS_MAX as u64 + 8;
+/// Further ones for the thread that sends traces: its own, its connection, and what a lookup of a name opens.
+pub const DESCRIPTORS_RESERVED_TRACES: u64 = 12;
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 

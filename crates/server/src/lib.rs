@@ -56,6 +56,7 @@ mod metrics;
 mod procfs;
 mod slowlog;
 mod statistics;
+mod traces;
 mod warnings;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! What all connections of a server share.
 
-use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -12,6 +11,7 @@ use crate::addresses::{Face, Ports};
 use crate::announced;
 use crate::clients::{ClientRecord, ClientRegistry, Delivery};
 use crate::cluster::{Cluster, View};
+use crate::error::ServerError;
 use crate::monitors::Monitors;
 use crate::pause::Pause;
 use crate::procfs;
@@ -21,6 +21,7 @@ use crate::shutdown::Shutdown;
 use crate::slowlog::Slowlog;
 use crate::statistics::{LatencyMonitor, Samples, ServerStatistics};
 use crate::tls::Handshakes;
+use crate::traces::Traces;
 use crate::tracking::Tracking;
 use crate::warnings::{Disconnections, Warnings};
 use quoin_base::clock::Clock;
@@ -33,6 +34,7 @@ use quoin_data::table;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::{CallResult, Rights, ScriptCall, ScriptCalls, Trackers};
 use quoin_data::unit::signals::Subscribers;
+use quoin_data::unit::spans::SpanReceiver;
 use quoin_engine::roster::Membership;
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
@@ -120,6 +122,8 @@ pub(super) struct ServerState {
     pub(super) warnings: Warnings,
     /// TLS handshakes, if anything uses TLS.
     pub(super) handshakes: Option<Arc<Handshakes>>,
+    /// What goes to a collector of traces, if there is one.
+    pub(super) traces: Option<Arc<Traces>>,
     /// The stage of the shutdown.
     pub(super) shutdown: Shutdown,
     reaper: Mutex<Option<ReaperHandle>>,
@@ -135,7 +139,7 @@ impl ServerState {
     /// The state of a server that starts now, with an executor in this environment.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, or the collector of traces cannot be one.
     pub(super) fn start(
         config: Arc<RuntimeConfig>,
         mut environment: Environment,
@@ -144,7 +148,7 @@ impl ServerState {
         clock: Arc<dyn Clock>,
         handshakes: Option<Arc<Handshakes>>,
         ports: Ports,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, ServerError> {
         let random = &environment.random;
         let run_id: String = (0..5)
             .map(|_| format!("{:08x}", random.next_u64() >> 32))
@@ -184,6 +188,8 @@ impl ServerState {
         environment.trackers = Some(Arc::clone(&tracking) as Arc<dyn Trackers>);
         environment.rights = Some(Arc::clone(&access) as Arc<dyn Rights>);
         environment.script_calls = Some(script_calls);
+        let traces = Traces::start(&config.settings(), &run_id, &clock)?;
+        environment.span_receiver = traces.clone().map(|traces| traces as Arc<dyn SpanReceiver>);
         environment.keyspace_events = Arc::clone(config.live.keyspace_events());
         environment.hll_sparse_max_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
         environment.stream_node_max_entries = Arc::clone(config.live.stream_node_max_entries());
@@ -229,6 +235,7 @@ impl ServerState {
             shutdown: Shutdown::default(),
             reaper: Mutex::default(),
             handshakes,
+            traces,
             ports,
             clock,
         })

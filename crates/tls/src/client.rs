@@ -1,4 +1,4 @@
-//! The configuration of a client, for the tools that connect to servers.
+//! The configuration of a client, for the tools that connect to servers, and for servers that send traces.
 //!
 //! A tool next to a server accepts the certificate of that server without a CA: it reads the certificate from
 //! the file that the server's settings name.
@@ -65,7 +65,11 @@ impl ClientOptions {
         Ok(StreamOwned::new(connection, stream))
     }
 
-    fn config(&self) -> Result<ClientConfig, TlsError> {
+    /// The configuration of such a connection.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged.
+    pub fn config(&self) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(TlsError::Protocols)?;
