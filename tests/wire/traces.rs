@@ -296,6 +296,46 @@ fn a_consumer_that_waits_ends_the_wait() {
 }
 
 #[test]
+fn slow_commands_are_traces_of_their_own_if_that_is_wanted() {
+    let collector = Collector::start();
+    let (_server, mut socket) = server(&collector);
+    socket.run("CONFIG SET slowlog-log-slower-than 0");
+    socket.run("SET unwanted 1");
+    socket.run("CONFIG SET trace-slow-commands yes");
+    socket.run("SELECT 3");
+    socket.run("RPUSH jobs secret");
+    assert!(socket.run("GET jobs").starts_with("-WRONGTYPE"));
+    collector.names_until("GET");
+    let spans = collector.got.lock().unwrap().spans.clone();
+    assert!(spans.iter().all(|span| span.name != "SET"), "{spans:?}");
+    let of = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
+    let (push, get) = (of("RPUSH"), of("GET"));
+    for (span, name) in [(push, "RPUSH"), (get, "GET")] {
+        assert_eq!(span.kind(), SpanKind::Server);
+        assert!(span.parent_span_id.is_empty() && span.trace_id.len() == 16);
+        assert!(span.end_time_unix_nano > span.start_time_unix_nano);
+        for (key, value) in [
+            ("db.system.name", "quoin"),
+            ("db.operation.name", name),
+            ("db.namespace", "3"),
+            ("quoin.key", "jobs"),
+        ] {
+            assert_eq!(attribute(&span.attributes, key), value);
+        }
+        let address = socket.local_address().to_string();
+        assert_eq!(attribute(&span.attributes, "client.address"), address);
+    }
+    assert_ne!(push.trace_id, get.trace_id);
+    assert!(!format!("{push:?}").contains("secret"), "{push:?}");
+    assert_eq!(
+        push.status.clone().unwrap_or_default().code(),
+        StatusCode::Unset
+    );
+    assert_eq!(get.status.clone().unwrap().code(), StatusCode::Error);
+    assert_eq!(attribute(&get.attributes, "error.type"), "WRONGTYPE");
+}
+
+#[test]
 fn what_waits_is_sent_before_the_server_ends() {
     let collector = Collector::start();
     let (mut server, mut socket) = server(&collector);

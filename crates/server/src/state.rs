@@ -4,12 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
-
 use crate::access::AccessControl;
 use crate::addresses::{Face, Ports};
 use crate::announced;
-use crate::clients::{ClientRecord, ClientRegistry, Delivery};
+use crate::clients::{ClientRegistry, Delivery};
 use crate::cluster::{Cluster, View};
 use crate::error::ServerError;
 use crate::monitors::Monitors;
@@ -18,7 +16,7 @@ use crate::procfs;
 use crate::pubsub::PubSub;
 use crate::sentinel::Sentinel;
 use crate::shutdown::Shutdown;
-use crate::slowlog::Slowlog;
+use crate::slowlog::{SlowCommand, Slowlog};
 use crate::statistics::{LatencyMonitor, Samples, ServerStatistics};
 use crate::tls::Handshakes;
 use crate::traces::Traces;
@@ -263,21 +261,19 @@ impl ServerState {
         }
     }
 
-    /// Adds a command to the slow log.
-    pub(super) fn note_slow(
-        &self,
-        row: &'static Row,
-        duration_us: i64,
-        arguments: &[Bytes],
-        client: &ClientRecord,
-    ) {
-        if row.flags.contains(Flags::SKIP_SLOWLOG) {
+    /// Adds a command to the slow log, and to the traces if it is to be there.
+    pub(super) fn note_slow(&self, command: &SlowCommand<'_>) {
+        if command.row.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
         let entries_max = self.config.live.slowlog_max_len();
-        let time_s = self.clock.now_ms() / 1000;
-        self.slowlog
-            .record(arguments, client, time_s, duration_us, entries_max);
+        let now_ms = self.clock.now_ms();
+        self.slowlog.record(command, now_ms / 1000, entries_max);
+        if let Some(traces) = &self.traces
+            && self.config.live.trace_slow_commands()
+        {
+            traces.receive_command(command, now_ms);
+        }
     }
 
     /// Adds a command to the latency monitor if it took long enough.

@@ -5,15 +5,8 @@
 use bytes::Bytes;
 
 use super::TaskQueueMut;
-use crate::unit::spans::{TaskPart, TaskPartEnd, TaskSpan, TraceParent};
-use quoin_base::limits::TRACE_TEXT_BYTES_MAX;
+use crate::unit::spans::{TaskPart, TaskPartEnd, TaskSpan, TraceParent, shown};
 use quoin_layout::{TaskNotes, TaskRow};
-
-/// The beginning of a text of a client.
-fn shown(text: &[u8]) -> String {
-    let beginning = text.get(..TRACE_TEXT_BYTES_MAX).unwrap_or(text);
-    String::from_utf8_lossy(beginning).into_owned()
-}
 
 impl TaskQueueMut<'_, '_> {
     /// The span that added a task, if the task is shown.

@@ -3,10 +3,16 @@
 
 use std::cell::{Cell, RefCell};
 
-use quoin_base::limits::TRACE_SPANS_MAX;
+use quoin_base::limits::{TRACE_SPANS_MAX, TRACE_TEXT_BYTES_MAX};
 
 /// The flag of a `traceparent` that says that its trace is recorded.
 const SAMPLED: u8 = 1;
+
+/// A text of a client in a span: its beginning.
+pub fn shown(text: &[u8]) -> String {
+    let beginning = text.get(..TRACE_TEXT_BYTES_MAX).unwrap_or(text);
+    String::from_utf8_lossy(beginning).into_owned()
+}
 
 /// The span that a `traceparent` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

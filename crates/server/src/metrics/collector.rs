@@ -259,12 +259,12 @@ fn write_traces(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let counts = state.traces.as_ref().map(|traces| traces.counts());
     writer.counter(
         "trace_spans_sent",
-        "Spans of tasks that the collector of trace-endpoint has taken",
+        "Spans of tasks and slow commands that the collector of trace-endpoint has taken",
         counts.map_or(0, |counts| counts.sent.get()),
     )?;
     writer.counter(
         "trace_spans_dropped",
-        "Spans of tasks that it did not get, because it did not take them in time or they were too many",
+        "Spans that it did not get, because it did not take them in time or they were too many",
         counts.map_or(0, |counts| counts.dropped.get()),
     )
 }

@@ -1,4 +1,4 @@
-//! Spans of tasks on their way to the collector of `trace-endpoint` (docs/understand/decisions/053-traces.md).
+//! Spans of tasks, and of slow commands, on their way to the collector of `trace-endpoint` (docs/understand/decisions/053-traces.md).
 //!
 //! Batches leave them in a bounded queue, without waiting. A thread sends them. A collector that does not take them costs
 //! spans, which are counted, and nothing else.
@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use opentelemetry_sdk::trace::SpanExporter;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tokio::sync::{mpsc, watch};
 
 use crate::error::ServerError;
+use crate::slowlog::SlowCommand;
 use collector::Collector;
 use quoin_base::clock::Clock;
 use quoin_base::counter::Counter;
@@ -31,11 +32,19 @@ const END_MAX: Duration = Duration::from_millis(1_500);
 
 /// The spans that wait, and their counts.
 pub(super) struct Traces {
-    waiting: mpsc::Sender<TaskSpan>,
+    waiting: mpsc::Sender<Waiting>,
     clock: Arc<dyn Clock>,
     counts: Arc<Counts>,
     stop: watch::Sender<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A span that waits.
+enum Waiting {
+    /// Of a task.
+    Task(TaskSpan),
+    /// Of a command.
+    Command(Box<SpanData>),
 }
 
 /// Counts of spans.
@@ -90,6 +99,14 @@ impl Traces {
         &self.counts
     }
 
+    /// Sends a slow command to the collector, as a trace of its own. Never waits.
+    pub(super) fn receive_command(&self, command: &SlowCommand<'_>, now_ms: i64) {
+        let span = Box::new(spans::of_command(command, now_ms));
+        if self.waiting.try_send(Waiting::Command(span)).is_err() {
+            self.counts.dropped.add(1);
+        }
+    }
+
     /// Sends what waits, for a bounded time, and ends the thread.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
@@ -106,7 +123,7 @@ impl SpanReceiver for Traces {
         let mut dropped = ended.left_out;
         for mut span in ended.spans {
             span.end_ms.get_or_insert(now_ms.max(span.start_ms));
-            dropped += u64::from(self.waiting.try_send(span).is_err());
+            dropped += u64::from(self.waiting.try_send(Waiting::Task(span)).is_err());
         }
         self.counts.dropped.add(dropped);
     }
@@ -138,7 +155,7 @@ struct Sending {
     collector: Collector,
     endpoint: String,
     counts: Arc<Counts>,
-    received: mpsc::Receiver<TaskSpan>,
+    received: mpsc::Receiver<Waiting>,
     stopped: watch::Receiver<bool>,
     /// Whether the last request failed.
     is_failing: bool,
@@ -177,7 +194,7 @@ impl Sending {
     }
 
     /// Takes waiting spans for a request. Returns whether there are any.
-    fn fill(&mut self, spans: &mut Vec<TaskSpan>) -> bool {
+    fn fill(&mut self, spans: &mut Vec<Waiting>) -> bool {
         while spans.len() < TRACE_REQUEST_SPANS_MAX
             && let Ok(span) = self.received.try_recv()
         {
@@ -186,9 +203,13 @@ impl Sending {
         !spans.is_empty()
     }
 
-    async fn send(&mut self, spans: &mut Vec<TaskSpan>) {
+    async fn send(&mut self, spans: &mut Vec<Waiting>) {
         let count = spans.len() as u64;
-        let batch = spans.drain(..).map(spans::exported).collect();
+        let batch = spans.drain(..).map(|span| match span {
+            Waiting::Task(span) => spans::of_task(span),
+            Waiting::Command(span) => *span,
+        });
+        let batch = batch.collect();
         match self.collector.exporter.export(batch).await {
             Ok(()) => {
                 self.counts.sent.add(count);
