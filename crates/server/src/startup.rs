@@ -62,6 +62,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     )?);
     drop(within_runtime);
     let executor = Arc::clone(&state.executor);
+    let traces = state.traces.clone();
     users::load_at_start(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
     protected_mode::warn(&settings, &state.access.users);
@@ -95,6 +96,9 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     match Arc::try_unwrap(executor) {
         Ok(executor) => executor.stop(),
         Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
+    }
+    if let Some(traces) = traces {
+        traces.stop();
     }
     tracing::info!("stopped");
     Ok(())
