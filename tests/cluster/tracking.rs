@@ -112,6 +112,7 @@ async fn read(server: &Server, line: &str) -> Reply {
         repeats: false,
         client: 1,
         tracks: true,
+        ..Origin::SERVER
     };
     let finished = server.0.submit(vec![Call::command(read, true)]).await;
     finished.unwrap().replies.into_iter().next().unwrap()

@@ -231,7 +231,7 @@ impl WriteLane {
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
             let owners = self.shared.owners.clone();
             let run_by = owners.and_then(|owners| {
-                let wake_up = WakeUpElsewhere::of(&*owners, &self.shared, &key, cursor)?;
+                let wake_up = WakeUpElsewhere::of(&*owners, &self.shared, &key)?;
                 Some((wake_up, owners))
             });
             match run_by {

@@ -189,9 +189,7 @@ impl Batch<'_> {
     /// Whether the owner of a key pops for the clients that wait for it. It would conflict with a pop of this batch.
     fn is_woken_elsewhere(&self, key: &ClientKey) -> bool {
         let owners = self.shared.owners.as_deref();
-        owners.is_some_and(|owners| {
-            WakeUpElsewhere::of(owners, self.shared, key, Cursor::START).is_some()
-        })
+        owners.is_some_and(|owners| WakeUpElsewhere::of(owners, self.shared, key).is_some())
     }
 
     /// Wakes the waiters of a key from a cursor on: those that wait for its current type, and those that need the key

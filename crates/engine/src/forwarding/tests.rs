@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::ExecutorOptions;
@@ -25,6 +26,10 @@ struct Neighbour {
 }
 
 impl Owners for Neighbour {
+    fn are_any(&self) -> bool {
+        true
+    }
+
     fn owner_of(&self, keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64> {
         let mut keys = keys.peekable();
         keys.peek()?;
@@ -337,4 +342,72 @@ fn a_client_whose_owner_is_lost_while_it_looks_is_told_unknown() {
         pair.executor.waiters().count_waiting([key("jobs")].iter()),
         [0]
     );
+}
+
+#[test]
+fn a_key_of_another_type_is_nothing_to_a_client_that_waits() {
+    let pair = Pair::new();
+    pair.hear();
+    let mut waiting = pair.block("BLPOP jobs 0").unwrap_err();
+    assert_eq!(pair.run(&["ZADD jobs 1 a"]).0, [Reply::Integer(1)]);
+    pair.bench.run("DEL jobs");
+    pair.bench.run("ZADD jobs 1 a");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(waiting.try_recv().is_err());
+    pair.bench.run("DEL jobs");
+    pair.bench.run("RPUSH jobs a");
+    let replied = crate::Outcome::Replied(bulks(&["jobs", "a"]));
+    assert_eq!(pair.outcome(waiting), replied);
+}
+
+#[test]
+fn each_command_of_a_pipeline_wakes_a_client_before_the_next_runs() {
+    let pair = Pair::new();
+    pair.hear();
+    let waiting = [(); 2].map(|()| pair.block("BLPOP jobs 0").unwrap_err());
+    let lines = ["LPUSH jobs a", "LLEN jobs", "LPUSH jobs b", "DEL jobs"];
+    let (replies, frames) = pair.run(&lines);
+    let expected = [1, 0, 1, 0].map(Reply::Integer);
+    assert_eq!((replies.as_slice(), frames), (&expected[..], 1));
+    for (waiting, element) in waiting.into_iter().zip(["a", "b"]) {
+        let replied = crate::Outcome::Replied(bulks(&["jobs", element]));
+        assert_eq!(pair.outcome(waiting), replied);
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_two_keys_of_one_owner_looks_no_more_often_than_something_comes() {
+    let pair = Pair::new();
+    pair.hear();
+    let waiting = pair.block("BLPOP jobs other 0").unwrap_err();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(pair.neighbour.forwarded.load(Ordering::SeqCst) < 5);
+    pair.bench.run("RPUSH other a");
+    let replied = crate::Outcome::Replied(bulks(&["other", "a"]));
+    assert_eq!(pair.outcome(waiting), replied);
+}
+
+#[test]
+fn a_client_that_the_owner_cannot_serve_does_not_keep_others_from_waking() {
+    let pair = Pair::new();
+    pair.hear();
+    let first = pair.block("BLPOP jobs 0").unwrap_err();
+    let second = pair.block("BLPOP jobs own 0").unwrap_err();
+    let third = pair.block("BLPOP jobs 0").unwrap_err();
+    pair.bench.run("RPUSH jobs a b c");
+    for (waiting, element) in [first, second, third].into_iter().zip(["a", "b", "c"]) {
+        let replied = crate::Outcome::Replied(bulks(&["jobs", element]));
+        assert_eq!(pair.outcome(waiting), replied);
+    }
+}
+
+#[test]
+fn what_a_client_adds_beyond_what_others_take_is_found_by_the_next() {
+    let pair = Pair::new();
+    pair.hear();
+    let waiting = pair.block("BLPOP jobs 0").unwrap_err();
+    pair.run(&["RPUSH jobs a b"]);
+    let replied = crate::Outcome::Replied(bulks(&["jobs", "a"]));
+    assert_eq!(pair.outcome(waiting), replied);
+    assert_eq!(pair.block("BLPOP jobs 0").unwrap(), bulks(&["jobs", "b"]));
 }

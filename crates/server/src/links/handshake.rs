@@ -12,8 +12,9 @@ use quoin_base::random::Random;
 use quoin_data::command::arguments::is_word;
 use quoin_resp::reply::Reply;
 
-/// What servers say over a link. Servers of other versions run their commands themselves.
-pub(crate) const VERSION: &str = "1";
+/// What servers say over a link: the form of frames and, as commands may differ, the version of Quoin. Servers of other
+/// versions run their commands themselves.
+pub(crate) const VERSION: &str = concat!("1-", env!("CARGO_PKG_VERSION"));
 
 /// What begins each step. It is no command of clients.
 pub(super) const NAME: &str = "QUOIN.LINK";

@@ -111,6 +111,11 @@ impl Links {
 }
 
 impl Owners for Links {
+    fn are_any(&self) -> bool {
+        let has_others = |seen: &Seen| (!seen.owners.is_empty()).then_some(());
+        self.is_on.load(Ordering::Relaxed) && self.with_seen(has_others).is_some()
+    }
+
     fn owner_of(&self, mut keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64> {
         if !self.is_on.load(Ordering::Relaxed) {
             return None;

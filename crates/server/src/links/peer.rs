@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout};
 use super::connecting::{self, Connected, Connector};
 use super::frame::{FrameError, GOODBYE, put_request, read_response, renumber, take_frame};
 use quoin_base::limits::{
-    FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_MAX, FORWARDED_REPLY_FRAME_BYTES_MAX,
+    FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX,
+    FORWARDED_REPLY_FRAME_BYTES_MAX,
 };
 use quoin_base::log_throttle::LogThrottle;
 use quoin_engine::Call;
@@ -25,6 +26,10 @@ use quoin_engine::roster::{LivingServer, RosterWatch};
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Longest time until the other server has accepted a link.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// How long a server that has left may take to answer what it has begun.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
+/// Bytes that are read together.
+const READ_BYTES: usize = 64 * 1024;
 /// Bytes of requests that are written together.
 const WRITE_BYTES: usize = 64 * 1024;
 
@@ -34,8 +39,7 @@ pub(super) struct Peer {
     roster: RosterWatch,
     connector: Arc<Connector>,
     state: Mutex<State>,
-    /// Of the frames that are handed over and not answered.
-    held_bytes: Arc<AtomicUsize>,
+    held: Arc<HeldFrames>,
     failing: LogThrottle,
 }
 
@@ -68,25 +72,34 @@ impl Respond {
     }
 }
 
+/// Frames that are handed over and not answered.
+#[derive(Default)]
+struct HeldFrames {
+    frames: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
 /// Counts a frame until it is dropped.
 struct Held {
     bytes: usize,
-    total: Arc<AtomicUsize>,
+    all: Arc<HeldFrames>,
 }
 
 impl Held {
-    fn new(bytes: usize, total: &Arc<AtomicUsize>) -> Self {
-        total.fetch_add(bytes, Ordering::Relaxed);
+    fn new(bytes: usize, all: &Arc<HeldFrames>) -> Self {
+        all.frames.fetch_add(1, Ordering::Relaxed);
+        all.bytes.fetch_add(bytes, Ordering::Relaxed);
         Self {
             bytes,
-            total: Arc::clone(total),
+            all: Arc::clone(all),
         }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.all.frames.fetch_sub(1, Ordering::Relaxed);
+        self.all.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -103,7 +116,7 @@ impl Peer {
             state: Mutex::new(State::Down {
                 until: Instant::now(),
             }),
-            held_bytes: Arc::default(),
+            held: Arc::default(),
             failing: LogThrottle::new(),
         }
     }
@@ -136,22 +149,28 @@ impl Peer {
         calls: &[Call],
         reply_bytes_max: usize,
     ) -> Option<oneshot::Receiver<Forwarded>> {
+        let held = &self.held;
+        if held.frames.load(Ordering::Relaxed) >= FORWARDED_MAX
+            || held.bytes.load(Ordering::Relaxed) >= FORWARDED_BYTES_AT_ONCE_MAX
+        {
+            return None;
+        }
+        let mut frame = BytesMut::new();
+        // The link numbers it when it is written.
+        put_request(0, reply_bytes_max, calls, &mut frame)?;
+        if frame.len() > FORWARDED_FRAME_BYTES_MAX {
+            return None;
+        }
         let state = self.state();
         let State::Up(handed) = &*state else {
             return None;
         };
-        if self.held_bytes.load(Ordering::Relaxed) >= FORWARDED_BYTES_AT_ONCE_MAX {
-            return None;
-        }
-        // Beyond this number, it is not waited for.
+        // There is room, or it is not waited for.
         let place = handed.try_reserve().ok()?;
-        let mut frame = BytesMut::new();
-        // The link numbers it when it is written.
-        put_request(0, reply_bytes_max, calls, &mut frame)?;
         let (respond, response) = oneshot::channel();
         let respond = Respond {
             sender: respond,
-            _held: Held::new(frame.len(), &self.held_bytes),
+            _held: Held::new(frame.len(), &self.held),
         };
         place.send(Handed { frame, respond });
         Some(response)
@@ -183,8 +202,14 @@ impl Peer {
         }
     }
 
-    /// Waits until the server lives no more.
+    /// Waits until the server lives no more, and then for what it may still answer because it only stops.
     async fn is_dead(&self) {
+        self.has_left().await;
+        self.end();
+        tokio::time::sleep(STOPS_WITHIN).await;
+    }
+
+    async fn has_left(&self) {
         let mut rosters = self.roster.clone();
         loop {
             let roster = rosters.known().await;
@@ -206,6 +231,7 @@ impl Peer {
         loop {
             let frame = take_frame(&mut input, FORWARDED_REPLY_FRAME_BYTES_MAX);
             let Some(frame) = frame.map_err(invalid)? else {
+                input.reserve(READ_BYTES);
                 if reader.read_buf(&mut input).await? > 0 {
                     continue;
                 }

@@ -259,11 +259,14 @@ async fn nobody_makes_a_link_without_the_secret() {
     let fleet = Fleet::new();
     let [server] = fleet.start_all().await;
     let mut client = Client::connect(server.port()).await;
-    let answer = client.try_run("QUOIN.LINK 1 abc").await.unwrap();
+    let answer = client
+        .try_run(&format!("QUOIN.LINK {} abc", handshake::VERSION))
+        .await
+        .unwrap();
     assert!(answer.starts_with('+'), "{answer}");
     let proof = "0".repeat(64);
     let answer = client
-        .try_run(&format!("QUOIN.LINK 1 {proof}"))
+        .try_run(&format!("QUOIN.LINK {} {proof}", handshake::VERSION))
         .await
         .unwrap();
     assert_eq!(answer, "-ERR this server shares another store\r\n");
@@ -395,4 +398,17 @@ fn a_frame_of_another_kind_is_an_error() {
     assert!(take_frame(&mut input, 1000).is_err());
     let frame = Bytes::from_static(&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 9, 0, 0]);
     assert!(read_request(frame).is_err());
+}
+
+#[test]
+fn a_command_of_a_newer_version_is_not_run() {
+    let mut call = calls_of(&[(0, true, vec![b"a".to_vec()])], false);
+    if let Work::Command(one) = &mut call[0].work {
+        one.arguments[0] = Bytes::from_static(b"LPOPNEW");
+    }
+    let mut output = BytesMut::new();
+    put_request(7, 1, &call, &mut output).unwrap();
+    let frame = take_frame(&mut output, usize::MAX).unwrap().unwrap();
+    let request = read_request(frame).unwrap();
+    assert_eq!((request.number, request.calls.len()), (7, 0));
 }
