@@ -20,8 +20,9 @@ use quoin_store::Store;
 
 use super::batch::{Batch, BatchResult, Slot, bring_together};
 use super::call::{Call, Submission, Work};
-use super::forwarding::{Owners, WakeUpElsewhere};
+use super::forwarding::WakeUpElsewhere;
 use super::lock_set::LockSet;
+use super::owners::Owners;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::waiters::Cursor;

@@ -38,12 +38,13 @@ pub mod activity;
 mod batch;
 mod call;
 mod delegation;
-pub mod forwarding;
+mod forwarding;
 mod in_flight;
 mod jobs;
 mod lane;
 mod lanes;
 mod lock_set;
+mod owners;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
@@ -63,9 +64,12 @@ mod panic_tests;
 
 pub use activity::{Activity, QueueActivity};
 pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
+use forwarding::Forwarding;
+pub use forwarding::may_forward;
 pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
 use lanes::Lanes;
+pub use owners::{Forwarded, ForwardedFuture, Owners};
 pub use reaper::{Reaper, ReaperHandle, Standstill};
 pub use shared::Shared;
 pub use statistics::ExecutorStatistics;
@@ -81,7 +85,7 @@ pub struct ExecutorOptions {
     /// Existing grants are honoured and returned in any case.
     pub delegates_pops: Arc<AtomicBool>,
     /// The other servers on the store, and which keys they own.
-    pub owners: Option<Arc<dyn forwarding::Owners>>,
+    pub owners: Option<Arc<dyn Owners>>,
 }
 
 impl Default for ExecutorOptions {
@@ -271,7 +275,12 @@ impl Executor {
                 ..parked
             });
         }
-        match self.forward(calls, reply_bytes_max).await {
+        let forwarding = Forwarding {
+            shared: &self.shared,
+            environment: &self.environment,
+            statistics: &self.statistics,
+        };
+        match forwarding.forward(calls, reply_bytes_max).await {
             Ok(finished) => Ok(finished),
             Err(calls) => self.submit_here(calls, reply_bytes_max).await,
         }

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::activity::Activity;
 use super::delegation::contention::Contention;
-use super::forwarding::Owners;
 use super::in_flight::InFlight;
+use super::owners::Owners;
 use super::relay_state::RelayState;
 use super::rounds_state::Rounds;
 use super::waiters::Waiters;

@@ -37,7 +37,7 @@ use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::{CallResult, Rights, ScriptCall, ScriptCalls, Trackers};
 use quoin_data::unit::signals::Subscribers;
 use quoin_data::unit::spans::SpanReceiver;
-use quoin_engine::forwarding::Owners;
+use quoin_engine::Owners;
 use quoin_engine::roster::{Membership, Sightings};
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;

@@ -4,9 +4,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::*;
-use crate::ExecutorOptions;
+use crate::owners::ForwardedFuture;
 use crate::testing::{Bench, bulk, bulks, invocation, planned, words_of};
+use crate::{Executor, ExecutorOptions, Work};
+use quoin_base::limits::FORWARDED_BYTES_MAX;
+use quoin_data::command::call::Invocation;
+use quoin_data::keyspace::key::ClientKey;
 use quoin_resp::wire::encode::Protocol;
 
 /// What an owner does with what is forwarded.

@@ -7,16 +7,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Forwarded, Owners, Way, owner_for, unknown};
-use crate::batch::refusal_of;
+use super::way::{Way, owner_for};
 use crate::call::Call;
+use crate::owners::{Forwarded, Owners};
 use crate::shared::Shared;
 use crate::statistics::ExecutorStatistics;
 use crate::waiters::{Cursor, Waiter, Waiters};
 use quoin_base::limits::SUBMISSION_REPLY_BYTES_MAX;
+use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::context::Environment;
 use quoin_resp::reply::Reply;
+use quoin_store::StoreError;
 
 /// Waiters of a key whose commands are forwarded together first. Each frame in which all find something doubles it.
 const WOKEN_FIRST: usize = 8;
@@ -138,7 +140,7 @@ impl<'w> Serving<'w> {
         let calls = self.waiters.iter().map(|waiter| {
             let pinned = waiter.pinned();
             let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
-            let may_run = refusal_of(environment, invocation).is_none();
+            let may_run = Waiter::refusal(environment, invocation).is_none();
             may_run.then(|| Call::command(invocation.clone(), true))
         });
         calls.collect::<Option<_>>().unwrap_or_default()
@@ -281,4 +283,11 @@ fn own_of(calls: Vec<Call>, are_own: &[bool]) -> Vec<Call> {
         .filter(|(_, is_own)| **is_own)
         .map(|(call, _)| call)
         .collect()
+}
+
+/// The replies to calls whose owner was lost.
+pub(super) fn unknown(calls: &[Call], statistics: &ExecutorStatistics) -> Vec<Reply> {
+    statistics.forwarded_unknown.add(1);
+    let line = CommandError::Store(StoreError::UnknownResult).to_line();
+    calls.iter().map(|_| Reply::Error(line.clone())).collect()
 }

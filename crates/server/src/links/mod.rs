@@ -22,8 +22,8 @@ use crate::cluster::{block_of, owners_of_blocks};
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
 use quoin_engine::Call;
-use quoin_engine::forwarding::{Forwarded, ForwardedFuture, Owners};
 use quoin_engine::roster::{LivingServer, Roster, RosterWatch};
+use quoin_engine::{Forwarded, ForwardedFuture, Owners};
 
 pub(super) use serving::serve;
 

@@ -19,7 +19,7 @@ use quoin_base::limits::{
 };
 use quoin_base::log_throttle::LogThrottle;
 use quoin_engine::Call;
-use quoin_engine::forwarding::Forwarded;
+use quoin_engine::Forwarded;
 use quoin_engine::roster::{LivingServer, RosterWatch};
 
 /// Time after a failure in which no other connection is tried.

@@ -17,7 +17,7 @@ use quoin_base::limits::{
     FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX, SERVER_DEAD_AFTER,
 };
 use quoin_engine::SubmissionResult;
-use quoin_engine::forwarding::may_forward;
+use quoin_engine::may_forward;
 use quoin_store::StoreError;
 
 /// Bytes of responses that are written together.
