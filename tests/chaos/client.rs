@@ -190,7 +190,9 @@ impl<'run> Client<'run> {
             return Answer::Reply(Value::Aggregate(b'*', Some(replies)));
         };
         let line = String::from_utf8_lossy(error).into_owned();
-        self.shared.count_error(&line);
+        let is_moved = line.starts_with("MOVED ");
+        self.shared
+            .count_error(if is_moved { "MOVED" } else { &line });
         match line.split(' ').next() {
             Some("UNKNOWN") => {
                 statistics.unknown.fetch_add(1, Ordering::Relaxed);
@@ -200,6 +202,11 @@ impl<'run> Client<'run> {
                 statistics.refused.fetch_add(1, Ordering::Relaxed);
                 // Clients with a library back off too.
                 std::thread::sleep(Duration::from_millis(20));
+                Answer::Refused
+            }
+            // A node of a cluster has sent the client elsewhere. It is served if it insists.
+            Some("MOVED") => {
+                statistics.refused.fetch_add(1, Ordering::Relaxed);
                 Answer::Refused
             }
             _ => {

@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 
 #[cfg(feature = "fdb")]
 use crate::cluster::Cluster;
+use crate::doors::Doors;
 use crate::proxy::Proxy;
 use crate::resp::Connection;
 use crate::server::Server;
@@ -56,6 +57,7 @@ pub struct Fleet {
 
 struct Slot {
     proxy: Proxy,
+    doors: Doors,
     server: Mutex<Option<Running>>,
 }
 
@@ -93,9 +95,13 @@ impl Fleet {
         flags: Vec<String>,
         has_client_faults: bool,
     ) -> Self {
-        let slots = (0..count).map(|_| Slot {
-            proxy: Proxy::start(),
-            server: Mutex::new(None),
+        let slots = (0..count).map(|_| {
+            let proxy = Proxy::start();
+            Slot {
+                doors: Doors::new(proxy.address()),
+                proxy,
+                server: Mutex::new(None),
+            }
         });
         Self {
             slots: slots.collect(),
@@ -124,11 +130,20 @@ impl Fleet {
         self.has_client_faults
     }
 
-    /// Where a client that takes any server connects.
+    /// Where a client connects, by one of the ways to find a server. A client whose way leads nowhere takes any server.
     pub fn a_door(&self, random: &mut StdRng) -> SocketAddr {
-        self.slots[random.random_range(0..self.slots.len())]
-            .proxy
-            .address()
+        let first = random.random_range(0..self.slots.len());
+        let any = self.slots[first].proxy.address();
+        let in_turn = self.slots.iter().cycle().skip(first);
+        let mut doors = in_turn.take(self.slots.len()).map(|slot| &slot.doors);
+        let place = random.random_range(0..1_000);
+        let found = match random.random_range(0..4) {
+            0 => None,
+            1 => doors.find_map(Doors::by_sentinel),
+            2 => doors.find_map(|doors| doors.by_cluster(place)),
+            _ => doors.find_map(Doors::by_leader),
+        };
+        found.unwrap_or(any)
     }
 
     /// A connection to each server, past the proxies. Only where all are well.
@@ -189,7 +204,8 @@ impl Fleet {
             &[]
         };
         let folder = self.server_folder(number);
-        match Server::start_on_store(&folder, &self.flags, faults) {
+        let flags = [self.flags.clone(), slot.doors.flags()].concat();
+        match Server::start_on_store(&folder, &flags, faults) {
             Ok(started) => {
                 slot.proxy.lead_to(Some(started.address()));
                 *server = Some(Running {

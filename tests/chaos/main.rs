@@ -18,6 +18,7 @@ mod client;
 mod cluster;
 mod conservation;
 mod contents;
+mod doors;
 mod fleet;
 mod history;
 mod jobs;

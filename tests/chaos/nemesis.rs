@@ -25,7 +25,13 @@ pub fn trouble_servers(fleet: &Fleet, shared: &Shared, mut random: StdRng) {
                 return;
             }
         } else {
-            let duration = Duration::from_millis(random.random_range(20..2_000));
+            // Some are taken for dead meanwhile, and come back.
+            let pause_max_ms = if random.random_range(0..4) == 0 {
+                6_000
+            } else {
+                2_000
+            };
+            let duration = Duration::from_millis(random.random_range(20..pause_max_ms));
             fleet.pause(number, duration);
             statistics.server_pauses.fetch_add(1, Ordering::Relaxed);
         }

@@ -59,6 +59,7 @@ mod threads;
 mod tls;
 mod told_version;
 mod top;
+mod traces;
 mod tracking;
 mod transactions;
 mod unix_socket;

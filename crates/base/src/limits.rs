@@ -51,6 +51,8 @@ pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8
 /// are clients.
 pub const DESCRIPTORS_RESERVED_DASHBOARD: u64 =
     DASHBOARD_CONNECTIONS_MAX as u64 + DASHBOARD_SESSIONS_MAX as u64 + 8;
+/// Further ones for the thread that sends traces: its own, its connection, and what a lookup of a name opens.
+pub const DESCRIPTORS_RESERVED_TRACES: u64 = 12;
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
@@ -88,6 +90,17 @@ pub const METRICS_CONNECTIONS_MAX: usize = 16;
 pub const METRICS_REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time that a connection at which metrics are read may take from its beginning to its end.
 pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Spans that wait to be sent to the collector of `trace-endpoint`, and spans of one batch of commands. More are dropped.
+pub const TRACE_SPANS_MAX: usize = 8_192;
+/// Spans that one request to the collector holds.
+pub const TRACE_REQUEST_SPANS_MAX: usize = 512;
+/// Bytes of a text in a span: a queue's name, a task's id, a worker, a reason. The rest is cut off.
+pub const TRACE_TEXT_BYTES_MAX: usize = 256;
+/// Time that a request to the collector may take.
+pub const TRACE_REQUEST_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+/// Bytes of a collector's answer.
+pub const TRACE_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Connections of browsers to the dashboard at once. More connections wait to be accepted.
 pub const DASHBOARD_CONNECTIONS_MAX: usize = 8;
@@ -176,8 +189,8 @@ pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(
 pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
 /// Bytes of names and values that MIGRATE holds at a time, and one key more.
 pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
-/// Host names that MIGRATE looks up at a time, each on a thread; others wait for their turn.
-pub const MIGRATE_LOOKUPS_MAX: usize = 4;
+/// Host names that are looked up at a time, for MIGRATE and `trace-endpoint`, each on a thread; others wait for their turn.
+pub const NAME_LOOKUPS_MAX: usize = 4;
 /// Marks of servers that want to hear of changed keys that are read together.
 pub const CHANGE_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which such a mark is removed by other servers.
@@ -306,6 +319,8 @@ pub const FORWARDED_FRAME_BYTES_MAX: usize = 4 * FORWARDED_BYTES_MAX;
 pub const FORWARDED_REPLY_FRAME_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Submissions that another server runs for this one at a time. Beyond it, this server runs them.
 pub const FORWARDED_MAX: usize = 4096;
+/// Bytes of those submissions. Beyond it, this server runs them.
+pub const FORWARDED_BYTES_AT_ONCE_MAX: usize = 16 * 1024 * 1024;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;

@@ -42,6 +42,13 @@ pub(super) const SOCKET_ADDRESS: Special = Special {
     placeholder: "ADDRESS:PORT",
     is_list: false,
 };
+/// The URL of a collector of traces, or nothing.
+pub(super) const TRACE_ENDPOINT: Special = Special {
+    normalise: trace_endpoint,
+    accepted: "a URL with http or https, a host and a path, such as http://127.0.0.1:4318/v1/traces; empty for none",
+    placeholder: "URL",
+    is_list: false,
+};
 /// An IP address with a port, the word `auto`, or nothing.
 pub(super) const DASHBOARD_ADDRESS: Special = Special {
     normalise: dashboard_address,
@@ -159,6 +166,21 @@ fn ip_address(given: &str, _: &str) -> Result<String, String> {
 }
 
 /// Redis's rules for `cluster-announce-hostname`.
+/// Without a path it would be the address of a collector's port, which takes traces at `/v1/traces`.
+fn trace_endpoint(given: &str, _: &str) -> Result<String, String> {
+    let schemes = ["http://", "https://"];
+    let rest = schemes.iter().find_map(|scheme| given.strip_prefix(scheme));
+    let parts = rest.and_then(|rest| rest.split_once('/'));
+    let is_url = given.bytes().all(|byte| byte.is_ascii_graphic())
+        && parts.is_some_and(|(host, path)| {
+            !host.is_empty() && !host.contains('@') && !path.is_empty() && !path.contains('#')
+        });
+    match is_url || given.is_empty() {
+        true => Ok(given.to_owned()),
+        false => Err(format!("argument must be {}", TRACE_ENDPOINT.accepted)),
+    }
+}
+
 fn host_name(given: &str, _: &str) -> Result<String, String> {
     if given.len() > HOST_NAME_BYTES_MAX {
         return Err(format!(

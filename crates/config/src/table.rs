@@ -263,6 +263,14 @@ settings! {
         "metrics-tls" = "no", YesNo, START,
             "Whether metrics are read over HTTPS, with tls-cert-file and tls-key-file. Their readers are not asked for certificates";
     }
+    trace_endpoint: String {
+        "trace-endpoint" = "", Special(special::TRACE_ENDPOINT), START,
+            "URL of a collector to which the server sends traces of tasks that carry a traceparent, by OTLP over HTTP (docs/operate/traces.md), such as http://127.0.0.1:4318/v1/traces; empty is none. Headers, as for a password, are those of the variable OTEL_EXPORTER_OTLP_HEADERS";
+    }
+    trace_slow_commands: bool as Own {
+        "trace-slow-commands" = "no", YesNo, RUNTIME,
+            "Whether commands that enter the slow log (slowlog-log-slower-than) go to that collector too, each as a trace of its own";
+    }
     dashboard_address: DashboardAddress {
         "dashboard-address" = "auto", Special(special::DASHBOARD_ADDRESS), START,
             "Where browsers find the dashboard (docs/operate/dashboard.md): an IP address with a port, or empty for none. With auto it is at 127.0.0.1:8379 if the store is embedded, port is reachable on loopback, and nobody else has the address. Port 0 takes any free one, which is logged at the start";
@@ -592,6 +600,8 @@ mod tests {
             ("cluster-preferred-endpoint-type", "hostname"),
             ("metrics-address", "127.0.0.1:9121"),
             ("metrics-tls", "yes"),
+            ("trace-endpoint", "https://[::1]:4318/v1/traces"),
+            ("trace-slow-commands", "yes"),
             ("dashboard-address", "0.0.0.0:9122"),
             ("dashboard-tls", "yes"),
             ("store", "fdb"),

@@ -33,7 +33,6 @@ mod waking;
 
 pub(super) use series::bring_together;
 use unheard::Unheard;
-pub(super) use waking::refusal_of;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;

@@ -20,8 +20,9 @@ use quoin_store::Store;
 
 use super::batch::{Batch, BatchResult, Slot, bring_together};
 use super::call::{Call, Submission, Work};
-use super::forwarding::{Owners, WakeUpElsewhere};
+use super::forwarding::WakeUpElsewhere;
 use super::lock_set::LockSet;
+use super::owners::Owners;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::waiters::Cursor;
@@ -231,7 +232,7 @@ impl WriteLane {
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
             let owners = self.shared.owners.clone();
             let run_by = owners.and_then(|owners| {
-                let wake_up = WakeUpElsewhere::of(&*owners, &self.shared, &key, cursor)?;
+                let wake_up = WakeUpElsewhere::of(&*owners, &self.shared, &key)?;
                 Some((wake_up, owners))
             });
             match run_by {

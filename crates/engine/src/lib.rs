@@ -36,12 +36,13 @@ use quoin_store::{Store, StoreError};
 pub mod activity;
 mod batch;
 mod call;
-pub mod forwarding;
+mod forwarding;
 mod in_flight;
 mod jobs;
 mod lane;
 mod lanes;
 mod lock_set;
+mod owners;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
@@ -61,9 +62,12 @@ mod panic_tests;
 
 pub use activity::{Activity, QueueActivity};
 pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
+use forwarding::Forwarding;
+pub use forwarding::may_forward;
 pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
 use lanes::Lanes;
+pub use owners::{Forwarded, ForwardedFuture, Owners};
 pub use reaper::{Reaper, ReaperHandle, Standstill};
 pub use shared::Shared;
 pub use statistics::ExecutorStatistics;
@@ -76,7 +80,7 @@ pub struct ExecutorOptions {
     /// Number of threads that serve submissions which only read.
     pub read_lanes: usize,
     /// The other servers on the store, and which keys they own.
-    pub owners: Option<Arc<dyn forwarding::Owners>>,
+    pub owners: Option<Arc<dyn Owners>>,
 }
 
 impl Default for ExecutorOptions {
@@ -264,7 +268,12 @@ impl Executor {
                 ..parked
             });
         }
-        match self.forward(calls, reply_bytes_max).await {
+        let forwarding = Forwarding {
+            shared: &self.shared,
+            environment: &self.environment,
+            statistics: &self.statistics,
+        };
+        match forwarding.forward(calls, reply_bytes_max).await {
             Ok(finished) => Ok(finished),
             Err(calls) => self.submit_here(calls, reply_bytes_max).await,
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::activity::Activity;
-use super::forwarding::Owners;
 use super::in_flight::InFlight;
+use super::owners::Owners;
 use super::relay_state::RelayState;
 use super::rounds_state::Rounds;
 use super::waiters::Waiters;

@@ -41,6 +41,7 @@ async fn start(
     store: &Arc<dyn Store>,
     clock: &Arc<ManualClock>,
     seed: u64,
+    options: ExecutorOptions,
     change: impl FnOnce(&mut Environment),
 ) -> Executor {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
@@ -48,7 +49,7 @@ async fn start(
     let prepared = startup::prepare(&**store, Layout::new("test"), clock, random);
     let mut environment = prepared.await.unwrap();
     change(&mut environment);
-    Executor::start(Arc::clone(store), environment, ExecutorOptions::default()).unwrap()
+    Executor::start(Arc::clone(store), environment, options).unwrap()
 }
 
 impl Bench {
@@ -84,7 +85,8 @@ impl Bench {
             .enable_all()
             .build()
             .unwrap();
-        let executor = runtime.block_on(start(&store, &clock, 7, |_| {}));
+        let executor =
+            runtime.block_on(start(&store, &clock, 7, ExecutorOptions::default(), |_| {}));
         Self {
             clock,
             executor: Arc::new(executor),
@@ -96,12 +98,23 @@ impl Bench {
 
     /// A second server on the same store.
     pub fn another_server(&self) -> Executor {
-        self.block_on(start(&self.store, &self.clock, 8, |_| {}))
+        self.another_server_with(ExecutorOptions::default())
+    }
+
+    /// A second server on the same store, with these options.
+    pub fn another_server_with(&self, options: ExecutorOptions) -> Executor {
+        self.block_on(start(&self.store, &self.clock, 8, options, |_| {}))
     }
 
     /// The same store, served in an environment modified by `change`.
     pub fn served_with(self, change: impl FnOnce(&mut Environment)) -> Self {
-        let executor = self.block_on(start(&self.store, &self.clock, 9, change));
+        let executor = self.block_on(start(
+            &self.store,
+            &self.clock,
+            9,
+            ExecutorOptions::default(),
+            change,
+        ));
         Self {
             executor: Arc::new(executor),
             ..self

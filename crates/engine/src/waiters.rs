@@ -29,6 +29,9 @@
 //! knows whether there is data for it. When the other batch returns the waiter to the stage *waiting*, a wake-up of
 //! all its keys is scheduled.
 //!
+//! If the owner of a key runs commands for this server ([`forwarding`](super::forwarding)), a waiter is in service with no
+//! batch until the owner has answered. Its command cannot be withdrawn then.
+//!
 //! A waiter in service stays in service until its batch's commit. If the commit's result is unknown, the batch first
 //! finds out whether it was applied. If that also fails, waiters with a reply get the error. If they kept waiting,
 //! nobody would learn that data may have been popped for them.
@@ -61,9 +64,6 @@ use waiter::{Stage, State};
 /// Keys of a key's waiters that are searched for those that may have something. The waiters of thousands of keys may
 /// all be woken at once, key by key.
 const OTHER_KEYS_SEARCHED_MAX: usize = 256;
-
-/// A slot that no batch has.
-const NO_SLOT: u64 = u64::MAX;
 
 /// All waiters of a server, by the keys that they wait for.
 #[derive(Default)]
@@ -253,15 +253,44 @@ impl Waiters {
         None
     }
 
-    /// Takes a waiter into service for no batch: the oldest one at or after the position `from` that waits for this key.
-    pub(super) fn begin_service_of_any(&self, key: &ClientKey, from: u64) -> Option<Arc<Waiter>> {
-        let types: Vec<ValueType> = {
-            let queues = self.queues();
-            let of_key = queues.by_key.get(key)?;
-            of_key.queues.iter().map(Queue::value_type).collect()
-        };
-        let mut types = types.into_iter();
-        types.find_map(|value_type| self.begin_service(key, value_type, NO_SLOT, from, |_| true))
+    /// Takes waiters of a key into service for no batch: the oldest, up to `count`, until one does not pass the test.
+    /// Returns them, and whether there was such a one. Waiters held by a batch are passed over and marked.
+    pub(super) fn begin_service_elsewhere(
+        &self,
+        key: &ClientKey,
+        count: usize,
+        test: impl Fn(&Waiter) -> bool,
+    ) -> (Vec<Arc<Waiter>>, bool) {
+        let queues = self.queues();
+        let mut taken = Vec::new();
+        let of_key = queues.by_key.get(key).into_iter();
+        let waiters = of_key.flat_map(|of_key| &of_key.queues);
+        for waiter in waiters.flat_map(|queue| queue.waiters.values()) {
+            if taken.len() >= count {
+                break;
+            }
+            if !test(waiter) {
+                return (taken, true);
+            }
+            let mut state = waiter.state();
+            match &mut state.stage {
+                Stage::Waiting => {
+                    state.stage = Stage::InService {
+                        parked_by: None,
+                        was_passed_over: false,
+                    };
+                    taken.push(Arc::clone(waiter));
+                }
+                Stage::Parked {
+                    was_passed_over, ..
+                }
+                | Stage::InService {
+                    was_passed_over, ..
+                } => *was_passed_over = true,
+                Stage::Away => {}
+            }
+        }
+        (taken, false)
     }
 
     /// Whether the oldest waiters of a key, up to `waiters_max` of each type, all pass a test. False if it has none.
@@ -275,7 +304,13 @@ impl Waiters {
         let Some(of_key) = queues.by_key.get(key) else {
             return false;
         };
-        let oldest = |queue: &Queue| queue.waiters.values().take(waiters_max).all(|one| test(one));
+        let oldest = |queue: &Queue| {
+            queue
+                .waiters
+                .values()
+                .take(waiters_max)
+                .all(|one| test(one))
+        };
         !of_key.queues.is_empty() && of_key.queues.iter().all(oldest)
     }
 

@@ -191,6 +191,8 @@ pub struct TaskNotes {
     pub is_awaited: bool,
     /// The `traceparent` of who added it.
     pub traceparent: Option<Bytes>,
+    /// When it was taken, in Unix milliseconds, if it is leased and its trace is to show that.
+    pub taken_ms: Option<i64>,
 }
 
 impl TaskNotes {
@@ -201,6 +203,7 @@ impl TaskNotes {
     const GROUP: u64 = 5;
     const AWAITED: u64 = 6;
     const TRACEPARENT: u64 = 7;
+    const TAKEN: u64 = 8;
 
     /// Bytes of what clients have said.
     pub fn size_bytes(&self) -> usize {
@@ -228,14 +231,19 @@ impl TaskNotes {
             (Self::TRACEPARENT, &self.traceparent),
         ];
         let notes = { notes.into_iter() }.filter_map(|(kind, note)| Some((kind, note.as_deref()?)));
-        let others = usize::from(self.expires_ms.is_some()) + usize::from(self.is_awaited);
+        let times = [
+            (Self::EXPIRES, self.expires_ms),
+            (Self::TAKEN, self.taken_ms),
+        ];
+        let times = { times.into_iter() }.filter_map(|(kind, at_ms)| Some((kind, at_ms?)));
+        let others = times.clone().count() + usize::from(self.is_awaited);
         let count = notes.clone().count() + others;
         pack_into(&(count as u64,), value);
         for (kind, note) in notes {
             pack_into(&(kind, note), value);
         }
-        if let Some(expires_ms) = self.expires_ms {
-            pack_into(&(Self::EXPIRES, expires_ms), value);
+        for (kind, at_ms) in times {
+            pack_into(&(kind, at_ms), value);
         }
         if self.is_awaited {
             pack_into(&(Self::AWAITED,), value);
@@ -249,6 +257,10 @@ impl TaskNotes {
             let kind: u64 = take(rest, "note of a task")?;
             if kind == Self::EXPIRES {
                 notes.expires_ms = Some(take(rest, "note of a task")?);
+                continue;
+            }
+            if kind == Self::TAKEN {
+                notes.taken_ms = Some(take(rest, "note of a task")?);
                 continue;
             }
             if kind == Self::AWAITED {

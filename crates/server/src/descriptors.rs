@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::ServerError;
 use quoin_base::limits::{
     DESCRIPTORS_PER_FURTHER_ADDRESS, DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_DASHBOARD,
-    DESCRIPTORS_RESERVED_FDB, DESCRIPTORS_RESERVED_METRICS,
+    DESCRIPTORS_RESERVED_FDB, DESCRIPTORS_RESERVED_METRICS, DESCRIPTORS_RESERVED_TRACES,
 };
 use quoin_config::{RuntimeConfig, Settings, StoreKind};
 
@@ -114,6 +114,10 @@ fn reserved(settings: &Settings) -> u64 {
     let dashboard = settings
         .dashboard_place()
         .map(|_| DESCRIPTORS_RESERVED_DASHBOARD);
+    let traces = match settings.trace_endpoint.is_empty() {
+        true => 0,
+        false => DESCRIPTORS_RESERVED_TRACES,
+    };
     let cluster = match settings.store {
         StoreKind::Embedded => 0,
         StoreKind::Fdb => DESCRIPTORS_RESERVED_FDB,
@@ -122,6 +126,7 @@ fn reserved(settings: &Settings) -> u64 {
         + further_addresses * DESCRIPTORS_PER_FURTHER_ADDRESS
         + metrics.unwrap_or(0)
         + dashboard.unwrap_or(0)
+        + traces
         + cluster
 }
 
@@ -286,6 +291,9 @@ mod tests {
         settings.metrics_address = "127.0.0.1:0".parse().ok();
         let with_metrics = reserved(&settings);
         assert!(with_metrics > 32 + quoin_base::limits::METRICS_CONNECTIONS_MAX as u64);
+        settings.trace_endpoint = "http://127.0.0.1/v1/traces".into();
+        assert!(reserved(&settings) > with_metrics);
+        settings.trace_endpoint.clear();
         settings.bind.push([127, 0, 0, 2].into());
         assert!(reserved(&settings) > with_metrics);
         let with_addresses = reserved(&settings);

@@ -45,6 +45,9 @@ pub enum ServerError {
     /// The certificates cannot be used.
     #[error("cannot speak TLS: {0}")]
     Tls(#[from] quoin_tls::TlsError),
+    /// The collector of traces cannot be one.
+    #[error("cannot send traces to trace-endpoint: {0}")]
+    Traces(String),
     /// The process may open too few files for even one client.
     #[error(
         "the current 'ulimit -n' of {soft} is not enough for the server to start: increase the \

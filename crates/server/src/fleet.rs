@@ -102,9 +102,7 @@ impl Fleet {
             startup::prepare(&*store, Layout::new("test"), Arc::clone(&clock), random);
         let environment = environment.await.unwrap();
         let ports = addresses.ports;
-        let runtime = tokio::runtime::Handle::current();
-        let state =
-            ServerState::start(config, environment, store, None, clock, None, ports, runtime);
+        let state = ServerState::start(config, environment, store, None, clock, None, ports);
         let state = Arc::new(state.unwrap());
         let mut tasks = JoinSet::new();
         for listener in addresses.listen().unwrap() {

@@ -42,6 +42,7 @@ mod cluster;
 mod eviction;
 mod links;
 mod monitors;
+mod names;
 mod pause;
 mod pubsub;
 mod sentinel;
@@ -56,6 +57,7 @@ mod metrics;
 mod procfs;
 mod slowlog;
 mod statistics;
+mod traces;
 mod warnings;
 
 #[cfg(test)]

@@ -8,8 +8,25 @@ use bytes::Bytes;
 use crate::audit::without_secrets;
 use crate::clients::{ClientRecord, cut};
 use quoin_base::limits::{LOG_TEXT_BYTES_MAX, SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
+use quoin_data::command::row::Row;
 
-/// A slow command.
+/// A slow command, as it ends.
+pub(super) struct SlowCommand<'c> {
+    /// Its row.
+    pub(super) row: &'static Row,
+    /// How long it took.
+    pub(super) duration_us: i64,
+    /// Its arguments, the command's name first.
+    pub(super) arguments: &'c [Bytes],
+    /// Who sent it.
+    pub(super) client: &'c ClientRecord,
+    /// The number of the client's database.
+    pub(super) database: u32,
+    /// The error that it replied.
+    pub(super) error: Option<&'c str>,
+}
+
+/// A slow command in the log.
 #[derive(Debug, Clone)]
 pub(super) struct SlowlogEntry {
     /// Its number, unique until the server restarts.
@@ -45,15 +62,9 @@ impl Slowlog {
     }
 
     /// Adds a command and forgets the oldest beyond `entries_max`.
-    pub(super) fn record(
-        &self,
-        arguments: &[Bytes],
-        client: &ClientRecord,
-        time_s: i64,
-        duration_us: i64,
-        entries_max: u64,
-    ) {
-        let arguments = trimmed(&without_secrets(arguments));
+    pub(super) fn record(&self, command: &SlowCommand<'_>, time_s: i64, entries_max: u64) {
+        let client = command.client;
+        let arguments = trimmed(&without_secrets(command.arguments));
         // Copied, because the entry outlives the client.
         let name = cut(&client.details().name, LOG_TEXT_BYTES_MAX).to_owned();
         let mut state = self.lock();
@@ -62,7 +73,7 @@ impl Slowlog {
         state.entries.push_front(SlowlogEntry {
             id,
             time_s,
-            duration_us,
+            duration_us: command.duration_us,
             arguments,
             address: client.address.to_string(),
             name,

@@ -50,6 +50,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = prepare_store(&runtime, &*store, &settings, &clock)?;
     let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
+    let within_runtime = runtime.enter();
     let state = Arc::new(ServerState::start(
         config,
         environment,
@@ -58,9 +59,10 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
         clock,
         handshakes,
         addresses.ports,
-        runtime.handle().clone(),
     )?);
+    drop(within_runtime);
     let executor = Arc::clone(&state.executor);
+    let traces = state.traces.clone();
     users::load_at_start(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
     protected_mode::warn(&settings, &state.access.users);
@@ -94,6 +96,9 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     match Arc::try_unwrap(executor) {
         Ok(executor) => executor.stop(),
         Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
+    }
+    if let Some(traces) = traces {
+        traces.stop();
     }
     tracing::info!("stopped");
     Ok(())

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use crate::access::AccessControl;
 use crate::addresses::{Face, Ports};
 use crate::announced;
-use crate::clients::{ClientRecord, ClientRegistry, Delivery};
+use crate::clients::{ClientRegistry, Delivery};
 use crate::cluster::{Cluster, View};
+use crate::error::ServerError;
 use crate::links::Links;
 use crate::monitors::Monitors;
 use crate::pause::Pause;
@@ -20,9 +20,10 @@ use crate::procfs;
 use crate::pubsub::PubSub;
 use crate::sentinel::Sentinel;
 use crate::shutdown::Shutdown;
-use crate::slowlog::Slowlog;
+use crate::slowlog::{SlowCommand, Slowlog};
 use crate::statistics::{LatencyMonitor, Samples, ServerStatistics};
 use crate::tls::Handshakes;
+use crate::traces::Traces;
 use crate::tracking::Tracking;
 use crate::warnings::{Disconnections, Warnings};
 use quoin_base::clock::Clock;
@@ -35,7 +36,8 @@ use quoin_data::table;
 use quoin_data::unit::context::Environment;
 use quoin_data::unit::host::{CallResult, Rights, ScriptCall, ScriptCalls, Trackers};
 use quoin_data::unit::signals::Subscribers;
-use quoin_engine::forwarding::Owners;
+use quoin_data::unit::spans::SpanReceiver;
+use quoin_engine::Owners;
 use quoin_engine::roster::{Membership, Sightings};
 use quoin_engine::{Executor, ExecutorOptions, ReaperHandle};
 use quoin_store::Store;
@@ -123,6 +125,8 @@ pub(super) struct ServerState {
     pub(super) warnings: Warnings,
     /// TLS handshakes, if anything uses TLS.
     pub(super) handshakes: Option<Arc<Handshakes>>,
+    /// What goes to a collector of traces, if there is one.
+    pub(super) traces: Option<Arc<Traces>>,
     /// The stage of the shutdown.
     pub(super) shutdown: Shutdown,
     reaper: Mutex<Option<ReaperHandle>>,
@@ -136,9 +140,10 @@ impl ServerState {
     }
 
     /// The state of a server that starts now, with an executor in this environment.
+    /// Links to other servers are served by the runtime in whose context this is called.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// When a thread cannot be started, outside of a runtime, or if the collector of traces cannot be one.
     pub(super) fn start(
         config: Arc<RuntimeConfig>,
         mut environment: Environment,
@@ -147,8 +152,7 @@ impl ServerState {
         clock: Arc<dyn Clock>,
         handshakes: Option<Arc<Handshakes>>,
         ports: Ports,
-        runtime: Handle,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, ServerError> {
         let random = &environment.random;
         let run_id: String = (0..5)
             .map(|_| format!("{:08x}", random.next_u64() >> 32))
@@ -188,6 +192,8 @@ impl ServerState {
         environment.trackers = Some(Arc::clone(&tracking) as Arc<dyn Trackers>);
         environment.rights = Some(Arc::clone(&access) as Arc<dyn Rights>);
         environment.script_calls = Some(script_calls);
+        let traces = Traces::start(&config.settings(), &run_id, &clock)?;
+        environment.span_receiver = traces.clone().map(|traces| traces as Arc<dyn SpanReceiver>);
         environment.keyspace_events = Arc::clone(config.live.keyspace_events());
         environment.hll_sparse_max_bytes = Arc::clone(config.live.hll_sparse_max_bytes());
         environment.stream_node_max_entries = Arc::clone(config.live.stream_node_max_entries());
@@ -195,6 +201,7 @@ impl ServerState {
         environment.stream_idmp_duration_s = Arc::clone(config.live.stream_idmp_duration_s());
         environment.stream_idmp_maxsize = Arc::clone(config.live.stream_idmp_maxsize());
         let sightings = Sightings::default();
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
         let owners = environment.link_secret.clone().map(|secret| {
             let (config, random) = (Arc::clone(&config), Arc::clone(random));
             let links = Links::new(sightings.watch(), runtime, config, random, secret);
@@ -239,6 +246,7 @@ impl ServerState {
             shutdown: Shutdown::default(),
             reaper: Mutex::default(),
             handshakes,
+            traces,
             ports,
             clock,
         })
@@ -266,21 +274,19 @@ impl ServerState {
         }
     }
 
-    /// Adds a command to the slow log.
-    pub(super) fn note_slow(
-        &self,
-        row: &'static Row,
-        duration_us: i64,
-        arguments: &[Bytes],
-        client: &ClientRecord,
-    ) {
-        if row.flags.contains(Flags::SKIP_SLOWLOG) {
+    /// Adds a command to the slow log, and to the traces if it is to be there.
+    pub(super) fn note_slow(&self, command: &SlowCommand<'_>) {
+        if command.row.flags.contains(Flags::SKIP_SLOWLOG) {
             return;
         }
         let entries_max = self.config.live.slowlog_max_len();
-        let time_s = self.clock.now_ms() / 1000;
-        self.slowlog
-            .record(arguments, client, time_s, duration_us, entries_max);
+        let now_ms = self.clock.now_ms();
+        self.slowlog.record(command, now_ms / 1000, entries_max);
+        if let Some(traces) = &self.traces
+            && self.config.live.trace_slow_commands()
+        {
+            traces.receive_command(command, now_ms);
+        }
     }
 
     /// Adds a command to the latency monitor if it took long enough.

@@ -1,4 +1,4 @@
-//! The configuration of a client, for the tools that connect to servers.
+//! The configuration of a client, for the tools that connect to servers, and for servers that send traces.
 //!
 //! A tool next to a server accepts the certificate of that server without a CA: it reads the certificate from
 //! the file that the server's settings name.

@@ -296,6 +296,31 @@ fn the_log_may_be_asked_for_by_the_words_of_its_lines() {
 }
 
 #[test]
+fn a_collector_of_traces_has_a_url_with_a_path() {
+    let load = |url: &str| load_from(None, &[], &[("trace-endpoint", url)]);
+    for url in ["", "http://c/v1/traces", "https://[::1]:4318/v1/traces?a=b"] {
+        let loaded = load(url).unwrap();
+        assert_eq!(loaded.settings.trace_endpoint, url);
+    }
+    for url in [
+        "127.0.0.1:4318",
+        "http://127.0.0.1:4318",
+        "http://127.0.0.1:4318/",
+        "http:///v1/traces",
+        "grpc://127.0.0.1:4317/v1/traces",
+        "http://user:password@c/v1/traces",
+        "http://c/v1/traces#x",
+        "http://c/v1 traces",
+        "http://ä/v1/traces",
+    ] {
+        let error = load(url).unwrap_err().to_string();
+        let expected =
+            "a URL with http or https, a host and a path, such as http://127.0.0.1:4318/v1/traces";
+        assert!(error.contains(expected), "{url}: {error}");
+    }
+}
+
+#[test]
 fn a_policy_that_evicts_and_a_bound_that_the_store_cannot_keep_are_refused() {
     let error = load_from(None, &[], &[("maxmemory-policy", "allkeys-lru")]).unwrap_err();
     assert_eq!(

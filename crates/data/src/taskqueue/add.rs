@@ -194,6 +194,7 @@ impl Adding {
         queue.enter(&id, &row).await?;
         queue.wait_for(&id, &row, &awaited).await?;
         queue.set_end(&id, &row);
+        queue.show_addition(&id, &row);
         context.count_change(key, 1);
         if let Some(TaskUnique { token, window_ms }) = &spec.unique {
             let kept = TaskKept {

@@ -60,6 +60,7 @@ impl TaskQueueMut<'_, '_> {
         reason: &'static str,
     ) -> Result<(), StoreError> {
         self.stop_waiting(&row).await?;
+        self.show_wait(id, &row, Some(reason));
         self.leave(&row);
         if options.dead_letter.is_none() {
             self.erase(id, &row)?;

@@ -508,6 +508,8 @@ impl TaskQueueMut<'_, '_> {
                 group: task.group,
                 is_awaited: task.is_awaited,
                 traceparent: task.traceparent,
+                // Not among what a dump tells of a lease.
+                taken_ms: None,
             },
             payload: self
                 .context

@@ -3,9 +3,13 @@
 use bytes::Bytes;
 
 use super::{TaskQueueMut, is_too_old, state_after};
+use crate::unit::spans::TaskPartEnd;
 use quoin_base::limits::TASK_CLOCK_TOLERANCE_MS;
 use quoin_layout::{TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
+
+/// How a trace calls the end of a lease by TASK.NACK.
+const GIVEN_BACK: &str = "nack";
 
 /// The answer to a client that names its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,7 @@ impl TaskQueueMut<'_, '_> {
         match self.leased(id, token).await? {
             Err(answer) => Ok(answer),
             Ok(row) => {
+                self.end_run(id, &row, TaskPartEnd::Done);
                 self.remove(id, &row).await?;
                 self.context.count_change(self.key, -1);
                 self.acknowledged(id, &row).await?;
@@ -90,10 +95,11 @@ impl TaskQueueMut<'_, '_> {
         row.token = 0;
         row.at_ms = self.context.now_ms;
         row.state = state_after(&row);
+        let is_dead = row.state == TaskState::Dead || is_too_old(&row, self.context.now_ms);
+        self.fail_run(id, &mut row, GIVEN_BACK, reason.as_ref(), is_dead);
         if reason.is_some() {
             row.notes.reason = reason;
         }
-        let is_dead = row.state == TaskState::Dead || is_too_old(&row, self.context.now_ms);
         let delay_ms = delay_ms.unwrap_or_else(|| self.backoff_ms(&options, row.tries));
         if !is_dead && delay_ms > 0 {
             row.state = TaskState::Delayed;
@@ -159,6 +165,7 @@ impl TaskQueueMut<'_, '_> {
         let Some(row) = self.row(id, Isolation::Serializable).await? else {
             return Ok(false);
         };
+        self.end_run(id, &row, TaskPartEnd::Cancelled);
         self.remove(id, &row).await?;
         self.context.count_change(self.key, -1);
         if row.state == TaskState::Leased {

@@ -15,6 +15,8 @@ use quoin_store::{Isolation, KeyValue, StoreError};
 
 /// Due tasks that are read first, while their size is unknown.
 const DUE_READS_FIRST: usize = 16;
+/// How a trace calls the end of a lease that nobody has ended.
+const LAPSED: &str = "lease_expired";
 /// Requests for maintenance of a queue's index that one background pass handles, concurrently.
 const REQUESTS_PER_PASS: usize = 64;
 /// Every other pass handles fewer requests: it halves the number at random, down to 1. The number of sizes.
@@ -140,7 +142,9 @@ impl TaskQueueMut<'_, '_> {
             has_lapsed |= was_leased;
             row.state = state_after(&row);
             if was_leased {
-                self.count_failed_lease(row.state == TaskState::Dead);
+                let is_dead = row.state == TaskState::Dead;
+                self.count_failed_lease(is_dead);
+                self.fail_run(&due_row.value, &mut row, LAPSED, None, is_dead);
             }
             row.token = 0;
             row.at_ms = self.context.now_ms;

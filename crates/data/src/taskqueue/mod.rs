@@ -38,6 +38,7 @@ mod take;
 #[cfg(test)]
 mod tests;
 pub mod timers;
+mod traces;
 mod turns;
 mod waits;
 

@@ -9,6 +9,7 @@ use super::waits::Awaited;
 use super::{ID_EXISTS, TaskQueueMut, is_full_or_old};
 use crate::command::arguments::ListOptions;
 use crate::error::CommandError;
+use crate::unit::spans::TaskPartEnd;
 use quoin_base::limits::TASK_STEERED_MAX;
 use quoin_layout::{Section, TaskRow, TaskState, successor};
 use quoin_store::{Isolation, StoreError};
@@ -82,6 +83,7 @@ impl TaskQueueMut<'_, '_> {
             self.context
                 .transaction
                 .add_read_conflict_range(&key, &successor(&key));
+            self.end_run(id, row, TaskPartEnd::Cancelled);
             self.remove(id, row).await?;
         }
         if removed > 0 {

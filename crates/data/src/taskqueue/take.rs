@@ -231,6 +231,8 @@ impl TaskQueueMut<'_, '_> {
     ) -> Result<Task, StoreError> {
         row.tries = row.tries.saturating_add(1);
         let shown = self.load_task(registry, id.clone(), &row).await?;
+        row.notes.worker = handing.worker.cloned();
+        self.show_wait(&id, &row, None);
         match handing.lease_ms {
             None => {
                 self.remove(&id, &row).await?;
@@ -240,7 +242,7 @@ impl TaskQueueMut<'_, '_> {
                 self.leave(&row);
                 row.state = TaskState::Leased;
                 row.token = handing.token;
-                row.notes.worker = handing.worker.cloned();
+                self.begin_run(&mut row.notes);
                 row.at_ms = self.lease_end_ms(lease_ms);
                 self.enter(&id, &row).await?;
             }

@@ -28,6 +28,7 @@ use crate::unit::ids::IdAllocator;
 use crate::unit::known::{KnownKeys, LocatedKeys};
 use crate::unit::latest_known::{Known, LatestKnown};
 use crate::unit::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
+use crate::unit::spans::SpanReceiver;
 
 /// The state that all transactions of a server share.
 pub struct Environment {
@@ -59,6 +60,8 @@ pub struct Environment {
     pub scripts: Scripts,
     /// Counts the commands that scripts call, if they are counted.
     pub script_calls: Option<Arc<dyn ScriptCalls>>,
+    /// Receives what traces show of tasks, if that goes to a collector.
+    pub span_receiver: Option<Arc<dyn SpanReceiver>>,
     /// The setting `hll-sparse-max-bytes`.
     pub hll_sparse_max_bytes: Arc<AtomicU64>,
     /// Tracks keys for clients, if clients can track keys.

@@ -11,6 +11,7 @@ pub mod latest_known;
 pub mod read_window;
 pub mod signals;
 pub mod size_budget;
+pub mod spans;
 pub mod startup;
 
 use std::cell::{Cell, RefCell};

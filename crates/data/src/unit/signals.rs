@@ -17,6 +17,7 @@ use quoin_layout::ValueType;
 use crate::keyspace::key::ClientKey;
 use crate::unit::flows::{Flows, FlowsSavepoint};
 use crate::unit::host::{CallsMade, Change, Origin};
+use crate::unit::spans::{Spans, SpansSavepoint};
 
 /// A key, or all keys of a database, that may be ready for waiting clients.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,6 +109,8 @@ pub struct Signals {
     ended: Cell<Ended>,
     /// What happened to the elements of queues.
     pub flows: Flows,
+    /// What traces show of tasks.
+    pub spans: Spans,
     /// The locations of items that became ready and have not been taken since.
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, to be able to undo them.
@@ -147,6 +150,7 @@ pub struct SignalsSavepoint {
     item_changes: usize,
     ended: Ended,
     flows: FlowsSavepoint,
+    spans: SpansSavepoint,
 }
 
 impl Signals {
@@ -166,6 +170,7 @@ impl Signals {
             item_changes: self.item_changes.borrow().len(),
             ended: self.ended.get(),
             flows: self.flows.savepoint(),
+            spans: self.spans.savepoint(),
         }
     }
 
@@ -184,6 +189,7 @@ impl Signals {
         self.has_refused.set(false);
         self.ended.set(savepoint.ended);
         self.flows.rollback(&savepoint.flows);
+        self.spans.rollback(savepoint.spans);
         let mut changes = self.item_changes.borrow_mut();
         let mut items = self.ready_items.borrow_mut();
         for change in changes.drain(savepoint.item_changes..).rev() {

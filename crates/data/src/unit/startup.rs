@@ -95,6 +95,7 @@ pub async fn prepare(
         lookups: Lookups::default(),
         scripts: Scripts::default(),
         script_calls: None,
+        span_receiver: None,
         hll_sparse_max_bytes: setting(HLL_SPARSE_BYTES_MAX),
         stream_node_max_entries: setting(STREAM_NODE_ENTRIES_MAX),
         stream_node_max_bytes: setting(STREAM_NODE_BYTES_MAX),

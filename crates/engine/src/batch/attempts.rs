@@ -371,6 +371,12 @@ impl Batch<'_> {
         self.statistics.task_deaths.add(ended.deaths);
         self.statistics.expired_fields.add(ended.fields);
         self.shared.activity.note(self.signals.flows.take());
+        if let Some(receiver) = &self.environment.span_receiver {
+            let ended = self.signals.spans.take();
+            if !ended.is_empty() {
+                receiver.receive(ended);
+            }
+        }
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             let changes = self.signals.changes();

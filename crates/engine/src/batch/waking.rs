@@ -28,11 +28,10 @@ use crate::call::only_reads;
 use crate::forwarding::WakeUpElsewhere;
 use crate::waiters::{Cursor, Waiter};
 use quoin_data::command::call;
-use quoin_data::command::call::{CallError, Invocation, Mode};
+use quoin_data::command::call::{CallError, Mode};
 use quoin_data::command::waits::Wake;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::unit::context::Environment;
 use quoin_data::unit::signals::{Offer, Ready, Wants};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
@@ -179,9 +178,7 @@ impl Batch<'_> {
     /// Whether the owner of a key pops for the clients that wait for it. It would conflict with a pop of this batch.
     fn is_woken_elsewhere(&self, key: &ClientKey) -> bool {
         let owners = self.shared.owners.as_deref();
-        owners.is_some_and(|owners| {
-            WakeUpElsewhere::of(owners, self.shared, key, Cursor::START).is_some()
-        })
+        owners.is_some_and(|owners| WakeUpElsewhere::of(owners, self.shared, key).is_some())
     }
 
     /// Wakes the waiters of a key from a cursor on: those that wait for its current type, and those that need the key
@@ -361,7 +358,7 @@ impl Batch<'_> {
         let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
         let refused = self.refused.get(&id).map(CommandError::to_line);
         // The client may no longer have the right to run it.
-        let refused = refused.or_else(|| refusal_of(self.environment, invocation));
+        let refused = refused.or_else(|| Waiter::refusal(self.environment, invocation));
         let ran = match refused {
             Some(line) => Ok(Reply::Error(line)),
             None => {
@@ -422,14 +419,4 @@ impl Batch<'_> {
         self.woken.push((Arc::clone(waiter), reply));
         Ok(Woken::Replied)
     }
-}
-
-/// The error line if a client may no longer run its waiting command because its user's rights have changed.
-pub(crate) fn refusal_of(environment: &Environment, invocation: &Invocation) -> Option<String> {
-    let rights = environment.rights.as_ref()?;
-    let rights = rights.of(invocation.origin.client)?;
-    let refused = rights
-        .check(invocation.row.id, &invocation.arguments)
-        .err()?;
-    Some(format!("NOPERM {}", refused.message))
 }

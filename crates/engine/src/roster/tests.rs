@@ -240,7 +240,8 @@ impl Cluster {
     async fn join(&self, number: u64) -> Membership {
         let environment = Self::environment(&*self.store).await;
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
-        let membership = Membership::start(store, environment, row(number), Sightings::default()).unwrap();
+        let membership =
+            Membership::start(store, environment, row(number), Sightings::default()).unwrap();
         membership.begin();
         membership
     }

@@ -13,6 +13,7 @@ use crate::in_flight::Carried;
 use quoin_data::command::call::Invocation;
 use quoin_data::command::waits::WaitSpec;
 use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context::Environment;
 use quoin_resp::reply::Reply;
 
 /// How a wait ended.
@@ -134,6 +135,16 @@ impl Waiter {
     /// How long the command has run since it began to wait, excluding the waiting.
     pub fn run_duration(&self) -> Duration {
         self.state().run
+    }
+
+    /// The error line if its client may no longer run its command because its user's rights have changed.
+    pub(crate) fn refusal(environment: &Environment, invocation: &Invocation) -> Option<String> {
+        let rights = environment.rights.as_ref()?;
+        let rights = rights.of(invocation.origin.client)?;
+        let refused = rights
+            .check(invocation.row.id, &invocation.arguments)
+            .err()?;
+        Some(format!("NOPERM {}", refused.message))
     }
 
     /// Records that its outcome is a reply, which `carried` counts.

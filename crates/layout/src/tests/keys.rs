@@ -7,6 +7,11 @@ fn keys_of_the_store_itself() {
     let layout = layout();
     golden("version", &layout.version_key(), "0271756f696e0014");
     golden("store id", &layout.store_id_key(), "0271756f696e001414");
+    golden(
+        "secret of links",
+        &layout.link_secret_key(),
+        "0271756f696e00141501",
+    );
     golden("instances", &layout.instances_key(), "0271756f696e001506");
     golden(
         "database 3",

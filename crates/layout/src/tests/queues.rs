@@ -233,6 +233,19 @@ fn rows_of_task_queues() {
         "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150115070130302d34626639326633353737623334646136613363653932396430653065343733362d303066303637616130626139303262372d30310000776f726b",
     );
     assert_eq!(TaskRow::decode(&traced.encode().into()).unwrap(), traced);
+    let taken = TaskRow {
+        notes: TaskNotes {
+            taken_ms: Some(1_700_000_000_001),
+            ..traced.notes.clone()
+        },
+        ..traced.clone()
+    };
+    golden(
+        "that task, taken at a time that its trace shows",
+        &taken.encode(),
+        "02150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe0000000000000150215070130302d34626639326633353737623334646136613363653932396430653065343733362d303066303637616130626139303262372d30310015081a018bcfe5680100776f726b",
+    );
+    assert_eq!(TaskRow::decode(&taken.encode().into()).unwrap(), taken);
     let order_place = grouped.order_place();
     golden(
         "task of class 2 and group `ada` at (1.5, 300, 7) in the order",

@@ -226,6 +226,7 @@ impl Connection {
         if links::handshake::is_step(&request.arguments)
             && let Some(reply) = self.shake_hands(&request.arguments)
         {
+            self.run_calls().await?;
             self.answer(&reply, true);
             return Ok(());
         }

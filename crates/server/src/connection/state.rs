@@ -14,6 +14,7 @@ use crate::connection::redirects::Redirects;
 use crate::connection::waiting::Waiting;
 use crate::eviction;
 use crate::session::{OpenTransaction, Session, TransactionCommand};
+use crate::slowlog::SlowCommand;
 use crate::state::ServerState;
 use crate::stream::Stream;
 use quoin_data::command::row::Row;
@@ -258,8 +259,17 @@ impl Connection {
             && duration_us >= slower_than_us
             && let Some(arguments) = arguments
         {
-            self.state
-                .note_slow(row, duration_us, arguments, &self.session.client);
+            self.state.note_slow(&SlowCommand {
+                row,
+                duration_us,
+                arguments,
+                client: &self.session.client,
+                database: self.session.database,
+                error: match reply {
+                    Reply::Error(line) => Some(line),
+                    _ => None,
+                },
+            });
         }
         let threshold_ms = self.state.config.live.latency_monitor_threshold_ms();
         if threshold_ms > 0 {

@@ -6,20 +6,18 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 
 use crate::connection_commands::shared::{lossy_text, refusal};
+use crate::names::addresses_of;
 use crate::session::Session;
 use crate::state::ServerState;
-use quoin_base::limits::{MIGRATE_LOOKUPS_MAX, MIGRATED_BYTES_AT_ONCE, MIGRATED_KEYS_AT_ONCE};
-use quoin_base::threads;
+use quoin_base::limits::{MIGRATED_BYTES_AT_ONCE, MIGRATED_KEYS_AT_ONCE};
 use quoin_data::command::access::KeyLocks;
 use quoin_data::command::arguments::{argument, integer, is_word};
 use quoin_data::error::CommandError;
@@ -216,10 +214,6 @@ const BYTES_PER_WRITE: usize = 64 * 1024;
 /// The longest line of a reply.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Limits concurrent lookups of names. A running lookup cannot be cancelled, even if nobody waits for it
-/// any more.
-static LOOKUPS: Semaphore = Semaphore::const_new(MIGRATE_LOOKUPS_MAX);
-
 const NOT_CONNECTED: CommandError =
     CommandError::text("IOERR error or timeout connecting to the client");
 const NOT_WRITTEN: CommandError =
@@ -353,20 +347,6 @@ impl Target {
     }
 }
 
-/// The addresses of a host. A name is looked up on a thread, which ends when the name server answers.
-async fn addresses_of(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    let turn = LOOKUPS.acquire().await.map_err(io::Error::other)?;
-    let looked_up = threads::run("quoin-resolve", move || {
-        let addresses = (host, port).to_socket_addrs().map(Vec::from_iter);
-        drop(turn);
-        addresses
-    });
-    looked_up.await?
-}
-
 /// AUTH and SELECT.
 fn greeting(request: &MigrateRequest<'_>) -> Vec<u8> {
     let mut requests = Vec::new();
@@ -411,24 +391,5 @@ async fn within<T>(
     match tokio::time::timeout(timeout, operation).await {
         Ok(result) => result,
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn few_names_are_looked_up_at_a_time() {
-        let of = |host: &str| addresses_of(host.to_owned(), 7);
-        let all = u32::try_from(MIGRATE_LOOKUPS_MAX).unwrap();
-        let turns = LOOKUPS.acquire_many(all).await.unwrap();
-        let moment = Duration::from_millis(50);
-        assert!(tokio::time::timeout(moment, of("localhost")).await.is_err());
-        // An address needs no turn.
-        assert_eq!(of("127.0.0.1").await.unwrap(), [([127, 0, 0, 1], 7).into()]);
-        drop(turns);
-        assert!(!of("localhost").await.unwrap().is_empty());
-        assert_eq!(LOOKUPS.available_permits(), MIGRATE_LOOKUPS_MAX);
     }
 }

@@ -2,21 +2,26 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio_rustls::TlsConnector;
 
 use super::handshake::{self, Side, VERSION};
+use quoin_base::limits::SERVER_DEAD_AFTER;
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
 use quoin_layout::ServerRow;
 use quoin_resp::wire::reply_reader::encode_request;
 use quoin_tls::ClientOptions;
 
+/// Time without a sign of the other end after which the system asks for one.
+const PROBE_AFTER: Duration = Duration::from_secs(1);
 /// Bytes of an answer in the handshake.
 const ANSWER_BYTES_MAX: usize = 1024;
 
@@ -51,6 +56,7 @@ pub(super) async fn connect(connector: &Connector, row: &ServerRow) -> io::Resul
     }
     let stream = TcpStream::connect((row.ip.as_str(), port)).await?;
     stream.set_nodelay(true)?;
+    notice_loss(&stream)?;
     let mut stream: Box<dyn Duplex> = match speaks_tls {
         false => Box::new(stream),
         true => {
@@ -78,6 +84,17 @@ pub(super) async fn connect(connector: &Connector, row: &ServerRow) -> io::Resul
         return Err(refused());
     }
     Ok(Connected { stream, input })
+}
+
+/// Ends the connection if the other end cannot be reached any more, although it may live for all others.
+fn notice_loss(stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    let probes = TcpKeepalive::new()
+        .with_time(PROBE_AFTER)
+        .with_interval(PROBE_AFTER)
+        .with_retries(2);
+    socket.set_tcp_keepalive(&probes)?;
+    socket.set_tcp_user_timeout(Some(SERVER_DEAD_AFTER))
 }
 
 /// Sends a word of the handshake. Returns the status that answers it.

@@ -49,6 +49,7 @@ pub(super) struct Request {
     /// The number that the response will have.
     pub(super) number: u64,
     pub(super) reply_bytes_max: usize,
+    /// Empty if this version does not know one of the commands.
     pub(super) calls: Vec<Call>,
 }
 
@@ -130,17 +131,18 @@ pub(super) fn read_request(mut frame: Bytes) -> Result<Request, FrameError> {
     while !frame.is_empty() {
         let kind = frame.try_get_u8()?;
         let count = frame.try_get_u16()?;
-        let mut invocations = (0..count).map(|_| read_invocation(&mut frame));
-        calls.push(match kind {
-            SINGLE if count == 1 => {
-                let only = invocations.next();
-                let only = only.unwrap_or(Err(FrameError::Unknown("number of commands")))?;
-                Call::command(only, true)
-            }
-            TRANSACTION => {
-                let invocations: Result<_, FrameError> = invocations.collect();
+        let invocations = (0..count).map(|_| read_invocation(&mut frame));
+        let invocations: Result<Option<Vec<Invocation>>, FrameError> = invocations.collect();
+        let Some(mut invocations) = invocations? else {
+            calls.clear();
+            break;
+        };
+        calls.push(match (kind, invocations.pop()) {
+            (SINGLE, Some(only)) if invocations.is_empty() => Call::command(only, true),
+            (TRANSACTION, last) => {
+                invocations.extend(last);
                 let bundle = Bundle {
-                    invocations: invocations?,
+                    invocations,
                     watched: Vec::new(),
                     touched: Default::default(),
                 };
@@ -156,7 +158,8 @@ pub(super) fn read_request(mut frame: Bytes) -> Result<Request, FrameError> {
     })
 }
 
-fn read_invocation(frame: &mut Bytes) -> Result<Invocation, FrameError> {
+/// Reads a command. `None` if this version does not know it.
+fn read_invocation(frame: &mut Bytes) -> Result<Option<Invocation>, FrameError> {
     let database = frame.try_get_u32()?;
     let protocol = match frame.try_get_u8()? {
         2 => Protocol::Resp2,
@@ -164,15 +167,17 @@ fn read_invocation(frame: &mut Bytes) -> Result<Invocation, FrameError> {
         _ => return Err(FrameError::Unknown("protocol")),
     };
     let count = frame.try_get_u32()?;
-    let arguments: Result<Vec<Bytes>, FrameError> =
-        (0..count).map(|_| read_bytes(frame)).collect();
-    let mut invocation =
-        Invocation::resolve(database, arguments?).map_err(|_| FrameError::Unknown("command"))?;
-    invocation.origin = Origin {
-        forwarded_as: Some(protocol),
-        ..Origin::SERVER
+    let arguments: Result<Vec<Bytes>, FrameError> = (0..count).map(|_| read_bytes(frame)).collect();
+    let Ok(invocation) = Invocation::resolve(database, arguments?) else {
+        return Ok(None);
     };
-    Ok(invocation)
+    Ok(Some(Invocation {
+        origin: Origin {
+            forwarded_as: Some(protocol),
+            ..Origin::SERVER
+        },
+        ..invocation
+    }))
 }
 
 /// Appends the response to a request of which the calls `done` have these replies, or of which nothing ran.
@@ -278,10 +283,7 @@ fn read_bytes(frame: &mut Bytes) -> Result<Bytes, FrameError> {
 }
 
 /// Appends a frame that `put` writes, after its length. Undoes it if `put` fails or the frame is too long.
-fn put_frame(
-    output: &mut BytesMut,
-    put: impl FnOnce(&mut BytesMut) -> Option<()>,
-) -> Option<()> {
+fn put_frame(output: &mut BytesMut, put: impl FnOnce(&mut BytesMut) -> Option<()>) -> Option<()> {
     let at = output.len();
     output.put_u32(0);
     let done = put(output).and_then(|()| put_length_at(at, output));

@@ -12,8 +12,9 @@ use quoin_base::random::Random;
 use quoin_data::command::arguments::is_word;
 use quoin_resp::reply::Reply;
 
-/// What servers say over a link. Servers of other versions run their commands themselves.
-pub(crate) const VERSION: &str = "1";
+/// What servers say over a link: the form of frames and, as commands may differ, the version of Quoin. Servers of other
+/// versions run their commands themselves.
+pub(crate) const VERSION: &str = concat!("1-", env!("CARGO_PKG_VERSION"));
 
 /// What begins each step. It is no command of clients.
 pub(super) const NAME: &str = "QUOIN.LINK";
@@ -95,7 +96,10 @@ pub(crate) fn proof(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Byt
 pub(crate) fn is_proof(secret: &[u8], side: Side, nonces: [&[u8]; 2], given: &[u8]) -> bool {
     let expected = proof(secret, side, nonces);
     expected.is_some_and(|expected| {
-        let differing = expected.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        let differing = expected
+            .iter()
+            .zip(given)
+            .fold(0, |all, (a, b)| all | (a ^ b));
         expected.len() == given.len() && differing == 0
     })
 }
@@ -113,7 +117,12 @@ mod tests {
         assert!(is_proof(b"secret", Side::Connecting, nonces, &proven));
         assert!(!is_proof(b"other", Side::Connecting, nonces, &proven));
         assert!(!is_proof(b"secret", Side::Accepting, nonces, &proven));
-        assert!(!is_proof(b"secret", Side::Connecting, [&theirs, &ours], &proven));
+        assert!(!is_proof(
+            b"secret",
+            Side::Connecting,
+            [&theirs, &ours],
+            &proven
+        ));
         assert!(!is_proof(b"secret", Side::Connecting, nonces, &proven[1..]));
         assert!(!is_proof(b"secret", Side::Connecting, nonces, b""));
     }

@@ -22,8 +22,8 @@ use crate::cluster::{block_of, owners_of_blocks};
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
 use quoin_engine::Call;
-use quoin_engine::forwarding::{Forwarded, ForwardedFuture, Owners};
 use quoin_engine::roster::{LivingServer, Roster, RosterWatch};
+use quoin_engine::{Forwarded, ForwardedFuture, Owners};
 
 pub(super) use serving::serve;
 
@@ -111,6 +111,11 @@ impl Links {
 }
 
 impl Owners for Links {
+    fn are_any(&self) -> bool {
+        let has_others = |seen: &Seen| (!seen.owners.is_empty()).then_some(());
+        self.is_on.load(Ordering::Relaxed) && self.with_seen(has_others).is_some()
+    }
+
     fn owner_of(&self, mut keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64> {
         if !self.is_on.load(Ordering::Relaxed) {
             return None;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,16 +13,23 @@ use tokio::time::{Instant, timeout};
 
 use super::connecting::{self, Connected, Connector};
 use super::frame::{FrameError, GOODBYE, put_request, read_response, renumber, take_frame};
-use quoin_base::limits::{FORWARDED_MAX, FORWARDED_REPLY_FRAME_BYTES_MAX};
+use quoin_base::limits::{
+    FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX,
+    FORWARDED_REPLY_FRAME_BYTES_MAX,
+};
 use quoin_base::log_throttle::LogThrottle;
 use quoin_engine::Call;
-use quoin_engine::forwarding::Forwarded;
+use quoin_engine::Forwarded;
 use quoin_engine::roster::{LivingServer, RosterWatch};
 
 /// Time after a failure in which no other connection is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Longest time until the other server has accepted a link.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
+/// How long a server that has left may take to answer what it has begun.
+const STOPS_WITHIN: Duration = Duration::from_secs(2);
+/// Bytes that are read together.
+const READ_BYTES: usize = 64 * 1024;
 /// Bytes of requests that are written together.
 const WRITE_BYTES: usize = 64 * 1024;
 
@@ -31,12 +39,15 @@ pub(super) struct Peer {
     roster: RosterWatch,
     connector: Arc<Connector>,
     state: Mutex<State>,
+    held: Arc<HeldFrames>,
     failing: LogThrottle,
 }
 
 enum State {
     /// No connection is tried before this time.
-    Down { until: Instant },
+    Down {
+        until: Instant,
+    },
     Connecting,
     Up(mpsc::Sender<Handed>),
 }
@@ -45,7 +56,51 @@ enum State {
 struct Handed {
     /// Their frame, which has no number yet.
     frame: BytesMut,
-    respond: oneshot::Sender<Forwarded>,
+    respond: Respond,
+}
+
+/// Where the answer goes. Until it has come, the frame counts.
+struct Respond {
+    sender: oneshot::Sender<Forwarded>,
+    _held: Held,
+}
+
+impl Respond {
+    fn send(self, forwarded: Forwarded) {
+        // The client may be gone.
+        let _ = self.sender.send(forwarded);
+    }
+}
+
+/// Frames that are handed over and not answered.
+#[derive(Default)]
+struct HeldFrames {
+    frames: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// Counts a frame until it is dropped.
+struct Held {
+    bytes: usize,
+    all: Arc<HeldFrames>,
+}
+
+impl Held {
+    fn new(bytes: usize, all: &Arc<HeldFrames>) -> Self {
+        all.frames.fetch_add(1, Ordering::Relaxed);
+        all.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Self {
+            bytes,
+            all: Arc::clone(all),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.frames.fetch_sub(1, Ordering::Relaxed);
+        self.all.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Peer {
@@ -61,6 +116,7 @@ impl Peer {
             state: Mutex::new(State::Down {
                 until: Instant::now(),
             }),
+            held: Arc::default(),
             failing: LogThrottle::new(),
         }
     }
@@ -79,7 +135,9 @@ impl Peer {
             State::Down { .. } => {
                 *state = State::Connecting;
                 let peer = Arc::clone(self);
-                self.connector.runtime.spawn(async move { peer.run().await });
+                self.connector
+                    .runtime
+                    .spawn(async move { peer.run().await });
                 false
             }
         }
@@ -91,16 +149,29 @@ impl Peer {
         calls: &[Call],
         reply_bytes_max: usize,
     ) -> Option<oneshot::Receiver<Forwarded>> {
+        let held = &self.held;
+        if held.frames.load(Ordering::Relaxed) >= FORWARDED_MAX
+            || held.bytes.load(Ordering::Relaxed) >= FORWARDED_BYTES_AT_ONCE_MAX
+        {
+            return None;
+        }
+        let mut frame = BytesMut::new();
+        // The link numbers it when it is written.
+        put_request(0, reply_bytes_max, calls, &mut frame)?;
+        if frame.len() > FORWARDED_FRAME_BYTES_MAX {
+            return None;
+        }
         let state = self.state();
         let State::Up(handed) = &*state else {
             return None;
         };
-        // Beyond this number, it is not waited for.
+        // There is room, or it is not waited for.
         let place = handed.try_reserve().ok()?;
-        let mut frame = BytesMut::new();
-        // The link numbers it when it is written.
-        put_request(0, reply_bytes_max, calls, &mut frame)?;
         let (respond, response) = oneshot::channel();
+        let respond = Respond {
+            sender: respond,
+            _held: Held::new(frame.len(), &self.held),
+        };
         place.send(Handed { frame, respond });
         Some(response)
     }
@@ -131,8 +202,14 @@ impl Peer {
         }
     }
 
-    /// Waits until the server lives no more.
+    /// Waits until the server lives no more, and then for what it may still answer because it only stops.
     async fn is_dead(&self) {
+        self.has_left().await;
+        self.end();
+        tokio::time::sleep(STOPS_WITHIN).await;
+    }
+
+    async fn has_left(&self) {
         let mut rosters = self.roster.clone();
         loop {
             let roster = rosters.known().await;
@@ -154,6 +231,7 @@ impl Peer {
         loop {
             let frame = take_frame(&mut input, FORWARDED_REPLY_FRAME_BYTES_MAX);
             let Some(frame) = frame.map_err(invalid)? else {
+                input.reserve(READ_BYTES);
                 if reader.read_buf(&mut input).await? > 0 {
                     continue;
                 }
@@ -169,8 +247,7 @@ impl Peer {
             }
             let respond = sent.lock().remove(&response.number);
             let respond = respond.ok_or_else(|| invalid(FrameError::Unknown("number")))?;
-            // The client may be gone.
-            let _ = respond.send(match response.replies {
+            respond.send(match response.replies {
                 Some(replies) => Forwarded::Ran(replies),
                 None => Forwarded::NotRun,
             });
@@ -191,7 +268,7 @@ impl Peer {
         self.end();
         // What was never sent can run elsewhere.
         while let Ok(unsent) = handed.try_recv() {
-            let _ = unsent.respond.send(Forwarded::NotRun);
+            unsent.respond.send(Forwarded::NotRun);
         }
         ended
     }
@@ -199,10 +276,10 @@ impl Peer {
 
 /// What was sent and has no response yet, by number.
 #[derive(Default)]
-struct Sent(Mutex<HashMap<u64, oneshot::Sender<Forwarded>>>);
+struct Sent(Mutex<HashMap<u64, Respond>>);
 
 impl Sent {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Forwarded>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Respond>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -210,7 +287,7 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         for (_, respond) in self.lock().drain() {
-            let _ = respond.send(Forwarded::Unknown);
+            respond.send(Forwarded::Unknown);
         }
     }
 }

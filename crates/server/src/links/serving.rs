@@ -1,21 +1,33 @@
 //! A link from the side that runs commands.
 
 use std::io;
+use std::pin::pin;
+use std::time::Duration;
 
 use bytes::BytesMut;
-use futures_util::{FutureExt, StreamExt};
 use futures_util::stream::FuturesUnordered;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use futures_util::{FutureExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::frame::{FrameError, GOODBYE, put_response, read_request, take_frame};
 use crate::state::ServerState;
 use crate::stream::Stream;
-use quoin_base::limits::{FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX};
+use quoin_base::limits::{
+    FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX, SERVER_DEAD_AFTER,
+};
 use quoin_engine::SubmissionResult;
+use quoin_engine::may_forward;
 use quoin_store::StoreError;
 
 /// Bytes of responses that are written together.
 const WRITE_BYTES: usize = 64 * 1024;
+/// Bytes of responses that wait while others are written. Beyond it, the executor waits with what is ready.
+const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes that are read together.
+const READ_BYTES: usize = 64 * 1024;
+/// Time after which a server that takes no responses is taken for dead.
+const STALL_MAX: Duration = SERVER_DEAD_AFTER;
 
 /// Why a link ended.
 #[derive(Debug, thiserror::Error)]
@@ -39,25 +51,34 @@ pub(crate) async fn serve(
     let (mut reader, mut writer) = stream.split();
     let mut under_way = FuturesUnordered::new();
     let mut output = BytesMut::new();
+    let mut held_bytes: usize = 0;
     let mut is_open = true;
     let mut has_said_goodbye = false;
     loop {
         while let Some(frame) = take_frame(&mut input, FORWARDED_FRAME_BYTES_MAX)? {
+            let bytes = frame.len();
             let request = read_request(frame)?;
-            if state.shutdown.has_begun() {
+            // Whatever the other server believes, it may have no more run than it may forward.
+            let may_run = !request.calls.is_empty() && may_forward(&request.calls);
+            if state.shutdown.has_begun() || !may_run {
                 put_not_run(request.number, &mut output)?;
                 continue;
             }
-            state.statistics.forwarded_here.add(request.calls.len() as u64);
+            state
+                .statistics
+                .forwarded_here
+                .add(request.calls.len() as u64);
             let executor = &state.executor;
+            held_bytes += bytes;
             under_way.push(async move {
                 let ran = executor.submit_here(request.calls, request.reply_bytes_max);
-                (request.number, ran.await)
+                (request.number, bytes, ran.await)
             });
         }
         while output.len() < WRITE_BYTES
-            && let Some(Some((number, ran))) = under_way.next().now_or_never()
+            && let Some(Some((number, bytes, ran))) = under_way.next().now_or_never()
         {
+            held_bytes -= bytes;
             put_ended(number, ran, &mut output)?;
         }
         if state.shutdown.has_begun() && !has_said_goodbye {
@@ -65,20 +86,52 @@ pub(crate) async fn serve(
             has_said_goodbye = true;
         }
         if !output.is_empty() {
-            writer.write_all(&output).await?;
-            output.clear();
+            let mut next = BytesMut::new();
+            {
+                let mut writing = pin!(write(&mut writer, &output));
+                loop {
+                    // What ends meanwhile is taken over, or it would hold up the executor.
+                    let has_room = !under_way.is_empty() && next.len() < UNSENT_BYTES_MAX;
+                    tokio::select! {
+                        written = &mut writing => break written?,
+                        Some((number, bytes, ran)) = under_way.next(), if has_room => {
+                            held_bytes -= bytes;
+                            put_ended(number, ran, &mut next)?;
+                        }
+                    }
+                }
+            }
+            output = next;
             continue;
         }
         if !is_open && under_way.is_empty() {
             return Ok(());
         }
-        let may_read = is_open && under_way.len() < FORWARDED_MAX;
+        input.reserve(READ_BYTES);
+        let may_read =
+            is_open && under_way.len() < FORWARDED_MAX && held_bytes < FORWARDED_BYTES_AT_ONCE_MAX;
         tokio::select! {
-            Some((number, ran)) = under_way.next() => put_ended(number, ran, &mut output)?,
+            Some((number, bytes, ran)) = under_way.next() => {
+                held_bytes -= bytes;
+                put_ended(number, ran, &mut output)?;
+            }
             read = reader.read_buf(&mut input), if may_read => is_open = read? != 0,
             () = state.shutdown.begun(), if !has_said_goodbye => {}
         }
     }
+}
+
+/// Writes all bytes, as long as the other server takes some now and then.
+async fn write(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = timeout(STALL_MAX, writer.write(rest)).await??;
+        rest = match rest.get(written..) {
+            Some(rest) if written > 0 => rest,
+            _ => return Err(io::ErrorKind::WriteZero.into()),
+        };
+    }
+    Ok(())
 }
 
 /// Adds the response to a request that the executor has answered.
@@ -90,7 +143,7 @@ fn put_ended(
     let ran = ran.map_err(|_| LinkError::Unanswerable)?;
     match &ran.failure {
         // The replies say so.
-        None | Some(StoreError::UnknownResult) => {}
+        None | Some(StoreError::UnknownResult | StoreError::Fatal(_)) => {}
         // Nothing was applied, and the other server may reach the store.
         Some(_) => return put_not_run(number, output),
     }

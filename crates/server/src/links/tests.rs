@@ -19,7 +19,10 @@ fn key_of_other(server: &TestServer) -> String {
         let owner = usize::from(owners[block_of(key.as_bytes())]);
         !roster.is_own(&roster.servers()[owner])
     };
-    (0..).map(|number| format!("key{number}")).find(is_other).unwrap()
+    (0..)
+        .map(|number| format!("key{number}"))
+        .find(is_other)
+        .unwrap()
 }
 
 fn ran_for_others(server: &TestServer) -> u64 {
@@ -50,7 +53,10 @@ async fn a_pop_is_run_by_the_owner_of_its_key() {
     client.run(&format!("RPUSH {key} a b c")).await;
     let before = ran_for_others(&servers[1]);
     assert_eq!(client.run(&format!("LPOP {key}")).await, "$1\r\na\r\n");
-    assert_eq!(client.run(&format!("LPOP {key} 5")).await, "*2\r\n$1\r\nb\r\n$1\r\nc\r\n");
+    assert_eq!(
+        client.run(&format!("LPOP {key} 5")).await,
+        "*2\r\n$1\r\nb\r\n$1\r\nc\r\n"
+    );
     assert_eq!(client.run(&format!("LPOP {key}")).await, "$-1\r\n");
     assert_eq!(client.run(&format!("LPOP {key} 5")).await, "*-1\r\n");
     assert_eq!(ran_for_others(&servers[1]), before + 4);
@@ -67,7 +73,10 @@ async fn a_reply_has_the_protocol_of_its_client() {
     assert_eq!(popped, "*2\r\n$1\r\na\r\n$3\r\n1.5\r\n");
     client.run("HELLO 3").await;
     let popped = client.run(&format!("ZPOPMIN {key} 2")).await;
-    assert_eq!(popped, "*2\r\n*2\r\n$1\r\nb\r\n,2\r\n*2\r\n$1\r\nc\r\n,3\r\n");
+    assert_eq!(
+        popped,
+        "*2\r\n*2\r\n$1\r\nb\r\n,2\r\n*2\r\n$1\r\nc\r\n,3\r\n"
+    );
     assert_eq!(client.run(&format!("GETDEL {key}x")).await, "_\r\n");
     assert!(ran_for_others(&servers[1]) >= before + 2);
 }
@@ -88,8 +97,15 @@ async fn a_transaction_is_run_whole_by_the_owner_of_what_it_pops_from() {
     let fleet = Fleet::new();
     let (servers, mut client, key) = linked(&fleet).await;
     let before = ran_for_others(&servers[1]);
-    let queued = ["MULTI", "SET other 1", &format!("RPUSH {key} a"), &format!("LPOP {key}")];
-    let ran = client.run(&[&queued[..], &["EXEC"]].concat().join("\r\n")).await;
+    let queued = [
+        "MULTI",
+        "SET other 1",
+        &format!("RPUSH {key} a"),
+        &format!("LPOP {key}"),
+    ];
+    let ran = client
+        .run(&[&queued[..], &["EXEC"]].concat().join("\r\n"))
+        .await;
     assert!(ran.ends_with("*3\r\n+OK\r\n:1\r\n$1\r\na\r\n"), "{ran}");
     assert_eq!(ran_for_others(&servers[1]), before + 1);
     assert_eq!(client.run("GET other").await, "$1\r\n1\r\n");
@@ -156,11 +172,20 @@ async fn every_waiting_client_of_both_servers_gets_one_element() {
             database: 0,
             key: key.clone().into(),
         };
-        server.state.executor.waiters().count_waiting(std::iter::once(&key))
+        server
+            .state
+            .executor
+            .waiters()
+            .count_waiting(std::iter::once(&key))
     };
-    wait_until("all wait", async || servers.iter().all(|one| of(one) == [10])).await;
+    wait_until("all wait", async || {
+        servers.iter().all(|one| of(one) == [10])
+    })
+    .await;
     let elements: Vec<String> = (100..120).map(|number| number.to_string()).collect();
-    client.run(&format!("RPUSH {key} {}", elements.join(" "))).await;
+    client
+        .run(&format!("RPUSH {key} {}", elements.join(" ")))
+        .await;
     let mut popped = Vec::new();
     for one in &mut waiting {
         let got = one.until("$3\r\n").await;
@@ -189,7 +214,10 @@ async fn commands_run_here_once_their_owner_is_dead() {
     // What is under way when it dies may be told unknown.
     wait_until("a pop succeeds", async || {
         let popped = client.run(&format!("LPOP {key}")).await;
-        assert!(popped.starts_with("-UNKNOWN") || popped.starts_with('$'), "{popped}");
+        assert!(
+            popped.starts_with("-UNKNOWN") || popped.starts_with('$'),
+            "{popped}"
+        );
         popped == "$1\r\na\r\n"
     })
     .await;
@@ -231,19 +259,31 @@ async fn nobody_makes_a_link_without_the_secret() {
     let fleet = Fleet::new();
     let [server] = fleet.start_all().await;
     let mut client = Client::connect(server.port()).await;
-    let answer = client.try_run("QUOIN.LINK 1 abc").await.unwrap();
+    let answer = client
+        .try_run(&format!("QUOIN.LINK {} abc", handshake::VERSION))
+        .await
+        .unwrap();
     assert!(answer.starts_with('+'), "{answer}");
     let proof = "0".repeat(64);
-    let answer = client.try_run(&format!("QUOIN.LINK 1 {proof}")).await.unwrap();
+    let answer = client
+        .try_run(&format!("QUOIN.LINK {} {proof}", handshake::VERSION))
+        .await
+        .unwrap();
     assert_eq!(answer, "-ERR this server shares another store\r\n");
     assert_eq!(client.try_run("PING").await, None);
     let mut client = Client::connect(server.port()).await;
     let answer = client.try_run("QUOIN.LINK 2 abc").await.unwrap();
-    assert_eq!(answer, "-ERR this server makes links of another version\r\n");
+    assert_eq!(
+        answer,
+        "-ERR this server makes links of another version\r\n"
+    );
 }
 
 fn invocation(database: u32, protocol: Protocol, words: &[Vec<u8>]) -> Invocation {
-    let arguments = words.iter().map(|word| Bytes::copy_from_slice(word)).collect();
+    let arguments = words
+        .iter()
+        .map(|word| Bytes::copy_from_slice(word))
+        .collect();
     let mut invocation = Invocation::resolve(database, arguments).ok().unwrap();
     invocation.origin.forwarded_as = Some(protocol);
     invocation
@@ -257,7 +297,11 @@ fn commands() -> impl Strategy<Value = Vec<(u32, bool, Vec<Vec<u8>>)>> {
 /// Commands, or all of them as one transaction.
 fn calls_of(commands: &[(u32, bool, Vec<Vec<u8>>)], is_transaction: bool) -> Vec<Call> {
     let invocations = commands.iter().map(|(database, is_new, words)| {
-        let protocol = if *is_new { Protocol::Resp3 } else { Protocol::Resp2 };
+        let protocol = if *is_new {
+            Protocol::Resp3
+        } else {
+            Protocol::Resp2
+        };
         let words: Vec<Vec<u8>> = [b"DEL".to_vec()].into_iter().chain(words.clone()).collect();
         invocation(*database, protocol, &words)
     });
@@ -354,4 +398,17 @@ fn a_frame_of_another_kind_is_an_error() {
     assert!(take_frame(&mut input, 1000).is_err());
     let frame = Bytes::from_static(&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 9, 0, 0]);
     assert!(read_request(frame).is_err());
+}
+
+#[test]
+fn a_command_of_a_newer_version_is_not_run() {
+    let mut call = calls_of(&[(0, true, vec![b"a".to_vec()])], false);
+    if let Work::Command(one) = &mut call[0].work {
+        one.arguments[0] = Bytes::from_static(b"LPOPNEW");
+    }
+    let mut output = BytesMut::new();
+    put_request(7, 1, &call, &mut output).unwrap();
+    let frame = take_frame(&mut output, usize::MAX).unwrap().unwrap();
+    let request = read_request(frame).unwrap();
+    assert_eq!((request.number, request.calls.len()), (7, 0));
 }

@@ -52,6 +52,7 @@ impl Collector for StateCollector {
         write_server(&self.state, &mut writer)?;
         write_clients(&self.state, &mut writer)?;
         write_commands(&self.state, &mut writer)?;
+        write_traces(&self.state, &mut writer)?;
         store::write(&self.state, &mut writer)?;
         active::write(&self.state, &self.active, &mut writer)?;
         queues::write(&self.state, &self.keys, &mut writer)
@@ -250,6 +251,21 @@ fn write_commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         "Replies that were errors, by their code",
         "code",
         errors.iter().map(|(code, count)| (code.as_str(), *count)),
+    )
+}
+
+/// Writes the metrics of traces.
+fn write_traces(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let counts = state.traces.as_ref().map(|traces| traces.counts());
+    writer.counter(
+        "trace_spans_sent",
+        "Spans of tasks and slow commands that the collector of trace-endpoint has taken",
+        counts.map_or(0, |counts| counts.sent.get()),
+    )?;
+    writer.counter(
+        "trace_spans_dropped",
+        "Spans that it did not get, because it did not take them in time or they were too many",
+        counts.map_or(0, |counts| counts.dropped.get()),
     )
 }
 

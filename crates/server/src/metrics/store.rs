@@ -67,6 +67,21 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
             &executor.store_errors,
         ),
         (
+            "forwarded_commands",
+            "Commands of this server's clients that other servers have run",
+            &executor.forwarded_commands,
+        ),
+        (
+            "forwarded_commands_served",
+            "Commands that this server has run for clients of others",
+            &state.statistics.forwarded_here,
+        ),
+        (
+            "forwarded_unknown",
+            "Submissions that another server was lost with",
+            &executor.forwarded_unknown,
+        ),
+        (
             "commands_rolled_back",
             "Times that a command's writes were undone",
             &executor.commands_rolled_back,

@@ -21,6 +21,7 @@ mod options;
 mod pausing;
 mod round_trips;
 mod schedules;
+mod spans;
 mod steering;
 mod timers;
 mod traces;

@@ -169,14 +169,21 @@ fn a_timer_that_additions_may_be_setting_meanwhile_is_left_for_later() {
 #[test]
 fn the_work_of_several_queues_is_done_concurrently() {
     let bench = Bench::cluster_like();
-    add_delayed(&bench, 64);
-    bench.clock.advance_ms(2_000);
-    let (pass, polls) = begin_pass(&bench, 0);
-    bench.block_on(pass.commit()).unwrap();
-    // The pass chooses their number at random.
-    let done = 64 - timer_rows(&bench).len();
-    assert!(done >= 16, "{done}");
-    assert!(polls < 2 * done, "{polls} for {done} queues");
+    // A pass chooses at random how many of them it does.
+    for _ in 0..100 {
+        add_delayed(&bench, 64);
+        bench.clock.advance_ms(2_000);
+        let (pass, polls) = begin_pass(&bench, 0);
+        bench.block_on(pass.commit()).unwrap();
+        let done = 64 - timer_rows(&bench).len();
+        if done >= 16 {
+            assert!(polls < 2 * done, "{polls} for {done} queues");
+            return;
+        }
+        bench.run("FLUSHALL");
+        reap(&bench);
+    }
+    panic!("no pass has done the work of sixteen queues");
 }
 
 #[test]

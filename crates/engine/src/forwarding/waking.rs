@@ -1,0 +1,293 @@
+//! Has the owner of a key pop for the clients that wait for it here.
+//!
+//! A command that the owner runs for a client cannot be withdrawn any more, as it could from a batch of this server until
+//! its commit. What it pops for a client that leaves meanwhile is gone with the client.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::way::{Way, owner_for};
+use crate::call::Call;
+use crate::owners::{Forwarded, Owners};
+use crate::shared::Shared;
+use crate::statistics::ExecutorStatistics;
+use crate::waiters::{Cursor, Waiter, Waiters};
+use quoin_base::limits::SUBMISSION_REPLY_BYTES_MAX;
+use quoin_data::error::CommandError;
+use quoin_data::keyspace::key::ClientKey;
+use quoin_data::unit::context::Environment;
+use quoin_resp::reply::Reply;
+use quoin_store::StoreError;
+
+/// Waiters of a key whose commands are forwarded together first. Each frame in which all find something doubles it.
+const WOKEN_FIRST: usize = 8;
+/// Waiters of a key whose commands are forwarded together at most.
+const WOKEN_TOGETHER_MAX: usize = 64;
+/// Arguments of a command that adds one value.
+const ARGUMENTS_OF_ONE: usize = 3;
+
+/// A scheduled wake-up of a key of another server.
+pub(crate) struct WakeUpElsewhere {
+    key: ClientKey,
+    owner: u64,
+}
+
+impl WakeUpElsewhere {
+    /// A wake-up that the key's owner should run. `None` if it is to run here: the key has no other owner, or the owner
+    /// should not pop for one of the oldest clients that wait for it.
+    pub(crate) fn of(owners: &dyn Owners, shared: &Shared, key: &ClientKey) -> Option<Self> {
+        let owner = owners.owner_of(&mut std::iter::once(&key.key))?;
+        let is_popped_for = |waiter: &Waiter| owner_for(owners, waiter) == Some(owner);
+        let are_all = shared
+            .waiters
+            .all_of(key, WOKEN_TOGETHER_MAX, is_popped_for);
+        are_all.then(|| Self {
+            key: key.clone(),
+            owner,
+        })
+    }
+
+    /// Has the owner pop for the clients that wait for the key, the oldest first, until it finds nothing. Returns the
+    /// wake-up if it is to go on here.
+    pub(crate) async fn run(
+        self,
+        owners: &dyn Owners,
+        environment: &Environment,
+        shared: &Arc<Shared>,
+        statistics: &ExecutorStatistics,
+    ) -> Option<(ClientKey, Cursor)> {
+        let here = Some((self.key.clone(), Cursor::START));
+        let mut count = WOKEN_FIRST;
+        loop {
+            let mut serving = Serving::begin(owners, self.owner, shared, &self.key, count);
+            if serving.waiters.is_empty() {
+                return here.filter(|_| serving.is_barred);
+            }
+            let calls = serving.calls(environment);
+            if calls.is_empty() {
+                return here;
+            }
+            let started = Instant::now();
+            let forwarded = owners.forward(self.owner, &calls, SUBMISSION_REPLY_BYTES_MAX);
+            let replies = match forwarded.await {
+                Forwarded::NotRun => return here,
+                Forwarded::Ran(replies) => replies,
+                Forwarded::Unknown => unknown(&calls, statistics),
+            };
+            statistics.forwarded_commands.add(replies.len() as u64);
+            let has_room = replies.len() == calls.len();
+            let mut found_nothing = false;
+            for reply in replies {
+                match serving.answer_next(reply, started.elapsed()) {
+                    Served::Answered => {}
+                    Served::Nothing => found_nothing = true,
+                    Served::OtherType => return here,
+                }
+            }
+            if found_nothing {
+                return here.filter(|_| serving.is_barred);
+            }
+            if !has_room {
+                return here;
+            }
+            count = (count * 2).min(WOKEN_TOGETHER_MAX);
+        }
+    }
+}
+
+/// What a reply was for a client that waits.
+enum Served {
+    Answered,
+    Nothing,
+    /// The key has another type than the client waits for, which is nothing to it.
+    OtherType,
+}
+
+/// Waiters in service, the oldest first. They return to the queue when this is dropped.
+struct Serving<'w> {
+    shared: &'w Shared,
+    waiters: VecDeque<Arc<Waiter>>,
+    /// The next of them is one for which the owner should not pop.
+    is_barred: bool,
+}
+
+impl<'w> Serving<'w> {
+    /// Takes the oldest waiters of a key into service, up to `count`.
+    fn begin(
+        owners: &dyn Owners,
+        owner: u64,
+        shared: &'w Shared,
+        key: &ClientKey,
+        count: usize,
+    ) -> Self {
+        let is_popped_for = |waiter: &Waiter| owner_for(owners, waiter) == Some(owner);
+        let registry = &shared.waiters;
+        let (waiters, is_barred) = registry.begin_service_elsewhere(key, count, is_popped_for);
+        Self {
+            shared,
+            waiters: waiters.into(),
+            is_barred,
+        }
+    }
+
+    fn registry(&self) -> &'w Waiters {
+        &self.shared.waiters
+    }
+
+    /// Their commands as they are to run now. None if one of them may no longer run: it then needs another reply.
+    fn calls(&self, environment: &Environment) -> Vec<Call> {
+        let calls = self.waiters.iter().map(|waiter| {
+            let pinned = waiter.pinned();
+            let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
+            let may_run = Waiter::refusal(environment, invocation).is_none();
+            may_run.then(|| Call::command(invocation.clone(), true))
+        });
+        calls.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// Ends the service of the oldest, whose command took `duration`.
+    fn answer_next(&mut self, reply: Reply, duration: Duration) -> Served {
+        let Some(waiter) = self.waiters.pop_front() else {
+            return Served::Nothing;
+        };
+        waiter.note_run(duration);
+        let is_of_other_type =
+            matches!(&reply, Reply::Error(line) if line.starts_with("WRONGTYPE "));
+        if is_of_other_type || reply.is_nothing() {
+            self.registry().release(&waiter);
+            return match is_of_other_type {
+                true => Served::OtherType,
+                false => Served::Nothing,
+            };
+        }
+        let carried = self.shared.in_flight.carry(reply.size_hint());
+        self.registry().answer(&waiter, reply, carried);
+        Served::Answered
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        for waiter in &self.waiters {
+            self.registry().release(waiter);
+        }
+    }
+}
+
+/// The calls of a client. One that adds something for which others wait is followed by the command of the oldest of them,
+/// so that one transaction does both. What is left over wakes the rest.
+///
+/// It must not be dropped before its calls are answered: the owner may be popping for those that wait.
+pub(super) struct Joined<'w> {
+    calls: Vec<Call>,
+    /// Whether each is the client's own.
+    are_own: Vec<bool>,
+    /// Keys to which the client adds, each with the place of the call that takes all of it, if one does.
+    added: Vec<(ClientKey, Option<usize>)>,
+    serving: Serving<'w>,
+}
+
+impl<'w> Joined<'w> {
+    pub(super) fn new(
+        calls: Vec<Call>,
+        way: Way,
+        owners: &dyn Owners,
+        shared: &'w Arc<Shared>,
+        environment: &Environment,
+    ) -> Self {
+        // Those that wait are served at one key. At several, they would have to be served in the order in which they came.
+        let served = way.awaited.iter().flatten().next().cloned();
+        let is_served = |awaited: &&ClientKey| Some(*awaited) == served.as_ref();
+        let count = way.awaited.iter().flatten().filter(is_served).count();
+        let serving = match &served {
+            Some(key) if WakeUpElsewhere::of(owners, shared, key).is_some() => Serving::begin(
+                owners,
+                way.owner,
+                shared,
+                key,
+                count.min(WOKEN_TOGETHER_MAX),
+            ),
+            _ => Serving {
+                shared,
+                waiters: VecDeque::new(),
+                is_barred: false,
+            },
+        };
+        let mut takers = serving.calls(environment).into_iter();
+        let mut joined = Self {
+            calls: Vec::with_capacity(calls.len() + takers.len()),
+            are_own: Vec::with_capacity(calls.len() + takers.len()),
+            added: Vec::new(),
+            serving,
+        };
+        for (call, awaited) in calls.into_iter().zip(way.awaited) {
+            let adds_one = call
+                .arguments()
+                .is_some_and(|all| all.len() == ARGUMENTS_OF_ONE);
+            joined.calls.push(call);
+            joined.are_own.push(true);
+            let Some(key) = awaited else {
+                continue;
+            };
+            let is_served = Some(&key) == served.as_ref();
+            let taker = is_served.then(|| takers.next()).flatten();
+            let place = joined.calls.len();
+            joined
+                .added
+                .push((key, (adds_one && taker.is_some()).then_some(place)));
+            if let Some(taker) = taker {
+                joined.calls.push(taker);
+                joined.are_own.push(false);
+            }
+        }
+        joined
+    }
+
+    /// What is to be forwarded.
+    pub(super) fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// The client's calls.
+    pub(super) fn into_calls(self) -> Vec<Call> {
+        own_of(self.calls, &self.are_own)
+    }
+
+    /// Answers those that wait. Returns the client's calls, and the replies to the first of them.
+    pub(super) fn end(
+        mut self,
+        replies: Vec<Reply>,
+        duration: Duration,
+    ) -> (Vec<Call>, Vec<Reply>) {
+        let mut own = Vec::new();
+        let mut takers = Vec::new();
+        for (place, (reply, is_own)) in replies.into_iter().zip(&self.are_own).enumerate() {
+            if *is_own {
+                own.push(reply);
+            } else if let Served::Answered = self.serving.answer_next(reply, duration) {
+                takers.push(place);
+            }
+        }
+        // A client of this server that looks now must not take such a key for as empty as it was.
+        let is_left = |taker: &Option<usize>| taker.is_none_or(|place| !takers.contains(&place));
+        let left = self.added.iter().filter(|(_, taker)| is_left(taker));
+        self.serving.registry().note_ready(left.map(|(key, _)| key));
+        (own_of(self.calls, &self.are_own), own)
+    }
+}
+
+fn own_of(calls: Vec<Call>, are_own: &[bool]) -> Vec<Call> {
+    let calls = calls.into_iter().zip(are_own);
+    calls
+        .filter(|(_, is_own)| **is_own)
+        .map(|(call, _)| call)
+        .collect()
+}
+
+/// The replies to calls whose owner was lost.
+pub(super) fn unknown(calls: &[Call], statistics: &ExecutorStatistics) -> Vec<Reply> {
+    statistics.forwarded_unknown.add(1);
+    let line = CommandError::Store(StoreError::UnknownResult).to_line();
+    calls.iter().map(|_| Reply::Error(line.clone())).collect()
+}
