@@ -460,6 +460,10 @@ fn a_server_is_marked_while_its_clients_wait() {
         while marks(&*store).await != [instance] {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        // The server's own relay must have begun, as another one takes its place here.
+        while server.executor.waiters().heard().is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let mut relay = relay_of(&server, &store);
         for _ in 0..3 {
             relay.tend_own_mark().await.unwrap();
