@@ -6,7 +6,6 @@
 //! what they would pop once there may be something ([`waking`]).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::call::{Call, SubmissionResult};
 use super::owners::{Forwarded, Owners};
@@ -14,7 +13,6 @@ use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::waiters::{Waiter, Waiters};
 use quoin_base::limits::SUBMISSION_REPLY_BYTES_MAX;
-use quoin_data::unit::context::Environment;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
@@ -24,14 +22,13 @@ mod waking;
 mod way;
 
 pub(super) use waking::WakeUpElsewhere;
-use waking::{Joined, unknown};
+use waking::unknown;
 pub use way::may_forward;
-use way::{Way, owner_for};
+use way::{owner_for, owner_of};
 
 /// Hands submissions to other servers.
 pub(super) struct Forwarding<'e> {
     pub(super) shared: &'e Arc<Shared>,
-    pub(super) environment: &'e Environment,
     pub(super) statistics: &'e ExecutorStatistics,
 }
 
@@ -58,28 +55,22 @@ impl Forwarding<'_> {
             let waiter = Arc::clone(waiter);
             return self.look_elsewhere(owners, calls, &waiter).await;
         }
-        let waiters = &self.shared.waiters;
-        let Some(way) = Way::of(owners, &calls, waiters) else {
+        let Some(owner) = owner_of(owners, &calls) else {
             return Err(calls);
         };
         let waits = calls.pop_if(|last| last.waiter.is_some());
-        let owner = way.owner;
-        let joined = Joined::new(calls, way, owners, self.shared, self.environment);
-        let started = Instant::now();
-        let forwarded = owners.forward(owner, joined.calls(), reply_bytes_max);
+        let forwarded = owners.forward(owner, &calls, reply_bytes_max);
         let (replies, failure) = match forwarded.await {
             Forwarded::NotRun => {
-                let mut calls = joined.into_calls();
                 calls.extend(waits);
                 return Err(calls);
             }
             Forwarded::Ran(replies) => (replies, None),
             Forwarded::Unknown => {
-                let replies = unknown(joined.calls(), self.statistics);
+                let replies = unknown(&calls, self.statistics);
                 (replies, Some(StoreError::UnknownResult))
             }
         };
-        let (mut calls, replies) = joined.end(replies, started.elapsed());
         let mut rest = calls.split_off(replies.len().min(calls.len()));
         rest.extend(waits);
         let finished = self.answered_elsewhere(calls, replies);

@@ -270,7 +270,6 @@ impl Executor {
         }
         let forwarding = Forwarding {
             shared: &self.shared,
-            environment: &self.environment,
             statistics: &self.statistics,
         };
         match forwarding.forward(calls, reply_bytes_max).await {

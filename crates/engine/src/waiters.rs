@@ -390,11 +390,6 @@ impl Waiters {
             .collect()
     }
 
-    /// Whether a client waits for a key, or did recently.
-    pub(super) fn is_expected(&self, key: &ClientKey) -> bool {
-        self.queues().quiet.is_known(key)
-    }
-
     /// Whether a client waits for a key of this type.
     pub(super) fn is_awaited_as(&self, key: &ClientKey, value_type: ValueType) -> bool {
         self.queues().queue(key, value_type).is_some()

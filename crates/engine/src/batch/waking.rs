@@ -25,7 +25,6 @@ use super::looks::Look;
 use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::call::only_reads;
-use crate::forwarding::WakeUpElsewhere;
 use crate::waiters::{Cursor, Waiter};
 use quoin_data::command::call;
 use quoin_data::command::call::{CallError, Mode};
@@ -159,10 +158,6 @@ impl Batch<'_> {
         look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        if self.is_woken_elsewhere(key) {
-            self.defer(key, Cursor::START);
-            return Ok(());
-        }
         // The same EXEC may later have replaced the key with another type. These clients must not get WRONGTYPE for
         // that.
         if self.shared.waiters.is_awaited_as(key, value_type)
@@ -173,12 +168,6 @@ impl Batch<'_> {
                 .await?;
         }
         Ok(())
-    }
-
-    /// Whether the owner of a key pops for the clients that wait for it. It would conflict with a pop of this batch.
-    fn is_woken_elsewhere(&self, key: &ClientKey) -> bool {
-        let owners = self.shared.owners.as_deref();
-        owners.is_some_and(|owners| WakeUpElsewhere::of(owners, self.shared, key).is_some())
     }
 
     /// Wakes the waiters of a key from a cursor on: those that wait for its current type, and those that need the key

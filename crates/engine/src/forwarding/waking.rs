@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::way::{Way, owner_for};
+use super::way::owner_for;
 use crate::call::Call;
 use crate::owners::{Forwarded, Owners};
 use crate::shared::Shared;
@@ -24,8 +24,6 @@ use quoin_store::StoreError;
 const WOKEN_FIRST: usize = 8;
 /// Waiters of a key whose commands are forwarded together at most.
 const WOKEN_TOGETHER_MAX: usize = 64;
-/// Arguments of a command that adds one value.
-const ARGUMENTS_OF_ONE: usize = 3;
 
 /// A scheduled wake-up of a key of another server.
 pub(crate) struct WakeUpElsewhere {
@@ -173,116 +171,6 @@ impl Drop for Serving<'_> {
             self.registry().release(waiter);
         }
     }
-}
-
-/// The calls of a client. One that adds something for which others wait is followed by the command of the oldest of them,
-/// so that one transaction does both. What is left over wakes the rest.
-///
-/// It must not be dropped before its calls are answered: the owner may be popping for those that wait.
-pub(super) struct Joined<'w> {
-    calls: Vec<Call>,
-    /// Whether each is the client's own.
-    are_own: Vec<bool>,
-    /// Keys to which the client adds, each with the place of the call that takes all of it, if one does.
-    added: Vec<(ClientKey, Option<usize>)>,
-    serving: Serving<'w>,
-}
-
-impl<'w> Joined<'w> {
-    pub(super) fn new(
-        calls: Vec<Call>,
-        way: Way,
-        owners: &dyn Owners,
-        shared: &'w Arc<Shared>,
-        environment: &Environment,
-    ) -> Self {
-        // Those that wait are served at one key. At several, they would have to be served in the order in which they came.
-        let served = way.awaited.iter().flatten().next().cloned();
-        let is_served = |awaited: &&ClientKey| Some(*awaited) == served.as_ref();
-        let count = way.awaited.iter().flatten().filter(is_served).count();
-        let serving = match &served {
-            Some(key) if WakeUpElsewhere::of(owners, shared, key).is_some() => Serving::begin(
-                owners,
-                way.owner,
-                shared,
-                key,
-                count.min(WOKEN_TOGETHER_MAX),
-            ),
-            _ => Serving {
-                shared,
-                waiters: VecDeque::new(),
-                is_barred: false,
-            },
-        };
-        let mut takers = serving.calls(environment).into_iter();
-        let mut joined = Self {
-            calls: Vec::with_capacity(calls.len() + takers.len()),
-            are_own: Vec::with_capacity(calls.len() + takers.len()),
-            added: Vec::new(),
-            serving,
-        };
-        for (call, awaited) in calls.into_iter().zip(way.awaited) {
-            let adds_one = call
-                .arguments()
-                .is_some_and(|all| all.len() == ARGUMENTS_OF_ONE);
-            joined.calls.push(call);
-            joined.are_own.push(true);
-            let Some(key) = awaited else {
-                continue;
-            };
-            let is_served = Some(&key) == served.as_ref();
-            let taker = is_served.then(|| takers.next()).flatten();
-            let place = joined.calls.len();
-            joined
-                .added
-                .push((key, (adds_one && taker.is_some()).then_some(place)));
-            if let Some(taker) = taker {
-                joined.calls.push(taker);
-                joined.are_own.push(false);
-            }
-        }
-        joined
-    }
-
-    /// What is to be forwarded.
-    pub(super) fn calls(&self) -> &[Call] {
-        &self.calls
-    }
-
-    /// The client's calls.
-    pub(super) fn into_calls(self) -> Vec<Call> {
-        own_of(self.calls, &self.are_own)
-    }
-
-    /// Answers those that wait. Returns the client's calls, and the replies to the first of them.
-    pub(super) fn end(
-        mut self,
-        replies: Vec<Reply>,
-        duration: Duration,
-    ) -> (Vec<Call>, Vec<Reply>) {
-        let mut own = Vec::new();
-        let mut takers = Vec::new();
-        for (place, (reply, is_own)) in replies.into_iter().zip(&self.are_own).enumerate() {
-            if *is_own {
-                own.push(reply);
-            } else if let Served::Answered = self.serving.answer_next(reply, duration) {
-                takers.push(place);
-            }
-        }
-        // A client of this server that looks now must not take such a key for as empty as it was.
-        let is_left = |taker: &Option<usize>| taker.is_none_or(|place| !takers.contains(&place));
-        let left = self.added.iter().filter(|(_, taker)| is_left(taker));
-        self.serving.registry().note_ready(left.map(|(key, _)| key));
-        (own_of(self.calls, &self.are_own), own)
-    }
-}
-
-fn own_of(calls: Vec<Call>, are_own: &[bool]) -> Vec<Call> {
-    let calls = calls.into_iter().zip(are_own);
-    calls
-        .filter(|(_, is_own)| **is_own)
-        .map(|(call, _)| call)
-        .collect()
 }
 
 /// The replies to calls whose owner was lost.

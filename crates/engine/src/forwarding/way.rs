@@ -4,12 +4,11 @@ use bytes::Bytes;
 
 use crate::call::{Call, Work};
 use crate::owners::Owners;
-use crate::waiters::{Waiter, Waiters};
+use crate::waiters::Waiter;
 use quoin_base::limits::FORWARDED_BYTES_MAX;
 use quoin_data::command::call::Invocation;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Handler;
-use quoin_data::keyspace::key::ClientKey;
 
 /// What an argument takes beside its bytes, at most.
 const ARGUMENT_BYTES: usize = 8;
@@ -45,58 +44,24 @@ fn contends(invocation: &Invocation) -> bool {
     invocation.row.flags.contains(Flags::CONTENDS)
 }
 
-/// A key because of which a call should be run by the key's owner.
-struct Decisive {
-    key: ClientKey,
-    /// The call may add something for which clients of this server wait, or did recently. Its owner pops for them at
-    /// once.
-    is_awaited: bool,
+/// The first key for which a call contends.
+fn contended_key(call: &Call) -> Option<&Bytes> {
+    let mut contending = call.invocations().iter().filter(|one| contends(one));
+    contending.find_map(|one| {
+        let mut indexes = one.row.key_indexes(&one.arguments).into_iter();
+        indexes.find_map(|at| one.arguments.get(at))
+    })
 }
 
-impl Decisive {
-    /// The first key of a call for which it contends, or for which clients of this server wait.
-    fn of(call: &Call, waiters: &Waiters) -> Option<Self> {
-        let mut invocations = call.invocations().iter();
-        invocations.find_map(|one| {
-            let contends = contends(one);
-            if !contends && !matches!(one.row.handler, Handler::Write(_)) {
-                return None;
-            }
-            let mut indexes = one.row.key_indexes(&one.arguments).into_iter();
-            let key = ClientKey {
-                database: one.database,
-                key: indexes.find_map(|at| one.arguments.get(at))?.clone(),
-            };
-            let is_awaited = !contends && waiters.is_expected(&key);
-            (contends || is_awaited).then_some(Self { key, is_awaited })
-        })
-    }
-}
-
-/// Where calls are run by another server.
-pub(super) struct Way {
-    pub(super) owner: u64,
-    /// The key for which each call adds something that clients of this server wait for. `None` for others.
-    pub(super) awaited: Vec<Option<ClientKey>>,
-}
-
-impl Way {
-    /// The way of calls that another server should run: the owner of all their decisive keys. It may run what they do
-    /// beside, as every server may. Transactions of one kind so meet at one server, whatever else they take.
-    pub(super) fn of(owners: &dyn Owners, calls: &[Call], waiters: &Waiters) -> Option<Self> {
-        let decisive = calls.iter().map(|call| Decisive::of(call, waiters));
-        let decisive: Vec<Option<Decisive>> = decisive.collect();
-        if decisive.iter().all(Option::is_none) || !may_forward(calls) {
-            return None;
-        }
-        let mut keys = decisive.iter().flatten().map(|one| &one.key.key);
-        let owner = owners.owner_of(&mut keys)?;
-        let awaited = |one: Option<Decisive>| one.filter(|one| one.is_awaited).map(|one| one.key);
-        Some(Self {
-            owner,
-            awaited: decisive.into_iter().map(awaited).collect(),
-        })
-    }
+/// The server that should run calls, if it is another one: the owner of all keys for which they contend. It may run what
+/// they do beside, as every server may. Of a transaction, the first such key counts, so transactions of one kind meet at
+/// one server, whatever else they take.
+pub(super) fn owner_of(owners: &dyn Owners, calls: &[Call]) -> Option<u64> {
+    let mut keys = calls.iter().filter_map(contended_key).peekable();
+    keys.peek()?;
+    may_forward(calls)
+        .then(|| owners.owner_of(&mut keys))
+        .flatten()
 }
 
 /// The owner of the key that a client waits for, if it is another server that should pop for the client. `None` also if

@@ -49,11 +49,6 @@ impl QuietKeys {
         self.heard.as_ref()
     }
 
-    /// Whether alarms of a key are noted.
-    pub(super) fn is_known(&self, key: &ClientKey) -> bool {
-        self.keys.contains_key(key)
-    }
-
     /// Whether alarms of any key are noted.
     pub(super) fn is_any_known(&self) -> bool {
         !self.keys.is_empty()
