@@ -1,6 +1,7 @@
 //! What rules say of a user (Redis: `ACLSetUser`, `ACLDescribeUser`): its flags, the hashes of its passwords,
 //! and its selectors.
 
+use quoin_base::secret::{hex, is_secret};
 use sha2::{Digest, Sha256};
 
 use crate::rules;
@@ -331,8 +332,7 @@ pub(super) struct PasswordHash(String);
 impl PasswordHash {
     /// The hash of a password.
     pub(super) fn of(password: &[u8]) -> Self {
-        let digest = Sha256::digest(password);
-        Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex(Sha256::digest(password)))
     }
 
     /// Parses a hash. `None` if the text is not one.
@@ -345,9 +345,7 @@ impl PasswordHash {
 
     /// Constant-time equality.
     pub(super) fn matches(&self, other: &Self) -> bool {
-        let pairs = self.0.bytes().zip(other.0.bytes());
-        let differences = pairs.fold(0, |differences, (a, b)| differences | (a ^ b));
-        differences == 0 && self.0.len() == other.0.len()
+        is_secret(self.0.as_bytes(), other.0.as_bytes())
     }
 
     /// The digits.

@@ -18,6 +18,7 @@ pub mod log_throttle;
 pub mod number;
 pub mod random;
 pub mod redis_version;
+pub mod secret;
 pub mod size;
 pub mod sparse;
 pub mod stopwatch;

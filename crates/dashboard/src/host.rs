@@ -15,9 +15,9 @@ pub trait Host: Send + Sync + 'static {
     /// Whether the rights of a user allow a command. False if there is no such user or command.
     fn permits(&self, user: &[u8], words: &[&[u8]]) -> bool;
 
-    /// Clients whose address, name, user, command or library contains a text, in any case: those that wait first, then
-    /// those that did something last, and at most so many. None for a user who may not run CLIENT LIST.
-    fn clients(&self, user: &[u8], searched: &str, most: usize) -> Clients;
+    /// Clients whose address, name, user, command or library contains a text, in any case. Clients that wait come first,
+    /// then the most recently active ones. Shows up to `shown_max` of them. A user who may not run CLIENT LIST gets none.
+    fn clients(&self, user: &[u8], searched: &str, shown_max: usize) -> Clients;
 
     /// 256 random bits that nobody can guess, as hexadecimal digits.
     ///

@@ -9,6 +9,7 @@ use std::time::Duration;
 use quoin_base::limits::{
     DASHBOARD_FAILURES_MAX, DASHBOARD_IDLE_MAX, DASHBOARD_SESSION_MAX, DASHBOARD_SESSIONS_MAX,
 };
+use quoin_base::secret::is_secret;
 use quoin_client::Client;
 
 /// Time in which failed logins count.
@@ -66,11 +67,9 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a form repeats the token. Takes the same time wherever it differs.
+    /// Whether a form repeats the token.
     pub(crate) fn has_sent(&self, form_token: &[u8]) -> bool {
-        let own = self.form_token.as_bytes();
-        let pairs = own.iter().zip(form_token);
-        own.len() == form_token.len() && pairs.fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+        is_secret(self.form_token.as_bytes(), form_token)
     }
 
     fn is_over(&self, now_ms: i64) -> bool {

@@ -46,9 +46,6 @@ impl Forwarding<'_> {
         let Some(owners) = self.shared.owners.as_deref() else {
             return Err(calls);
         };
-        if !owners.are_any() {
-            return Err(calls);
-        }
         if let [call] = calls.as_slice()
             && let Some(waiter) = &call.waiter
         {

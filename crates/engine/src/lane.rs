@@ -22,7 +22,6 @@ use super::batch::{Batch, BatchResult, Slot, bring_together};
 use super::call::{Call, Submission, Work};
 use super::forwarding::WakeUpElsewhere;
 use super::lock_set::LockSet;
-use super::owners::Owners;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::waiters::Cursor;
@@ -127,13 +126,8 @@ impl WriteLane {
             // Submissions that have arrived in the meantime belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
-            for (wake_up, owners) in self.take_scheduled() {
-                let (environment, shared, statistics) = (&environment, &shared, &statistics);
-                elsewhere.push(async move {
-                    let (owners, statistics) = (&*owners, &**statistics);
-                    wake_up.run(owners, environment, shared, statistics).await
-                });
-            }
+            let run = |one: WakeUpElsewhere| one.run(&environment, &shared, &statistics);
+            elsewhere.extend(self.take_scheduled().into_iter().map(run));
             self.release_held();
             let next_release = self.held.iter().map(|held| held.until).min();
             while let Some(slot) = free_slots.pop() {
@@ -175,8 +169,8 @@ impl WriteLane {
                         self.put_in_front(submission);
                     }
                 }
-                Some(not_run) = elsewhere.next() => match not_run {
-                    Some((key, cursor)) => self.wake_up_here(key, cursor),
+                Some(goes_on) = elsewhere.next() => match goes_on {
+                    Some(key) => self.wake_up_here(key, Cursor::START),
                     None => shared.waiters.end_wake_ups(1),
                 },
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
@@ -227,16 +221,11 @@ impl WriteLane {
 
     /// Makes each scheduled wake-up a separate submission. It stays in `pending` or in its batch until the batch is
     /// durable or fails. Returns those that other servers should run.
-    fn take_scheduled(&mut self) -> Vec<(WakeUpElsewhere, Arc<dyn Owners>)> {
+    fn take_scheduled(&mut self) -> Vec<WakeUpElsewhere> {
         let mut elsewhere = Vec::new();
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
-            let owners = self.shared.owners.clone();
-            let run_by = owners.and_then(|owners| {
-                let wake_up = WakeUpElsewhere::of(&*owners, &self.shared, &key)?;
-                Some((wake_up, owners))
-            });
-            match run_by {
-                Some(one) => elsewhere.push(one),
+            match WakeUpElsewhere::of(&self.shared, &key) {
+                Some(wake_up) => elsewhere.push(wake_up),
                 None => self.wake_up_here(key, cursor),
             }
         }

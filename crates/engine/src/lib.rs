@@ -262,10 +262,17 @@ impl Executor {
         calls: Vec<Call>,
         reply_bytes_max: usize,
     ) -> Result<SubmissionResult, StoreError> {
-        if let Some(parked) = self.park_quietly(&calls) {
+        if let [call] = calls.as_slice()
+            && let Some(waiter) = &call.waiter
+            && self.shared.waiters.park_quietly(waiter)
+        {
             return Ok(SubmissionResult {
+                replies: Vec::new(),
                 done: calls,
-                ..parked
+                failure: None,
+                rest: Vec::new(),
+                is_parked: true,
+                carried: Carried::default(),
             });
         }
         let forwarding = Forwarding {
@@ -276,25 +283,6 @@ impl Executor {
             Ok(finished) => Ok(finished),
             Err(calls) => self.submit_here(calls, reply_bytes_max).await,
         }
-    }
-
-    /// The result of a command that waits without a look at its keys, which are known to be empty.
-    fn park_quietly(&self, calls: &[Call]) -> Option<SubmissionResult> {
-        let [call] = calls else {
-            return None;
-        };
-        let waiter = call.waiter.as_ref()?;
-        self.shared
-            .waiters
-            .park_quietly(waiter)
-            .then(|| SubmissionResult {
-                replies: Vec::new(),
-                done: Vec::new(),
-                failure: None,
-                rest: Vec::new(),
-                is_parked: true,
-                carried: Carried::default(),
-            })
     }
 
     /// Like [`Self::submit_within`], on this server.

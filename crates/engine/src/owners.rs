@@ -10,9 +10,6 @@ use quoin_resp::reply::Reply;
 
 /// The other servers, and which keys they own.
 pub trait Owners: Send + Sync {
-    /// Whether there are others that take commands.
-    fn are_any(&self) -> bool;
-
     /// The other server that owns all of these keys and takes commands now. `None` if this server owns one of them, or
     /// if they have several owners.
     fn owner_of(&self, keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64>;

@@ -24,6 +24,7 @@ use quoin_base::limits::{
     DASHBOARD_CONNECTION_MAX, DASHBOARD_CONNECTIONS_MAX, DASHBOARD_REQUEST_BYTES_MAX,
     DASHBOARD_SESSIONS_MAX,
 };
+use quoin_base::secret::hex;
 use quoin_config::DashboardAddress;
 use quoin_dashboard::{Clients, Dashboard, Host, Sample, Wait};
 use quoin_data::command::resolve;
@@ -127,7 +128,7 @@ impl Host for OwnServer {
         resolve(&words).is_ok_and(|row| user.definition().check(row, &words).is_ok())
     }
 
-    fn clients(&self, user: &[u8], searched: &str, most: usize) -> Clients {
+    fn clients(&self, user: &[u8], searched: &str, shown_max: usize) -> Clients {
         let words = [b"CLIENT", &b"LIST"[..]].map(Bytes::from_static);
         let rights = { self.state.access.users.find(user) }.map(|user| user.definition());
         let (Some(rights), Ok(row)) = (rights, resolve(&words)) else {
@@ -154,7 +155,7 @@ impl Host for OwnServer {
         clients.fitting = fitting.len();
         // By what was read: a client that does something meanwhile keeps its place.
         fitting.sort_by_key(|(is_free, last_ms, _)| (*is_free, *last_ms));
-        fitting.truncate(most);
+        fitting.truncate(shown_max);
         let may_read = |key: &Bytes| rights.reads_key(row, &words, key);
         let shown = fitting.into_iter();
         let shown = shown.map(|(_, _, client)| (client.id, wait_of(&client, may_read)));
@@ -166,7 +167,7 @@ impl Host for OwnServer {
         let mut secret = [0; SECRET_BYTES];
         let filled = SysRng.try_fill_bytes(&mut secret);
         filled.map_err(io::Error::other)?;
-        Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(secret))
     }
 
     fn now_ms(&self) -> i64 {

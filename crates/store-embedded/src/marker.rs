@@ -199,8 +199,7 @@ mod tests {
     fn an_id_has_the_bytes_that_are_shown() {
         let id = StoreId([0x0123_4567_89ab_cdef, 7]);
         let bytes = id.to_bytes();
-        let shown: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(shown, id.to_string());
+        assert_eq!(quoin_base::secret::hex(bytes), id.to_string());
         assert_eq!(StoreId::from_bytes(bytes), id);
     }
 

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use quoin_base::glob::Glob;
 use quoin_base::limits::{DUMP_CHUNK_ELEMENTS_MAX, LIST_COUNT_MAX, RANDOM_MEMBERS_MAX};
 use quoin_base::number::{parse_double, parse_i64};
+use quoin_base::secret::hex;
 use quoin_rdb::Payload;
 use quoin_resp::reply::Reply;
 
@@ -385,10 +386,7 @@ fn place(digits: &[u8]) -> Option<Vec<u8>> {
 /// The cursor that continues a list after a place (`None`: the list is complete), and what was found.
 pub(crate) fn list_reply(next: Option<&[u8]>, found: Reply) -> Reply {
     let cursor = match next {
-        Some(place) => place.iter().fold(String::new(), |mut text, byte| {
-            text.push_str(&format!("{byte:02x}"));
-            text
-        }),
+        Some(place) => hex(place),
         None => String::from_utf8_lossy(END).into_owned(),
     };
     Reply::Array(vec![Reply::bulk(cursor), found])

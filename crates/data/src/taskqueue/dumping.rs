@@ -508,7 +508,7 @@ impl TaskQueueMut<'_, '_> {
                 group: task.group,
                 is_awaited: task.is_awaited,
                 traceparent: task.traceparent,
-                // Not among what a dump tells of a lease.
+                // A dump does not contain when a lease began.
                 taken_ms: None,
             },
             payload: self

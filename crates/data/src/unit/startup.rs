@@ -12,6 +12,7 @@ use quoin_base::limits::{
 };
 use quoin_base::random::Random;
 use quoin_base::redis_version::RedisVersion;
+use quoin_base::secret::hex;
 use quoin_layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_counter};
 use quoin_lua::Scripts;
 use quoin_store::{Isolation, Store, StoreError, Transaction};
@@ -21,6 +22,11 @@ use crate::unit::context::{Environment, Lookups, current_namespace};
 use crate::unit::first_nodes::FirstNodes;
 use crate::unit::ids::IdAllocator;
 use crate::unit::latest_known::{Known, LatestKnown};
+
+/// Random numbers of 64 bits in the id of a store.
+const STORE_ID_NUMBERS: usize = 2;
+/// Random numbers of 64 bits in the secret of links.
+const LINK_SECRET_NUMBERS: usize = 4;
 
 /// Why a server cannot use a store.
 #[derive(Debug, thiserror::Error)]
@@ -205,10 +211,16 @@ async fn take_instance(
     transaction.set(&instances_key, &encode_counter(instance));
     let store_id = match store.id() {
         Some(id) => id,
-        None => stored_id(&*transaction, layout, random).await?,
+        None => {
+            let key = layout.store_id_key();
+            hex(stored_random(&*transaction, &key, random, STORE_ID_NUMBERS).await?)
+        }
     };
     let link_secret = match store.capabilities().has_other_writers {
-        true => Some(stored_secret(&*transaction, layout, random).await?),
+        true => {
+            let key = layout.link_secret_key();
+            Some(stored_random(&*transaction, &key, random, LINK_SECRET_NUMBERS).await?)
+        }
         false => None,
     };
     transaction.commit().await?;
@@ -218,39 +230,20 @@ async fn take_instance(
     }
 }
 
-/// The id that the first server wrote into the store.
-async fn stored_id(
+/// The random bytes, eight for each of `numbers`, that the first server wrote into the store.
+async fn stored_random(
     transaction: &dyn Transaction,
-    layout: &Layout,
+    key: &[u8],
     random: &dyn Random,
-) -> Result<String, StoreError> {
-    let key = layout.store_id_key();
-    let id = match transaction.get(&key, Isolation::Serializable).await? {
-        Some(id) => id,
-        None => {
-            let halves = [random.next_u64(), random.next_u64()].map(u64::to_be_bytes);
-            let id = Bytes::from(halves.concat());
-            transaction.set(&key, &id);
-            id
-        }
-    };
-    Ok(id.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// The secret that the first server wrote into the store.
-async fn stored_secret(
-    transaction: &dyn Transaction,
-    layout: &Layout,
-    random: &dyn Random,
+    numbers: usize,
 ) -> Result<Bytes, StoreError> {
-    let key = layout.link_secret_key();
-    if let Some(secret) = transaction.get(&key, Isolation::Serializable).await? {
-        return Ok(secret);
+    if let Some(stored) = transaction.get(key, Isolation::Serializable).await? {
+        return Ok(stored);
     }
-    let parts = [(); 4].map(|()| random.next_u64().to_be_bytes());
-    let secret = Bytes::from(parts.concat());
-    transaction.set(&key, &secret);
-    Ok(secret)
+    let bytes = (0..numbers).flat_map(|_| random.next_u64().to_be_bytes());
+    let made: Bytes = bytes.collect();
+    transaction.set(key, &made);
+    Ok(made)
 }
 
 fn version_of(row: &Bytes) -> Result<i64, StartError> {

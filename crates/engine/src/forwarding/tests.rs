@@ -18,7 +18,7 @@ use quoin_resp::wire::encode::Protocol;
 /// What an owner does with what is forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owning {
-    /// Runs so many of the calls.
+    /// Runs the calls, up to this number of them.
     Running(usize),
     Refusing,
     Lost,
@@ -32,10 +32,6 @@ struct Neighbour {
 }
 
 impl Owners for Neighbour {
-    fn are_any(&self) -> bool {
-        true
-    }
-
     fn owner_of(&self, keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64> {
         let mut keys = keys.peekable();
         keys.peek()?;

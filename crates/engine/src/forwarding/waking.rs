@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::owners::{Forwarded, Owners};
 use crate::shared::Shared;
 use crate::statistics::ExecutorStatistics;
-use crate::waiters::{Cursor, Waiter, Waiters};
+use crate::waiters::{Waiter, Waiters};
 use quoin_base::limits::SUBMISSION_REPLY_BYTES_MAX;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
@@ -27,38 +27,39 @@ const WOKEN_TOGETHER_MAX: usize = 64;
 
 /// A scheduled wake-up of a key of another server.
 pub(crate) struct WakeUpElsewhere {
-    key: ClientKey,
+    owners: Arc<dyn Owners>,
     owner: u64,
+    key: ClientKey,
 }
 
 impl WakeUpElsewhere {
     /// A wake-up that the key's owner should run. `None` if it is to run here: the key has no other owner, or the owner
     /// should not pop for one of the oldest clients that wait for it.
-    pub(crate) fn of(owners: &dyn Owners, shared: &Shared, key: &ClientKey) -> Option<Self> {
+    pub(crate) fn of(shared: &Shared, key: &ClientKey) -> Option<Self> {
+        let owners = shared.owners.as_ref()?;
         let owner = owners.owner_of(&mut std::iter::once(&key.key))?;
-        let is_popped_for = |waiter: &Waiter| owner_for(owners, waiter) == Some(owner);
-        let are_all = shared
-            .waiters
-            .all_of(key, WOKEN_TOGETHER_MAX, is_popped_for);
+        let is_popped_for = |waiter: &Waiter| owner_for(&**owners, waiter) == Some(owner);
+        let waiters = &shared.waiters;
+        let are_all = waiters.all_of(key, WOKEN_TOGETHER_MAX, is_popped_for);
         are_all.then(|| Self {
-            key: key.clone(),
+            owners: Arc::clone(owners),
             owner,
+            key: key.clone(),
         })
     }
 
     /// Has the owner pop for the clients that wait for the key, the oldest first, until it finds nothing. Returns the
-    /// wake-up if it is to go on here.
+    /// key if the wake-up is to go on here.
     pub(crate) async fn run(
         self,
-        owners: &dyn Owners,
         environment: &Environment,
-        shared: &Arc<Shared>,
+        shared: &Shared,
         statistics: &ExecutorStatistics,
-    ) -> Option<(ClientKey, Cursor)> {
-        let here = Some((self.key.clone(), Cursor::START));
+    ) -> Option<ClientKey> {
+        let here = Some(self.key.clone());
         let mut count = WOKEN_FIRST;
         loop {
-            let mut serving = Serving::begin(owners, self.owner, shared, &self.key, count);
+            let mut serving = self.begin_service(shared, count);
             if serving.waiters.is_empty() {
                 return here.filter(|_| serving.is_barred);
             }
@@ -67,7 +68,9 @@ impl WakeUpElsewhere {
                 return here;
             }
             let started = Instant::now();
-            let forwarded = owners.forward(self.owner, &calls, SUBMISSION_REPLY_BYTES_MAX);
+            let forwarded = self
+                .owners
+                .forward(self.owner, &calls, SUBMISSION_REPLY_BYTES_MAX);
             let replies = match forwarded.await {
                 Forwarded::NotRun => return here,
                 Forwarded::Ran(replies) => replies,
@@ -92,6 +95,19 @@ impl WakeUpElsewhere {
             count = (count * 2).min(WOKEN_TOGETHER_MAX);
         }
     }
+
+    /// Takes the oldest waiters into service, up to `count`.
+    fn begin_service<'w>(&self, shared: &'w Shared, count: usize) -> Serving<'w> {
+        let is_popped_for = |waiter: &Waiter| owner_for(&*self.owners, waiter) == Some(self.owner);
+        let registry = &shared.waiters;
+        let (waiters, is_barred) =
+            registry.begin_service_elsewhere(&self.key, count, is_popped_for);
+        Serving {
+            shared,
+            waiters: waiters.into(),
+            is_barred,
+        }
+    }
 }
 
 /// What a reply was for a client that waits.
@@ -111,24 +127,6 @@ struct Serving<'w> {
 }
 
 impl<'w> Serving<'w> {
-    /// Takes the oldest waiters of a key into service, up to `count`.
-    fn begin(
-        owners: &dyn Owners,
-        owner: u64,
-        shared: &'w Shared,
-        key: &ClientKey,
-        count: usize,
-    ) -> Self {
-        let is_popped_for = |waiter: &Waiter| owner_for(owners, waiter) == Some(owner);
-        let registry = &shared.waiters;
-        let (waiters, is_barred) = registry.begin_service_elsewhere(key, count, is_popped_for);
-        Self {
-            shared,
-            waiters: waiters.into(),
-            is_barred,
-        }
-    }
-
     fn registry(&self) -> &'w Waiters {
         &self.shared.waiters
     }

@@ -59,9 +59,8 @@ fn contended_key(call: &Call) -> Option<&Bytes> {
 pub(super) fn owner_of(owners: &dyn Owners, calls: &[Call]) -> Option<u64> {
     let mut keys = calls.iter().filter_map(contended_key).peekable();
     keys.peek()?;
-    may_forward(calls)
-        .then(|| owners.owner_of(&mut keys))
-        .flatten()
+    let owner = owners.owner_of(&mut keys)?;
+    may_forward(calls).then_some(owner)
 }
 
 /// The owner of the key that a client waits for, if it is another server that should pop for the client. `None` also if

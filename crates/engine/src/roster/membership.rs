@@ -36,8 +36,8 @@ enum Stage {
 }
 
 impl Membership {
-    /// Prepares to become a member by [`Self::begin`], and tells `sightings` who lives. On a store that one server has for itself, nothing is written: it
-    /// is the only member.
+    /// Prepares to become a member by [`Self::begin`], and tells `sightings` who lives. On a store that one server has
+    /// for itself, nothing is written: it is the only member.
     ///
     /// # Errors
     /// If the thread cannot be started.

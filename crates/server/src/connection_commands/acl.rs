@@ -16,6 +16,7 @@ use crate::users;
 use quoin_acl::log::Entry;
 use quoin_acl::{DEFAULT_USER, Definition, Flag, Selector, file, has_spaces};
 use quoin_base::limits::GENERATED_PASSWORD_BITS_MAX;
+use quoin_base::secret::hex;
 use quoin_base::threads;
 use quoin_data::command::arguments::{argument, integer, is_word, rest, to_usize};
 use quoin_data::command::help::help;
@@ -247,7 +248,7 @@ fn generate_password(arguments: &[Bytes]) -> Result<Reply, CommandError> {
     SysRng
         .try_fill_bytes(&mut secret)
         .map_err(|error| refusal(format!("ERR no random numbers: {error}")))?;
-    let mut text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = hex(secret);
     text.truncate(digits);
     Ok(Reply::bulk(text))
 }

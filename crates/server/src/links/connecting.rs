@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio_rustls::TlsConnector;
 
 use super::handshake::{self, Side, VERSION};
+use crate::names::addresses_of;
 use quoin_base::limits::SERVER_DEAD_AFTER;
 use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
@@ -54,7 +55,8 @@ pub(super) async fn connect(connector: &Connector, row: &ServerRow) -> io::Resul
     if port == 0 {
         return Err(io::Error::other("it has no port that this server can use"));
     }
-    let stream = TcpStream::connect((row.ip.as_str(), port)).await?;
+    let addresses = addresses_of(row.ip.clone(), port).await?;
+    let stream = TcpStream::connect(addresses.as_slice()).await?;
     stream.set_nodelay(true)?;
     notice_loss(&stream)?;
     let mut stream: Box<dyn Duplex> = match speaks_tls {

@@ -115,14 +115,6 @@ pub(super) fn put_request(
     })
 }
 
-/// Changes the number of a frame.
-pub(super) fn renumber(frame: &mut [u8], number: u64) {
-    let place = LENGTH_BYTES..LENGTH_BYTES + size_of::<u64>();
-    if let Some(place) = frame.get_mut(place) {
-        place.copy_from_slice(&number.to_be_bytes());
-    }
-}
-
 /// Reads a request. The arguments share the frame's memory.
 pub(super) fn read_request(mut frame: Bytes) -> Result<Request, FrameError> {
     let number = frame.try_get_u64()?;

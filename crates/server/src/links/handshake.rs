@@ -9,6 +9,7 @@ use sha2::Sha256;
 
 use crate::session::LinkStage;
 use quoin_base::random::Random;
+use quoin_base::secret::{hex, is_secret};
 use quoin_data::command::arguments::is_word;
 use quoin_resp::reply::Reply;
 
@@ -72,7 +73,8 @@ pub(crate) fn nonce(random: &dyn Random) -> Bytes {
     format!("{:016x}{:016x}", random.next_u64(), random.next_u64()).into()
 }
 
-fn mac(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Hmac<Sha256>> {
+/// The proof of a side, given the nonces of the connecting and the accepting side.
+pub(crate) fn proof(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Bytes> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
     mac.update(match side {
         Side::Connecting => b"connecting",
@@ -82,26 +84,12 @@ fn mac(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Hmac<Sha256>> {
         mac.update(b" ");
         mac.update(nonce);
     }
-    Some(mac)
+    Some(hex(mac.finalize().into_bytes()).into())
 }
 
-/// The proof of a side, given the nonces of the connecting and the accepting side.
-pub(crate) fn proof(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Bytes> {
-    let proof = mac(secret, side, nonces)?.finalize().into_bytes();
-    let digits: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(digits.into())
-}
-
-/// Whether it is the proof of that side. Takes the same time for any wrong one.
+/// Whether it is the proof of that side.
 pub(crate) fn is_proof(secret: &[u8], side: Side, nonces: [&[u8]; 2], given: &[u8]) -> bool {
-    let expected = proof(secret, side, nonces);
-    expected.is_some_and(|expected| {
-        let differing = expected
-            .iter()
-            .zip(given)
-            .fold(0, |all, (a, b)| all | (a ^ b));
-        expected.len() == given.len() && differing == 0
-    })
+    proof(secret, side, nonces).is_some_and(|expected| is_secret(&expected, given))
 }
 
 #[cfg(test)]

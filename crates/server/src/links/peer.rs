@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::connecting::{self, Connected, Connector};
-use super::frame::{FrameError, GOODBYE, put_request, read_response, renumber, take_frame};
+use super::frame::{FrameError, GOODBYE, put_request, read_response, take_frame};
 use quoin_base::limits::{
     FORWARDED_BYTES_AT_ONCE_MAX, FORWARDED_FRAME_BYTES_MAX, FORWARDED_MAX,
     FORWARDED_REPLY_FRAME_BYTES_MAX,
@@ -39,6 +39,7 @@ pub(super) struct Peer {
     roster: RosterWatch,
     connector: Arc<Connector>,
     state: Mutex<State>,
+    next_number: AtomicU64,
     held: Arc<HeldFrames>,
     failing: LogThrottle,
 }
@@ -54,7 +55,7 @@ enum State {
 
 /// Calls that are handed over.
 struct Handed {
-    /// Their frame, which has no number yet.
+    number: u64,
     frame: BytesMut,
     respond: Respond,
 }
@@ -116,6 +117,7 @@ impl Peer {
             state: Mutex::new(State::Down {
                 until: Instant::now(),
             }),
+            next_number: AtomicU64::new(GOODBYE + 1),
             held: Arc::default(),
             failing: LogThrottle::new(),
         }
@@ -156,8 +158,8 @@ impl Peer {
             return None;
         }
         let mut frame = BytesMut::new();
-        // The link numbers it when it is written.
-        put_request(0, reply_bytes_max, calls, &mut frame)?;
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        put_request(number, reply_bytes_max, calls, &mut frame)?;
         if frame.len() > FORWARDED_FRAME_BYTES_MAX {
             return None;
         }
@@ -172,7 +174,11 @@ impl Peer {
             sender: respond,
             _held: Held::new(frame.len(), &self.held),
         };
-        place.send(Handed { frame, respond });
+        place.send(Handed {
+            number,
+            frame,
+            respond,
+        });
         Some(response)
     }
 
@@ -298,7 +304,6 @@ async fn write(
     handed: &mut mpsc::Receiver<Handed>,
     sent: &Sent,
 ) -> io::Result<()> {
-    let mut number = GOODBYE;
     let mut output = BytesMut::new();
     loop {
         let mut next = handed.recv().await;
@@ -307,9 +312,12 @@ async fn write(
             writer.shutdown().await?;
             return std::future::pending().await;
         }
-        while let Some(Handed { mut frame, respond }) = next {
-            number += 1;
-            renumber(&mut frame, number);
+        while let Some(Handed {
+            number,
+            frame,
+            respond,
+        }) = next
+        {
             sent.lock().insert(number, respond);
             output.unsplit(frame);
             next = match output.len() < WRITE_BYTES {

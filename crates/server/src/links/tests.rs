@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 use proptest::prelude::*;
 
-use super::frame::{put_request, put_response, read_request, read_response, renumber, take_frame};
+use super::frame::{put_request, put_response, read_request, read_response, take_frame};
 use super::*;
 use crate::fleet::{Client, Fleet, TestServer, wait_until};
 use quoin_data::command::call::Invocation;
@@ -340,8 +340,7 @@ proptest! {
         let calls = calls_of(&commands, is_transaction);
         let mut output = BytesMut::from(&b"before"[..]);
         let mut frame = BytesMut::new();
-        put_request(0, 77, &calls, &mut frame).unwrap();
-        renumber(&mut frame, number);
+        put_request(number, 77, &calls, &mut frame).unwrap();
         output.unsplit(frame);
         let mut input = output.split_off(6);
         let frame = take_frame(&mut input, usize::MAX).unwrap().unwrap();

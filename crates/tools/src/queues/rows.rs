@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::glob::{self, Case};
+use quoin_base::secret::hex;
 use quoin_base::size::{about, duration};
 use quoin_client::{Client, ClientError};
 use quoin_queues::{Activity, Kind, Queue, Wanted, activities, heads, items, look, number};
@@ -238,10 +239,7 @@ impl Row {
 pub(crate) fn put_bytes(fields: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => fields.insert(name.to_owned(), json!(text)),
-        Err(_) => {
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            fields.insert(format!("{name}_hex"), json!(digits))
-        }
+        Err(_) => fields.insert(format!("{name}_hex"), json!(hex(bytes))),
     };
 }
 

@@ -33,18 +33,18 @@ pub(super) fn rows(view: &mut View<'_>, key: &[u8], length: i64) -> Result<i64, 
     at_once(view, key, length, DASHBOARD_ROWS_MAX as i64)
 }
 
-/// As many elements as have the bytes of a page, about, and at most so many.
+/// The number of elements that take about the bytes of a page, up to `elements_max`.
 pub(super) fn at_once(
     view: &mut View<'_>,
     key: &[u8],
     length: i64,
-    most: i64,
+    elements_max: i64,
 ) -> Result<i64, NoPage> {
     let usage = view.run(words!["MEMORY", "USAGE", key, "SAMPLES", "5"])?;
     // A user without the right for it gets as many as there are small ones.
     let bytes = usage.integer().unwrap_or(0);
     let each = (bytes / length.max(1)).max(1);
-    Ok((PAGE_BYTES / each).clamp(1, most))
+    Ok((PAGE_BYTES / each).clamp(1, elements_max))
 }
 
 /// An element that opens.
