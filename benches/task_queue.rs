@@ -8,6 +8,8 @@
     clippy::panic
 )]
 
+#[path = "support/measures.rs"]
+mod measures;
 #[path = "../tests/support/resp.rs"]
 mod resp;
 #[path = "../tests/support/server.rs"]
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use clap::{Arg, value_parser};
 use quoin_base::random::{Random, SeededRandom, SystemRandom};
 
+use measures::{median, used_cpu_us};
 use resp::{Connection, Value, Words};
 use server::Server;
 
@@ -26,6 +29,16 @@ use server::Server;
 const PIPELINE: u64 = 2_000;
 /// Calls of the yardstick, of which one takes seconds.
 const YARDSTICK_CALLS_MAX: u64 = 10;
+
+/// The head of the table of cases.
+const HEADER: &str = "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | LPUSH to another key, ms: mean, median | peek at once, ms | dict of dicts, ms |
+|---|---|---|---|---|---|---|---|---|---|";
+/// Takes in one pipeline while takes with all options are compared to takes without.
+const TAKES: u64 = 16;
+/// Groups of its tasks.
+const GROUPS: u64 = 100;
+/// Takes, or pipelines of them, before the tasks are acknowledged.
+const CONSUMERS: u64 = 50;
 
 /// What tasks need.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -74,6 +87,20 @@ fn main() {
                 .value_parser(value_parser!(u64)),
         )
         .arg(
+            Arg::new("options")
+                .long("options")
+                .help("Tasks of each queue that compares takes with all options to takes without; 0: none")
+                .default_value("20000")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("rounds")
+                .long("rounds")
+                .help("Rounds of this comparison, by turns")
+                .default_value("5")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
             Arg::new("calls")
                 .long("calls")
                 .help("Calls that are timed")
@@ -119,10 +146,7 @@ fn main() {
         rest: Duration::from_secs(*matches.get_one::<u64>("rest-seconds").unwrap()),
         pause: Duration::from_millis(*matches.get_one::<u64>("pause-ms").unwrap()),
     };
-    println!(
-        "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | LPUSH to another key, ms: mean, median | peek at once, ms | dict of dicts, ms |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("{HEADER}");
     let cases: Vec<&String> = matches.get_many("cases").unwrap().collect();
     for tasks in matches.get_many::<u64>("tasks").unwrap().copied() {
         let yardstick = dict_of_dicts(tasks, 10, 2, calls.min(YARDSTICK_CALLS_MAX));
@@ -140,10 +164,15 @@ fn main() {
             run(&case, calls, &yardstick, &on);
         }
     }
+    let tasks = *matches.get_one::<u64>("options").unwrap();
+    if tasks > 0 {
+        options(tasks, *matches.get_one::<u64>("rounds").unwrap(), &on);
+    }
     let tasks = *matches.get_one::<u64>("others").unwrap();
     if tasks == 0 {
         return;
     }
+    println!("{HEADER}");
     let shapes = [
         (1, 2, Mix::Random),
         (1, 2, Mix::Worst),
@@ -375,6 +404,99 @@ fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
         println!("{}", upkeep(&mut connection));
     }
     drop(server);
+}
+
+/// Takes under a lease, with resources, of a queue without options, and of one with all of them whose tasks have what a
+/// task can have.
+fn options(tasks: u64, rounds: u64, on: &Place) {
+    let folder = match &on.folder {
+        Some(folder) => tempfile::tempdir_in(folder).unwrap(),
+        None => tempfile::tempdir().unwrap(),
+    };
+    let server = start(on, folder.path());
+    let mut connection = Connection::open(server.address()).unwrap();
+    let set = "TASK.SETOPTIONS all MAXTRIES 9 BACKOFF 1000 BACKOFFMAX 60000 JITTER 20 LEASE 600000 TTL 3600000 \
+               MAXLEN 100000000 LEASES 100000000 GROUPLEASES 100 RATE 100000000 600000 OVERFLOW DROP \
+               DEADLETTER dead";
+    println!(
+        "| takes | plain, us | with all options, us | ratio | processor us, plain | with all | ratio |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for pipeline in [1, TAKES] {
+        let mut times = [Vec::new(), Vec::new()];
+        let mut processor = [Vec::new(), Vec::new()];
+        for round in 0..rounds {
+            let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+            for which in order {
+                let key = ["plain", "all"][which];
+                connection.command(&["DEL", "plain", "all"]).unwrap();
+                if which == 1 {
+                    let reply = connection.command(&words(set, &[])).unwrap();
+                    assert!(reply.error().is_none(), "{reply:?}");
+                }
+                let additions: Vec<Words> = (0..tasks)
+                    .map(|number| {
+                        let more = match which {
+                            0 => String::new(),
+                            _ => format!(
+                                "GROUP g{} UNIQUE token-{round}-{pipeline}-{number} 600000 ",
+                                number % GROUPS
+                            ),
+                        };
+                        let line = format!("TASK.ADD {key} 1 payload-{number} {more}NEEDS");
+                        words(&line, &[1 + number % 50, 1 + number % 70])
+                    })
+                    .collect();
+                for some in additions.chunks(PIPELINE as usize) {
+                    for reply in connection.pipeline(some).unwrap() {
+                        assert!(reply.bytes().is_some(), "{reply:?}");
+                    }
+                }
+                std::thread::sleep(on.rest);
+                let line = match which {
+                    0 => "TASK.TAKE plain LEASE 600000 HAVING",
+                    _ => "TASK.TAKE all LEASE 600000 WORKER w1 HAVING",
+                };
+                let takes = vec![words(line, &[100, 100]); pipeline as usize];
+                let calls = if pipeline == 1 { tasks / 10 } else { tasks };
+                let (mut took_us, mut used_us) = (0.0, 0.0);
+                for _ in 0..calls / pipeline / CONSUMERS {
+                    let before_us = used_cpu_us(server.address());
+                    let started = Instant::now();
+                    let mut acknowledgements = Vec::new();
+                    for _ in 0..CONSUMERS {
+                        for reply in connection.pipeline(&takes).unwrap() {
+                            acknowledgements.push(acknowledgement(key, &reply));
+                        }
+                    }
+                    took_us += started.elapsed().as_secs_f64() * 1e6;
+                    used_us += used_cpu_us(server.address()) - before_us;
+                    connection.pipeline(&acknowledgements).unwrap();
+                }
+                times[which].push(took_us / calls as f64);
+                processor[which].push(used_us / calls as f64);
+            }
+        }
+        let [plain, all] = times.map(|mut times| median(&mut times));
+        let [plain_cpu, all_cpu] = processor.map(|mut times| median(&mut times));
+        println!(
+            "| {pipeline} at a time | {plain:.1} | {all:.1} | {:.2} | {plain_cpu:.1} | {all_cpu:.1} | {:.2} |",
+            all / plain,
+            all_cpu / plain_cpu,
+        );
+    }
+}
+
+/// The TASK.ACK of a task that was taken.
+fn acknowledgement(key: &str, taken: &Value) -> Words {
+    let Value::Aggregate(_, Some(tasks)) = taken else {
+        panic!("{taken:?}");
+    };
+    let Value::Aggregate(_, Some(parts)) = &tasks[0] else {
+        panic!("{taken:?}");
+    };
+    let id = parts[0].bytes().unwrap().to_vec();
+    vec![b"TASK.ACK".to_vec(), key.into(), id]
 }
 
 /// What INFO tells of conflicts.

@@ -175,11 +175,16 @@ impl Bench {
 
     async fn case(&mut self, load: Load, queues: usize, count: usize) -> Row {
         let servers = servers::start(count, self.cluster_file, &self.root_prefix);
+        let used = if self.settings.has_leader { 1 } else { count };
         let case = Case {
             settings: &self.settings,
             load,
             queues,
-            addresses: servers.iter().map(server::Server::address).collect(),
+            addresses: servers
+                .iter()
+                .map(server::Server::address)
+                .take(used)
+                .collect(),
             processes: servers.iter().map(server::Server::process_id).collect(),
         };
         let measured = workload::run(&case).await;

@@ -103,6 +103,8 @@ pub struct Settings {
     pub clients: usize,
     /// So many clients for each server rather than for all together.
     pub has_clients_of_each: bool,
+    /// Whether all clients use the first server.
+    pub has_leader: bool,
     pub pipeline: usize,
     pub payload_bytes: usize,
     pub duration: Duration,
@@ -131,6 +133,7 @@ impl Settings {
             queues: all(&matches, "queues"),
             clients: one(&matches, "clients").max(2),
             has_clients_of_each: matches.get_flag("clients-of-each"),
+            has_leader: matches.get_flag("leader"),
             pipeline: one(&matches, "pipeline").max(1),
             payload_bytes: one(&matches, "payload-bytes").max(TICKET_BYTES),
             duration: Duration::from_secs_f64(seconds),
@@ -204,6 +207,10 @@ fn command() -> clap::Command {
         .arg(flag(
             "clients-of-each",
             "That many clients for each server: more servers have more to do",
+        ))
+        .arg(flag(
+            "leader",
+            "All clients use the first server, as those do that ask for a leader, or for one queue's owner",
         ))
         .arg(number("pipeline", "Requests that a client sends at once").default_value("16"))
         .arg(number("payload-bytes", "Bytes of an element, at least 32").default_value("100"))
