@@ -14,14 +14,42 @@ use quoin_store::{Isolation, StoreError};
 /// The one name of the period in which takes are counted.
 const NAME: &[u8] = b"";
 
+/// How many tasks consumers may get now.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// `None` without limit.
+    pub(super) tasks: Option<usize>,
+    /// The period that has begun.
+    period: Option<Period>,
+}
+
+impl Room {
+    /// No task.
+    pub(super) fn none() -> Self {
+        Self {
+            tasks: Some(0),
+            period: None,
+        }
+    }
+}
+
+/// A time in which takes are counted.
+#[derive(Debug, Clone, Copy)]
+struct Period {
+    until_ms: i64,
+    /// Tasks that consumers got in it.
+    taken: i64,
+}
+
 impl TaskQueue<'_, '_> {
-    /// How many tasks consumers may get now; `None` without limit. `leases`: whether they are leased.
+    /// How many tasks consumers may get now. `leases`: whether they are leased.
     pub(super) async fn room(
         &self,
         options: &TaskOptions,
         leases: bool,
-    ) -> Result<Option<usize>, StoreError> {
+    ) -> Result<Room, StoreError> {
         let mut room = None;
+        let mut period = None;
         let leases_max = options.number(TaskNumber::LeasesMax);
         if leases && leases_max > 0 {
             let leased = self.counter_in(TaskCounter::Leased, Isolation::Serializable);
@@ -29,21 +57,25 @@ impl TaskQueue<'_, '_> {
         }
         let rate_max = options.number(TaskNumber::RateMax);
         if rate_max > 0 {
-            let period = self.period().await?;
-            let left = rate_max.saturating_sub(period.map_or(0, |(_, taken)| taken));
+            period = self.period().await?;
+            let left = rate_max.saturating_sub(period.map_or(0, |period| period.taken));
             room = Some(room.map_or(left, |room: i64| room.min(left)));
         }
-        Ok(room.map(|room| usize::try_from(room).unwrap_or(0)))
+        let tasks = room.map(|room| usize::try_from(room).unwrap_or(0));
+        Ok(Room { tasks, period })
     }
 
-    /// The end of the period that has begun, and how many tasks consumers got in it.
-    async fn period(&self) -> Result<Option<(i64, i64)>, StoreError> {
+    /// The period that has begun.
+    async fn period(&self) -> Result<Option<Period>, StoreError> {
         let kept = self.kept(TaskEnding::Rate, NAME, Isolation::Serializable);
         match kept
             .await?
             .filter(|kept| kept.until_ms > self.context.now_ms)
         {
-            Some(kept) => Ok(Some((kept.until_ms, decode_counter(Some(&kept.value))?))),
+            Some(kept) => Ok(Some(Period {
+                until_ms: kept.until_ms,
+                taken: decode_counter(Some(&kept.value))?,
+            })),
             None => Ok(None),
         }
     }
@@ -54,18 +86,30 @@ impl TaskQueueMut<'_, '_> {
     pub(super) async fn count_taken(
         &self,
         options: &TaskOptions,
+        room: &Room,
         taken: i64,
     ) -> Result<(), StoreError> {
         if options.number(TaskNumber::RateMax) == 0 || taken == 0 {
             return Ok(());
         }
-        let period_ms = options.number(TaskNumber::RatePeriodMs);
-        let begun = (self.context.now_ms.saturating_add(period_ms), 0);
-        let (until_ms, before) = self.period().await?.unwrap_or(begun);
-        let kept = TaskKept {
+        let counted = |until_ms, taken| TaskKept {
             until_ms,
-            value: encode_counter(before.saturating_add(taken)).to_vec().into(),
+            value: encode_counter(taken).to_vec().into(),
         };
+        if let Some(Period {
+            until_ms,
+            taken: before,
+        }) = room.period
+        {
+            // Its row by time, the timer and the key's metadata stay as they are.
+            let row = self.context.layout();
+            let row = row.task_kept_key(self.key.data(), TaskEnding::Rate, NAME);
+            let kept = counted(until_ms, before.saturating_add(taken));
+            self.context.transaction.set(&row, &kept.encode());
+            return Ok(());
+        }
+        let period_ms = options.number(TaskNumber::RatePeriodMs);
+        let kept = counted(self.context.now_ms.saturating_add(period_ms), taken);
         let mut key = self.key.clone();
         endings::remember(self.context, &mut key, TaskEnding::Rate, NAME, &kept).await
     }

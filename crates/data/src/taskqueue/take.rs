@@ -4,6 +4,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::index::{Class, MAINTENANCE_EVERY};
+use super::limits::Room;
 use super::resources::Amounts;
 use super::search::Found;
 use super::turns::{Group, Searched, Turns};
@@ -90,10 +91,12 @@ impl TaskQueueMut<'_, '_> {
         let default_ms = registry.options.number(TaskNumber::LeaseMs);
         let lease_ms = taking.lease_ms.or((default_ms > 0).then_some(default_ms));
         let room = match registry.options.is_paused {
-            true => Some(0),
+            true => Room::none(),
             false => self.room(&registry.options, lease_ms.is_some()).await?,
         };
-        let count = room.map_or(taking.count, |room| taking.count.min(room));
+        let count = room
+            .tasks
+            .map_or(taking.count, |tasks| taking.count.min(tasks));
         if count == 0 {
             return Ok(Taken {
                 has_removed: has_expired,
@@ -129,7 +132,7 @@ impl TaskQueueMut<'_, '_> {
             self.set_turn(&registry, &group);
         }
         let taken = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
-        self.count_taken(&registry.options, taken).await?;
+        self.count_taken(&registry.options, &room, taken).await?;
         match (taken, lease_ms) {
             (0, _) => {}
             (_, Some(_)) => self.context.mark_changed(self.key),
