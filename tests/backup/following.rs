@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::folders::{backup, bad, field, fill, last_commit, rows, start_on, stop};
+use crate::folders::{backup, bad, field, fill, good, last_commit, quoin, rows, start_on, stop};
 use crate::server::{PATIENCE, Server, Socket, wait_until};
 
 const ARCHIVE: &str = "archive";
@@ -298,6 +298,31 @@ fn a_standby_waits_for_a_commit_that_a_crash_cut_off() {
     let mut socket = server.connect();
     assert!(wait_for_archive(&mut socket) >= last);
     follower.wait_for(last_commit(&mut socket));
+    follower.stop("TERM");
+    stop(server);
+    assert!(rows(&folder.join("standby")) == rows(&folder.join("data")));
+}
+
+#[test]
+fn the_doctor_looks_into_a_standby_and_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (server, mut socket) = start_filled(folder);
+    let backup = backup(&server);
+    let follower = Follower::start(folder, Some(&backup));
+    follower.wait_for(wait_for_archive(&mut socket));
+    let beside = good(folder, &["doctor", "--data-dir", "standby"]);
+    assert!(beside.contains("follows the archive of store"), "{beside}");
+    follower.stop("TERM");
+    let said = good(folder, &["doctor", "--deep", "--data-dir", "standby"]);
+    assert!(said.contains("follows the archive of store"), "{said}");
+    assert!(said.contains("ok    counters"), "{said}");
+    let refused = quoin(folder, &["doctor", "--repair", "--data-dir", "standby"]);
+    assert_eq!(refused.status.code(), Some(2));
+    fill(&mut socket, "after");
+    let last = wait_for_archive(&mut socket);
+    let follower = Follower::start(folder, None);
+    follower.wait_for(last);
     follower.stop("TERM");
     stop(server);
     assert!(rows(&folder.join("standby")) == rows(&folder.join("data")));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::examine::{Options, look_inside};
+use super::examine::{Access, Options, look_inside};
 use super::report::{Level, Line};
 use super::running;
 use crate::embedded_options;
@@ -12,7 +12,8 @@ use quoin_client::Beside;
 use quoin_config::{Fsync, LoadedSettings};
 use quoin_store::Store;
 use quoin_store_embedded::{
-    CheckpointState, EmbeddedStore, Inspection, OpenError, Refusal, has_store, inspect, is_in_use,
+    CheckpointState, EmbeddedStore, Inspection, OpenError, Refusal, StoreId, followed_store,
+    has_store, inspect, is_in_use,
 };
 
 pub(super) async fn look(
@@ -49,6 +50,20 @@ pub(super) async fn look(
         size(inspection.data_bytes)
     );
     show(&Line::ok("folder", text));
+    let access = match followed_store(folder) {
+        Ok(None) => Access::Alone,
+        Ok(Some(followed)) => {
+            show(&standby(followed, options));
+            Access::Standby
+        }
+        Err(error) => {
+            let text = format!("{error}: make the standby anew from a backup");
+            return show(&Line::new(Level::Fail, STANDBY, text));
+        }
+    };
+    if access == Access::Standby && (options.repairs || is_in_use(folder)) {
+        return;
+    }
     if is_in_use(folder) {
         return beside_server(loaded, options, beside, show);
     }
@@ -75,7 +90,19 @@ pub(super) async fn look(
         return;
     }
     // No server can start during the check, because of the lock.
-    look_inside(&store as &dyn Store, loaded, options, true, show).await;
+    look_inside(&store as &dyn Store, loaded, options, access, show).await;
+}
+
+const STANDBY: &str = "standby";
+
+/// Which archive the folder follows.
+fn standby(followed: StoreId, options: Options) -> Line {
+    if options.repairs {
+        let text = "a repair would end this standby: start a server on the folder, then repair";
+        return Line::new(Level::Fail, STANDBY, text);
+    }
+    let text = format!("it follows the archive of store {followed}");
+    Line::ok(STANDBY, text)
 }
 
 /// A server has the folder open, so only that server can say how it does.

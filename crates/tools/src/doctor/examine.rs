@@ -27,12 +27,23 @@ pub struct Options {
     pub is_offline: bool,
 }
 
+/// Who else uses the store, and what the doctor may therefore do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Servers may use it meanwhile.
+    Shared,
+    /// Nobody else.
+    Alone,
+    /// Nobody else, and nothing is committed, because a commit would end the standby.
+    Standby,
+}
+
 /// Checks the data of an open store.
 pub(super) async fn look_inside(
     store: &dyn Store,
     loaded: &LoadedSettings,
     options: Options,
-    is_offline: bool,
+    access: Access,
     show: &mut dyn FnMut(&Line),
 ) {
     let target = DoctorTarget {
@@ -42,7 +53,8 @@ pub(super) async fn look_inside(
         random: Arc::new(SystemRandom),
         repairs: options.repairs,
         is_deep: options.is_deep,
-        is_offline,
+        is_offline: access != Access::Shared,
+        is_standby: access == Access::Standby,
         message_grace: MESSAGE_GRACE,
         progress: ProgressLine::new(),
         shown: OnceCell::new(),

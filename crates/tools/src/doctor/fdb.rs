@@ -2,7 +2,7 @@
 //! answers.
 
 use super::checks::percentiles;
-use super::examine::{Options, look_inside, unfinished};
+use super::examine::{Access, Options, look_inside, unfinished};
 use super::report::{Level, Line};
 use super::target::LATENCY_TRIES;
 use quoin_config::LoadedSettings;
@@ -54,6 +54,9 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
         ),
         Err(error) => unfinished("cluster", &error),
     });
-    let is_offline = options.is_offline;
-    look_inside(&store as &dyn Store, loaded, options, is_offline, show).await;
+    let access = match options.is_offline {
+        true => Access::Alone,
+        false => Access::Shared,
+    };
+    look_inside(&store as &dyn Store, loaded, options, access, show).await;
 }

@@ -60,6 +60,8 @@ pub(super) struct DoctorTarget<'s> {
     pub(super) is_deep: bool,
     /// Whether no server uses the store.
     pub(super) is_offline: bool,
+    /// Whether the store is a standby, which a commit would end.
+    pub(super) is_standby: bool,
     /// Longest time that messages may stay in the store.
     pub(super) message_grace: Duration,
     pub(super) progress: ProgressLine,

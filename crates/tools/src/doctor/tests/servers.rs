@@ -66,6 +66,7 @@ fn servers_that_live_are_named() {
         repairs: false,
         is_deep: false,
         is_offline: false,
+        is_standby: false,
         message_grace: Duration::from_millis(20),
         progress: ProgressLine::new(),
         shown: OnceCell::new(),
