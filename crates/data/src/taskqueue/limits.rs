@@ -1,7 +1,9 @@
-//! How many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS. [`turns`](super::turns) has GROUPLEASES.
+//! Limits how many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS. [`turns`](super::turns)
+//! has GROUPLEASES.
 //!
-//! Takes from a queue with one of these conflict with each other, because each counts all. Consumers that wait are woken
-//! when a lease ends, and by the row by time of a [period](TaskEnding::Rate) when that is over.
+//! With one of these limits, takes from a queue conflict with each other, because each counts all
+//! of them. Waiting consumers are woken when a lease ends, and when a [period](TaskEnding::Rate)
+//! ends, by its row by time.
 
 use super::{TaskQueue, TaskQueueMut, endings};
 use crate::keyspace::key::OpenKey;
@@ -11,7 +13,7 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, StoreError};
 
-/// The one name of the period in which takes are counted.
+/// The name of the period in which takes are counted. There is only one.
 const NAME: &[u8] = b"";
 
 impl TaskQueue<'_, '_> {
@@ -36,7 +38,7 @@ impl TaskQueue<'_, '_> {
         Ok(room.map(|room| usize::try_from(room).unwrap_or(0)))
     }
 
-    /// The end of the period that has begun, and how many tasks consumers got in it.
+    /// The end of the current period, and how many tasks consumers got in it.
     async fn period(&self) -> Result<Option<(i64, i64)>, StoreError> {
         let kept = self.kept(TaskEnding::Rate, NAME, Isolation::Serializable);
         match kept
@@ -50,7 +52,7 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Counts tasks that consumers got, if the queue has RATE. The first of them begins a period.
+    /// Counts tasks that consumers got, if the queue has RATE. The first one begins a period.
     pub(super) async fn count_taken(
         &self,
         options: &TaskOptions,
