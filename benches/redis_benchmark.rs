@@ -1,8 +1,9 @@
-//! `redis-benchmark` against Quoin on the embedded store and against `redis-server` with
-//! `appendfsync always`, in turns, on folders of one disk, with the processor time of the servers a
-//! request; then pop times on a long and a short list, and the server's memory. `cargo bench --bench redis_benchmark -- --help` for settings.
+//! Runs `redis-benchmark` against Quoin on the embedded store and against `redis-server` with
+//! `appendfsync always`, in turns, on folders of one disk, and measures the servers' processor time
+//! per request. Then measures pop times on a long and a short list, and the server's memory.
+//! `cargo bench --bench redis_benchmark -- --help` for settings.
 //!
-//! Uses `redis-server` (or the one that `REDIS_ORACLE` names) and `redis-benchmark` of the PATH.
+//! Uses `redis-server` (or the one that `REDIS_ORACLE` names) and `redis-benchmark` from the PATH.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -38,12 +39,12 @@ const VALUE_PADDING: usize = 88;
 const RANDOM: &str = "__rand_int__";
 const RANDOM_BELOW: &str = "100000000";
 
-/// One way of asking.
+/// One kind of load.
 struct Load {
     name: &'static str,
     clients: u32,
     pipeline: u32,
-    /// Requests, for each of those that `--requests` asks for, in hundredths.
+    /// Percentage of the requests given by `--requests`.
     requests_percent: u64,
     target_lists: f64,
     target_sets: Option<f64>,
@@ -200,7 +201,7 @@ fn requests_per_second(address: SocketAddr, load: &Load, command: &str, requests
 
 const SHORT: u64 = 1_000;
 const FILL_VALUES: u64 = 1_000;
-/// Pops on one list before it is the other's turn: few, so that both meet the same disk.
+/// Number of pops on one list before the other's turn. Few, so that both see the same disk.
 const TURN: u64 = 100;
 
 fn pop_times(matches: &ArgMatches, quoin: &Server) {
@@ -258,7 +259,7 @@ fn fill(connection: &mut Connection, key: &str, elements: u64) {
     }
 }
 
-/// Microseconds for one pop, of `pops` in pipelines of `depth`.
+/// Microseconds per pop, for `pops` in pipelines of `depth`.
 fn pop_us(connection: &mut Connection, key: &str, pops: u64, depth: u64) -> f64 {
     let pipeline: Vec<Words> = (0..depth)
         .map(|_| vec![b"LPOP".to_vec(), key.into()])

@@ -1,5 +1,5 @@
-//! Strings, hashes and sets beside `redis-server` with `appendfsync always`, in turns, by
-//! `redis-benchmark`: requests a second, and the servers' processor time a request.
+//! Strings, hashes and sets compared with `redis-server` with `appendfsync always`, in turns, using
+//! `redis-benchmark`: requests per second, and the servers' processor time per request.
 //! `cargo bench --bench types -- --help` for settings.
 //!
 //! With the feature `fdb` and `QUOIN_TEST_STORE=fdb`, Quoin is on FoundationDB, and a bare client
@@ -34,16 +34,16 @@ use server::Server;
 use settings::{count, folder, number, read};
 
 const VALUE: &str = "v23456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
-/// redis-benchmark puts a number of twelve digits in its place.
+/// redis-benchmark replaces it with a number of twelve digits.
 const RANDOM: &str = "__rand_int__";
-/// Hashes of ten fields that are there.
+/// Number of existing hashes of ten fields.
 const JOBS: u64 = 100_000;
 const JOB_FIELDS: usize = 10;
 /// Keys of one MSET that fills a server, and such commands in a pipeline.
 const FILL_KEYS: u64 = 100;
 const FILL_DEPTH: u64 = 8;
 
-/// What is asked: its name, its words, and what its random numbers choose from.
+/// The loads: name, words, and what the random numbers choose from.
 const WORKS: [(&str, &str, Among); 8] = [
     ("SET", "SET key:RANDOM VALUE", Among::Keys),
     ("GET", "GET key:RANDOM", Among::Keys),
@@ -164,7 +164,7 @@ fn main() {
     drop(bare);
 }
 
-/// Puts in what is asked for.
+/// Creates the keys that are requested.
 fn fill(address: SocketAddr, keys: u64) {
     let mut connection = Connection::open(address).unwrap();
     let strings = (0..keys)
@@ -195,7 +195,7 @@ fn fill(address: SocketAddr, keys: u64) {
     }
 }
 
-/// As many members as are popped.
+/// Adds as many members as are popped.
 fn fill_set(address: SocketAddr, members: u64) {
     let mut connection = Connection::open(address).unwrap();
     for from in (0..members).step_by(usize::try_from(FILL_KEYS).unwrap()) {
@@ -206,7 +206,7 @@ fn fill_set(address: SocketAddr, members: u64) {
     }
 }
 
-/// Requests a second of one run of redis-benchmark.
+/// Requests per second in one run of redis-benchmark.
 fn run(
     address: SocketAddr,
     (clients, pipeline): (u64, u64),
