@@ -1,5 +1,5 @@
-//! What a backup costs clients: commands a second and the time of a pipeline, by turns without a
-//! backup and with one under way all the time. `cargo bench --bench backup -- --help` for
+//! What a backup costs clients: commands per second and the duration of a pipeline, alternately
+//! without a backup and with one constantly in progress. `cargo bench --bench backup -- --help` for
 //! settings.
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use server::Server;
 use settings::{count, folder, number};
 
 const MIB: u64 = 1024 * 1024;
-/// Elements of the ballast that one command pushes.
+/// Elements of the ballast pushed by one command.
 const BALLAST_ELEMENTS: u64 = 64;
 
 fn main() {
@@ -147,7 +147,7 @@ fn turn(matches: &ArgMatches, server: &Server, with_backup: bool) -> Turn {
     }
 }
 
-/// Has one backup made after the other; answers how many there were, and the seconds of each.
+/// Makes one backup after another. Returns how many there were, and the seconds of each.
 fn save(server: &Server, is_over: &AtomicBool) -> (u64, f64) {
     let mut connection =
         Connection::open_with_timeout(server.address(), Duration::from_secs(600)).unwrap();

@@ -1,9 +1,9 @@
-//! What clients that wait cost: memory and processor time of a server with very many of them,
-//! how long it takes to serve them all, and how fast one that waits is woken, beside
+//! What waiting clients cost: memory and processor time of a server with very many of them, how
+//! long it takes to serve them all, and how fast a waiting client is woken, compared with
 //! `redis-server` with `appendfsync always`. `cargo bench --bench blocked_clients -- --help` for
 //! settings.
 //!
-//! Each client takes a socket here and one in the server: mind `ulimit -n`.
+//! Each client takes a socket here and one in the server, so check `ulimit -n`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,14 +34,14 @@ use resp::Connection;
 use server::{Server, request, wait_until};
 use settings::{count, folder, number};
 
-/// Keys that each client waits for, as a worker that serves several queues does.
+/// Keys that each client waits for, like a worker that serves several queues.
 const KEYS_OF_EACH: usize = 4;
 const MEMORY_MAX_MB: f64 = 300.0;
 
 /// Clients that wait.
 struct Crowd {
     name: &'static str,
-    /// What a client sends, from its number and the number of keys.
+    /// A client's command, from its number and the number of keys.
     words: fn(usize, usize) -> Vec<String>,
     /// Has everyone served, from the number of keys.
     serve: fn(&mut [TcpStream], &mut Connection, usize),
@@ -140,7 +140,7 @@ fn info(probe: &mut Connection, name: &str) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-/// The part of one processor that a server uses while nobody sends anything.
+/// The fraction of one processor that an idle server uses.
 fn idle_percent(matches: &ArgMatches, server: &Server) -> f64 {
     let idle = Duration::from_secs(count(matches, "idle"));
     let before_us = used_cpu_us(server.address());
@@ -199,7 +199,7 @@ fn of_crowd(crowd: &Crowd, matches: &ArgMatches, folder: &std::path::Path) {
     (crowd.serve)(&mut sockets, &mut probe, keys);
 }
 
-/// Pushes until everyone has an element: each exactly one.
+/// Pushes until every client has exactly one element.
 fn serve_all(sockets: &mut [TcpStream], probe: &mut Connection, keys: usize) {
     let clients = sockets.len();
     let started = Instant::now();
@@ -285,7 +285,7 @@ fn ping_pong(address: SocketAddr, turns: usize) -> Vec<f64> {
             let started = Instant::now();
             first.command(&["LPUSH", "ping", "x"]).unwrap();
             first.command(&["BRPOP", "pong", "0"]).unwrap();
-            // There and back are two wake-ups.
+            // A round trip is two wake-ups.
             started.elapsed().as_secs_f64() * 1e6 / 2.0
         })
         .collect();

@@ -1,6 +1,7 @@
-//! Latencies on the embedded store beside `redis-server` with `appendfsync always`, in turns: each server
-//! gets half of the requests a second that it can do, at even distances, whether earlier ones are
-//! answered or not. `cargo bench --bench latency -- --help` for settings.
+//! Latencies on the embedded store compared with `redis-server` with `appendfsync always`, in
+//! turns. Each server gets half of the requests per second that it can handle, at even intervals,
+//! whether earlier ones have been answered or not. `cargo bench --bench latency -- --help` for
+//! settings.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +31,7 @@ use resp::{Connection, Words};
 use server::Server;
 use settings::{count, folder, number};
 
-/// What is measured, and what fills the key before.
+/// What is measured, and what fills the key first.
 const LOADS: [(&str, Option<&str>); 4] = [
     ("LPUSH list VALUE", None),
     ("RPOP list", Some("LPUSH list VALUE")),
@@ -97,7 +98,7 @@ fn settings() -> ArgMatches {
     )
 }
 
-/// The greatest rate, half of it, and the latencies and processor time at that.
+/// The maximum rate, half of it, and the latencies and processor time at that rate.
 fn measure(
     address: SocketAddr,
     line: &str,
@@ -136,7 +137,7 @@ fn measure(
     ]
 }
 
-/// An empty server, or one with as much as is popped.
+/// An empty server, or one with enough elements for the pops.
 fn prepare(address: SocketAddr, fill: Option<&str>, elements: u64) {
     let mut connection = Connection::open(address).unwrap();
     let mut ask = |lines: Vec<Words>| {
@@ -164,8 +165,8 @@ fn words(line: &str, number: u64) -> Words {
     words.collect()
 }
 
-/// Sends requests over so many connections: at these distances, or each client as soon as it has its
-/// reply. Answers how long after they were due the replies came.
+/// Sends requests over this many connections: at these intervals, or as soon as each client has its
+/// reply. Returns how long after their due times the replies came.
 fn run(
     address: SocketAddr,
     line: &str,

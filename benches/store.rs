@@ -1,5 +1,5 @@
-//! The embedded store alone, in the ways in which queues use it: one writer, each batch one
-//! durable transaction, values of 100 bytes. `cargo bench --bench store -- --help` for settings.
+//! The embedded store alone, used as queues use it: one writer, each batch one durable transaction,
+//! values of 100 bytes. `cargo bench --bench store -- --help` for settings.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,12 +19,12 @@ use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 const BATCHES: [u64; 4] = [1, 16, 256, 4096];
 const VALUE: [u8; 100] = [b'v'; 100];
 const COUNTER: &[u8] = b"counter";
-/// Between a key's prefix and the end of its range.
+/// Prefix of the list's rows.
 const LIST: &[u8] = b"element/";
 const SCORES: &[u8] = b"score/";
 const MEMBERS: &[u8] = b"member/";
 
-/// A workload: what is there before it, and one operation of it.
+/// A workload: its initial data, and one operation.
 struct Workload {
     name: &'static str,
     items_before: u64,
@@ -104,7 +104,7 @@ const WORKLOADS: [Workload; 8] = [
     },
 ];
 
-/// Sets three keys that are often there already.
+/// Sets three keys, which often exist already.
 fn set_three(transaction: &dyn Transaction, number: u64) {
     for part in 0..3_u64 {
         let index = (number * 7 + part) % 10_000;
@@ -120,7 +120,7 @@ fn steady(transaction: &dyn Transaction, random: &dyn Random, number: u64) -> bo
     pop(transaction)
 }
 
-/// An answer of the embedded store, which is there at once.
+/// A result of the embedded store, which is ready immediately.
 fn now<T: Unpin>(future: StoreFuture<'_, T>) -> T {
     future.now_or_never().unwrap().unwrap()
 }
@@ -140,7 +140,7 @@ fn outermost(transaction: &dyn Transaction, prefix: &[u8], reverse: bool) -> Opt
     rows.into_iter().next()
 }
 
-/// Looks for the last element, puts the next behind it, counts.
+/// Finds the last element, adds one after it, and counts.
 fn push(transaction: &dyn Transaction, _: &dyn Random) {
     let index = outermost(transaction, LIST, true).map_or(0, |row| {
         u64::from_be_bytes(row.key[LIST.len()..].try_into().unwrap()) + 1
@@ -149,7 +149,7 @@ fn push(transaction: &dyn Transaction, _: &dyn Random) {
     transaction.atomic_add(COUNTER, 1);
 }
 
-/// Looks for the first element, removes it, counts.
+/// Finds the first element, removes it, and counts.
 fn pop(transaction: &dyn Transaction) -> bool {
     let Some(row) = outermost(transaction, LIST, false) else {
         return false;

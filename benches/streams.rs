@@ -1,6 +1,7 @@
-//! Streams on the embedded store beside `redis-server` with `appendfsync always`, in turns: commands a
-//! second, and the processor time of the servers a command, which a loaded machine changes little.
-//! RPUSH and LRANGE stand there to compare with. `cargo bench --bench streams -- --help` for settings.
+//! Streams on the embedded store compared with `redis-server` with `appendfsync always`, in turns:
+//! commands per second, and the servers' processor time per command, which depends little on the
+//! machine's load. RPUSH and LRANGE are included for comparison.
+//! `cargo bench --bench streams -- --help` for settings.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,13 +31,13 @@ use resp::{Connection, Value, Words};
 use server::Server;
 use settings::{count, folder, number, text};
 
-/// Entries of the range that is read.
+/// Entries in the range that is read.
 const RANGE: usize = 100;
 
 /// What a client does.
 #[derive(Clone, Copy, PartialEq)]
 enum Work {
-    /// This command again and again.
+    /// Repeats this command.
     Command(&'static str),
     /// Reads a new entry in a group and acknowledges it: two commands.
     ReadAndAcknowledge,
@@ -134,7 +135,7 @@ fn words(line: &str) -> Words {
     words.collect()
 }
 
-/// An empty server with what is read: as many entries as commands, and ranges.
+/// An empty server with the data to read: as many entries as commands, and ranges.
 fn prepare(address: SocketAddr, commands: u64) {
     let mut connection = Connection::open(address).unwrap();
     let mut ask = |lines: Vec<Words>| {

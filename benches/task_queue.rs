@@ -1,6 +1,7 @@
-//! Task queues over the wire, every commit synced: the table of the task document (random needs, and the worst case, in which only the very last task fits), beside its
-//! dict of dicts in Python; then other numbers of priorities and resources, and mixtures that
-//! make an index of minima work hard. `cargo bench --bench task_queue -- --help` for settings.
+//! Task queues over the wire, with every commit synced: the table of the task document (random
+//! needs, and the worst case, in which only the very last task fits), compared with its dict of
+//! dicts in Python. Then other numbers of priorities and resources, and mixtures that are hard for
+//! an index of minima. `cargo bench --bench task_queue -- --help` for settings.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +28,7 @@ use server::Server;
 
 /// Commands in one pipeline while a queue is filled.
 const PIPELINE: u64 = 2_000;
-/// Calls of the yardstick, of which one takes seconds.
+/// Calls of the reference implementation, each of which may take seconds.
 const YARDSTICK_CALLS_MAX: u64 = 10;
 
 /// The head of the table of cases.
@@ -43,14 +44,14 @@ const CONSUMERS: u64 = 50;
 /// What tasks need.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Mix {
-    /// Random amounts from 1 to 100, and consumers who have so.
+    /// Random amounts from 1 to 100, and the same for consumers.
     Random,
-    /// More than any consumer has, but for the last task.
+    /// More than any consumer has, except for the last task.
     Worst,
-    /// Little of one thing and much of another, or the other way around; consumers have enough of
-    /// neither both.
+    /// Little of one resource and much of another, or the other way round. Consumers do not have
+    /// enough for both.
     Crossed,
-    /// The same, closer to each other: little is more than half of much.
+    /// The same with closer amounts: the small one is more than half of the large one.
     Close,
 }
 
@@ -136,7 +137,7 @@ fn main() {
                 .value_parser(["embedded", "foundationdb"])
                 .default_value("embedded"),
         )
-        // What cargo gives to every bench.
+        // The argument that cargo passes to every bench.
         .arg(Arg::new("bench").long("bench").num_args(0).hide(true))
         .get_matches();
     let calls = *matches.get_one::<u64>("calls").unwrap();
@@ -254,7 +255,7 @@ fn words(line: &str, amounts: &[u64]) -> Words {
 }
 
 fn add(case: &Case, random: &SeededRandom, number: u64) -> Words {
-    // The one that fits is the very last.
+    // The only task that fits is the very last.
     let is_last = number + 1 == case.tasks && case.mix != Mix::Random;
     let priority = if is_last {
         case.priorities
@@ -314,7 +315,7 @@ impl Cluster {
     }
 }
 
-/// A server on a store that is empty.
+/// A server on an empty store.
 fn start(on: &Place, folder: &std::path::Path) -> Server {
     let Some(cluster) = &on.cluster else {
         return Server::start_in(folder, &[]).unwrap();
@@ -367,7 +368,7 @@ fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
     let filling = started.elapsed();
     let full_mb = server.memory_bytes() / 1_000_000;
     let having = || having(case, &random);
-    // Before what the additions have left to do is done.
+    // Before the work that the additions have left is done.
     let at_once = words("TASK.PEEK q HAVING", &having());
     let (at_once_ms, _) = milliseconds(&mut connection, &at_once);
     std::thread::sleep(on.rest);
@@ -383,7 +384,7 @@ fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
             let again = add(case, &random, case.tasks - 1);
             connection.command(&again).unwrap();
         }
-        // What a commit alone takes at this moment.
+        // The current duration of a commit alone.
         let command = words("LPUSH other payload", &[]);
         commits_ms.push(milliseconds(&mut connection, &command).0);
     }
@@ -499,7 +500,7 @@ fn acknowledgement(key: &str, taken: &Value) -> Words {
     vec![b"TASK.ACK".to_vec(), key.into(), id]
 }
 
-/// What INFO tells of conflicts.
+/// The conflicts in INFO.
 fn upkeep(connection: &mut Connection) -> String {
     let info = connection.command(&["INFO", "quoin"]).unwrap();
     let info = String::from_utf8_lossy(info.bytes().unwrap()).into_owned();

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the settings of a redis.conf as a settings file, and why they are not taken as they are.
+/// Prints the settings of a redis.conf as a settings file, and why they are not used directly.
 fn translate(error: &ConfigError) -> ExitCode {
     if let ConfigError::RedisConf { toml, .. } = error {
         print(toml);
@@ -66,7 +66,7 @@ fn serve(loaded: LoadedSettings) -> ExitCode {
     match quoin_server::run(loaded, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where the log is a file, who looks there shall find it too.
+            // Also write the error to the log file, where operators look.
             if log.is_file() {
                 tracing::error!("{error}");
             }
@@ -99,7 +99,7 @@ fn run_server(loaded: LoadedSettings) -> Result<(), String> {
     quoin_server::run(loaded, &log).map_err(|error| error.to_string())
 }
 
-/// Runs `quoin restore --follow`, which writes a log, as it may run for long.
+/// Runs `quoin restore --follow`, which writes a log, because it may run for long.
 fn follow(options: &backup::RestoreOptions) -> ExitCode {
     match Log::start(&Settings::default()) {
         Ok(_) => report(backup::follow(options)),
@@ -118,7 +118,7 @@ fn export(options: &export::Options) -> ExitCode {
     }
 }
 
-/// Runs `quoin queues`, which prints what it finds as it finds it.
+/// Runs `quoin queues`, which prints results as it finds them.
 fn queues(options: &queues::Options) -> ExitCode {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match queues::run(options, &mut out) {

@@ -1,6 +1,6 @@
-//! Backups as an operator makes and uses them: `quoin backup` and `quoin restore`, beside servers
-//! under load, after kills, with damaged files, and to a moment between backups. Whatever was
-//! restored is compared row by row.
+//! Backups as an operator makes and uses them: `quoin backup` and `quoin restore`, with servers
+//! under load, after kills, with damaged files, and to a moment between backups. Everything that
+//! was restored is compared row by row.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

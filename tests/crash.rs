@@ -1,8 +1,8 @@
-//! The server is killed under load and started again on the same folder: every acknowledged push
-//! is there, or was taken by a pop; every acknowledged pop is gone; nothing comes twice.
+//! The server is killed under load and restarted on the same folder: every acknowledged push is
+//! there, or was taken by a pop. Every acknowledged pop is gone. Nothing is duplicated.
 //!
-//! `QUOIN_TEST_ROUNDS`: how many times, instead of the few that CI has time for.
-//! `QUOIN_TEST_SEED`: of the moments of the kills and of what the clients do.
+//! `QUOIN_TEST_ROUNDS`: the number of rounds, instead of the few that CI has time for.
+//! `QUOIN_TEST_SEED`: the seed for the moments of the kills and for what the clients do.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,11 +31,11 @@ const PIPELINE_MAX: usize = 12;
 const LISTS: [&str; 2] = ["list:a", "list:b"];
 const SETS: [&str; 2] = ["set:a", "set:b"];
 const QUEUES: [&str; 2] = ["queue:a", "queue:b"];
-/// Kinds of requests; those from `POPS_FROM` on are pops.
+/// Number of kinds of requests. Those from `POPS_FROM` on are pops.
 const KINDS: u32 = 14;
 const POPS_FROM: u32 = 10;
 
-/// What is known of a payload. Payloads are unique, so one is pushed once and popped once.
+/// What is known about a payload. Payloads are unique, so each is pushed once and popped once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// Its push was sent and not answered.
@@ -50,7 +50,7 @@ enum Fate {
 #[derive(Default)]
 struct Account {
     fates: BTreeMap<Vec<u8>, Fate>,
-    /// Payloads that an answered pop held, which this client need not have pushed.
+    /// Payloads from pops with replies. This client need not have pushed them.
     popped: Vec<Vec<u8>>,
     /// How many payloads its unanswered pops may have taken.
     pops_in_flight: usize,
@@ -94,8 +94,8 @@ fn acknowledged_writes_outlive_a_kill() {
     );
 }
 
-/// In every other round nothing pops, so that every acknowledged payload must be there; in the
-/// others, pops that were not answered may have taken as many as they asked for.
+/// In every other round nothing pops, so every acknowledged payload must be there. In the others,
+/// pops without a reply may have taken as many as they requested.
 fn has_pops(round: u64) -> bool {
     round % 2 == 1
 }
@@ -119,7 +119,7 @@ fn load_until_killed(
                     let connection = Connection::open(address).unwrap();
                     let kinds = 0..if has_pops(round) { KINDS } else { POPS_FROM };
                     let random = StdRng::seed_from_u64(seed ^ (round << 32) ^ (client << 16));
-                    // Ends with the server.
+                    // The thread ends with the server.
                     let name = format!("{round}-{client}");
                     let _ = load(connection, random, &name, kinds, &mut account);
                     account
@@ -270,7 +270,8 @@ impl Account {
             Request::Pop(count) => {
                 self.pops_in_flight -= count;
                 let items = reply.items().unwrap_or_default().iter();
-                // Scores come between the members of a sorted set, and priorities likewise.
+                // A sorted set's reply alternates members and scores, and a priority queue's is
+                // similar.
                 let payloads = items
                     .filter_map(Value::bytes)
                     .filter(|item| item.contains(&b'-'));
@@ -282,7 +283,7 @@ impl Account {
     }
 }
 
-/// Every payload that a started server holds. Checks that lengths tell what is there.
+/// Every payload in a restarted server. Checks that lengths match the content.
 fn contents(server: &Server) -> BTreeSet<Vec<u8>> {
     let mut connection = Connection::open(server.address()).unwrap();
     let mut there = BTreeSet::new();
@@ -310,7 +311,7 @@ fn contents(server: &Server) -> BTreeSet<Vec<u8>> {
     there
 }
 
-/// `before`: what the server held before the clients came.
+/// `before`: the content of the server before the clients started.
 fn check(
     before: &BTreeSet<Vec<u8>>,
     accounts: &[Account],
@@ -337,7 +338,7 @@ fn check(
             Some(Fate::Pushed | Fate::PushInFlight) => {}
         }
     }
-    // Pops that were on their way when the server was killed may have taken some.
+    // Pops in flight when the server was killed may have taken some.
     let may_miss: usize = accounts.iter().map(|account| account.pops_in_flight).sum();
     let missing: Vec<String> = fates
         .iter()

@@ -1,5 +1,5 @@
-//! Data folders that are not as they must be, with the program and with processes that may die of
-//! them: others' folders, cut and damaged data files, copies of a running server's files.
+//! Faulty data folders, with the program and with processes that may crash on them: others'
+//! folders, truncated and damaged data files, copies of a running server's files.
 //!
 //! `QUOIN_TEST_ROUNDS`: how many bits are flipped, instead of the few that CI has time for.
 //! `QUOIN_TEST_SEED`: which ones.
@@ -58,7 +58,7 @@ fn copy_folder(from: &Path, to: &Path) {
     assert!(status.success());
 }
 
-/// A server that is stopped in order.
+/// Stops a server cleanly.
 fn stop(mut server: Server) {
     server.signal("TERM");
     assert!(server.wait().success());
@@ -129,8 +129,8 @@ fn a_start_after_a_kill_tells_what_it_recovered() {
     );
 }
 
-/// Starts on what a killed server has left, after something is done to its folder. Returns what the
-/// refused start, and the doctor, have said.
+/// Starts on what a killed server has left, after something was done to its folder. Returns the
+/// output of the refused start, and of the doctor.
 fn refused_after_kill(damage: impl FnOnce(&Path)) -> [String; 2] {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_in(folder.path(), &[]).unwrap();
@@ -204,7 +204,7 @@ fn a_running_servers_folder_stays_locked_without_its_lock_file() {
     let restore = ["restore", "--from", from, "--data-dir", "data"];
     let restore = quoin(folder.path(), &restore);
     assert!(said(&restore).contains("in use"), "{}", said(&restore));
-    // Nor if all its files are removed.
+    // Nor after all its files are removed.
     for entry in folder.path().join("data").read_dir().unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -397,7 +397,7 @@ fn a_damaged_row_gives_an_error_that_names_it_and_others_are_served() {
     assert_eq!(socket.run("LPOP first"), "$8\r\nin-first\r\n");
     assert_eq!(socket.run("RPUSH third more"), ":2\r\n");
     assert_eq!(socket.run("LPOP third"), "$8\r\nin-third\r\n");
-    // What need not read it can remove it.
+    // Commands that need not read it can remove it.
     let told = server.log().matches("is damaged").count();
     assert_eq!(told, 1, "{}", server.log());
     stop(server);
@@ -424,7 +424,7 @@ fn a_damaged_length_fails_the_commands_on_its_key_and_no_others() {
     stop(server);
     let data = folder.path().join("data/data.mdb");
     let mut bytes = std::fs::read(&data).unwrap();
-    // The end of its key; then come the checksums and the number.
+    // The end of its key, followed by the checksums and the number.
     let key = b"\x01second\x00\x14";
     let found: Vec<usize> = (0..bytes.len() - key.len())
         .filter(|at| bytes[*at..].starts_with(key))
@@ -445,7 +445,7 @@ fn a_damaged_length_fails_the_commands_on_its_key_and_no_others() {
     }
 }
 
-/// Rows such as queues have: many small ones, some long.
+/// Rows like those of queues: many small ones, some long.
 fn rows() -> Rows {
     let random = SeededRandom::new(1);
     (0..1500_u64)
@@ -464,8 +464,8 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Reads everything in several ways; panics where anything is wrong and no error says so. Answers how
-/// many errors there were.
+/// Reads everything in several ways. Panics if anything is wrong without an error. Returns the
+/// number of errors.
 fn read_all(store: &EmbeddedStore, expected: &Rows) -> usize {
     let snapshot = store.begin_read().unwrap();
     let mut errors = 0;

@@ -1,4 +1,4 @@
-//! `quoin doctor` as a program: what it says of stores that servers have used, and its exit code.
+//! `quoin doctor` as a program: its report on stores that servers have used, and its exit code.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,7 @@ use authority::Authority;
 use quoin_layout::LAYOUT_VERSION;
 use server::Server;
 
-/// Exit code, and what it said.
+/// The exit code and the output.
 fn doctor(folder: &Path, flags: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
         .arg("doctor")
@@ -28,7 +28,7 @@ fn doctor(folder: &Path, flags: &[&str]) -> (i32, String) {
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let complaint = String::from_utf8(output.stderr).unwrap();
-    // How far it is, where that takes long.
+    // The progress, if that takes long.
     let is_progress =
         |line: &str| line.contains(": ") && line.ends_with(|last: char| last.is_ascii_digit());
     assert!(complaint.lines().all(is_progress), "{complaint}");
@@ -41,7 +41,7 @@ fn line<'s>(said: &'s str, check: &str) -> &'s str {
         .unwrap_or_else(|| panic!("no line of {check}: {said}"))
 }
 
-/// Uses every type, and leaves clients amid what they do.
+/// Uses every type, and leaves clients in the middle of what they do.
 fn use_everything(server: &Server, tag: &str) {
     let mut socket = server.connect();
     let long = "x".repeat(150_000);
@@ -92,7 +92,7 @@ fn an_embedded_store_that_was_killed_is_healthy() {
     for round in 0..2 {
         let server = Server::start_in(folder.path(), &[]).unwrap();
         use_everything(&server, &round.to_string());
-        // Killed, amid what it does in the background.
+        // Killed during its background work.
         drop(server);
         let (code, said) = doctor(folder.path(), &["--deep", "--data-dir", data]);
         assert_eq!(code, 0, "{said}");
@@ -149,7 +149,7 @@ fn a_server_that_has_the_store_open_is_asked() {
     let (code, said) = doctor(server.folder(), &["--data-dir", "data", "--port", "1"]);
     assert_eq!(code, 1, "{said}");
     assert!(line(&said, "server").contains("--server"), "{said}");
-    // Another server is not taken for it.
+    // Another server is not mistaken for it.
     let other = Server::start();
     let port = other.address().port().to_string();
     let (code, said) = doctor(server.folder(), &["--data-dir", "data", "--port", &port]);
@@ -192,7 +192,7 @@ fn a_server_is_found_by_its_folder_wherever_it_listens() {
     // With a Unix socket, port 0 would be none.
     let server = Server::start_with(&["--unixsocket", socket, "--port", &free_port().to_string()]);
     finds(&server, &[], &format!("unix://{socket}"));
-    // Another way to the same server.
+    // Another address of the same server.
     let tcp = format!("redis://{}", server.address());
     finds(&server, &["--server", &tcp], &tcp);
 
@@ -224,7 +224,7 @@ fn a_note_that_another_server_has_left_does_not_mislead() {
     std::fs::write(&file, format!("port = {port}\n")).unwrap();
     let flags = ["--config", file.to_str().unwrap()];
     finds(&server, &flags, &format!("redis://{}", server.address()));
-    // It goes with the server.
+    // It is removed with the server.
     let mut other = other;
     other.signal("TERM");
     other.wait();
@@ -329,7 +329,7 @@ mod on_foundationdb {
             sequence: 1,
         };
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        // What tells a process of another version apart is in the client's status by these names.
+        // The fields of the client's status that show a process of another version.
         let mut status = runtime.block_on(store.client_status()).unwrap();
         status.retain(|char| !char.is_whitespace());
         let connection = status
@@ -378,7 +378,7 @@ mod on_foundationdb {
     }
 }
 
-/// A store that was killed with commits which only the journal has: the first checkpoint comes a
+/// A store that was killed with commits that only the journal has. The first checkpoint comes a
 /// second after the start.
 fn killed_with_journal(folder: &Path) {
     let server = Server::start_in(folder, &[]).unwrap();
@@ -394,7 +394,7 @@ fn a_damaged_journal_is_told_and_left_as_it_is() {
     if server::is_on_foundationdb() {
         return;
     }
-    /// A machine that stands still for a second makes a checkpoint of what is needed here.
+    /// If the machine stalls for a second, a checkpoint covers what is needed here.
     const TRIES: usize = 3;
     for _ in 0..TRIES {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
-//! The worked examples of the documents are run as they stand: what `redis-cli` is shown to
-//! answer, page after page on one server as a reader goes through them, and the programs in
-//! `examples/`.
+//! The worked examples of the documents are run as written: the replies that `redis-cli` is shown
+//! to print, page after page on one server in reading order, and the programs in `examples/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +24,7 @@ use server::Server;
 
 const GUIDE: &str = include_str!("../docs/start/task-queues.md");
 
-/// The pages in the order in which they are read: README, then those that docs/README.md lists.
+/// The pages in reading order: README, then those that docs/README.md lists.
 fn pages() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
@@ -82,7 +81,7 @@ fn shown(value: &Value) -> String {
     lines(value).join("\n")
 }
 
-/// The words of a line of a shell, of which single quotes keep words together.
+/// The words of a shell line. Single quotes keep words together.
 fn words(line: &str) -> Words {
     let mut words = Words::new();
     for (number, part) in line.split('\'').enumerate() {
@@ -104,9 +103,9 @@ fn tokens(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What a console shows: commands, each with the answer below it, which may be missing. Those after
-/// `$ redis-cli` have a connection each; those after `>` have that of their console. The port of an
-/// example is that of a server of the page.
+/// The steps of a console: commands, each with the reply below it, if any. Each `$ redis-cli` has
+/// its own connection. Commands after `>` share their console's connection. The port of an example
+/// is that of a server of the page.
 fn steps(console: &str) -> Vec<(bool, String, String)> {
     let mut steps: Vec<(bool, String, String)> = Vec::new();
     let mut is_ours = false;
@@ -129,8 +128,9 @@ fn steps(console: &str) -> Vec<(bool, String, String)> {
     steps
 }
 
-/// Says the lines of a console to a server, and compares its answers; tokens of leases differ. Without an
-/// answer a command of a session is only said, and one of `redis-cli` is for another server.
+/// Sends the lines of a console to a server, and compares the replies, except for tokens of leases.
+/// Without a reply, a session's command is only sent, and a `redis-cli` command is meant for
+/// another server.
 fn play(console: &str, server: &Server) -> usize {
     let mut renamed: Vec<(String, String)> = Vec::new();
     let rename = |text: &str, renamed: &[(String, String)]| {

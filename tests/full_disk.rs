@@ -1,7 +1,7 @@
-//! A server whose disk is full: pushes are refused before nothing works any more, consumers drain
-//! the queue with no byte free, a start needs no room, and nothing that was acknowledged is lost.
+//! A server on a full disk: pushes are refused before everything stops working, consumers drain the
+//! queue without a free byte, a start needs no room, and nothing acknowledged is lost.
 //!
-//! The disk is a small tmpfs, which takes root to mount; where it cannot be, the tests say so.
+//! The disk is a small tmpfs, which only root can mount. If it cannot be mounted, the tests say so.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -59,7 +59,7 @@ impl Disk {
         file.set_len(length - bytes).unwrap();
     }
 
-    /// Takes every byte that is free, as another program might, with a file of that name.
+    /// Takes every free byte with a file of that name, as another program might.
     fn fill(&self, name: &str) {
         let filled = Command::new("dd")
             .args(["if=/dev/zero", "bs=4k"])
@@ -87,7 +87,7 @@ fn error(value: &Value) -> Option<String> {
         .map(|line| String::from_utf8_lossy(line).into_owned())
 }
 
-/// Pushes until that is refused; answers how many elements there are.
+/// Pushes until that is refused. Returns the number of elements.
 fn push_until_full(client: &mut Connection) -> usize {
     push_until_full_of(client, "queue")
 }
@@ -144,11 +144,11 @@ fn consumers_drain_a_queue_on_a_full_disk_after_a_kill_too() {
     server.signal("KILL");
     drop(server);
     let server = Server::start_in(disk.path(), &[]).unwrap();
-    // The start has given back what the journal had grown by.
+    // The start has released what the journal had grown by.
     disk.fill("second");
     let mut client = connect(&server);
     drain(&mut client, pushed);
-    // What was removed made room, with the disk as full as before.
+    // Removing data made room, with the disk as full as before.
     wait_until("pushes are taken again", || {
         let reply = client.command(&["RPUSH", "queue", "x"]).unwrap();
         error(&reply).is_none()
@@ -286,9 +286,9 @@ const PREPARATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Bytes of commands after which a writer has shown that it adds nothing.
+/// After this many bytes of commands, a writer has shown that it adds nothing.
 const WRITER_BYTES_MAX: usize = (3 * (DISK_MIB as usize)) << 20;
-/// As many commands, where each is short.
+/// The same as a number of commands, if each is short.
 const WRITER_COMMANDS_MAX: usize = 20_000;
 
 /// Runs a writer until the disk is full for it.
@@ -310,7 +310,7 @@ fn write_until_full(client: &mut Connection, name: &str, writer: Writer) {
     }
 }
 
-/// What removes data, on a disk without a free byte.
+/// Commands that remove data, on a disk without a free byte.
 fn check_removals(client: &mut Connection, name: &str) {
     let pop = "return redis.call('LPOP', KEYS[1])";
     for (words, expected) in [
@@ -378,13 +378,13 @@ fn no_writer_wedges_the_store_on_a_full_disk() {
             Ok(server) => server,
             Err(log) => panic!("{name}: {log}"),
         };
-        // The start has given back what the journal had grown by.
+        // The start has released what the journal had grown by.
         disk.fill("second");
         let mut client = connect(&server);
         check_removals(&mut client, name);
         let reply = client.command(&["FLUSHALL"]).unwrap();
         assert_eq!(error(&reply), None, "{name}");
-        // What was removed makes room, with the disk as full as before.
+        // Removing data makes room, with the disk as full as before.
         wait_until("pushes are taken again", || {
             let reply = client.command(&["RPUSH", "queue", "x"]).unwrap();
             error(&reply).is_none()
@@ -412,13 +412,13 @@ fn a_script_that_is_refused_on_a_full_disk_leaves_nothing() {
     );
     let length = client.command(&["LLEN", "queue"]).unwrap();
     assert_eq!(length.integer(), Some(pushed as i64));
-    // One that moves an element adds nothing.
+    // Moving an element adds nothing.
     let script = "return redis.call('LMOVE', KEYS[1], KEYS[2], 'LEFT', 'RIGHT')";
     let moved = client
         .command(&["EVAL", script, "2", "queue", "other"])
         .unwrap();
     assert!(error(&moved).is_none(), "{moved:?}");
-    // So is an EXEC of such a script.
+    // The same goes for an EXEC of such a script.
     client.command(&["MULTI"]).unwrap();
     client.command(&["LPOP", "queue"]).unwrap();
     let script = "return redis.call('RPUSH', KEYS[1], ARGV[1])";

@@ -1,5 +1,5 @@
 //! The bodies of the fuzz targets, run for a short while on inputs from fixed seeds, so that they
-//! are exercised without cargo-fuzz. A failure here names its seed; `run` repeats it.
+//! are exercised without cargo-fuzz. A failure here names its seed, and `run` repeats it.
 #![allow(clippy::panic, clippy::expect_used)]
 
 #[path = "../fuzz/bodies/dump_decoding.rs"]
@@ -99,7 +99,7 @@ const TUPLE_PIECES: &[&[u8]] = &[
 fn layout_decoding_survives_random_and_mutated_rows() {
     for seed in 0..INPUTS_PER_TARGET * 5 {
         let mut random = StdRng::seed_from_u64(seed);
-        // A format byte as values have it, or a space as keys have it.
+        // A format byte as in values, or a space as in keys.
         let mut data: Vec<u8> = vec![random.random_range(0..3)];
         if random.random() {
             data.clear();
@@ -301,7 +301,7 @@ fn scripts_survive_random_texts() {
     }
 }
 
-/// Changes, doubles or drops a few bytes behind the control bytes, sometimes.
+/// Sometimes changes, doubles or drops a few bytes after the control bytes.
 fn mutate(data: &mut Vec<u8>, random: &mut StdRng) {
     for _ in 0..random.random_range(0..4) {
         let position = random.random_range(8..=data.len());

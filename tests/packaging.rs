@@ -1,5 +1,5 @@
-//! What packages, images and manifests consist of agrees with the program and with itself. packaging/test
-//! installs a package.
+//! The content of packages, images and manifests is consistent with the program and with itself.
+//! packaging/test installs a package.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +30,7 @@ fn documents(name: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Fails unless the server starts with these variables, as far as their names and values say.
+/// Fails unless the server starts with these variables, judging by their names and values.
 #[track_caller]
 fn check_variables(variables: &[(String, String)]) {
     let settings = variables
@@ -51,7 +51,7 @@ fn check_variables(variables: &[(String, String)]) {
     }
 }
 
-/// The values at these names, below which lists are gone through.
+/// The values at these names. Searches all items of lists on the way.
 fn find<'v>(value: &'v Value, names: &[&str]) -> Vec<&'v Value> {
     match (value, names) {
         (Value::Array(items), _) => items.iter().flat_map(|item| find(item, names)).collect(),
@@ -162,7 +162,7 @@ fn images_set_settings_and_are_asked_whether_they_answer() {
     }
 }
 
-/// Where the packages put which file.
+/// Where the packages install each file.
 fn assets() -> [BTreeMap<String, String>; 2] {
     let manifest: toml::Value = toml::from_str(&read("Cargo.toml")).unwrap();
     let metadata = &manifest["package"]["metadata"];

@@ -1,12 +1,12 @@
-//! A server with a task queue is killed under load and started again on the same folder: every
-//! task whose addition was answered is there, unless it was acknowledged or taken for good; what
-//! was acknowledged or taken for good never comes again; no task is on two live leases; leases
-//! lapse, tasks die and are revived over the kills. Tasks are of groups, and some wait for others:
-//! none waits for one that has ended.
+//! A server with a task queue is killed under load and restarted on the same folder. Every task
+//! whose addition got a reply is there, unless it was acknowledged or taken without a lease. Tasks
+//! that were acknowledged or taken that way never come back. No task has two live leases. Leases
+//! lapse, tasks die and are revived across the kills. Tasks belong to groups, and some wait for
+//! others: none waits for one that has ended.
 //!
-//! A schedule adds the task of each of its moments once over kills.
+//! A schedule adds the task of each of its moments once, across kills.
 //!
-//! `QUOIN_TEST_ROUNDS`: how many times, instead of the few that CI has time for.
+//! `QUOIN_TEST_ROUNDS`: the number of rounds, instead of the few that CI has time for.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,9 +37,9 @@ const LEASE: Duration = Duration::from_millis(60);
 /// What all clients together know.
 #[derive(Default)]
 struct Ledger {
-    /// Tasks whose addition was answered.
+    /// Tasks whose addition got a reply.
     added: BTreeSet<String>,
-    /// Tasks that were acknowledged, or taken for good: their ends were answered.
+    /// Tasks that were acknowledged, or taken without a lease, with a reply.
     ended: BTreeSet<String>,
     /// Tasks that may have ended: the acknowledgement was sent.
     perhaps_ended: BTreeSet<String>,
@@ -121,7 +121,7 @@ fn lease(
         ledger.taken += 1;
         assert!(!ledger.ended.contains(&id), "{id} came again after its end");
         match ledger.leases.get(&id) {
-            // This thread was held up so long that whoever took it next is here already.
+            // This thread was delayed for so long that the next lease has already been recorded.
             Some(before) if *before > sent => {}
             Some(before) => {
                 // The store counts whole milliseconds.
@@ -210,7 +210,7 @@ fn check(folder: &std::path::Path, ledger: &mut Ledger) {
     ledger.ended.extend(missing);
     ledger.takes_in_flight = 0;
     let mut count = |line: &str| command(&mut connection, line).unwrap().integer().unwrap();
-    // Leases of the server that was killed lapse on this one.
+    // Leases of the killed server lapse on this one.
     wait_until("leases lapse", || count("TASK.LEN q LEASED") == 0);
     assert_eq!(
         count("TASK.LEN q"),

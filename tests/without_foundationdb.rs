@@ -1,5 +1,5 @@
-//! What tests do that need FoundationDB where there is none: they are counted, or fail. Nothing
-//! else would tell a run that has tested FoundationDB from one that has lost its cluster.
+//! What tests that need FoundationDB do if there is none: they are counted, or fail. Nothing else
+//! would distinguish a run that has tested FoundationDB from one that has lost its cluster.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 #[allow(dead_code)] // only what finds a cluster is of use here
@@ -24,7 +24,7 @@ mod needy {
     }
 }
 
-/// Runs the tests above where no cluster is named and no program can be found.
+/// Runs the tests above if no cluster is named and no program can be found.
 fn run(skipped_file: &Path, required: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "needy::"])

@@ -1,5 +1,6 @@
-//! A bare client of FoundationDB: as many reads and writes for a request as a command cannot do
-//! without, with as many requests in flight, shared by as many transactions as a server has under way.
+//! A bare client of FoundationDB: for each request, it makes as many reads and writes as a command
+//! cannot do without. It has as many requests in flight as the clients, in as many transactions as
+//! a server has in progress.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -15,7 +16,7 @@ use tokio::task::LocalSet;
 use crate::rows::VALUE;
 use crate::server;
 
-/// Transactions that a server has under way at most.
+/// Maximum number of concurrent transactions of a server.
 const AT_ONCE: u64 = 8;
 const DURATION: Duration = Duration::from_secs(3);
 const FILL_ROWS: u64 = 1_000;
@@ -31,7 +32,7 @@ const KNOWN: [&str; 8] = [
     "MSET of 10",
 ];
 
-/// The client, with rows of its own that it clears at the end.
+/// The client, with its own rows, which it clears at the end.
 pub(crate) struct Bare {
     database: Database,
     runtime: Runtime,
@@ -126,7 +127,7 @@ impl Bare {
             _ => "key",
         };
         let keys: Vec<Vec<u8>> = (0..rows).map(|_| random(kind)).collect();
-        // No conflicts: what is to be measured is the cluster.
+        // Without conflicts, because the cluster should be measured.
         if command == "SPOP" {
             let end = self.key(kind, self.rows);
             let reads = keys.iter().map(|key| {
@@ -146,7 +147,7 @@ impl Bare {
             }
             return Ok(());
         }
-        // SET and MSET read what type the key has, and how much it counts.
+        // SET and MSET read the key's type and length.
         let reads = keys.iter().map(|key| transaction.get(key, true));
         try_join_all(reads.collect::<Vec<_>>()).await?;
         if !matches!(command, "GET" | "HGETALL of 10") {

@@ -1,6 +1,6 @@
-//! The limit: a client of FoundationDB that writes and clears the same rows as the servers did, in
-//! transactions of the same size, as many at a time, each on queues of its own, so that nothing
-//! conflicts. It does what a transaction cannot do without: it reads the ends of the queues.
+//! The limit: a client of FoundationDB that writes and clears the same rows as the servers, in
+//! transactions of the same size and number. Each uses separate queues, so that nothing conflicts.
+//! It does only what a transaction cannot do without: it reads the ends of the queues.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,14 +19,14 @@ use quoin_layout::{
 
 use crate::ledger::Ticket;
 
-/// Bytes of a row that says who has an entry.
+/// Bytes of the row of a pending entry, which names its consumer.
 const PENDING_BYTES: usize = 20;
 /// Rows of one transaction when queues are filled.
 const FILL_ROWS: usize = 500;
-/// Transactions of that kind under way.
+/// Number of concurrent transactions of that kind.
 const FILL_AT_ONCE: usize = 4;
 
-/// How much a transaction does, on average.
+/// How much a transaction does on average.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mix {
     pub list_pushes: f64,
@@ -37,7 +37,7 @@ pub struct Mix {
     pub deliveries: f64,
 }
 
-/// Kinds of what a transaction does.
+/// Number of kinds of work in a transaction.
 const KINDS: usize = 5;
 
 impl Mix {
@@ -52,25 +52,25 @@ impl Mix {
     }
 }
 
-/// What the bare client is to do.
+/// What the bare client should do.
 pub struct BareCase<'a> {
     pub database: Rc<Database>,
     pub root_prefix: &'a str,
     pub payload_bytes: usize,
     pub queues: usize,
-    /// Transactions under way.
+    /// Number of concurrent transactions.
     pub at_once: usize,
     pub mix: Mix,
     /// Elements that are in the queues before.
     pub fill: usize,
-    /// Whether it is over when a pop finds nothing.
+    /// Whether to end when a pop finds nothing.
     pub ends_when_empty: bool,
     pub settle: Duration,
     pub warm_up: Duration,
     pub duration: Duration,
 }
 
-/// What came of it.
+/// The result.
 pub struct BareMeasured {
     pub commits_per_s: f64,
     pub latencies_us: Vec<u32>,
@@ -81,14 +81,14 @@ struct Queue {
     length_key: Vec<u8>,
     /// Its only group.
     group: Id,
-    /// How many entries the group has read, and after which row it goes on.
+    /// How many entries the group has read, and the row to continue after.
     delivered: Cell<u64>,
     read_to: RefCell<Vec<u8>>,
     /// The entries that are pending.
     pending: Cell<(u64, u64)>,
 }
 
-/// One transaction after the other.
+/// Runs one transaction after another.
 pub struct Writer {
     database: Rc<Database>,
     layout: Layout,
@@ -97,13 +97,13 @@ pub struct Writer {
     queues: Vec<Queue>,
     /// By kind of element: the queue for the next push and for the next pop.
     cursors: [usize; KINDS],
-    /// What is owed to the mix: parts of elements.
+    /// Fractions of elements that the mix still owes.
     owed: [f64; KINDS],
     pushed: u32,
     transactions: u64,
 }
 
-/// What one transaction does to one queue.
+/// A transaction's work on one queue.
 struct Part<'w> {
     queue: &'w Queue,
     count: usize,
@@ -151,8 +151,8 @@ impl Writer {
         }
     }
 
-    /// Carries out the next transaction of a mix, until it is committed. Answers whether all pops
-    /// found something.
+    /// Runs the next transaction of a mix until it is committed. Returns whether all pops found
+    /// something.
     pub async fn run(&mut self, mix: Mix) -> FdbResult<bool> {
         let mut counts = [0; KINDS];
         while counts == [0; KINDS] {
@@ -178,7 +178,8 @@ impl Writer {
         }
     }
 
-    /// `count` elements over the queues from a cursor on, one each while there are enough queues.
+    /// Spreads `count` elements over the queues from a cursor on, one each while there are enough
+    /// queues.
     fn parts<'q>(queues: &'q [Queue], cursor: &mut usize, count: usize) -> Vec<Part<'q>> {
         let wanted = count.min(queues.len());
         let parts = (0..wanted).map(|at| Part {
@@ -223,7 +224,7 @@ impl Writer {
                 members.push((data, key, member, f64::from(ticket.number % 1000)));
             }
         }
-        // All reads are under way at once: the best that a client can do.
+        // All reads are concurrent, which is the best that a client can do.
         let read = |parts: &[Part<'_>], is_set: bool, is_push: bool| {
             let reads = parts.iter().map(|part| {
                 let prefix = match is_set {
@@ -307,7 +308,7 @@ impl Writer {
             is_full &= entries.len() == part.count;
             deliver(transaction, layout, part.queue, entries);
         }
-        // By which a server recognises a commit of unknown result.
+        // Like the row with which a server recognizes a commit of unknown result.
         self.transactions += 1;
         let key = self.layout.operation_key(self.number, 0);
         transaction.set(&key, &self.transactions.to_be_bytes());
@@ -336,7 +337,7 @@ fn clear(transaction: &Transaction, rows: &FdbValues) -> usize {
     rows.len()
 }
 
-/// Makes entries pending, and acknowledges those of the delivery before.
+/// Makes entries pending, and acknowledges those of the previous delivery.
 fn deliver(transaction: &Transaction, layout: &Layout, queue: &Queue, entries: &FdbValues) {
     let Queue { data, group, .. } = *queue;
     let keys = |number| {

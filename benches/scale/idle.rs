@@ -1,5 +1,5 @@
-//! What a request costs when nothing else happens: pushes and pops, one at a time over one
-//! connection, in turns with bare transactions that read the end of a queue and commit.
+//! What a request costs on an idle server: pushes and pops, one at a time over one connection,
+//! alternating with bare transactions that read the end of a queue and commit.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::report::percentile_ms;
 use crate::settings::Settings;
 use crate::wire::Client;
 
-/// Turns that are not counted.
+/// Rounds that are not counted.
 const WARM_UP_TURNS: usize = 50;
 
 pub async fn run(
@@ -39,7 +39,7 @@ pub async fn run(
         list_pops: 1.0,
         ..Mix::default()
     };
-    // Some elements, so that neither side ever is at an end.
+    // Some elements, so that neither side ever runs out.
     for _ in 0..10 {
         client.command(&[b"RPUSH", b"queue:0", &payload]).await?;
         writer.run(push).await.map_err(io::Error::other)?;

@@ -1,23 +1,24 @@
-//! What was pushed and what came out: each payload is unique and says who pushed it and when.
+//! Tracks what was pushed and what came out. Each payload is unique and says who pushed it and
+//! when.
 
 use std::collections::HashSet;
 
 /// Digits of a payload before its padding: source, number, time.
 pub const TICKET_BYTES: usize = 32;
 
-/// What a payload says.
+/// The content of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
-    /// Who pushed it.
+    /// The client that pushed it.
     pub source: u32,
     /// The how-manieth of that source.
     pub number: u32,
-    /// When, in microseconds from the beginning of the case.
+    /// When it was pushed, in microseconds from the beginning of the case.
     pub at_us: u64,
 }
 
 impl Ticket {
-    /// Writes it over the beginning of a payload.
+    /// Overwrites the beginning of a payload with it.
     pub fn write(self, payload: &mut [u8]) {
         write_hex(&mut payload[..8], u64::from(self.source));
         write_hex(&mut payload[8..16], u64::from(self.number));
@@ -44,7 +45,7 @@ fn write_hex(out: &mut [u8], mut number: u64) {
     }
 }
 
-/// The books of one case.
+/// The ledger of one case.
 pub struct Ledger {
     payload_bytes: usize,
     sources: Vec<Source>,
@@ -100,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// Enters a bulk string of a reply, where it is a payload.
+    /// Records a bulk string of a reply if it is a payload.
     pub fn popped(&mut self, payload: &[u8]) -> Option<Ticket> {
         if payload.len() != self.payload_bytes {
             return None;
@@ -145,10 +146,10 @@ impl Ledger {
     }
 }
 
-/// What is wrong with a case's elements: nothing, one hopes.
+/// What is wrong with a case's elements.
 #[derive(Debug, Clone, Copy)]
 pub struct Verdict {
-    /// Acknowledged, not popped, and not there any more; negative where there are too many.
+    /// Acknowledged, not popped, and no longer there. Negative if there are too many.
     pub missing: i64,
     /// Popped twice.
     pub doubled: u64,
@@ -159,7 +160,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether every element is where it must be. Pushes that failed may be there unseen.
+    /// Whether every element is where it must be. Pushes that failed may still have been applied.
     pub fn is_good(&self) -> bool {
         let surplus_max = self.uncertain as i64;
         (-surplus_max..=0).contains(&self.missing) && self.doubled == 0 && self.unknown == 0

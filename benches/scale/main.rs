@@ -1,10 +1,10 @@
 //! How far Quoin scales on FoundationDB: 1, 2, 4, 8 servers on one hot queue and on a thousand,
-//! beside a bare client that writes and clears the same rows in transactions of the same size.
-//! `cargo bench --features fdb --bench scale -- --help` for settings; docs/understand/scaling.md says what the
-//! figures mean.
+//! compared with a bare client that writes and clears the same rows in transactions of the same
+//! size. `cargo bench --features fdb --bench scale -- --help` for settings.
+//! docs/understand/scaling.md explains the figures.
 //!
-//! Runs on the cluster that `FDB_CLUSTER_FILE` names, below root prefixes of its own that are
-//! cleared at the end, else on an `fdbserver` of its own.
+//! Runs on the cluster that `FDB_CLUSTER_FILE` names, under separate root prefixes that are cleared
+//! at the end. Without that variable it starts its own `fdbserver`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -57,12 +57,12 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // SAFETY: the guard is dropped at the end of this function, before the process exits; a
-    // panic in between unwinds through here too.
+    // SAFETY: the guard is dropped at the end of this function, before the process exits. A panic
+    // in between also unwinds through here.
     #[allow(unsafe_code)]
     let network = unsafe { foundationdb::boot() };
     let database = Database::new(cluster_file.to_str()).unwrap();
-    // One thread: the load must leave the processors to those who are measured.
+    // One thread, because the load must leave the processors to the programs being measured.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -236,7 +236,7 @@ impl Bench {
         let at_once = (row.at_once.round() as usize).max(1);
         let fill = match load {
             _ if load.is_filled() => self.settings.fill,
-            // Enough for the first pops; every transaction pushes as much.
+            // Enough for the first pops. Every transaction pushes as much.
             _ if pops > 0.0 => (2.0 * pops.ceil()) as usize * at_once + queues,
             _ => 0,
         };

@@ -10,13 +10,13 @@ use crate::settings::{Kind, Load};
 use crate::wire::{Client, Piece, walk, write_command};
 use crate::workload::Shared;
 
-/// Elements of one command when queues are filled.
+/// Elements pushed by one command when queues are filled.
 const FILL_ELEMENTS: usize = 100;
 /// Elements that a connection sends at once, in some commands.
 const FILL_PIPELINE_ELEMENTS: usize = 800;
 /// The group of each stream.
 pub const GROUP: &[u8] = b"group";
-/// Elements of one command when queues are emptied, and queues at once.
+/// Elements popped by one command when queues are emptied, and queues at once.
 const DRAIN_ELEMENTS: &[u8] = b"200";
 const DRAIN_QUEUES: usize = 16;
 
@@ -51,12 +51,12 @@ impl Names {
         &self.queues[number % self.queues.len()]
     }
 
-    /// The sorted set beside a queue.
+    /// The sorted set that belongs to a queue.
     pub fn times(&self, number: usize) -> &[u8] {
         &self.times[number % self.times.len()]
     }
 
-    /// The list beside a queue.
+    /// The list that belongs to a queue.
     pub fn done(&self, number: usize) -> &[u8] {
         &self.done[number % self.done.len()]
     }
@@ -119,7 +119,7 @@ pub async fn fill(
     let mut payload = vec![b'.'; payload_bytes];
     let mut left = vec![of_each; if count == 0 { 0 } else { names.count() }];
     let mut turn = 0;
-    // All queues grow at once, as they would with clients.
+    // All queues grow together, as they would with clients.
     while left.iter().any(|left| *left > 0) {
         for (queue, left) in left.iter_mut().enumerate() {
             let now = (*left).min(of_command);
@@ -186,8 +186,8 @@ async fn send_all(address: SocketAddr, commands: Vec<Vec<u8>>, pipeline: usize) 
     Ok(())
 }
 
-/// Takes what is left out of the queues, or counts it where nothing was popped before, and
-/// removes the keys. Answers how many were counted.
+/// Pops the rest from the queues, or counts it if nothing was popped before, and removes the keys.
+/// Returns how many were counted.
 pub async fn drain(addresses: &[SocketAddr], shared: &Shared) -> io::Result<u64> {
     let mut client = Client::connect(addresses[0]).await?;
     let mut counted = 0;

@@ -2,7 +2,7 @@
 
 use crate::servers::Cpu;
 
-/// What a line of a table tells of one case.
+/// The figures of one case in a line of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     pub servers: usize,
@@ -13,12 +13,12 @@ pub struct Row {
     pub p99_ms: f64,
     pub commits_per_s: f64,
     pub per_commit: f64,
-    /// Transactions under way, on average.
+    /// Average number of concurrent transactions.
     pub at_once: f64,
     pub conflicts: f64,
     pub retries: f64,
     pub unknown_results: f64,
-    /// Pops that found nothing, for each operation.
+    /// Pops that found nothing, per operation.
     pub empty: f64,
     /// Processors in use.
     pub load_cpus: f64,
@@ -81,7 +81,7 @@ pub fn print_header(title: &str) {
     );
 }
 
-/// `alone`: what one server did a second.
+/// `alone`: operations per second of a single server.
 pub fn print_row(row: &Row, alone: Option<f64>) {
     let ratio = |of: Option<f64>| {
         of.filter(|of| *of > 0.0)
@@ -112,7 +112,7 @@ pub fn print_row(row: &Row, alone: Option<f64>) {
     );
 }
 
-/// The round whose throughput is the median, with the median of the bare client's.
+/// The round with the median throughput, and the bare client's median.
 pub fn median_row(mut rows: Vec<Row>) -> Option<Row> {
     rows.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));
     let mut bare: Vec<f64> = rows.iter().filter_map(|row| row.bare_per_s).collect();

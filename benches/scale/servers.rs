@@ -1,4 +1,4 @@
-//! The servers of a case, what they say of themselves, and what everybody costs.
+//! The servers of a case, their own statistics, and the processor time of all processes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::server::Server;
 use crate::wire::Client;
 
-/// Clock ticks in a second, in which Linux tells processor time (`USER_HZ`).
+/// Clock ticks per second, the unit of processor time in Linux (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Starts servers that share a cluster and a root prefix.
@@ -76,7 +76,7 @@ pub struct Cpu {
     pub load_s: f64,
     /// Of the servers.
     pub servers_s: f64,
-    /// Of everything else on the machine: the cluster, if it is here.
+    /// Of everything else on the machine, including the cluster if it runs here.
     pub others_s: f64,
 }
 
@@ -104,7 +104,7 @@ fn process_s(process: u32) -> f64 {
     let Ok(text) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
         return 0.0;
     };
-    // Behind the name in parentheses, which may hold blanks; user and system time.
+    // After the name in parentheses, which may contain blanks: user and system time.
     let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let ticks = fields.split(' ').skip(11).take(2);
     ticks
@@ -113,8 +113,8 @@ fn process_s(process: u32) -> f64 {
         / TICKS_PER_SECOND
 }
 
-/// Busy time of all processors: all columns but those of idling, waiting for disks, and guests,
-/// whose time is in others.
+/// Busy time of all processors: all columns except those for idling, waiting for disks, and guests,
+/// whose time is included in others.
 fn machine_s() -> f64 {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
@@ -130,7 +130,7 @@ fn machine_s() -> f64 {
     busy.map(|(_, ticks)| ticks).sum::<f64>() / TICKS_PER_SECOND
 }
 
-/// How busy the machine has been lately: the load averages of 1, 5 and 15 minutes.
+/// How busy the machine has been: the load averages of 1, 5 and 15 minutes.
 pub fn load_average() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")

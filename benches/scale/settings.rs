@@ -1,4 +1,4 @@
-//! What is measured, from the command line.
+//! What to measure, from the command line.
 
 use std::time::Duration;
 
@@ -23,13 +23,13 @@ pub enum Load {
     Zpopmin,
     /// Half of the clients ZADD, half ZPOPMIN, with a bounded backlog.
     Zsteady,
-    /// MULTI, five commands on a queue and two keys beside it, EXEC.
+    /// MULTI, five commands on a queue and its two other keys, EXEC.
     Multi,
     /// XADD only.
     Xadd,
-    /// XREADGROUP of one entry and XACK, in groups of streams that were filled before.
+    /// XREADGROUP of one entry and XACK, in groups of streams that were filled first.
     Xreadgroup,
-    /// One request at a time on an idle server, beside a bare transaction.
+    /// One request at a time on an idle server, compared with a bare transaction.
     Idle,
 }
 
@@ -79,7 +79,7 @@ impl Load {
         }
     }
 
-    /// Whether clients only push: what is in the queues at the end is counted.
+    /// Whether clients only push. What is in the queues at the end is counted.
     pub fn only_pushes(self) -> bool {
         matches!(self, Load::Push | Load::Zadd | Load::Xadd)
     }
@@ -89,7 +89,7 @@ impl Load {
         matches!(self, Load::Steady | Load::Blocking | Load::Zsteady)
     }
 
-    /// Whether everything is in the queues before the measuring begins.
+    /// Whether everything is in the queues before the measurement begins.
     pub fn is_filled(self) -> bool {
         matches!(self, Load::Pop | Load::Zpopmin | Load::Xreadgroup)
     }
@@ -109,7 +109,7 @@ pub struct Settings {
     pub payload_bytes: usize,
     pub duration: Duration,
     pub warm_up: Duration,
-    /// Time between filling queues and popping: the cluster works off what was written.
+    /// Time between filling queues and popping, in which the cluster processes what was written.
     pub settle: Duration,
     pub rounds: usize,
     /// Elements that are in the queues before pops are measured.
@@ -148,7 +148,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// How many clients there are with so many servers.
+    /// Number of clients for this number of servers.
     pub fn clients_of(&self, servers: usize) -> usize {
         match self.has_clients_of_each {
             true => self.clients * servers,

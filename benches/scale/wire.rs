@@ -1,4 +1,5 @@
-//! A lean client: whole pipelines as raw bytes out, and of the replies only what is counted.
+//! A lean client: sends whole pipelines as raw bytes, and parses only as much of the replies as is
+//! counted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use tokio::net::TcpStream;
 
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// What a reply is made of, as far as anybody looks.
+/// The parts of a reply that callers need.
 pub enum Piece<'r> {
     /// A bulk string.
     Bulk(&'r [u8]),
@@ -38,7 +39,7 @@ impl Client {
         })
     }
 
-    /// Sends requests in one go, and shows each of their replies, with its number, as it comes.
+    /// Sends requests together, and passes each reply to `show` with its number as it arrives.
     pub async fn exchange(
         &mut self,
         requests: &[u8],
@@ -100,7 +101,7 @@ fn write_header(out: &mut Vec<u8>, kind: u8, count: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Shows the pieces of the reply that begins at `start`; its end, if all of it is there.
+/// Passes the pieces of the reply at `start` to `show`. Returns the reply's end if it is complete.
 pub fn walk(bytes: &[u8], start: usize, show: &mut dyn FnMut(Piece<'_>)) -> Option<usize> {
     let rest = bytes.get(start..)?;
     let length = rest.iter().position(|byte| *byte == b'\n')?;

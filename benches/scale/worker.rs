@@ -10,11 +10,11 @@ use crate::settings::Load;
 use crate::wire::{Client, Piece, walk, write_command};
 use crate::workload::Shared;
 
-/// Seconds for which a consumer waits for an element before it looks whether the case is over.
+/// Seconds that a consumer waits for an element before it checks whether the case is over.
 const BLOCK_S: &[u8] = b"1";
 /// Replies to a MULTI with five commands: OK, QUEUED five times, the array.
 const MULTI_REPLIES: usize = 7;
-/// Elements that such a transaction pushes.
+/// Elements pushed by such a transaction.
 const MULTI_PUSHES: usize = 3;
 
 /// What a client does.
@@ -141,7 +141,7 @@ impl Worker {
         ticket
     }
 
-    /// Acknowledges what was read, with a command for each stream. Answers how many commands.
+    /// Acknowledges what was read, with a command for each stream. Returns the number of commands.
     fn write_acknowledgements(&mut self) -> usize {
         let names = &self.shared.names;
         let count = names.count();
@@ -200,8 +200,8 @@ impl Worker {
         }
     }
 
-    /// Takes a job, puts it into a set of those under way and another one out of it: what a
-    /// queue library does, with an element for each structure.
+    /// Takes a job, adds it to a set of current jobs, and removes another one from the set, like a
+    /// queue library, with an element for each structure.
     fn write_transaction(&mut self, at: usize) {
         let shared = Rc::clone(&self.shared);
         let names = &shared.names;
@@ -244,13 +244,13 @@ fn enter_push(shared: &Shared, role: Role, ticket: Ticket, reply: &[u8], sent: I
     });
     shared.note_pushed();
     match shared.load {
-        // There the time counts that an element takes from one client to another.
+        // In this load, the time that an element takes from one client to another counts.
         Load::Blocking => {}
         load => shared.sample(sent.elapsed(), load.only_pushes()),
     }
 }
 
-/// Enters what was popped, and says the id of each entry that was read.
+/// Records what was popped, and passes on the id of each entry that was read.
 fn enter_pop(
     shared: &Shared,
     role: Role,
@@ -286,7 +286,7 @@ fn enter_pop(
     });
 }
 
-/// Whether a bulk string has the form of an entry's id. No key or field here has.
+/// Whether a bulk string has the form of an entry's id. No key or field here has it.
 fn is_id(bulk: &[u8]) -> bool {
     let is_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let mut parts = bulk.splitn(2, |byte| *byte == b'-');

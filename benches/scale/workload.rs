@@ -1,4 +1,4 @@
-//! One case: clients that push and pop through servers, with books of every element.
+//! One case: clients that push and pop through servers, with a ledger of every element.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -15,14 +15,14 @@ use crate::settings::{Load, Settings};
 use crate::wire::Client;
 use crate::worker::{Role, Worker};
 
-/// Elements of each queue before both sides begin.
+/// Elements in each queue before both sides begin.
 const BACKLOG_OF_EACH: usize = 10;
 /// Pipelines of all clients that are in the queues before both sides begin.
 const BACKLOG_PIPELINES: usize = 4;
-/// How long a client sleeps at most before it looks again whether it may go on.
+/// Longest sleep of a client before it checks again whether it may continue.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// What is to be done.
+/// What to do.
 pub struct Case<'a> {
     pub settings: &'a Settings,
     pub load: Load,
@@ -31,7 +31,7 @@ pub struct Case<'a> {
     pub processes: Vec<u32>,
 }
 
-/// What all clients of a case share.
+/// State that all clients of a case share.
 pub struct Shared {
     pub names: Names,
     pub load: Load,
@@ -41,20 +41,20 @@ pub struct Shared {
     pub ledger: RefCell<Ledger>,
     pub samples: RefCell<Samples>,
     pub work: Cell<Work>,
-    /// Of the first errors, what they said.
+    /// The texts of the first errors.
     pub errors: RefCell<Vec<String>>,
     measure_from: Instant,
     until: Cell<Instant>,
     nils: Cell<u64>,
-    /// Pushes that were sent and not popped, and the most that there may be.
+    /// Pushes that were sent and not popped, and their maximum.
     outstanding: Cell<i64>,
     outstanding_max: i64,
-    /// Elements that are certainly there and that nobody has asked for.
+    /// Elements that certainly exist and that nobody has requested.
     available: Cell<i64>,
     news: Notify,
 }
 
-/// What was measured between warm-up and end.
+/// Measurements between warm-up and end.
 #[derive(Default)]
 pub struct Samples {
     pub operations: u64,
@@ -73,7 +73,7 @@ pub struct Work {
     pub transactions: u64,
 }
 
-/// What came of a case.
+/// The result of a case.
 pub struct Measured {
     pub operations: u64,
     pub window: Duration,
@@ -84,7 +84,7 @@ pub struct Measured {
     pub errors: Vec<String>,
 }
 
-/// What was counted up to a moment.
+/// The counts up to a moment.
 pub struct Reading {
     pub at: Instant,
     pub work: Work,
@@ -141,12 +141,12 @@ impl Shared {
         Instant::now() >= self.until.get()
     }
 
-    /// Microseconds since the beginning.
+    /// Microseconds since the start.
     pub fn at_us(&self) -> u64 {
         self.start.elapsed().as_micros() as u64
     }
 
-    /// Counts an operation, where it falls into the time that is measured.
+    /// Counts an operation if it falls into the measured time.
     pub fn sample(&self, latency: Duration, is_operation: bool) {
         let now = Instant::now();
         if now < self.measure_from || now >= self.until.get() {
@@ -157,7 +157,7 @@ impl Shared {
         samples.latencies_us.push(latency.as_micros() as u32);
     }
 
-    /// A pop found nothing; a load that only pops ends when some have.
+    /// Notes that a pop found nothing. A load that only pops ends after some of these.
     pub fn note_nil(&self) {
         self.nils.set(self.nils.get() + 1);
         self.available.set(self.available.get() + 1);
@@ -298,7 +298,8 @@ pub async fn run(case: &Case<'_>) -> io::Result<Measured> {
     })
 }
 
-/// What counts as an operation of a load: an element that went through, or a transaction.
+/// The number of operations of a load. An operation is an element that went through, or a
+/// transaction.
 pub fn operations(load: Load, work: &Work) -> u64 {
     match load {
         Load::Multi => work.transactions,
@@ -307,7 +308,8 @@ pub fn operations(load: Load, work: &Work) -> u64 {
     }
 }
 
-/// What a client does, and the turn by which it takes its server: each side is spread over all.
+/// A client's role, and its turn in choosing a server, so that each side is spread over all
+/// servers.
 fn role_of(load: Load, number: usize, clients: usize) -> (Role, usize) {
     let producers = clients / 2;
     let is_producer = number < producers;

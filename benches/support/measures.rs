@@ -1,10 +1,10 @@
-//! What benchmarks measure in the same way.
+//! Measurements that benchmarks have in common.
 
 use std::net::SocketAddr;
 
 use crate::resp::Connection;
 
-/// The middle one of some numbers, which are sorted.
+/// The median of some numbers. Sorts them.
 pub(crate) fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-/// A benchmark with these settings, with `--folder` and with what cargo passes to every benchmark.
+/// A benchmark with these settings, `--folder`, and the arguments that cargo passes to every
+/// benchmark.
 pub(crate) fn read(name: &'static str, numbers: impl IntoIterator<Item = Arg>) -> ArgMatches {
     Command::new(name)
         .args(numbers)
@@ -23,7 +24,7 @@ pub(crate) fn read(name: &'static str, numbers: impl IntoIterator<Item = Arg>) -
         .get_matches()
 }
 
-/// A setting that is a number.
+/// A numeric setting.
 pub(crate) fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
@@ -32,18 +33,18 @@ pub(crate) fn number(name: &'static str, default: &'static str, help: &'static s
         .value_parser(value_parser!(u64))
 }
 
-/// A setting that is a text, by default an empty one.
+/// A text setting, empty by default.
 #[allow(dead_code)] // not every benchmark has one
 pub(crate) fn text(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).default_value("")
 }
 
-/// What a number was set to.
+/// The value of a numeric setting.
 pub(crate) fn count(matches: &ArgMatches, name: &str) -> u64 {
     *matches.get_one(name).unwrap()
 }
 
-/// Where temporary folders are made.
+/// The folder for temporary folders.
 pub(crate) fn folder(matches: &ArgMatches) -> PathBuf {
     let folder = matches.get_one("folder").cloned();
     folder.unwrap_or_else(std::env::temp_dir)

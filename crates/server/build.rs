@@ -1,7 +1,7 @@
-//! Names the commit from which the program is built, as `BUILD_COMMIT`: 40 hexadecimal digits, or
-//! nothing if that is not known. A checkout has it in git's files, an archive of git in the file COMMIT, and a
-//! package of Cargo in a file that Cargo adds. `BUILD_SHORT_COMMIT` is what people are shown. Cargo
-//! sets both for tests too, so they are not named as settings are.
+//! Names the commit that the program is built from, as `BUILD_COMMIT`: 40 hexadecimal digits, or
+//! nothing if unknown. A checkout has it in git's files, an archive made by git in the file COMMIT,
+//! and a Cargo package in a file that Cargo adds. `BUILD_SHORT_COMMIT` is the form shown to people.
+//! Cargo sets both for tests too, so their names differ from those of settings.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -58,7 +58,7 @@ fn of_repository(folder: &Path) -> Option<String> {
     loose.as_deref().and_then(commit).or_else(packed)
 }
 
-/// The commit in a file, behind the first place with this text.
+/// The commit in a file, after the first occurrence of this text.
 fn after(path: &Path, text: &str) -> Option<String> {
     let file = fs::read_to_string(path).ok()?;
     let (_, behind) = file.split_once(text)?;
@@ -72,7 +72,7 @@ fn read_watched(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The commit with which a text begins.
+/// The commit at the beginning of a text.
 fn commit(text: &str) -> Option<String> {
     let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
     (digits.len() == 40).then_some(digits)

@@ -1,5 +1,5 @@
-//! Whatever a client calls a payload, RESTORE reads it or refuses it, within bounds; and what it
-//! reads as a string or a list, DUMP writes so that it is read as the same.
+//! RESTORE reads or refuses anything that a client sends as a payload, within bounds. If it reads a
+//! string or a list, DUMP writes a payload that is read as the same value.
 
 use bytes::Bytes;
 use quoin_rdb::{
@@ -7,14 +7,14 @@ use quoin_rdb::{
     SortedSetMembers, open, read_string, reads_string, string_payload,
 };
 
-/// Elements of one input that are looked at: a few bytes may stand for many.
+/// Maximum number of elements to check in one input, because a few bytes may expand to many.
 const ELEMENTS_MAX: usize = 100_000;
-/// Bytes of elements that are looked at, for the same reason.
+/// Maximum bytes of elements to check, for the same reason.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Panics if the decoder misbehaves on this data.
 pub(crate) fn run(data: &[u8]) {
-    // As it is, which its checksum hardly ever lets through, and with a footer that does.
+    // As it is, which its checksum hardly ever allows, and with a correct footer.
     let _ = open(&Bytes::copy_from_slice(data));
     match open(&Bytes::from(sealed(data))) {
         Ok(payload) => {
@@ -58,7 +58,7 @@ fn sorted_set(members: SortedSetMembers) {
     }
 }
 
-/// What is read of such a value is read as the same when it is written again.
+/// What is read from such a value is read the same after writing it again.
 fn own(read: Result<Chunks, DumpError>) {
     let Ok(mut chunks) = read else { return };
     let Ok(count) = chunks.clone().count_left() else {

@@ -1,5 +1,5 @@
-//! Whatever bytes a store holds, reading them as keys and values of the layout answers or refuses,
-//! and what it understands it writes back as it was.
+//! Any bytes in a store are either read or refused as keys and values of the layout, and what is
+//! read is written back unchanged.
 
 use bytes::Bytes;
 use quoin_layout::{
@@ -141,7 +141,7 @@ fn tasks(layout: &Layout, data: &[u8]) {
     let value = Bytes::copy_from_slice(data);
     if let Ok(row) = TaskRow::decode(&value) {
         let again = TaskRow::decode(&row.encode().into()).ok();
-        // NaN, which is never stored, is not equal to itself.
+        // NaN, which is never stored, does not equal itself.
         let has_nan = row.place.priority.is_nan() || row.amounts.iter().any(|one| one.is_nan());
         assert!(
             has_nan || again == Some(row),

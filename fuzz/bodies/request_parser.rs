@@ -1,12 +1,12 @@
-//! What a client sends parses the same however the network cuts it, never panics, and never
-//! makes the parser return or reserve more than it should.
+//! A client's bytes parse the same however the network splits them, never cause a panic, and never
+//! make the parser return or reserve more than it should.
 
 use bytes::{Bytes, BytesMut};
 use quoin_base::limits::REQUEST_RESERVE_BYTES_MAX;
 use quoin_resp::wire::ProtocolError;
 use quoin_resp::wire::request::{RequestLimits, RequestParser};
 
-/// Bytes at the front of the data that choose the chunks; the rest is what the client sends.
+/// Bytes at the front of the data that choose the chunks. The rest is what the client sends.
 const CONTROL_BYTES: usize = 8;
 
 /// Panics if the parser misbehaves on this data.

@@ -1,5 +1,5 @@
-//! Whatever a script is, its machine runs it to an end: a reply, an error, or no more memory. The
-//! libraries read whatever bytes they are given.
+//! A machine runs any script to an end: a reply, an error, or running out of memory. The libraries
+//! read any bytes.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use quoin_base::redis_version::RedisVersion;
 use quoin_lua::{Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts, TimeLimit};
 use quoin_resp::reply::Reply;
 
-/// A script that never ends is ended after so long.
+/// A script that never ends is ended after this time.
 const LONGEST: Duration = Duration::from_millis(200);
-/// What hands the data to the libraries' readers.
+/// Passes the data to the libraries' readers.
 const READERS: &str = "local d = ARGV[1] pcall(cjson.decode, d) pcall(cmsgpack.unpack, d) \
     pcall(struct.unpack, d, d) pcall(struct.pack, d, 1, 'x', 2) pcall(struct.size, d) \
     local ok, v = pcall(cjson.decode, d) if ok then pcall(cjson.encode, v) pcall(cmsgpack.pack, v) end";

@@ -1,4 +1,4 @@
-//! What is made of the command line's grammar: completions for shells, and man pages.
+//! Documents generated from the command line's grammar: completions for shells, and man pages.
 
 use clap::builder::StyledStr;
 use clap::{ArgMatches, Command};
@@ -17,7 +17,7 @@ use quoin_tools::queues;
 use quoin_tools::top;
 
 const PROGRAM: &str = "quoin";
-/// Commands whose grammar is among those of the settings.
+/// Commands whose grammar is that of the settings.
 const NAMES: [&str; 8] = [
     CHECK_CONFIG,
     DOCTOR,
@@ -42,10 +42,10 @@ pub(super) fn completions(matches: &ArgMatches) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The page that was asked for. That of a command of a command is named as `queues-peek`.
+/// The requested page. The page of a subcommand is named like `queues-peek`.
 ///
 /// # Errors
-/// `Usage` where there is no such command.
+/// `Usage` if there is no such command.
 pub(super) fn man(matches: &ArgMatches) -> Result<String, ConfigError> {
     let mut whole = described();
     whole.build();
@@ -71,8 +71,8 @@ pub(super) fn man(matches: &ArgMatches) -> Result<String, ConfigError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The whole grammar, each command with its own options and no others. (The parser takes settings
-/// wherever they stand, and hides most of them.)
+/// The whole grammar, each command with only its own options. (The parser accepts settings
+/// anywhere, and hides most of them.)
 fn described() -> Command {
     let whole = command();
     let file = whole

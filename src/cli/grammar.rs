@@ -31,7 +31,7 @@ pub(super) const FILE_FLAG: &str = "config";
 pub(super) const HELP: &str = "help";
 pub(super) const VERSION: &str = "version";
 
-/// The whole grammar as it is parsed: settings may stand anywhere.
+/// The whole grammar for parsing, in which settings may appear anywhere.
 pub(super) fn command() -> Command {
     Command::new("quoin")
         .version(quoin_server::version::DESCRIPTION)
@@ -168,7 +168,7 @@ fn backup_command() -> Command {
         }))
 }
 
-/// The flags by which a tool asks the server that has the folder open.
+/// The flags with which a tool asks the server that has the folder open.
 fn server_flags() -> impl Iterator<Item = Arg> {
     let flags = Beside::flags().into_iter();
     flags.map(|flag| flag.help_heading("The server that has the folder open"))
@@ -197,10 +197,10 @@ fn ping_command() -> Command {
         }))
 }
 
-/// The settings that say where a server listens, and its password.
+/// The settings for the address of a server, and its password.
 const PING_SETTINGS: [&str; 5] = ["bind", "port", "tls-port", "unixsocket", "requirepass"];
 
-/// The settings that say which store is backed up, and how its server is asked.
+/// The settings for the store to back up, and how to ask its server.
 const BACKUP_SETTINGS: [&str; 8] = [
     "data-dir",
     "bind",
@@ -254,7 +254,7 @@ fn doctor_command() -> Command {
         }))
 }
 
-/// The settings that say which store it is; the help of what works on a store shows those alone.
+/// The settings that select the store. The help of commands that work on a store shows only these.
 pub(super) const STORE_SETTINGS: [&str; 12] = [
     "store",
     "data-dir",
@@ -270,7 +270,7 @@ pub(super) const STORE_SETTINGS: [&str; 12] = [
     "fdb-tls-password",
 ];
 
-/// A command that has nothing to do with settings: its help does not show them.
+/// A command that does not use settings. Its help does not show them.
 fn without_settings(command: Command) -> Command {
     command
         .arg(file_flag().hide(true))

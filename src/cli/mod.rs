@@ -1,4 +1,4 @@
-//! The command line: what `quoin` is asked to do, and with which settings.
+//! The command line: what `quoin` should do, and with which settings.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use grammar::{
     command,
 };
 
-/// Flags that people know from elsewhere, and what they are called here.
+/// Flags that people know from other programs, and their names here.
 const FLAGS_OF_OTHERS: [(&str, &str); 7] = [
     ("-a", "requirepass"),
     ("-c", FILE_FLAG),
@@ -39,13 +39,13 @@ const FLAGS_OF_OTHERS: [(&str, &str); 7] = [
     ("--host", "bind"),
 ];
 
-/// Words by which other programs start their servers.
+/// Words with which other programs start their servers.
 const NAMES_OF_THE_SERVER: [&str; 5] = ["daemon", "run", "serve", "server", "start"];
 
 /// Commands with a line of their own: the settings are not about them.
 const OWN_LINES: [&str; 5] = [IMPORT, EXPORT, RESTORE, QUEUES, TOP];
 
-/// What the program is asked to do.
+/// What the program should do.
 #[derive(Debug)]
 pub(crate) enum Invocation {
     /// Run the server.
@@ -54,11 +54,11 @@ pub(crate) enum Invocation {
     CheckConfig(LoadedSettings),
     /// Show the settings of a redis.conf as a settings file.
     Translate(ConfigError),
-    /// Look whether the store is as it should be.
+    /// Check the store.
     Doctor(LoadedSettings, doctor::Options, Box<Beside>),
     /// Make a backup of the embedded store.
     Backup(LoadedSettings, Box<backup::Options>),
-    /// Make a store of a backup.
+    /// Create a store from a backup.
     Restore(Box<backup::RestoreOptions>),
     /// Give the free space in a stopped store's data file back to the disk.
     Compact(LoadedSettings),
@@ -68,11 +68,11 @@ pub(crate) enum Invocation {
     Import(Box<import::Options>),
     /// Write a running server's data to a file of Redis.
     Export(Box<export::Options>),
-    /// Show the queues of a running server, look into one, or steer it.
+    /// Show the queues of a running server, look into one, or act on it.
     Queues(Box<queues::Options>),
     /// Show the queues of a running server in the terminal, live.
     Top(Box<top::Options>),
-    /// Print a text (help, version), then end well.
+    /// Print a text (help, version) and exit successfully.
     Print(String),
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn parse(
 ) -> Result<Invocation, ConfigError> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let variables: Vec<(OsString, OsString)> = variables.into_iter().collect();
-    // These are not among those that clap's own `help` would know all of.
+    // clap's own `help` would not know all of these.
     if let [_, first, second] = arguments.as_mut_slice()
         && first == HELP
         && OWN_LINES.iter().any(|name| second == name)
@@ -146,7 +146,7 @@ pub(crate) fn parse(
     })
 }
 
-/// What is asked of a command with a line of its own.
+/// Handles a command with its own command line.
 fn own_line(
     name: &OsStr,
     behind: &[OsString],
@@ -180,8 +180,8 @@ fn own_line(
     Some(parsed.or_else(|error| text_or_error(&error, &command)))
 }
 
-/// Refuses settings for a command that takes none. Those with a command line of their own get here only
-/// where settings stand before their name.
+/// Refuses settings for a command that takes none. A command with its own command line gets here
+/// only if settings come before its name.
 fn refuse_settings(matches: &ArgMatches) -> Result<(), ConfigError> {
     let (name, usage) = match matches.subcommand_name() {
         Some(IMPORT) => (IMPORT, "import --from ADDRESS …"),
@@ -244,7 +244,7 @@ fn flags(matches: &ArgMatches) -> Vec<(&'static SettingRow, String)> {
         .collect()
 }
 
-/// What clap says, and what was probably meant: `asked` is the command that was given.
+/// clap's message, and what was probably meant. `asked` is the command that was given.
 fn usage_error(error: &clap::Error, asked: &Command) -> String {
     let text = error.to_string();
     let text = text.trim_end();
@@ -262,7 +262,7 @@ fn usage_error(error: &clap::Error, asked: &Command) -> String {
         ErrorKind::InvalidSubcommand => unknown_command(context(ContextKind::InvalidSubcommand)),
         _ => return text.to_owned(),
     };
-    // The suggestion above takes the place of clap's.
+    // The suggestion above replaces clap's.
     let rest = rest.lines().filter(|line| !line.contains("tip: "));
     let rest: Vec<&str> = rest.skip_while(|line| line.is_empty()).collect();
     format!("{first}\n\n{}", rest.join("\n"))
@@ -286,7 +286,7 @@ fn meant_flag(given: &str, asked: &Command) -> String {
     of_redis.unwrap_or_else(|| suggest(given, known.iter().map(String::as_str)))
 }
 
-/// A word that is no command: Redis takes the name of a settings file there.
+/// A word that is not a command. In Redis it would be the name of a settings file.
 fn unknown_command(given: &str) -> String {
     if given.contains(['.', '/']) {
         return format!(

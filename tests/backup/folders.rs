@@ -1,4 +1,4 @@
-//! What the tests share: the programs, and what lies in folders.
+//! What the tests share: running programs, and the content of folders.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -21,7 +21,7 @@ pub(crate) fn quoin(folder: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The same where it must end well; answers what it said.
+/// Runs it and expects success. Returns its output.
 pub(crate) fn good(folder: &Path, words: &[&str]) -> String {
     let output = quoin(folder, words);
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -29,14 +29,14 @@ pub(crate) fn good(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The same where it must fail; answers its complaint.
+/// Runs it and expects failure. Returns the error.
 pub(crate) fn bad(folder: &Path, words: &[&str]) -> String {
     let output = quoin(folder, words);
     assert_eq!(output.status.code(), Some(1), "{words:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The words with which `quoin backup` finds a server.
+/// The words for `quoin backup` to find a server.
 pub(crate) fn backup_of(server: &Server) -> Vec<String> {
     let port = server.address().port().to_string();
     ["backup", "--data-dir", "data", "--port", &port]
@@ -44,7 +44,7 @@ pub(crate) fn backup_of(server: &Server) -> Vec<String> {
         .to_vec()
 }
 
-/// Has a running server make a backup; answers where it lies.
+/// Makes a running server write a backup. Returns its path.
 pub(crate) fn backup(server: &Server) -> PathBuf {
     let words = backup_of(server);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -111,7 +111,7 @@ pub(crate) fn fill(socket: &mut Socket, tag: &str) {
     socket.run("SELECT 0");
 }
 
-/// The last commit, as INFO tells it.
+/// The last commit, from INFO.
 pub(crate) fn last_commit(socket: &mut Socket) -> u64 {
     field(socket, "last_commit").parse().unwrap()
 }

@@ -1,4 +1,4 @@
-//! A standby: `quoin restore --follow` beside a server, which is killed.
+//! A standby: `quoin restore --follow` next to a server, which is killed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn start(folder: &Path) -> Server {
     Server::start_in(folder, &["--journal-archive-dir", ARCHIVE]).unwrap()
 }
 
-/// A server with rows of all kinds, and a client of it.
+/// A server with rows of all kinds, and a client.
 fn start_filled(folder: &Path) -> (Server, Socket) {
     let server = start(folder);
     let mut socket = server.connect();
@@ -23,7 +23,7 @@ fn start_filled(folder: &Path) -> (Server, Socket) {
     (server, socket)
 }
 
-/// A server with a list of one element, and a client of it.
+/// A server with a list of one element, and a client.
 fn start_with_list(folder: &Path) -> (Server, Socket) {
     let server = start(folder);
     let mut socket = server.connect();
@@ -31,7 +31,7 @@ fn start_with_list(folder: &Path) -> (Server, Socket) {
     (server, socket)
 }
 
-/// Waits until the archive has what was committed so far. Returns the last commit.
+/// Waits until the archive has everything committed so far. Returns the last commit.
 fn wait_for_archive(socket: &mut Socket) -> u64 {
     let last = last_commit(socket);
     wait_until("all is archived", || {
@@ -91,7 +91,7 @@ impl Follower {
         assert!(status.success());
     }
 
-    /// Waits until it ends. Returns its exit code, and what it said.
+    /// Waits until it ends. Returns its exit code and its output.
     fn end(&mut self) -> (Option<i32>, String) {
         let started = Instant::now();
         let status = loop {
@@ -107,7 +107,7 @@ impl Follower {
         (status.code(), said)
     }
 
-    /// Stops it in order. Returns what it said.
+    /// Stops it cleanly. Returns its output.
     fn stop(mut self, signal: &str) -> String {
         self.signal(signal);
         let (code, said) = self.end();
@@ -145,7 +145,8 @@ fn damage(segment: &Path) {
     std::fs::write(segment, bytes).unwrap();
 }
 
-/// A standby that is started, and stopped once it has a commit, has all that the server had.
+/// Starts a standby, and stops it once it has a commit. It must then have everything that the
+/// server had.
 fn assert_caught_up(folder: &Path, backup: &Path, last: u64) {
     let follower = Follower::start(folder, Some(backup));
     follower.wait_for(last);

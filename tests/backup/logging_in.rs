@@ -60,7 +60,7 @@ fn the_cron_of_the_documents_works_with_the_users_of_the_documents() {
     assert!(path.starts_with("aside/quoin-"), "{said}");
     restore(folder, &folder.join(path), "restored", &[]);
 
-    // The doctor too, by every way to say who asks.
+    // The doctor too, with every way to log in.
     let named = ["doctor", "--data-dir", "data", "--user", "tools"];
     let by_file = ["--password-file", "password"];
     let by_flag = ["--password", "tools-secret"];

@@ -39,8 +39,8 @@ fn a_backup_of_a_stopped_folder_has_every_row() {
     assert_eq!(std::fs::read_dir(aside).unwrap().count(), 1);
 }
 
-/// Two lists grow together, by one element each in one transaction; two counters tell how many
-/// were acknowledged, and how many were sent.
+/// Two lists grow together, by one element each in one transaction. Two counters say how many
+/// elements were acknowledged, and how many were sent.
 #[test]
 fn under_load_a_backup_is_one_moment_with_all_that_was_acknowledged_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,14 +125,14 @@ fn a_kill_amid_a_backup_leaves_the_older_one() {
     server.wait();
     let left = names(&backups);
     let finished = left.iter().filter(|name| name.ends_with(".backup")).count();
-    // Where the kill came too late there are two whole ones.
+    // If the kill came too late, there are two complete ones.
     assert!(unfinished().is_some() || finished == 2, "{left:?}");
     assert_eq!(std::fs::read(&older).unwrap(), before);
     restore(folder, &older, "restored", &[]);
     let server = Server::start_in(folder, &[]).unwrap();
     assert_eq!(unfinished(), None);
     assert_eq!(server.connect().run("LLEN large"), ":60\r\n");
-    // And the next one is good.
+    // The next one is complete.
     let newer = backup(&server);
     restore(folder, &newer, "restored-newer", &[]);
     stop(server);

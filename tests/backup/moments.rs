@@ -13,7 +13,7 @@ fn start(folder: &Path, more: &[&str]) -> Server {
     Server::start_in(folder, &[&flags, more].concat()).unwrap()
 }
 
-/// Waits until the archive has what was committed so far.
+/// Waits until the archive has everything committed so far.
 fn wait_for_archive(socket: &mut Socket) {
     let last = last_commit(socket);
     wait_until("all is archived", || {
@@ -29,7 +29,7 @@ fn with_archive<'w>(limit: &[&'w str]) -> Vec<&'w str> {
     [&["--journal-archive", ARCHIVE], limit].concat()
 }
 
-/// What the only client has done by each commit: the list as it was then.
+/// The state after each commit of the only client: the list as it was then.
 #[derive(Default)]
 struct Model {
     list: Vec<String>,
@@ -37,7 +37,7 @@ struct Model {
 }
 
 impl Model {
-    /// Pushes or pops, and remembers what the list is by the commit of that, and when it was.
+    /// Pushes or pops, and remembers the list and the time by the commit.
     fn step(&mut self, socket: &mut Socket, number: usize) {
         if number % 3 == 2 {
             socket.run("LPOP list");
@@ -103,7 +103,7 @@ fn a_restore_to_a_commit_or_a_time_is_the_model_of_then() {
     let in_backup = last_commit(&mut socket);
     for number in 10..40 {
         model.step(&mut socket, number);
-        // So that commits have times of their own, and lie in several files of the journal.
+        // So that commits have different times, and are in several files of the journal.
         std::thread::sleep(Duration::from_millis(if number % 10 == 0 {
             1_100
         } else {

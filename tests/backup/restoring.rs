@@ -1,4 +1,4 @@
-//! `quoin restore`: what it refuses.
+//! What `quoin restore` refuses.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ fn what_a_killed_restore_has_left_is_no_store_and_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let backup = prepared(folder);
-    // As one leaves it that was killed while it wrote.
+    // The state that a kill during writing leaves.
     let unfinished = folder.join("restored/unfinished-restore");
     std::fs::create_dir_all(&unfinished).unwrap();
     std::fs::write(unfinished.join("data.mdb"), "half").unwrap();

@@ -1,4 +1,4 @@
-//! `journal-archive-command`, which takes the files of the archive to another place.
+//! `journal-archive-command`, which ships the files of the archive elsewhere.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::server::{Server, wait_until};
 const SPOOL: &str = "spool";
 const ARCHIVE: &str = "archive";
 
-/// A server whose command fails until there is a file `ready`.
+/// A server whose command fails until the file `ready` exists.
 fn start(folder: &Path) -> Server {
     let command = format!("test -e ready && install -D %p {ARCHIVE}/%f");
     let flags = [

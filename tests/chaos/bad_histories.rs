@@ -1,4 +1,4 @@
-//! The checks pass what is right and find what is wrong.
+//! The checks accept correct histories and detect errors.
 
 use crate::conservation;
 use crate::history::{Action, Call, Contents, Element, End, Family, Moment, Payload, Queue};

@@ -13,13 +13,13 @@ use crate::resp::{self, Connection, Value, Words};
 use crate::run::Shared;
 
 /// How long most clients wait for a reply, and the longest that a reply may take once nothing is
-/// broken: FoundationDB's own limits of a transaction and what Quoin adds to learn its result.
+/// broken: FoundationDB's own transaction limits, plus the time that Quoin needs to learn a result.
 pub const HANG: Duration = Duration::from_secs(25);
 
-/// An error that says something of the data.
+/// An error that depends on the data.
 pub const NO_SUCH_KEY: &[u8] = b"ERR no such key";
 
-/// What came of a command.
+/// The outcome of a command.
 pub enum Answer {
     /// It was carried out.
     Reply(Value),
@@ -29,7 +29,7 @@ pub enum Answer {
     Unknown,
 }
 
-/// A client with one connection at a time, to whichever server it comes to.
+/// A client with one connection at a time, to any server.
 pub struct Client<'run> {
     fleet: &'run Fleet,
     shared: &'run Shared,
@@ -51,12 +51,13 @@ impl<'run> Client<'run> {
         self.shared.now()
     }
 
-    /// Reports what no server may ever do.
+    /// Reports behaviour that no server may ever show.
     pub fn report(&self, wrong: String) {
         self.shared.report(wrong);
     }
 
-    /// Now and then goes to another server. Not amid commands that belong to one connection.
+    /// Occasionally moves to another server. Must not be called between commands that belong on one
+    /// connection.
     pub fn wander(&mut self) {
         if self.random.random_range(0..200) == 0 {
             self.connection = None;
@@ -78,7 +79,7 @@ impl<'run> Client<'run> {
         self.shared.pipelines.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sends commands at once and hands over what comes of each as soon as it is known.
+    /// Sends commands together and passes on the outcome of each as soon as it is known.
     pub fn pipeline(&mut self, commands: &[Vec<String>], mut on_answer: impl FnMut(&Self, Answer)) {
         let invoked = self.shared.now();
         let bytes: Vec<u8> = commands
@@ -138,7 +139,7 @@ impl<'run> Client<'run> {
         }
     }
 
-    /// Sends commands at once and reads all replies. The last one decides what came of it.
+    /// Sends commands together and reads all replies. The last one determines the outcome.
     fn conversation(&mut self, commands: &[Vec<String>]) -> Answer {
         if !self.is_connected() {
             return Answer::Refused;
@@ -158,7 +159,7 @@ impl<'run> Client<'run> {
         self.judge(replies, &commands)
     }
 
-    /// Connects where there is no connection.
+    /// Connects if there is no connection.
     fn is_connected(&mut self) -> bool {
         if self.connection.is_none() {
             self.connect();

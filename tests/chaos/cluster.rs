@@ -1,4 +1,4 @@
-//! A FoundationDB cluster of several processes, to be killed, paused and started anew.
+//! A FoundationDB cluster of several processes that can be killed, paused and restarted.
 
 use std::fs;
 use std::io;
@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Each element is kept by two of them, and transactions are logged by two.
+/// Two processes store each row, and two log each transaction.
 const PROCESSES: usize = 5;
 const COORDINATORS: usize = 3;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Its processes end with this value.
+/// Its processes end when this value is dropped.
 pub struct Cluster {
     processes: Vec<Process>,
     folder: tempfile::TempDir,
@@ -75,12 +75,12 @@ impl Cluster {
         self.folder.path().join("fdb.cluster")
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn len(&self) -> usize {
         self.processes.len()
     }
 
-    /// Kills a process; what it has synced stays on its disk.
+    /// Kills a process. What it has synced stays on its disk.
     pub fn kill(&self, number: usize) {
         let mut child = self.processes[number].child.lock().unwrap();
         if let Some(mut child) = child.take() {
@@ -116,7 +116,7 @@ impl Cluster {
         }
     }
 
-    /// Makes the database, which exists only once this is done.
+    /// Creates the database.
     fn configure(&self) -> io::Result<()> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -160,7 +160,7 @@ impl Process {
             .arg(own_folder.join("data"))
             .arg("-L")
             .arg(&own_folder)
-            // Replicas go to different machines: this one plays several.
+            // Replicas go to different machines, so this machine plays several.
             .arg(format!("--locality-zoneid=zone{number}"))
             .arg(format!("--locality-machineid=machine{number}"))
             .stdin(Stdio::null())

@@ -1,5 +1,4 @@
-//! What was pushed is what was popped and what remains: nothing lost, nothing doubled, nothing
-//! from nowhere.
+//! Pushed elements equal popped plus remaining ones: nothing is lost, duplicated or invented.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +9,14 @@ struct Pushed {
     queue: Queue,
     priority: i64,
     invoked: Moment,
-    /// The push took effect: it was answered, or another element of it was seen.
+    /// Whether the push took effect: it got a reply, or another element of it was seen.
     is_certain: bool,
-    /// Which push it was.
+    /// The index of its push.
     call: usize,
     is_seen: bool,
 }
 
-/// Checks the calls of all clients against what the queues hold in the end.
+/// Checks the calls of all clients against the final content of the queues.
 pub fn check(calls: &[Call], contents: &Contents) -> Result<(), String> {
     let mut pushed = pushes(calls)?;
     for call in calls {
@@ -112,7 +111,7 @@ fn see(
     }
 }
 
-/// A push takes effect as a whole: where one element of it was seen, the others were there too.
+/// A push is atomic: if one of its elements was seen, the others existed too.
 fn make_pushes_whole(pushed: &mut BTreeMap<Payload, Pushed>) {
     let seen: std::collections::BTreeSet<usize> = pushed
         .values()
@@ -124,8 +123,8 @@ fn make_pushes_whole(pushed: &mut BTreeMap<Payload, Pushed>) {
     }
 }
 
-/// Every element that is nowhere must have been taken by a pop of unknown result. For each set of
-/// queues these must be enough (Hall's condition, which is sufficient too).
+/// Every missing element must have been taken by a pop of unknown result. For each set of queues
+/// there must be enough such pops (Hall's condition, which is also sufficient).
 fn check_missing(
     family: Family,
     calls: &[Call],

@@ -1,5 +1,5 @@
-//! What the queues hold when all is over: every server says the same, lengths tell what is there,
-//! and what is popped until nothing is left is that.
+//! The final content of the queues: every server reports the same, lengths match the content, and
+//! popping until nothing is left returns exactly that.
 
 use crate::history::{Contents, Element, FAMILIES, Family, Queue};
 use crate::resp::{Connection, Value};

@@ -1,4 +1,4 @@
-//! The ways by which clients find a server: any address they were given, Sentinel, Redis Cluster, and `/leader`.
+//! The ways for clients to find a server: a given address, Sentinel, Redis Cluster, and `/leader`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,17 +7,18 @@ use std::time::Duration;
 use crate::resp::{Connection, Value};
 use crate::server::free_port;
 
-/// How long a client waits for an answer about servers. A paused one does not answer.
+/// How long a client waits for a reply about servers. A paused server does not reply.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The name whose master clients ask for.
 const NAME: &str = "mymaster";
 
-/// The ports of a server that tell where clients should go. They stay while the server is killed and started anew.
+/// The ports of a server that direct clients. They stay the same when the server is killed and
+/// restarted.
 pub struct Doors {
     sentinel: u16,
     cluster: u16,
     metrics: u16,
-    /// Where clients without such a way connect.
+    /// Where other clients connect.
     announced: SocketAddr,
 }
 
@@ -31,7 +32,7 @@ impl Doors {
         }
     }
 
-    /// What a server is started with.
+    /// The flags to start a server with.
     pub fn flags(&self) -> Vec<String> {
         let local = |port: u16| format!("127.0.0.1:{port}");
         let flags = [
@@ -48,7 +49,7 @@ impl Doors {
             .collect()
     }
 
-    /// Where a client goes that asks this server's Sentinel port.
+    /// Where a client goes after asking this server's Sentinel port.
     pub fn by_sentinel(&self) -> Option<SocketAddr> {
         let reply = ask(
             self.sentinel,
@@ -61,7 +62,8 @@ impl Doors {
         Some(local(port.parse().ok()?))
     }
 
-    /// Where a client goes that asks this server's cluster port: the node of the slots at this place.
+    /// Where a client goes after asking this server's cluster port: the node of the slots at this
+    /// index.
     pub fn by_cluster(&self, place: usize) -> Option<SocketAddr> {
         let slots = ask(self.cluster, &["CLUSTER", "SLOTS"])?;
         let ranges = slots.items()?;
@@ -70,7 +72,7 @@ impl Doors {
         Some(local(u16::try_from(port).ok()?))
     }
 
-    /// Where a client goes if this server is the one that answers `/leader`.
+    /// Where a client goes if this server's `/leader` says that it is the leader.
     pub fn by_leader(&self) -> Option<SocketAddr> {
         let mut stream = TcpStream::connect(local(self.metrics)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;

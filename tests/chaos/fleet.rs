@@ -1,4 +1,4 @@
-//! The Quoin servers of a run, each behind a proxy, to be killed, paused and started anew.
+//! The Quoin servers of a run, each behind a proxy, which can be killed, paused and restarted.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::proxy::Proxy;
 use crate::resp::Connection;
 use crate::server::Server;
 
-/// How many wrongs are told.
+/// Maximum number of errors to report.
 const WRONGS_MAX: usize = 3;
 
 /// How long all servers together may take to start once nothing is broken.
@@ -44,11 +44,11 @@ const CLIENT_FAULTS: [(&str, &str); 3] = [
 /// Several servers on one store (or one on an embedded store).
 pub struct Fleet {
     slots: Vec<Slot>,
-    /// Those that name the store.
+    /// The flags that select the store.
     flags: Vec<String>,
     /// Servers may be started with faults in their FoundationDB client.
     has_client_faults: bool,
-    /// What servers did that they never may, such as to end by themselves.
+    /// Behaviour that servers may never show, such as ending by themselves.
     wrongs: Mutex<Vec<String>>,
     folder: tempfile::TempDir,
     #[cfg(feature = "fdb")]
@@ -120,17 +120,18 @@ impl Fleet {
         self.cluster.as_ref()
     }
 
-    /// How many servers there are.
+    /// The number of servers.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether servers share a cluster, where some replies are not exact.
+    /// Whether servers share a cluster, on which some replies are not exact.
     pub fn is_cluster(&self) -> bool {
         self.has_client_faults
     }
 
-    /// Where a client connects, by one of the ways to find a server. A client whose way leads nowhere takes any server.
+    /// Where a client connects, using one of the ways to find a server. If that fails, uses any
+    /// server.
     pub fn a_door(&self, random: &mut StdRng) -> SocketAddr {
         let first = random.random_range(0..self.slots.len());
         let any = self.slots[first].proxy.address();
@@ -146,7 +147,7 @@ impl Fleet {
         found.unwrap_or(any)
     }
 
-    /// A connection to each server, past the proxies. Only where all are well.
+    /// A connection to each server, bypassing the proxies. Only while all servers are well.
     pub fn connections(&self) -> Vec<Connection> {
         let addresses = self.slots.iter().map(|slot| {
             let server = slot.server.lock().unwrap();
@@ -157,7 +158,7 @@ impl Fleet {
             .collect()
     }
 
-    /// What servers did that they never may.
+    /// Behaviour that servers may never show.
     pub fn wrongs(&self) -> Vec<String> {
         std::mem::take(&mut self.wrongs.lock().unwrap())
     }
@@ -249,7 +250,7 @@ impl Fleet {
         }
     }
 
-    /// Looks whether all servers are as they should be.
+    /// Checks that all servers are as they should be.
     pub fn examine(&self) {
         for number in 0..self.slots.len() {
             if let Some(running) = self.lock(number).as_mut() {
@@ -258,10 +259,10 @@ impl Fleet {
         }
     }
 
-    /// Has `quoin doctor` compare counters, indexes and elements: whatever was killed, there is
-    /// nothing to repair.
+    /// Makes `quoin doctor` compare counters, indexes and elements. Whatever was killed, it must
+    /// find nothing to repair.
     pub fn examine_store(&self) -> Result<(), String> {
-        // Nobody but the doctor may have an embedded store open.
+        // Only the doctor may have an embedded store open.
         if !self.is_cluster() {
             self.kill(0);
         }
@@ -327,7 +328,7 @@ impl Fleet {
 
     fn report(&self, wrong: String) {
         let mut wrongs = self.wrongs.lock().unwrap();
-        // The first ones tell enough.
+        // The first ones are enough.
         if wrongs.len() < WRONGS_MAX {
             wrongs.push(wrong);
         }

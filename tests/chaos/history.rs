@@ -1,12 +1,12 @@
-//! What clients asked and were answered: the material of every check.
+//! What clients sent and received, which all checks use.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Nanoseconds since the run began.
+/// Nanoseconds since the start of the run.
 pub type Moment = u64;
 
-/// An element that is pushed once in the whole run.
+/// An element that is pushed only once in the whole run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Payload {
     /// The client that pushes it.
@@ -42,26 +42,26 @@ impl FromStr for Payload {
     }
 }
 
-/// What is done with queues, which decides what can be demanded of their history.
+/// The kinds of operations on queues. These determine what their history must satisfy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
     /// Lists that are pushed at the right and popped at the left: first in, first out.
     Fifo,
     /// Lists with pushes, pops and moves at both ends.
     Mixed,
-    /// Lists between which elements move, and from which nothing is ever popped.
+    /// Lists that elements move between, and that nothing is ever popped from.
     Moved,
     /// Sorted sets.
     Sorted,
     /// Priority queues.
     Priority,
-    /// Priority queues between which values move, and from which nothing is ever popped.
+    /// Priority queues that values move between, and that nothing is ever popped from.
     PriorityMoved,
     /// Sets, whose members are popped at random.
     Members,
 }
 
-/// All of them.
+/// All families.
 pub const FAMILIES: [Family; 7] = [
     Family::Fifo,
     Family::Mixed,
@@ -78,7 +78,7 @@ pub const QUEUES: u8 = 2;
 /// A key of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Queue {
-    /// What it is used for.
+    /// Its family.
     pub family: Family,
     /// Below [`QUEUES`].
     pub number: u8,
@@ -121,19 +121,19 @@ impl FromStr for Queue {
 /// An element and its score or priority (0 in lists).
 pub type Element = (Payload, i64);
 
-/// The end at which something is popped.
+/// The end that is popped from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The left one, or the lowest score.
+    /// The left end, or the lowest score.
     First,
-    /// The right one, or the highest score.
+    /// The right end, or the highest score.
     Last,
 }
 
-/// What a client asked for.
+/// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// The elements stand in the queue in this order, next to each other.
+    /// Pushes elements, which are then next to each other in this order.
     Push {
         queue: Queue,
         elements: Vec<Element>,
@@ -145,24 +145,24 @@ pub enum Action {
         asked: usize,
         /// The queue that the reply names, or the only one.
         from: Option<Queue>,
-        /// What the reply held; nothing where there was none.
+        /// The content of the reply. Empty if there was none.
         took: Vec<Element>,
     },
     /// Moves one element within a family.
     Move { from: Queue, took: Option<Payload> },
 }
 
-/// A command and what came of it. Those that were refused, with nothing changed, are left out.
+/// A command and its outcome. Commands that were refused without any change are left out.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Before it was sent.
     pub invoked: Moment,
     /// When it was answered. `None`: it was not, so it may have taken effect or not, and may yet.
     pub ended: Option<Moment>,
-    /// Commands of one pipeline have the same number; they take effect in their order.
+    /// Commands of one pipeline have the same number. They take effect in order.
     pub pipeline: u64,
     pub action: Action,
 }
 
-/// What the queues hold when all is over, first to last.
+/// The final content of the queues, first to last.
 pub type Contents = std::collections::BTreeMap<Queue, Vec<Element>>;

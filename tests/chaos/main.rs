@@ -1,8 +1,8 @@
-//! Real clients and several servers while servers, the store's processes and connections are
-//! killed, paused and cut; then what was acknowledged is compared with what is there.
+//! Real clients use several servers while servers, the store's processes and connections are
+//! killed, paused and cut. Then what was acknowledged is compared with the final state.
 //!
-//! A short run with every `cargo test`; `QUOIN_TEST_CHAOS_SECONDS` makes it as long as you like, and
-//! `QUOIN_TEST_CHAOS_SEED` names another order of faults (docs/contribute/testing.md).
+//! Each `cargo test` makes a short run. `QUOIN_TEST_CHAOS_SECONDS` makes it longer, and
+//! `QUOIN_TEST_CHAOS_SEED` selects another order of faults (docs/contribute/testing.md).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -44,14 +44,14 @@ use fleet::Fleet;
 /// How long faults last in a run of `cargo test`.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// The longest that one history becomes; longer runs are several, with seeds one after the other.
+/// Maximum duration of one history. Longer runs consist of several, with consecutive seeds.
 const HISTORY_MAX: Duration = Duration::from_secs(45);
 
 fn environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Runs until the time is over, and says what it has done as it goes.
+/// Makes runs until the time is over, and reports on each.
 fn runs(store: &str, fleet: &Fleet) {
     let seconds = environment("QUOIN_TEST_CHAOS_SECONDS");
     let time = seconds.map_or(SHORT, Duration::from_secs);

@@ -25,7 +25,7 @@ pub fn trouble_servers(fleet: &Fleet, shared: &Shared, mut random: StdRng) {
                 return;
             }
         } else {
-            // Some are taken for dead meanwhile, and come back.
+            // Some are considered dead meanwhile, and come back.
             let pause_max_ms = if random.random_range(0..4) == 0 {
                 6_000
             } else {
@@ -52,11 +52,11 @@ pub fn trouble_connections(fleet: &Fleet, shared: &Shared, mut random: StdRng) {
     }
 }
 
-/// Kills and pauses processes of the cluster; rarely more than its redundancy allows, from which
-/// it recovers because all that they have acknowledged is on their disks.
+/// Kills and pauses processes of the cluster, rarely more than its redundancy allows. It recovers
+/// even then, because everything that they have acknowledged is on their disks.
 #[cfg(feature = "fdb")]
 pub fn trouble_cluster(cluster: &Cluster, shared: &Shared, mut random: StdRng) {
-    // Some runs are calmer than others: while a cluster recovers, little happens.
+    // Some runs are calmer than others, because little happens while a cluster recovers.
     let calm = random.random_range(1..=4);
     while rest(shared, calm * random.random_range(500..3_000)) {
         let statistics = &shared.statistics;

@@ -1,12 +1,13 @@
-//! Elements come in their order, and no pop overlooks what was there all the time.
+//! Elements come in order, and no pop misses an element that was there all the time.
 //!
-//! All of this follows from linearizability; unlike a search for a linearization it is fast on long
-//! histories, and looks only at what must hold whatever came of commands without a reply.
+//! All of this follows from linearizability. Unlike a search for a linearization, it is fast on
+//! long histories. It checks only what must hold whatever happened to commands without a reply.
 //!
-//! *Order*: what was pushed before another push began is not popped after the other element's pop
-//! has ended: in lists, and in priority queues among values of one priority. *Presence*: an element
-//! whose push had ended before a pop began, and whose own pop began after that pop had ended, was
-//! there all along: the pop may not say that there are no more, nor take what comes behind it.
+//! *Order*: if an element was pushed before another element's push began, it is not popped after
+//! the other's pop has ended. This holds in lists, and in priority queues among values of one
+//! priority. *Presence*: an element whose push had ended before a pop began, and whose own pop
+//! began after that pop had ended, was there all along. So that pop may not say that there are no
+//! more elements, or take one that comes after it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,13 +21,14 @@ struct Life {
     queue: Queue,
     priority: i64,
     push_invoked: Moment,
-    /// `NEVER` where the push was not answered.
+    /// `NEVER` if the push got no reply.
     push_ended: Moment,
-    /// Place within the pushes of its pipeline.
+    /// Its index among the pushes of its pipeline.
     index: usize,
-    /// The pipeline that it was pushed in.
+    /// `NEVER` if it remains.
     pipeline: u64,
-    /// `NEVER` where it remains.
+    /// Whether it was popped by a pop with a reply, or remains. Nothing else is known about other
+    /// elements.
     pop_invoked: Moment,
     pop_ended: Moment,
     /// It was popped by a pop with a reply, or remains: nothing else is known of the others.
@@ -46,7 +48,7 @@ impl Life {
         format!("pushed {pushed}..{ended}, popped {popped}..{gone} (the largest is never)")
     }
 
-    /// Whether its push was over before the other's began, or it stands before it in one pipeline.
+    /// Whether its push was over before the other's began, or comes before it in the same pipeline.
     fn is_before(&self, other: &Self) -> bool {
         self.push_ended < other.push_invoked
             || (self.pipeline == other.pipeline && self.index < other.index)
@@ -176,7 +178,8 @@ fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), String> {
 fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), String> {
     let presence = Presence::of(members);
     for (payload, life) in members {
-        // Who was pushed before this one's push began, and was popped after its pop had ended?
+        // Is there an element that was pushed before this one's push began, and popped after its
+        // pop had ended?
         if let Some(overtaken) = presence.longest(life.push_invoked)
             && overtaken.1 > life.pop_ended
         {
@@ -190,9 +193,9 @@ fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Who was there from when to when, of one queue and priority.
+/// When each element of one queue and priority was present.
 struct Presence {
-    /// By the end of the push: when, and of all up to here the one whose pop began last.
+    /// By the end of the push: the time, and the element up to here whose pop began last.
     starts: Vec<(Moment, (Payload, Moment))>,
 }
 
@@ -214,7 +217,8 @@ impl Presence {
         Self { starts }
     }
 
-    /// Of those whose push had ended before that moment, the one whose pop began last, and when.
+    /// Among elements whose push had ended before that moment, the one whose pop began last, and
+    /// when.
     fn longest(&self, before: Moment) -> Option<(Payload, Moment)> {
         let count = self.starts.partition_point(|(start, _)| *start < before);
         Some(self.starts[count.checked_sub(1)?].1)
@@ -244,7 +248,7 @@ fn check_pop(
     }
     for queue in queues {
         let is_source = Some(*queue) == *from;
-        // What stands here before the last that was taken, or anything at all.
+        // An element before the last one that was taken, or any element.
         let last = took.last().map(|element| element.1);
         for ((_, priority), presence) in presences.iter().filter(|((other, _), _)| other == queue) {
             let is_due = match (is_source, last, end) {
@@ -272,7 +276,7 @@ fn check_pop(
     Ok(())
 }
 
-/// Checks elements that came at once, or remained.
+/// Checks elements that were popped together, or remained.
 fn check_sequence(
     queue: Queue,
     end: End,
@@ -295,8 +299,8 @@ fn check_sequence(
     if queue.family == Family::Sorted {
         return Ok(());
     }
-    // Per priority: none may be before any that came earlier. By the pushes' beginnings it is
-    // enough to look at the latest so far, and within a pipeline at the last of it.
+    // By priority: no element may belong before one that came earlier. With pushes sorted by their
+    // beginnings, it is enough to check the latest so far, and the last one within a pipeline.
     let mut latest: HashMap<i64, Life> = HashMap::new();
     let mut last_of_pipeline: HashMap<(u64, i64), Life> = HashMap::new();
     for (payload, priority) in elements {

@@ -1,4 +1,4 @@
-//! Connections between clients and a server go through here, so that they can be cut.
+//! A proxy for connections between clients and a server, so that they can be cut.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::thread;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// A port that stays while the server behind it is killed and started anew.
+/// A port that stays the same when the server behind it is killed and restarted.
 pub struct Proxy {
     address: SocketAddr,
     inner: Arc<Inner>,
@@ -61,13 +61,13 @@ impl Proxy {
         self.address
     }
 
-    /// New connections go there; without it they are closed at once.
+    /// Sends new connections to this server. Without a target they are closed at once.
     pub fn lead_to(&self, target: Option<SocketAddr>) {
         *self.inner.target.lock().unwrap() = target;
     }
 
-    /// Cuts about one in `one_in` connections: at once, or such that a command still arrives and
-    /// its reply is lost. Answers how many.
+    /// Cuts about one in `one_in` connections: at once, or so that one more command arrives and its
+    /// reply is lost. Returns how many.
     pub fn cut(&self, one_in: u32, random: &mut StdRng) -> u64 {
         let mut links = self.inner.links.lock().unwrap();
         links.retain(|link| !link.is_cut.load(Ordering::Relaxed));
@@ -127,7 +127,7 @@ impl Inner {
     }
 }
 
-/// Copies until either end is closed, or what came is lost.
+/// Copies until either end is closed, or the connection is cut.
 fn pump(mut from: &TcpStream, mut to: &TcpStream, is_lost: impl Fn() -> bool) {
     let mut buffer = vec![0; 16 * 1024];
     loop {

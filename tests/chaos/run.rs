@@ -36,10 +36,10 @@ const WORKERS: u32 = PRODUCERS
     + JOB_CLIENTS[1]
     + LINEAR;
 
-/// How long the load goes on once nothing is broken any more.
+/// How long the load continues once nothing is broken.
 const PEACE: Duration = Duration::from_millis(1_500);
 
-/// What is counted, for people.
+/// Counts for the report.
 #[derive(Debug, Default)]
 pub struct Statistics {
     pub answered: AtomicU64,
@@ -52,14 +52,14 @@ pub struct Statistics {
     pub process_pauses: AtomicU64,
 }
 
-/// What the threads of a run share.
+/// State that the threads of a run share.
 pub struct Shared {
     started: Instant,
     pub has_faults: AtomicBool,
     goes_on: AtomicBool,
-    /// When all was well again; 0 before.
+    /// When all faults were healed. 0 before that.
     healed: AtomicU64,
-    /// When each worker last had an answer.
+    /// When each worker last got a reply.
     progress: Vec<AtomicU64>,
     pub statistics: Statistics,
     /// Counts pipelines.
@@ -87,12 +87,12 @@ impl Shared {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap()
     }
 
-    /// When all was well again, if it is.
+    /// When all faults were healed, if they have been.
     pub fn healed(&self) -> Option<Moment> {
         Some(self.healed.load(Ordering::Relaxed)).filter(|healed| *healed > 0)
     }
 
-    /// Notes what no server may ever do.
+    /// Records behaviour that no server may ever show.
     pub fn report(&self, wrong: String) {
         self.wrongs.lock().unwrap().push(wrong);
     }
@@ -107,7 +107,7 @@ impl Shared {
             .or_default() += 1;
     }
 
-    /// Notes that a worker has come so far, and says whether it goes on.
+    /// Records a worker's progress, and returns whether it should continue.
     fn goes_on(&self, worker: u32) -> bool {
         self.progress[worker as usize].store(self.now(), Ordering::Relaxed);
         self.goes_on.load(Ordering::Relaxed)
@@ -135,10 +135,10 @@ impl fmt::Display for Shared {
     }
 }
 
-/// Load, faults, peace and checks, on queues that are empty. Answers what is to be told of it.
+/// Load, faults, peace and checks, on empty queues. Returns a report.
 ///
 /// # Errors
-/// All that was wrong.
+/// Everything that was wrong.
 pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, String> {
     let shared = Shared::new();
     let rounds = linear::Rounds::default();
@@ -201,7 +201,7 @@ enum Role {
     StreamFollower,
     JobAdder,
     JobWorker,
-    /// Its place among those of the short histories.
+    /// Its index among those of the short histories.
     Linear(usize),
 }
 
@@ -229,7 +229,7 @@ impl Role {
     }
 }
 
-/// What clients know when the load is over.
+/// What clients know at the end of the load.
 struct Load {
     calls: Vec<Call>,
     transfers: Vec<Ledger>,
@@ -244,7 +244,7 @@ fn load(
     seed: u64,
     faults_for: Duration,
 ) -> Load {
-    // Payloads are unique beyond this run, so that one of an earlier run would be known as such.
+    // Payloads are unique beyond this run, so that one from an earlier run would be recognized.
     let first_number = u32::try_from(seed % 10_000_000).unwrap() * 100;
     let random = |number: u64| StdRng::seed_from_u64(seed.wrapping_mul(1_000).wrapping_add(number));
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
 //! Transactions: an element is in one of two lists exactly if it is in a sorted set, and a move
-//! between the lists is noted in a list exactly if it is noted in another sorted set.
+//! between the lists is recorded in a list exactly if it is recorded in another sorted set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use crate::history::Payload;
 use crate::resp::{Connection, Value};
 use crate::workers::texts;
 
-/// What is known of an element or a note.
+/// What is known about an element or a record of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Whether it was added is not known.
     PerhapsAdded,
-    /// It is there, and nothing was done to remove it.
+    /// It exists, and nothing was done to remove it.
     Added,
     /// Whether it was removed is not known.
     PerhapsRemoved,
@@ -23,7 +23,7 @@ pub enum Fate {
     Removed,
 }
 
-/// What a client knows of the outcome of its transactions.
+/// What a client knows about the outcome of its transactions.
 #[derive(Debug, Default, Clone)]
 pub struct Ledger {
     /// Elements, each with every fate that a client knows of.
@@ -32,7 +32,7 @@ pub struct Ledger {
     pub moves: Vec<(Payload, Fate)>,
 }
 
-/// What there is when all is over.
+/// The final state.
 #[derive(Debug, Default, Clone)]
 pub struct State {
     pub first: Vec<Payload>,
@@ -117,7 +117,7 @@ fn move_one(client: &mut Client<'_>, payload: Payload, ledger: &mut Ledger) {
     }
 }
 
-/// Reads what is first, and removes it where nothing has changed meanwhile.
+/// Reads the first element, and removes it if nothing has changed meanwhile.
 fn remove_one(client: &mut Client<'_>, ledger: &mut Ledger) {
     if !matches!(
         client.call(&line("WATCH transfer:second")),
@@ -175,7 +175,7 @@ fn payloads(reply: Option<&Value>) -> Result<Vec<Payload>, String> {
         .map_err(|()| format!("not payloads: {texts:?}"))
 }
 
-/// Reads the answer to [`LOOK`], and that lengths tell what is there.
+/// Reads the reply to [`LOOK`], and checks that lengths match the content.
 fn read_elements(reply: &Value) -> Result<State, String> {
     let items = reply.items().unwrap_or_default();
     let state = State {
@@ -204,7 +204,7 @@ fn read_elements(reply: &Value) -> Result<State, String> {
     Ok(state)
 }
 
-/// A counter that was never counted is not there.
+/// A counter that was never incremented does not exist.
 fn count_of(reply: &Value) -> i64 {
     let text = texts(reply).pop();
     let count = reply.integer().or_else(|| text?.parse().ok());
@@ -245,7 +245,7 @@ fn same(what: &str, list: &[Payload], set: &[Payload]) -> Result<(), String> {
     }
 }
 
-/// Checks what there is against what clients know.
+/// Compares the final state with what clients know.
 pub fn check(ledgers: &[Ledger], state: &State) -> Result<(), String> {
     check_halves(state)?;
     same("moves", &state.moves, &state.moved)?;

@@ -1,4 +1,4 @@
-//! When all is well again, what is put in through any server wakes a client of any other.
+//! Once all faults are healed, what is added through any server wakes a client of any other.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::workers::texts;
 /// Far more than it takes, and less than the renewal of a watch that was lost.
 const LATE: Duration = Duration::from_secs(5);
 
-/// `{}` stands for the number of the turn.
+/// `{}` stands for the number of the round.
 const PAIRS: [[&str; 2]; 5] = [
     ["BLPOP fifo:0 fifo:1 15", "RPUSH fifo:0 element"],
     ["BZPOPMIN sorted:1 sorted:0 15", "ZADD sorted:0 1 element"],
@@ -25,7 +25,7 @@ const PAIRS: [[&str; 2]; 5] = [
     ],
 ];
 
-/// Waits at each server for what is pushed through each, on queues that are empty.
+/// Waits at each server for what is pushed through each, on empty queues.
 pub fn check(fleet: &Fleet) -> Result<(), String> {
     let turns = fleet.len().pow(2).max(PAIRS.len());
     for (turn, [wait, push]) in PAIRS.iter().cycle().take(turns).enumerate() {
@@ -41,7 +41,7 @@ pub fn check(fleet: &Fleet) -> Result<(), String> {
     Ok(())
 }
 
-/// Answers how long it took from the push to the end of the wait.
+/// Returns how long it took from the push to the end of the wait.
 fn hand_over(
     fleet: &Fleet,
     [waiting, pushing]: [usize; 2],

@@ -7,7 +7,7 @@ use crate::client::{Answer, Client};
 use crate::history::{Action, Call, Element, End, FAMILIES, Family, Payload, QUEUES, Queue};
 use crate::resp::Value;
 
-/// Priorities and scores are below it: few, so that many elements share one.
+/// Priorities and scores are below this. It is small, so that many elements share one.
 const PRIORITIES: i64 = 4;
 const PUSHED_MAX: u32 = 4;
 const POPPED_MAX: usize = 4;
@@ -46,7 +46,7 @@ pub fn consume(client: &mut Client<'_>, mut goes_on: impl FnMut() -> bool) -> Ve
     calls
 }
 
-/// Often none, so that commands of several clients meet.
+/// Often none, so that commands of several clients coincide.
 fn pause(random: &mut StdRng, up_to_ms: u64) {
     if random.random_range(0..3) > 0 {
         std::thread::sleep(std::time::Duration::from_millis(
@@ -55,7 +55,7 @@ fn pause(random: &mut StdRng, up_to_ms: u64) {
     }
 }
 
-/// How many commands are sent at once: mostly one.
+/// How many commands are sent together, mostly one.
 fn pipelined(random: &mut StdRng) -> usize {
     match random.random_range(0..5) {
         0 => random.random_range(2..=PIPELINED_MAX),
@@ -150,7 +150,7 @@ fn a_push(random: &mut StdRng, client: u32, payloads: &mut u32) -> (Vec<String>,
 fn a_pop(random: &mut StdRng) -> (Vec<String>, Action) {
     let family = pick(random, &FAMILIES);
     let first = a_queue(random, family);
-    // The same one twice is allowed, and as if it stood there once.
+    // Naming it twice is allowed, and has the same effect as once.
     let second = a_queue(random, family);
     let end = match family {
         Family::Fifo => End::First,
@@ -235,7 +235,7 @@ pub fn texts(reply: &Value) -> Vec<String> {
     }
 }
 
-/// Elements with scores behind them or without.
+/// Elements, each followed by its score or not.
 pub fn elements(texts: &[String]) -> Result<Vec<Element>, String> {
     let mut elements: Vec<Element> = Vec::new();
     for text in texts {
@@ -256,8 +256,8 @@ fn read_reply(reply: &Value, action: &mut Action) -> Result<(), String> {
         Action::Push { queue, elements } => {
             let count = reply.integer().ok_or("not a number")?;
             let pushed = elements.len() as i64;
-            // New members are counted exactly; the length of the others may be larger, and on a
-            // cluster need not count what others push at the same moment.
+            // New members are counted exactly. For other types, the length may be larger, and on a
+            // cluster it need not count concurrent pushes.
             let is_right = match queue.family {
                 Family::Sorted | Family::Members => count == pushed,
                 _ => count >= pushed,

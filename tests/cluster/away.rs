@@ -1,4 +1,4 @@
-//! What clients of a server see while its cluster is away, and behind that.
+//! What clients of a server see while its cluster is away, and afterwards.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Sender};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use crate::server::foundationdb::{self, OwnCluster};
 use crate::server::{Server, wait_until};
 
-/// Until the first error: the time of one transaction, and where its commit was under way, of
-/// looking what has become of it; each may have waited for one before it.
+/// Time until the first error: one transaction, and if its commit was in flight, finding out its
+/// outcome. Each may have waited for an earlier one.
 const FIRST_BOUND: Duration = Duration::from_secs(28);
-/// Until later ones, when the server knows that the cluster is away.
+/// Time until later errors, when the server knows that the cluster is away.
 const LATER_BOUND: Duration = Duration::from_secs(9);
-/// For what does not need the store.
+/// Time for what does not need the store.
 const PROMPT: Duration = Duration::from_secs(2);
 
-/// Commands of every kind; those of one line share a connection. The last one gets the error.
+/// Commands of every kind. Those of one line share a connection, and the last one gets the error.
 const COMMANDS: &[&str] = &[
     "LRANGE list 0 -1",
     "EXISTS list nothing",
@@ -42,7 +42,7 @@ const COMMANDS: &[&str] = &[
     "MULTI|LRANGE list 0 -1|EXEC",
 ];
 
-/// A cluster of its own with a server on it, or `None` where there can be none.
+/// A separate cluster with a server on it. `None` if there can be none.
 fn start() -> Option<(OwnCluster, Server)> {
     match OwnCluster::start() {
         Ok(cluster) => {
@@ -57,8 +57,8 @@ fn start() -> Option<(OwnCluster, Server)> {
     }
 }
 
-/// Runs every command on a connection of its own, all at the same time. Each gets an error in
-/// time that says what has become of it.
+/// Runs every command on its own connection, all at the same time. Each gets an error in time that
+/// reports the outcome.
 fn all_fail(server: &Server, bound: Duration) {
     std::thread::scope(|scope| {
         for line in COMMANDS {
@@ -142,14 +142,14 @@ fn clients_are_told_while_the_cluster_is_gone_and_served_behind_it() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Fate {
     Acknowledged,
-    /// An error said that nothing was changed.
+    /// The error said that nothing was changed.
     Refused,
     Unknown,
 }
 
 const CLIENTS: usize = 5;
 
-/// Pushes one element after the other until the time is over, and tells what became of each.
+/// Pushes one element after another until the time is over, and returns the outcome of each.
 fn push(server: &Server, client: usize, until: Instant, told: &Sender<(String, Fate)>) {
     let mut socket = server.connect();
     for number in 0.. {
@@ -182,7 +182,7 @@ fn what_is_acknowledged_is_there_and_what_is_refused_is_not() {
         };
         (1..CLIENTS).for_each(client);
         std::thread::sleep(Duration::from_secs(1));
-        // Short enough for nobody to notice.
+        // Too short to be noticed.
         cluster.pause();
         std::thread::sleep(Duration::from_secs(1));
         cluster.resume();
@@ -193,7 +193,7 @@ fn what_is_acknowledged_is_there_and_what_is_refused_is_not() {
         // Longer than a transaction may take.
         cluster.kill();
         std::thread::sleep(Duration::from_secs(1));
-        // What others have under way may still succeed; this one cannot begin.
+        // Operations in progress may still succeed, but this one cannot begin.
         client(0);
         std::thread::sleep(Duration::from_secs(12));
         cluster.revive();

@@ -41,7 +41,7 @@ pub struct Bench {
 pub struct Server(pub Arc<Executor>, pub Arc<Tracker>);
 
 impl Bench {
-    /// `stores`: one store, as each server sees it.
+    /// `stores`: one store, as seen by each server.
     pub fn new(stores: [Arc<dyn Store>; 2], root_prefix: &str, folder: Option<TempDir>) -> Self {
         let options = ExecutorOptions::default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -81,25 +81,26 @@ impl Bench {
         self.block_on(self.servers[server].run(line))
     }
 
-    /// Starts the background work of one of the servers, which ends with the handle.
+    /// Starts the background work of one of the servers. It ends when the handle is dropped.
     pub fn reap(&self, server: usize) -> ReaperHandle {
         let _runtime = self.runtime.enter();
         Reaper::spawn(Arc::clone(&self.servers[server].0), None)
     }
 
-    /// Begins to wait on one of the servers; there must be nothing yet.
+    /// Begins to wait on one of the servers, and expects that there is nothing yet.
     pub fn wait(&self, server: usize, line: &str) -> Waiting {
         self.block_on(self.servers[server].wait(line))
     }
 
-    /// The reply to who waits.
+    /// The reply to a waiting client.
     pub fn served(&self, waiting: Waiting) -> Reply {
         self.block_on(waiting.reply())
     }
 }
 
 impl Server {
-    /// Runs a command whose words are separated by spaces. `2:` in front chooses a database.
+    /// Runs a command whose words are separated by spaces. A prefix such as `2:` selects a
+    /// database.
     pub async fn run(&self, line: &str) -> Reply {
         let finished = self.0.submit(vec![call(line)]).await.unwrap();
         finished.replies.into_iter().next().unwrap()
@@ -117,7 +118,7 @@ impl Server {
         replies
     }
 
-    /// Runs a blocking command, and waits where it finds nothing.
+    /// Runs a blocking command, and waits if it finds nothing.
     pub async fn block(&self, line: &str, patience: Duration) -> Reply {
         match self.begin(line).await {
             Ok(reply) => reply,
@@ -192,7 +193,7 @@ impl Server {
     }
 }
 
-/// What WATCH remembers.
+/// The watched keys and their state.
 #[derive(Default)]
 pub struct Watch {
     keys: Vec<WatchedKey>,
@@ -206,7 +207,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The reply; fails where there is none after a while.
+    /// The reply. Fails if there is none after a while.
     pub async fn reply(self) -> Reply {
         self.reply_within(PATIENCE).await
     }

@@ -1,4 +1,4 @@
-//! What many servers put into one key does not conflict: the counter of conflicts proves it.
+//! Writes of many servers to one key do not conflict, as the counter of conflicts shows.
 
 use std::time::Instant;
 
@@ -10,11 +10,11 @@ use crate::bench::Bench;
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 100;
 
-/// Clients of both servers run a command again and again, `{}` standing for something new each
-/// time. Returns the conflicts that it cost.
+/// Clients of both servers run a command repeatedly. `{}` stands for something new each time.
+/// Returns the number of conflicts.
 fn run(bench: &Bench, line: &str) -> u64 {
     let conflicts = || bench.servers.iter().map(|one| one.conflicts()).sum::<u64>();
-    // Nobody is the first then, which would make the key.
+    // The key exists from now on, so no client creates it.
     bench.run(0, &line.replace("{}", "first"));
     let before = conflicts();
     let started = Instant::now();
@@ -59,7 +59,7 @@ pub fn additions_of_tasks_do_not_conflict(bench: &Bench) {
     check(bench, "TASK.ADD tasks 1 payload ID {}", "TASK.LEN tasks", 1);
 }
 
-/// Server processes, whose background work is at the same keys too.
+/// Server processes, whose background work uses the same keys too.
 #[cfg(feature = "fdb")]
 mod processes {
     use std::sync::Barrier;
@@ -71,7 +71,7 @@ mod processes {
     const SERVERS: usize = 4;
     const CLIENTS_OF_EACH: usize = 4;
     const PIPELINES: usize = 80;
-    /// Few, as a batch that runs for too long ends between a push and its pop
+    /// Few, because a batch that runs for too long ends between a push and its pop
     /// (`BATCH_AGE_MAX_MS`), and what it leaves in the queue conflicts.
     const PIPELINE_COMMANDS: usize = 6;
 
@@ -81,7 +81,7 @@ mod processes {
         behind.split("\r\n").next().unwrap().parse().unwrap()
     }
 
-    /// Every client sends pipelines of commands, `{}` standing for something new each time.
+    /// Every client sends pipelines of commands. `{}` stands for something new each time.
     fn run(servers: &[Server], line: &str) {
         let start = Barrier::new(SERVERS * CLIENTS_OF_EACH);
         std::thread::scope(|scope| {
@@ -139,7 +139,7 @@ mod processes {
             ("ZADD set 1 {}", "ZPOPMIN set", "ZCARD set"),
             ("PQ.PUSH queue 5 {}", "PQ.POPMIN queue", "PQ.LEN queue"),
         ] {
-            // Nobody makes the key then.
+            // The key exists from now on, so no client creates it.
             servers[0].connect().run(&push.replace("{}", "first"));
             servers[0].connect().run(pop);
             let conflicts = |server| figure(server, "conflicts");
@@ -166,7 +166,7 @@ mod processes {
             ("ZADD set 1 {}", "ZCARD set"),
             ("TASK.ADD tasks 1 {}", "TASK.LEN tasks"),
         ] {
-            // Nobody is the first then, which would make the key.
+            // The key exists from now on, so no client creates it.
             servers[0].connect().run(&line.replace("{}", "first"));
             let conflicts = |server| figure(server, "conflicts");
             let before: Vec<u64> = servers.iter().map(conflicts).collect();

@@ -1,4 +1,4 @@
-//! Elements that go in through one server and are waited for on the other.
+//! Elements that are pushed through one server and awaited on the other.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,11 +9,11 @@ use quoin_resp::reply::Reply;
 
 use crate::bench::{Bench, Server, bulks, texts};
 
-/// How many elements are handed over, unless `QUOIN_TEST_HAND_OVERS` says otherwise.
+/// Number of elements to hand over, unless `QUOIN_TEST_HAND_OVERS` says otherwise.
 const HAND_OVERS: usize = 2_000;
 const KEYS: usize = 10;
 const FOR_EVER: Duration = Duration::from_secs(600);
-/// What the slow poll makes good has taken longer than this.
+/// A wake-up that only the slow poll delivered took longer than this.
 const LATE: Duration = Duration::from_secs(10);
 
 fn hand_overs() -> usize {
@@ -23,7 +23,8 @@ fn hand_overs() -> usize {
         .unwrap_or(HAND_OVERS)
 }
 
-/// Often none, else up to some milliseconds, so that pushes meet every stage of a wait.
+/// Often none, otherwise up to some milliseconds, so that pushes coincide with every stage of a
+/// wait.
 async fn pause() {
     let drawn_us = SystemRandom.below(6_000);
     if drawn_us < 4_000 {
@@ -31,7 +32,7 @@ async fn pause() {
     }
 }
 
-/// Pushes `0..count` one after the other, then `ends` times `end`; answers when each was sent.
+/// Pushes `0..count` one after another, then `end` `ends` times. Returns when each was sent.
 async fn produce(server: Server, key: usize, count: usize, ends: usize) -> Vec<Instant> {
     let mut sent = Vec::with_capacity(count);
     for number in 0..count {
@@ -59,7 +60,7 @@ async fn push(server: &Server, line: &str) -> i64 {
     }
 }
 
-/// Pops until the end; answers what it got and when.
+/// Pops until the end. Returns what it got and when.
 async fn consume(server: Server, key: usize, verb: &str) -> Vec<(usize, Instant)> {
     let mut got = Vec::new();
     loop {
@@ -67,7 +68,8 @@ async fn consume(server: Server, key: usize, verb: &str) -> Vec<(usize, Instant)
             "BLMPOP" => format!("BLMPOP 0 2 none{key} list{key} LEFT"),
             verb => format!("{verb} list{key} 0"),
         };
-        // As long as it takes: a consumer on the producer's own server may be always first.
+        // However long it takes, because a consumer on the producer's own server may always be
+        // first.
         let reply = server.block(&line, FOR_EVER).await;
         let item = texts(&reply).pop().unwrap_or_else(|| panic!("{reply:?}"));
         match item.parse() {
@@ -196,6 +198,6 @@ pub fn a_wake_up_is_fast(bench: &Bench) {
         bench.store,
         percentile(&delays, 100)
     );
-    // 10 ms on a machine that does nothing else.
+    // 10 ms on an otherwise idle machine.
     assert!(median < Duration::from_millis(100), "{median:?}");
 }

@@ -1,4 +1,5 @@
-//! Queues that both servers pop from at once. They have no link here, so their pops conflict and run again.
+//! Queues that both servers pop from at the same time. They have no link here, so their pops
+//! conflict and run again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,8 +26,8 @@ async fn drain(server: Server, line: &'static str) -> Vec<usize> {
     }
 }
 
-/// Has clients of both servers run `lines` until the queue is empty; checks that each element
-/// came out once, and to each client in the order of the queue.
+/// Makes clients of both servers run `lines` until the queue is empty. Checks that each element
+/// came out once, and to each client in queue order.
 fn drained_once(bench: &Bench, lines: [&'static str; 2]) {
     let clients = bench.servers.iter().flat_map(|server| {
         (0..CLIENTS_PER_SERVER).map(move |number| (server.clone(), lines[number % lines.len()]))
@@ -60,7 +61,7 @@ fn fill(bench: &Bench, push: impl Fn(usize) -> String) {
     }
 }
 
-/// The words of one command for fifty elements, of which the first carries the command.
+/// The words of one command for fifty elements, the first of which carries the command.
 fn words(command: &str, number: usize, element: &str) -> String {
     match number % 50 {
         0 => format!("{command} {element} "),
@@ -86,7 +87,7 @@ pub fn two_servers_pop_each_value_of_a_hot_priority_queue_once(bench: &Bench) {
     fill(bench, |number| {
         words("PQ.PUSH hot", number, &format!("{} {number}", number / 100))
     });
-    // With a count the replies are pairs, of which `texts` shows the values.
+    // With a count, the replies are pairs, whose values `texts` shows.
     drained_once(bench, ["PQ.POPMIN hot 1", "PQ.POPMIN hot 2"]);
 }
 
@@ -131,7 +132,7 @@ pub fn a_hot_queue_that_is_renamed_and_pushed_to_loses_nothing(bench: &Bench) {
     let consume = |server: Server| async move {
         let mut got: Vec<usize> = Vec::new();
         let mut empty = 0;
-        // Under one of its names it is not there, and just before its end under neither.
+        // Under one of its names the key does not exist, and just before the end under neither.
         while empty < 200 {
             for name in NAMES {
                 let texts = texts(&server.run(&format!("LPOP {name} 2")).await);
@@ -158,7 +159,7 @@ pub fn a_hot_queue_that_is_renamed_and_pushed_to_loses_nothing(bench: &Bench) {
     });
     report(bench);
     let mut all: Vec<usize> = got.into_iter().flat_map(Result::unwrap).collect();
-    // What was pushed after they had seen nothing for long.
+    // What was pushed after they had seen nothing for a long time.
     all.extend(bench.block_on(consume(bench.servers[0].clone())));
     all.sort_unstable();
     assert_eq!(all, (0..ELEMENTS + 40).collect::<Vec<_>>());

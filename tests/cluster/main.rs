@@ -1,5 +1,5 @@
-//! Two servers on one store that many write to: what goes in through one comes out of the other.
-//! Run on the store that imitates a cluster, and on FoundationDB where there is one.
+//! Two servers on a store with many writers: what is added through one comes out of the other. Runs
+//! on the store that imitates a cluster, and on FoundationDB if there is one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,7 +37,7 @@ mod transactions;
 mod waking;
 mod watching;
 
-/// Makes a module of tests out of the suite, one for each case.
+/// Makes a test module of the suite, with one test for each case.
 macro_rules! suite {
     ($store:ident: $($group:ident { $($case:ident)* })*) => {
         mod $store {

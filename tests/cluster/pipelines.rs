@@ -8,8 +8,8 @@ use crate::bench::{Bench, Server, texts};
 const ROUNDS: usize = 60;
 const CLIENTS: usize = 4;
 
-/// Each of two clients puts something somewhere and looks, in one pipeline, whether the other has.
-/// One comes first, so the other sees it: both cannot find nothing.
+/// Each of two clients adds something somewhere and checks, in one pipeline, whether the other has.
+/// One comes first, so the other sees it: they cannot both find nothing.
 pub fn a_read_does_not_overtake_the_write_before_it(bench: &Bench) {
     let [first, second] = &bench.servers;
     let writes_and_looks = [
@@ -46,7 +46,7 @@ pub fn a_read_does_not_overtake_the_write_before_it(bench: &Bench) {
     }
 }
 
-/// Reads that conflict again and again are carried out all the same, and in their place.
+/// Reads that conflict repeatedly are still carried out, and in order.
 pub fn reads_after_pushes_of_many_clients_see_their_own(bench: &Bench) {
     async fn work(server: Server, client: usize) {
         for round in 0..ROUNDS {
@@ -76,7 +76,7 @@ pub fn reads_after_pushes_of_many_clients_see_their_own(bench: &Bench) {
 /// The conflicts that pipelines of clients of both servers cost.
 fn conflicts_of(bench: &Bench, lines: &[&str]) -> u64 {
     let conflicts = || bench.servers.iter().map(Server::conflicts).sum::<u64>();
-    // Nobody makes the keys then.
+    // The keys exist from now on, so no client creates them.
     bench.block_on(bench.servers[0].pipeline(lines));
     let before = conflicts();
     let clients = (0..2 * CLIENTS).map(|client| async move {

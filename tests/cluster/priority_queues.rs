@@ -11,7 +11,7 @@ use crate::bench::{Bench, Server, texts};
 const PUSHES: usize = 100;
 const CLIENTS: usize = 4;
 
-/// A client's pushes, one after the other: pairs of values of one priority and of two.
+/// A client's pushes, one after another: pairs of values of one priority and of two.
 async fn push(server: &Server, client: usize) {
     for number in 0..PUSHES {
         let line = format!(

@@ -6,7 +6,7 @@ use quoin_base::random::{Random, SystemRandom};
 
 use crate::server::{Server, Socket, wait_until};
 
-/// Servers that share their data, or none where there is no cluster.
+/// Servers that share their data. `None` if there is no cluster.
 fn servers() -> Option<[Server; 2]> {
     let cluster_file = crate::server::foundationdb::cluster_file()?
         .to_str()
@@ -93,14 +93,14 @@ fn users_hold_on_every_server() {
     };
     let (mut admin, mut other) = (first.connect(), second.connect());
     assert_eq!(admin.run("ACL SETUSER bob on >p ~b* +@all"), "+OK\r\n");
-    // A login looks at the store, so there is nothing to wait for.
+    // A login reads the store, so there is nothing to wait for.
     let mut bob = second.connect();
     assert_eq!(bob.run("AUTH bob p"), "+OK\r\n");
     assert_eq!(bob.run("SET b1 x"), "+OK\r\n");
     let denied = "-NOPERM No permissions to access a key\r\n";
     assert_eq!(bob.run("GET x"), denied);
     assert_eq!(admin.run("ACL LIST"), other.run("ACL LIST"));
-    // Rules of a client that is there change with the watch.
+    // The rights of a connected client change when the watch fires.
     assert_eq!(other.run("ACL SETUSER bob ~x"), "+OK\r\n");
     assert_eq!(bob.run("GET x"), "$-1\r\n");
     assert_eq!(admin.run("ACL SETUSER bob resetkeys ~b*"), "+OK\r\n");
@@ -114,7 +114,7 @@ fn users_hold_on_every_server() {
     assert_eq!(bob.rest(), "");
     assert_eq!(waiting.rest(), "");
     assert!(second.connect().run("AUTH bob p").starts_with("-WRONGPASS"));
-    // The password of `default` is one for both once it is in the store.
+    // Once the password of `default` is in the store, both servers use it.
     assert_eq!(admin.run("ACL SETUSER default >secret"), "+OK\r\n");
     assert_eq!(second.connect().run("AUTH secret"), "+OK\r\n");
     wait_until("clients of the other server need the password", || {
@@ -170,13 +170,13 @@ fn a_change_through_one_server_is_told_to_clients_of_the_other_that_track_keys()
             assert_eq!(&hearing.reply(), expected, "it has expired");
         }
     }
-    // Another server cannot tell which client has changed a key, but it was none of its own.
+    // Another server cannot say which client has changed a key, but it was not one of its own.
     assert_eq!(reading.run("CLIENT TRACKING ON NOLOOP"), "+OK\r\n");
     reading.run("EXISTS key");
     changing.run("SET key 3");
     assert_eq!(reading.reply(), key);
     assert_eq!(hearing.reply(), key);
-    // Commands of one batch: a message for the prefix.
+    // Commands of one batch cause one message for the prefix.
     changing.run("MSET k1 1 other 1 k2 1");
     assert_eq!(hearing.reply(), told("*2\r\n$2\r\nk1\r\n$2\r\nk2\r\n"));
 }

@@ -1,4 +1,4 @@
-//! Ranks in a set and in a list that two servers write to while both look after their blocks.
+//! Ranks in a set and in a list that two servers write to while both maintain their blocks.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn fill(bench: &Bench) {
     }
 }
 
-/// Writes in few places, where blocks come to be and go.
+/// Writes in few places, where blocks are created and removed.
 fn change(random: &SeededRandom, client: u64) -> String {
     let (member, score) = (random.below(MEMBERS), 300 + random.below(3));
     match random.below(10) {
@@ -74,7 +74,7 @@ async fn write(server: &Server, client: u64, change: fn(&SeededRandom, u64) -> S
     }
 }
 
-/// Has both servers look after the blocks again and again, though no command has read much.
+/// Makes both servers maintain the blocks repeatedly, although no command has read much.
 async fn want(bench: &Bench, name: &'static str) {
     loop {
         for server in &bench.servers {
@@ -103,7 +103,7 @@ async fn levels(server: &Server, name: &'static str) -> u8 {
     read.await.unwrap().map_or(0, |meta| meta.rank_levels)
 }
 
-/// Has clients of both servers write while both look after blocks.
+/// Makes clients of both servers write while both maintain blocks.
 fn write_beside_upkeep(
     bench: &Bench,
     name: &'static str,
@@ -117,7 +117,7 @@ fn write_beside_upkeep(
             _ = join_all(writes) => {}
             () = want(bench, name) => {}
         }
-        // Pieces that were begun are done.
+        // Time for unfinished pieces.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let [one, other] = reapers;
         join(one.stop(), other.stop()).await;

@@ -11,13 +11,13 @@ use crate::stores::on_cluster;
 
 const KEYS: usize = 10;
 
-/// A cluster that a test may kill, or `None` where there can be none.
+/// A cluster that a test may kill. `None` if there can be none.
 fn own_cluster() -> Option<OwnCluster> {
     let cluster = OwnCluster::start();
     cluster.map_err(|reason| foundationdb::skip(&reason)).ok()
 }
 
-/// Pushes until it is known to be done.
+/// Pushes until the push is known to be done.
 async fn push(server: &Server, line: &str) {
     for _ in 0..20 {
         match server.run(line).await {
@@ -46,7 +46,7 @@ fn who_waits_while_the_cluster_is_restarted_is_served_behind_it() {
         }));
         cluster.kill();
         if round == 0 {
-            // Pushes that are under way while it is away.
+            // Pushes in progress while it is away.
             let pushing = bench.runtime.spawn(pushes);
             std::thread::sleep(Duration::from_secs(1));
             cluster.revive();

@@ -1,4 +1,4 @@
-//! Servers that find no cluster say so at the start; which cluster file they take.
+//! Servers that find no cluster report it at the start. Also which cluster file they use.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,10 +12,10 @@ use quoin_store_fdb::{FdbOptions, FdbStore};
 use crate::server::Server;
 use crate::server::foundationdb::{self, OwnCluster};
 
-/// A start without a cluster ends in this time; waiting for an answer is most of it.
+/// A start without a cluster ends in this time. Most of it is spent waiting for a reply.
 const BOUND: Duration = Duration::from_secs(15);
 
-/// Starts a server that is to refuse to start; what it writes to its standard error.
+/// Starts a server that should refuse to start. Returns its standard error.
 fn refusal(folder: &Path, flags: &[&str]) -> String {
     refusal_with(folder, flags, &[])
 }
@@ -144,7 +144,7 @@ fn servers_of_two_root_prefixes_share_a_cluster_without_seeing_each_other() {
     let Some(cluster_file) = foundationdb::cluster_file() else {
         return;
     };
-    // One prefix begins with the other.
+    // One prefix is a prefix of the other.
     let first = format!("starting-{:016x}", SystemRandom.next_u64());
     let second = format!("{first}-more");
     let servers =
@@ -157,7 +157,7 @@ fn servers_of_two_root_prefixes_share_a_cluster_without_seeing_each_other() {
     let [one, other] = &mut sockets;
     assert_eq!(one.run("DBSIZE"), ":2\r\n");
     assert_eq!(one.run("EXISTS set1"), ":0\r\n");
-    // Neither wake-ups nor messages go across.
+    // Neither wake-ups nor messages cross over.
     let mut waiting = servers[1].connect();
     waiting.send("BLPOP jobs 1\r\n");
     let mut subscribed = servers[1].connect();

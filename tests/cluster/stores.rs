@@ -19,7 +19,7 @@ fn embedded() -> (EmbeddedStore, TempDir) {
     (EmbeddedStore::open(folder.path(), options).unwrap(), folder)
 }
 
-/// A store that behaves as a cluster does.
+/// A store that behaves like a cluster.
 pub fn imitation() -> Option<Bench> {
     #[cfg(not(feature = "fdb"))]
     say_once("cluster tests: FoundationDB is left out (build with --features fdb)");
@@ -32,7 +32,7 @@ pub fn imitation() -> Option<Bench> {
     ))
 }
 
-/// The same, with commits that conflict or of which the result is not known.
+/// The same, with commits that conflict or have an unknown result.
 pub fn failing() -> Option<Bench> {
     let (store, folder) = embedded();
     let rates = FaultRates {
@@ -56,7 +56,7 @@ pub fn fdb() -> Option<Bench> {
     Some(on_cluster(crate::server::foundationdb::cluster_file()?))
 }
 
-/// A FoundationDB cluster, of which each server has its own client.
+/// A FoundationDB cluster. Each server has its own client of it.
 #[cfg(feature = "fdb")]
 pub fn on_cluster(cluster_file: &std::path::Path) -> Bench {
     use quoin_base::random::{Random, SystemRandom};
@@ -75,7 +75,7 @@ pub fn on_cluster(cluster_file: &std::path::Path) -> Bench {
     bench
 }
 
-/// Says a line even where the test that says it passes (whose output is kept back otherwise).
+/// Prints a line even if the test passes, when output is otherwise captured.
 #[cfg(not(feature = "fdb"))]
 fn say_once(line: &str) {
     use std::io::Write;

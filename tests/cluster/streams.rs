@@ -54,7 +54,7 @@ pub fn who_waits_hears_that_the_other_server_has_removed_group_or_stream(bench: 
     }
 }
 
-/// The group is there for so short a time that the other server finds no stream before and after.
+/// The group exists for so short a time that the other server finds no stream before and after.
 pub fn who_waits_hears_that_a_group_is_gone_again(bench: &Bench) {
     for _ in 0..10 {
         bench.run(0, "DEL s");

@@ -1,4 +1,4 @@
-//! Task queues that two servers add to and take from at once.
+//! Task queues that two servers add to and take from at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::bench::{Bench, PATIENCE, Server, bulk};
 
 const CLIENTS: usize = 4;
 const TASKS: usize = 80;
-/// How long a server's lease outlasts what was asked for, since clocks may differ.
+/// How long a server's lease outlasts the requested time, because clocks may differ.
 const TOLERANCE: Duration = Duration::from_millis(500);
 
 fn parts(task: &Reply) -> &[Reply] {
@@ -72,7 +72,7 @@ fn take_soon(bench: &Bench, server: usize, line: &str) -> Reply {
     }
 }
 
-/// Adds tasks with needs, one after the other.
+/// Adds tasks with needs, one after another.
 async fn add(server: &Server, client: usize) {
     for number in 0..TASKS {
         let line = format!(
@@ -86,7 +86,7 @@ async fn add(server: &Server, client: usize) {
     }
 }
 
-/// Takes for good until there is nothing any more and nothing comes; answers the ids.
+/// Takes without a lease until the queue stays empty. Returns the ids.
 async fn take_all(server: &Server, line: &str, is_all_added: &AtomicBool) -> Vec<String> {
     let mut taken = Vec::new();
     loop {
@@ -137,7 +137,7 @@ pub fn each_task_is_taken_once_by_consumers_of_two_servers(bench: &Bench) {
     assert_eq!(bench.run(0, "EXISTS q"), Reply::Integer(0));
 }
 
-/// Who has which task on lease, from the request on, as all consumers together know it.
+/// Which tasks are leased from the time of the request, as all consumers together know it.
 #[derive(Default)]
 struct Leases {
     live: BTreeMap<String, Instant>,
@@ -167,7 +167,7 @@ async fn work(server: &Server, tasks_left: &Mutex<usize>, leases: &Mutex<Leases>
                 "{id} came after its end"
             );
             match leases.live.get(&id) {
-                // This task was held up so long that whoever leased it next is here already.
+                // This task was delayed for so long that the next lease has already been recorded.
                 Some(before) if *before > sent => {}
                 Some(before) => {
                     // The store counts whole milliseconds.
@@ -281,7 +281,7 @@ pub fn ends_of_leases_and_delays_wake_the_other_server(bench: &Bench) {
         bench.run(0, "TASK.ADD q 1 p ID a NEEDS gb 1 DELAY 300");
         let waiting = bench.wait(1, "TASK.TAKE q HAVING gb 1 LEASE 100 BLOCK 0");
         assert_eq!(leased(&bench.served(waiting)).0, 1);
-        // Nobody says anything about that lease.
+        // Nobody ends that lease.
         let waiting = bench.wait(0, "TASK.TAKE q HAVING gb 1 BLOCK 0");
         assert_eq!(ids(&bench.served(waiting)), ["a"]);
         assert_eq!(bench.run(1, "EXISTS q"), Reply::Integer(0));
@@ -341,7 +341,7 @@ fn fill(bench: &Bench, count: usize) {
     });
 }
 
-/// Background work looks after the index of a queue that is being filled.
+/// Background work maintains the index of a queue that is being filled.
 pub fn upkeep_does_not_conflict_with_the_own_server(bench: &Bench) {
     fill(bench, 4_000);
     if !bench.has_faults {
@@ -357,7 +357,7 @@ pub fn additions_of_two_servers_do_not_conflict(bench: &Bench) {
     let clients = (0..2 * CLIENTS).map(|client| async move {
         let server = &bench.servers[client % 2];
         for number in 0..TASKS {
-            // Everywhere among those that are there, in one place, in front, and behind.
+            // Anywhere among existing ones, in one place, at the front, and at the end.
             let priority = match client / 2 {
                 0 => (number * 37 % 100).to_string(),
                 1 => "50".to_owned(),
@@ -379,7 +379,8 @@ pub fn additions_of_two_servers_do_not_conflict(bench: &Bench) {
     assert_eq!(bench.run(1, "TASK.LEN q"), length);
 }
 
-/// Consumers of one server have memory, those of the other cards; others add meanwhile.
+/// Consumers of one server have memory, those of the other have cards, and others add tasks
+/// meanwhile.
 pub fn takes_of_different_tasks_do_not_conflict(bench: &Bench) {
     fill(bench, 2_000);
     let before = conflicts(bench);
@@ -444,7 +445,7 @@ pub fn an_index_that_both_servers_look_after_hides_no_task(bench: &Bench) {
     for id in taken.concat() {
         assert!(left.remove(&id).is_some(), "{id} was taken twice");
     }
-    // Who has little is led by the minima, and past tasks whose minima are wrong.
+    // A consumer that has little is guided by the minima, and past tasks whose minima are wrong.
     for round in 1..=100 {
         let gb = round * GB_MAX / 100;
         loop {

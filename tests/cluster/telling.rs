@@ -1,4 +1,5 @@
-//! What servers tell each other of keys that become ready: it is enough for all who wait, and in order.
+//! Servers report to each other which keys become ready: enough for all waiting clients, and in
+//! order.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use futures_util::future::join_all;
 
 use crate::bench::{Bench, bulks, texts};
 
-/// Many more than are looked at again in time if nothing is told.
+/// Many more than can be checked again in time if nothing is reported.
 const MANY_KEYS: usize = 500;
 
 pub fn all_who_wait_for_a_key_are_served_in_order(bench: &Bench) {
@@ -20,7 +21,8 @@ pub fn all_who_wait_for_a_key_are_served_in_order(bench: &Bench) {
     }
 }
 
-/// Whether the server has ended to listen is checked where the marks of servers can be seen (`engine/src/relay`).
+/// That the server has stopped listening is checked where the marks of servers can be seen
+/// (`engine/src/relay`).
 pub fn one_who_comes_back_after_nobody_has_waited_is_served(bench: &Bench) {
     let waiters = bench.servers[1].0.waiters();
     for value in ["a", "b"] {

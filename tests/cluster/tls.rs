@@ -19,7 +19,7 @@ struct Bench {
 }
 
 /// One folder of certificates: `ca`, `cluster` and `server` of one authority, `stranger` of
-/// another; `locked.key` is `server.key` under a password.
+/// another. `locked.key` is `server.key` with a password.
 fn certificates() -> Result<tempfile::TempDir, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let openssl = |line: &str| {
@@ -59,7 +59,7 @@ fn certificates() -> Result<tempfile::TempDir, String> {
     Ok(folder)
 }
 
-/// A cluster that speaks TLS only, or `None` where there can be none.
+/// A cluster that speaks only TLS. `None` if there can be none.
 fn bench() -> Option<Bench> {
     let started = certificates().and_then(|folder| {
         let at = |name: &str| folder.path().join(name);
@@ -75,7 +75,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Where a setting or variable is a file's, the path of one of the certificates.
+    /// The path of one of the certificates if a setting or variable names a file.
     fn value(&self, name: &str, value: &str) -> String {
         match name.to_ascii_lowercase().ends_with("file") {
             true => self.path(value).to_str().unwrap().to_owned(),
@@ -83,7 +83,7 @@ impl Bench {
         }
     }
 
-    /// Flags for this cluster and for TLS, of which `settings` leave `fdb-tls-` out.
+    /// Flags for this cluster and for TLS. `settings` leave out the prefix `fdb-tls-`.
     fn flags(&self, settings: &[(&str, &str)]) -> Vec<String> {
         let mut flags = vec![
             "--store".to_owned(),
@@ -116,7 +116,7 @@ impl Bench {
         Server::start_on_store(folder.path(), &self.flags(settings), &variables)
     }
 
-    /// What `quoin doctor` says.
+    /// The output of `quoin doctor`.
     fn doctor(&self, settings: &[(&str, &str)]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
             .arg("doctor")
@@ -163,7 +163,7 @@ const RIGHT_VARIABLES: &[(&str, &str)] = &[
     ("CA_FILE", "ca.pem"),
 ];
 
-/// The right settings with other values for some of them, and more.
+/// The correct settings with some changes and additions.
 fn but<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let is_kept = |(name, _): &&(&str, &str)| changes.iter().all(|(changed, _)| changed != name);
     let kept = RIGHT.iter().filter(is_kept);

@@ -15,7 +15,8 @@ use crate::bench::{Bench, PATIENCE, Server, invocation};
 
 const KEYS: usize = 4;
 
-/// One client of a server that tracks keys once it is on, as plainly as can be: it forgets no change.
+/// A client of a server that tracks keys once that is enabled, as simple as possible: it forgets no
+/// change.
 #[derive(Default)]
 pub struct Tracker {
     is_on: AtomicBool,
@@ -152,7 +153,7 @@ pub fn every_change_on_the_other_server_is_told(bench: &Bench) {
         for line in ["3:DEL key", "DEL key other", "RPUSH full a", before] {
             bench.run(1, line);
         }
-        // Until what was told of the preparation has come.
+        // Until the reports about the preparation have arrived.
         eventually("the key stays as it was read", || {
             bench.block_on(read(reading, "EXISTS key"));
             std::thread::sleep(Duration::from_millis(50));

@@ -75,8 +75,8 @@ pub fn no_reader_sees_half_of_a_transfer(bench: &Bench) {
     assert_eq!(sum, 200);
 }
 
-/// Each of two transactions pops one list and pushes to the other. One comes first, so the other
-/// finds what it pushed: both cannot find nothing.
+/// Each of two transactions pops from one list and pushes to the other. One comes first, so the
+/// other finds what it pushed: they cannot both find nothing.
 pub fn pops_of_two_transactions_do_not_miss_each_other(bench: &Bench) {
     let [first, second] = &bench.servers;
     for round in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! Whatever fills a key through one server wakes who waits for it on the other.
+//! Everything that fills a key through one server wakes clients that wait for it on the other.
 
 use std::time::Duration;
 

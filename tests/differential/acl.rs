@@ -1,4 +1,4 @@
-//! Random rules of users, and what they allow, compared with Redis's.
+//! Random rules of users and their effect, compared with Redis's.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -190,7 +190,7 @@ fn words(line: &str) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Of a denial what both versions say: Redis 7.0 does not name the user in DRYRUN.
+/// The part of a denial that both versions have: Redis 7.0 does not name the user in DRYRUN.
 fn plain(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.replace("This user has", "User u has")

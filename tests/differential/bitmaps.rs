@@ -42,7 +42,7 @@ pub fn command(dice: &mut Dice) -> Words {
     std::iter::once(dice.word(name)).chain(arguments).collect()
 }
 
-/// An offset that no server makes much room for, or one that is refused.
+/// An offset that makes no server reserve much memory, or one that is refused.
 fn bit_offset(dice: &mut Dice) -> Vec<u8> {
     match dice.below(20) {
         0 => dice
@@ -64,7 +64,7 @@ fn bit_offset(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// None, or a start, with an end, with a unit.
+/// Nothing, or a start, with an end, with a unit.
 fn range(dice: &mut Dice, arguments: &mut Arguments) {
     let words = dice.below(5);
     for _ in 0..words.min(2) {

@@ -34,9 +34,9 @@ struct Side {
 }
 
 impl Side {
-    /// Sends a subscriber's command, and answers what it is sent up to the reply to a fence.
+    /// Sends a subscriber's command. Returns everything received up to the reply to a fence.
     fn subscriber(&mut self, words: &[&str], fence: &str) -> Vec<Value> {
-        // A message of the publisher's last command may be on its way; it comes before.
+        // A message from the publisher's last command may be in transit. It comes first.
         let mut bytes = crate::resp::encode(words);
         bytes.extend(crate::resp::encode(&["PING", fence]));
         self.subscriber.send_raw(&bytes).unwrap();
@@ -103,7 +103,7 @@ fn subscribers_are_sent_what_redis_sends_them() {
             if commands[0] == "CLIENT" {
                 commands = vec!["CLIENT", "GETNAME"];
             }
-            // Greetings tell of the server.
+            // Greetings contain data about the server.
             let is_greeting = commands[0] == "HELLO" && commands.len() == 2;
             if commands[0] == "HELLO" && !is_greeting {
                 continue;
@@ -118,8 +118,8 @@ fn subscribers_are_sent_what_redis_sends_them() {
                 if is_greeting {
                     sent.retain(|value| value.items().map(<[_]>::len) != Some(14));
                 }
-                // Patterns, and what an UNSUBSCRIBE without names ends, are in no certain order;
-                // and so are the counts that are told with them.
+                // Patterns, and what an UNSUBSCRIBE without names ends, come in no particular
+                // order, and so do the counts with them.
                 sent.sort();
             }
             let show = |sent: &[Value]| format!("{sent:?}");

@@ -1,4 +1,5 @@
-//! The cluster port against a Redis Cluster of one node: replies compared byte for byte, except for numbers and ids.
+//! The cluster port compared with a Redis Cluster of one node: replies are compared byte for byte,
+//! except for numbers and ids.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use crate::resp::{Connection, Value};
 use crate::sentinel::show;
 use crate::server::{Server, free_port, wait_until};
 
-/// What is sent, a fresh connection for each line and protocol. `<id>` is the id of the node.
+/// The lines to send, on a new connection for each line and protocol. `<id>` is the node's id.
 const LINES: &[&str] = &[
     "PING",
     "HELLO 4",
@@ -101,7 +102,8 @@ const LINES: &[&str] = &[
     "CLUSTER FORGET",
 ];
 
-/// What is refused on purpose, with an error of its own: docs/start/compatibility.md lists these.
+/// Lines that Quoin refuses on purpose, with its own error. docs/start/compatibility.md lists
+/// these.
 const REFUSED: &[&str] = &[
     "ADDSLOTS 1",
     "ADDSLOTSRANGE 1 2",
@@ -117,7 +119,7 @@ const REFUSED: &[&str] = &[
     "SETSLOT 1 STABLE",
 ];
 
-/// What both tell as theirs, and Quoin's replies have it for the port of the bus.
+/// The port that both announce. Quoin's replies also have it as the bus port.
 const ANNOUNCED_PORT: &str = "7000";
 const ANNOUNCED_BUS_PORT: &str = "17000";
 
@@ -201,7 +203,7 @@ impl Pair {
         connection
     }
 
-    /// Both replies to a line, and what a PING after it is answered.
+    /// Both replies to a line, and the replies to a PING after it.
     fn answers(&self, line: &str, protocol: &str) -> [String; 2] {
         [true, false].map(|is_ours| {
             let mut connection = self.connect(is_ours, protocol);

@@ -1,4 +1,4 @@
-//! What Redis's compact encodings show to clients: scans of small values answer whole, and approximate
+//! What Redis's compact encodings show to clients: scans return small values whole, and approximate
 //! trimming removes whole nodes of streams.
 
 use std::io::Write;
@@ -26,7 +26,7 @@ fn both(test: impl Fn(&mut dyn FnMut(&[&str]) -> [Value; 2])) {
     test(&mut |words| [&mut ours, &mut theirs].map(|one| one.command(words).unwrap()));
 }
 
-/// Whether a scan is over, and how much it has brought if so.
+/// If a scan is over, how much it has returned.
 fn shown(reply: &Value) -> Option<usize> {
     let [cursor, items] = reply.items().unwrap() else {
         panic!("{reply:?}");
@@ -63,8 +63,8 @@ fn a_small_value_is_scanned_whole_where_redis_does_so() {
                             }
                         }
                         ask(&words);
-                        // Redis's tables have pages of no certain size, so only a scan that is over
-                        // tells something.
+                        // Redis's tables have pages of varying size, so only a finished scan can be
+                        // compared.
                         let [ours, theirs] = ask(&[scan, "k", "0", "COUNT", "1"]);
                         let version_has_it = add != "SADD" || (is_number && odd == "x");
                         if shown(&theirs).is_some() || (version_has_it && count > 1) {

@@ -1,27 +1,27 @@
-//! The one list of where replies may differ from Redis's, each with its reason.
-//! docs/start/compatibility.md shows it; a test holds the two together.
+//! The only list of known differences from Redis's replies, each with its reason.
+//! docs/start/compatibility.md shows it, and a test keeps the two consistent.
 
 use crate::resp::{Value, Words};
 use crate::stream_groups::{without_lag, without_times};
 
-/// How the replies of a command are compared where not byte for byte.
+/// How the replies of a command are compared if not byte for byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// The same items in whatever order.
     Unordered,
     /// The same pairs of items in whatever order.
     UnorderedPairs,
-    /// Items of the same kinds, as many of them.
+    /// The same number and kinds of items.
     Shape,
-    /// The same where an item holds a zero byte.
+    /// The same if an item contains a zero byte.
     ShapeWithZeroBytes,
     /// Integers that are this near to each other.
     Near(i64),
     /// Errors, of whatever words.
     Error,
-    /// Error lines that are alike up to the first bytes that are not UTF-8.
+    /// Error lines that are equal up to the first bytes that are not UTF-8.
     UpToBinary,
-    /// Errors that begin alike.
+    /// Errors that begin the same.
     ErrorBeginning(&'static str),
     /// The same apart from the fields about Redis's radix tree.
     WithoutRadixTree,
@@ -33,18 +33,18 @@ pub enum Comparison {
     WithoutLag,
     /// The same number, in whatever digits.
     Number,
-    /// `0` and `-0` are alike.
+    /// `0` and `-0` are equal.
     Zero,
 }
 
 /// Where a difference shows.
 #[derive(Debug, Clone, Copy)]
 pub enum Place {
-    /// In replies of these commands (subcommands behind a space).
+    /// In replies of these commands (subcommands after a space).
     Commands(&'static [&'static str]),
-    /// In replies of these commands, when the other server is a Redis before 7.2.
+    /// In replies of these commands, if the other server is a Redis before 7.2.
     CommandsBefore72(&'static [&'static str]),
-    /// In replies of these commands, when the other server is a Redis 8.0 or later.
+    /// In replies of these commands, if the other server is Redis 8.0 or later.
     CommandsSince8(&'static [&'static str]),
     /// In every sorted-set command, when the other server is a Redis before 7.2.
     ScoresBefore72,
@@ -65,9 +65,9 @@ pub enum Place {
 pub struct Difference {
     /// Where it shows.
     pub place: Place,
-    /// What is compared all the same.
+    /// What is compared nevertheless.
     pub comparison: Comparison,
-    /// Why it is there; a sentence of docs/start/compatibility.md.
+    /// The reason, a sentence of docs/start/compatibility.md.
     pub reason: &'static str,
 }
 
@@ -260,7 +260,7 @@ pub fn upper(command: &Words, at: usize) -> String {
     String::from_utf8_lossy(word).to_ascii_uppercase()
 }
 
-/// Whether the replies are the same, but for the known differences.
+/// Whether the replies are equal, except for the known differences.
 pub fn agree(command: &Words, version: (u32, u32), ours: &Value, theirs: &Value) -> bool {
     ours == theirs
         || DIFFERENCES
@@ -326,7 +326,7 @@ fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
     }
 }
 
-/// The fields of a reply, without those about the radix tree and what follows each of them.
+/// The fields of a reply, without those about the radix tree and their values.
 fn without_radix_tree(value: &Value) -> Option<Vec<&[Value]>> {
     let fields = value.items()?.chunks(2);
     let is_kept = |field: &&[Value]| {
@@ -366,7 +366,7 @@ pub fn plain_score(score: &Value) -> Value {
         .bytes()
         .and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok());
     match number {
-        // The addition makes 0 of −0.
+        // The addition turns −0 into 0.
         Some(number) => Value::Line(b',', (number + 0.0).to_string().into_bytes()),
         None => score.clone(),
     }

@@ -1,8 +1,8 @@
-//! What INFO errorstats and commandstats count of scripts, compared with Redis's.
+//! How INFO errorstats and commandstats count scripts, compared with Redis.
 
 use crate::servers::Servers;
 
-/// Scripts that keep errors of their calls, end with them, or make errors of their own.
+/// Scripts that keep errors of their calls, end with them, or raise their own errors.
 const SCRIPTS: &[&str] = &[
     "redis.pcall('INCR', 'text') return 1",
     "redis.pcall('INCR', 'text') redis.pcall('LPUSH', 'text', 1) return 1",

@@ -1,4 +1,5 @@
-//! Keyspace events: the same random commands on both servers, and what subscribers hear of them.
+//! Keyspace events: the same random commands on both servers, and the events that subscribers
+//! receive.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use crate::servers::show;
 const DURATION: Duration = Duration::from_secs(10);
 const STEPS_MAX: usize = 4_000;
 
-/// A server with somebody who listens to everything.
+/// A server with a subscriber of everything.
 struct Heard {
     commands: Connection,
     listener: Connection,
@@ -45,8 +46,8 @@ impl Heard {
             if channel == "end" {
                 return events;
             }
-            // When an expired key is removed is a matter of time. Redis before 7.2 makes a consumer
-            // only when it is given an entry.
+            // When an expired key is removed depends on timing. Redis before 7.2 creates a consumer
+            // only when it gets an entry.
             let is_compared = |event: &str| {
                 text(3) != event
                     && !channel

@@ -1,5 +1,5 @@
-//! Random commands on hashes with fields that expire, which Redis has since 7.4 and 8.0. Times are far away or over, so
-//! it does not matter when a server removes what has expired.
+//! Random commands on hashes with fields that expire, which Redis has since 7.4 and 8.0. Times are
+//! far away or past, so it does not matter when a server removes expired fields.
 
 use crate::hashes;
 use crate::keys::Step;
@@ -22,7 +22,7 @@ pub fn history(seed: u64) -> Vec<Batch> {
 fn step(dice: &mut Dice) -> Step {
     if dice.one_in(3) {
         let words = hashes::command(dice);
-        // Which fields it draws is chance.
+        // The drawn fields are random.
         return Step::Command(
             match words
                 .first()
@@ -87,7 +87,7 @@ fn command(dice: &mut Dice) -> Words {
     [vec![dice.word(name), dice.key('h')], middle, end].concat()
 }
 
-/// A few times, so that some are equal; and some that are over or out of range.
+/// One of a few times, so that some are equal, and some past or out of range.
 fn time(dice: &mut Dice) -> Vec<u8> {
     match dice.below(12) {
         0 => dice.integer(),

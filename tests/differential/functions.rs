@@ -86,7 +86,8 @@ const REGISTRATIONS: &[&str] = &[
     "",
 ];
 
-/// Of two that differ in case only Redis 7.0 may end, so only the first three are registered.
+/// Redis 7.0 may end either of two functions that differ only in case, so only the first three are
+/// registered.
 const FUNCTIONS: &[&str] = &["f", "g", "h", "F", "7", "nosuch"];
 
 fn pick<'w>(dice: &mut Dice, words: &[&'w str]) -> &'w str {
@@ -95,7 +96,7 @@ fn pick<'w>(dice: &mut Dice, words: &[&'w str]) -> &'w str {
 
 fn code(dice: &mut Dice) -> String {
     let first = pick(dice, FIRST_LINES);
-    // Redis lists the functions of a library in any order, so mostly there is one.
+    // Redis lists the functions of a library in any order, so usually there is one.
     let count = if dice.one_in(6) { 2 } else { 1 };
     let registrations: Vec<String> = (0..count)
         .map(|_| {

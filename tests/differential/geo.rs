@@ -145,7 +145,7 @@ fn circle(dice: &mut Dice) -> Arguments {
     vec![length(dice), unit(dice)]
 }
 
-/// From where and how far, in either order; now and then twice, or not at all.
+/// From where and how far, in either order. Occasionally twice, or not at all.
 fn area(dice: &mut Dice) -> Arguments {
     let mut parts = vec![from(dice), by(dice)];
     if dice.one_in(20) {

@@ -7,7 +7,7 @@ use crate::words::Dice;
 /// Questions about each command.
 const QUESTIONS: u64 = 400;
 
-/// The commands whose keys stand at no fixed place, and some whose keys do.
+/// The commands whose keys have no fixed positions, and some whose keys do.
 const COMMANDS: &[&str] = &[
     "BITFIELD",
     "BITFIELD_RO",

@@ -1,4 +1,4 @@
-//! Which names random glob patterns match, compared with Redis.
+//! Which names match random glob patterns, compared with Redis.
 
 use crate::number_of_environment;
 use crate::resp::Value;
@@ -8,7 +8,7 @@ use crate::words::Dice;
 const NAMES: usize = 400;
 const PATTERNS: usize = 3_000;
 
-/// What names and patterns are made of. Letters are few, so that patterns match.
+/// The letters of names and patterns. There are few, so that patterns match.
 const LETTERS: &[u8] = b"aaabb-^]";
 const SPECIAL: &[u8] = b"**??[[]]^^--\\aab";
 
@@ -41,7 +41,7 @@ fn random_patterns_match_the_names_that_they_match_in_redis() {
     assert!(matched > PATTERNS, "{matched}");
 }
 
-/// The names of a reply to SSCAN that is whole.
+/// The names in a complete reply to SSCAN.
 fn found(reply: &Value) -> Vec<Vec<u8>> {
     let parts = reply.items().unwrap_or_default();
     let [cursor, names] = parts else {

@@ -1,5 +1,6 @@
-//! HyperLogLogs: the library's bytes and Quoin's replies beside those of `redis-server`, as they
-//! grow, become dense and are merged. And random commands on them for the mix with all others.
+//! HyperLogLogs: the library's bytes and Quoin's replies compared with those of `redis-server`, as
+//! they grow, become dense and are merged. Also random commands on them for the mix with all
+//! others.
 
 use std::io::Write;
 
@@ -14,7 +15,7 @@ use crate::{FIRST_SEED, number_of_environment};
 const ROUNDS: usize = 6;
 const STEPS: usize = 60;
 const KEYS: usize = 3;
-/// What the keys of the mix begin with.
+/// The first letter of keys in the mix.
 const FAMILY: char = 'p';
 
 /// A random command, mostly on keys that hold a HyperLogLog.
@@ -39,7 +40,7 @@ pub fn command(dice: &mut Dice) -> Words {
     std::iter::once(dice.word(name)).chain(arguments).collect()
 }
 
-/// One, or some.
+/// One key, or several.
 fn keys(dice: &mut Dice) -> Words {
     let more = dice.pick(&[0, 0, 1, 2, 3]);
     (0..=more).map(|_| dice.key(FAMILY)).collect()
@@ -85,7 +86,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// What both answer.
+    /// Both replies.
     fn run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
         let theirs = self.redis.command(words).unwrap();
         let ours = self.quoin.command(words).unwrap();

@@ -7,12 +7,12 @@ use quoin_rdb::testing::{hashes, number_sets, old_lists, old_sets, sealed, sets,
 type Arguments = Vec<Vec<u8>>;
 
 #[derive(Clone)]
-/// What a command asks of the driver.
+/// What a command asks the driver to do.
 pub enum Step {
     /// One request, one reply.
     Command(Words),
-    /// SCAN, ZSCAN, HSCAN or SSCAN, called until its cursor is 0 again. The number is the cursor's place among
-    /// the words.
+    /// SCAN, ZSCAN, HSCAN or SSCAN, called until its cursor is 0 again. The number is the cursor's
+    /// index among the words.
     Iteration(Words, usize),
 }
 
@@ -119,7 +119,7 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
             ])
             .into(),
         _ => {
-            // Drawn from so many that GT and LT never meet two that are nearly alike.
+            // Drawn from so many values that GT and LT never compare two that are almost equal.
             let seconds = dice.between(10_000, 1_000_000_000);
             ((now + seconds) * per_unit).to_string().into_bytes()
         }
@@ -133,7 +133,7 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
     (name, arguments)
 }
 
-/// A value in one of its encodings, whole or damaged, with options. (A relative time to live is
+/// A value in one of its encodings, complete or damaged, with options. (A relative time to live is
 /// not compared to the millisecond, so there is none.)
 fn restore(dice: &mut Dice) -> Arguments {
     let elements: Arguments = (0..dice.below(6)).map(|_| dice.value()).collect();

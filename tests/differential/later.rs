@@ -1,4 +1,5 @@
-//! Random commands of the families whose replies have changed since Redis 7.2: places, bitmaps, LREM.
+//! Random commands of the families whose replies have changed since Redis 7.2: geo positions,
+//! bitmaps, LREM.
 
 use crate::keys::Step;
 use crate::resp::Words;

@@ -65,7 +65,7 @@ fn pop(dice: &mut Dice) -> (&'static str, Vec<Vec<u8>>) {
     (dice.pick(&["LPOP", "RPOP"]), arguments)
 }
 
-/// Mostly one that leaves something.
+/// Usually one that leaves something.
 fn trim(dice: &mut Dice) -> Vec<Vec<u8>> {
     let key = dice.key('l');
     if dice.one_in(3) {

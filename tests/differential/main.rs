@@ -1,10 +1,10 @@
-//! Random commands against Quoin and against `redis-server`, replies compared byte for byte.
+//! Random commands against Quoin and against `redis-server`. Replies are compared byte for byte.
 //!
 //! - `REDIS_ORACLE`: the `redis-server` to compare with, instead of the one on the PATH.
-//! - `QUOIN_TEST_SEED`: the seed of the first round; a failure tells its own.
+//! - `QUOIN_TEST_SEED`: the seed of the first round. A failure reports its own.
 //! - `QUOIN_TEST_STEPS`: how many commands, instead of as many as fit into some seconds.
 //! - `QUOIN_TEST_LATER_REDIS`: a `redis-server` of 8.0 or later, for what Redis 7.2 does not have.
-//! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
+//! - `QUOIN_TEST_REQUIRE_REDIS`: fail if there is no `redis-server` to compare with.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -62,7 +62,7 @@ use servers::{Batch, PROTOCOLS, Servers};
 use transactions::Session;
 use words::Dice;
 
-/// Commands after which the servers are emptied and the next seed begins.
+/// After this many commands the servers are emptied and the next seed begins.
 const ROUND_STEPS: usize = 400;
 /// Commands in one pipeline.
 const PIPELINE_MAX: usize = 40;
@@ -178,7 +178,7 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
         let steps = (0..length).map(|_| next()).collect();
         batches.push(Batch { connection, steps });
     }
-    // What is in a transaction still does not show.
+    // The effects of an unfinished transaction do not show.
     batches.extend((0..PROTOCOLS.len()).map(|connection| Batch {
         connection,
         steps: vec![Step::Command(vec![b"DISCARD".to_vec()])],
@@ -198,11 +198,11 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..21 => geo::command(dice),
-        // A mistake might make it wait for long.
+        // A mistake could make it wait for a long time.
         21 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
-            // An iteration needs each reply before it goes on.
+            // An iteration needs each reply before it can continue.
             Step::Iteration(..) if session.is_in_multi => {
                 return Step::Command(vec![b"PING".to_vec()]);
             }
@@ -212,7 +212,7 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
     let mut words = sets::without_chance(dice.spoil(words));
     let is_rank = differences::upper(&words, 0).ends_with("RANK");
     if session.is_in_multi && is_rank && version < (7, 2) {
-        // One word more, which Redis knows since 7.2, would spoil the transaction.
+        // Another word, which Redis supports since 7.2, would spoil the transaction.
         words.truncate(3);
     }
     Step::Command(words)

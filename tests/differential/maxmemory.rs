@@ -1,4 +1,4 @@
-//! What is refused beyond `maxmemory`, compared with Redis's.
+//! Refusals beyond `maxmemory`, compared with Redis's.
 
 use crate::server::is_on_foundationdb;
 use crate::servers::Servers;
@@ -10,7 +10,7 @@ redis.register_function{function_name='oom', flags={'allow-oom'},
 redis.register_function{function_name='read', flags={'no-writes'},
     callback=function(keys) return redis.call('GET', keys[1]) end}";
 
-/// What both servers are sent before the bound holds.
+/// What both servers get before the bound applies.
 const BEFORE: &[&[&str]] = &[
     &["RPUSH", "list", "a", "b", "c", "d", "e"],
     &["SET", "text", "x"],
@@ -20,7 +20,7 @@ const BEFORE: &[&[&str]] = &[
     &["CONFIG", "RESETSTAT"],
 ];
 
-/// What both are sent then.
+/// What both get afterwards.
 const BEYOND: &[&[&str]] = &[
     &["SET", "text", "y"],
     &["GET", "text"],
@@ -138,7 +138,7 @@ fn what_is_refused_beyond_maxmemory_is_what_redis_refuses() {
     }
     let [ours, theirs] = errors(&mut servers);
     assert_eq!(ours, theirs);
-    // What was queued before the bound held is refused as a whole.
+    // Commands queued before the bound applies are refused as a whole.
     for words in [
         &["CONFIG", "SET", "maxmemory", "0"][..],
         &["RPUSH", "list", "a"],

@@ -1,4 +1,4 @@
-//! The arithmetic of INCRBYFLOAT: the library's long doubles beside those of `redis-server`.
+//! The arithmetic of INCRBYFLOAT: the library's long doubles compared with those of `redis-server`.
 
 use std::io::Write;
 
@@ -46,7 +46,7 @@ fn long_doubles_are_read_added_and_written_as_redis_does() {
     }
 }
 
-/// What INCRBYFLOAT answers.
+/// The reply of INCRBYFLOAT.
 fn sum(first: &[u8], second: &[u8]) -> Value {
     let error = |line: &str| Value::Line(b'-', line.as_bytes().to_vec());
     match (LongDouble::parse(first), LongDouble::parse(second)) {

@@ -1,10 +1,10 @@
-//! The fields of INFO and MEMORY STATS, which are those of Redis, in its order.
+//! The fields of INFO and MEMORY STATS, which are Redis's, in its order.
 
 use crate::redis_server::Redis;
 use crate::resp::{Connection, Value};
 use crate::server::Server;
 
-/// Fields that Redis has since 7.2, each with the one before it.
+/// Fields that Redis has since 7.2, each with the previous one.
 const SINCE_72: &[(&str, &[&str])] = &[
     ("io_threads_active", &["listener0"]),
     (
@@ -27,8 +27,8 @@ const SINCE_72: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Both servers, with connections that speak a version of the protocol. Redis keeps an append-only file, as
-/// INFO has fields for that.
+/// Both servers, with connections that speak one version of the protocol. Redis keeps an
+/// append-only file, because INFO has fields for it.
 struct Both {
     ours: Connection,
     theirs: Connection,
@@ -53,7 +53,7 @@ impl Both {
         both
     }
 
-    /// What both answer.
+    /// Both replies.
     fn ask(&mut self, line: &str) -> [Value; 2] {
         let words: Vec<&str> = line.split(' ').collect();
         [&mut self.ours, &mut self.theirs].map(|connection| connection.command(&words).unwrap())
@@ -66,7 +66,7 @@ impl Both {
     }
 }
 
-/// The titles of sections and the names of fields, without those that depend on what was done.
+/// The titles of sections and the names of fields, without those that depend on earlier commands.
 fn fields(info: &str) -> Vec<&str> {
     let names = info.lines().filter_map(|line| match line.split_once(':') {
         Some((name, _)) => Some(name),
@@ -111,7 +111,7 @@ fn sections_have_the_names_of_redis() {
     }
 }
 
-/// The names in a reply, and what kinds of values they have.
+/// The names in a reply, and the kinds of their values.
 fn shape(value: &Value) -> String {
     match value {
         Value::Aggregate(kind, Some(items)) => {

@@ -181,7 +181,7 @@ fn script(dice: &mut Dice) -> String {
         7 => {
             let bytes: String = (0..dice.below(24))
                 .map(|_| match dice.one_in(3) {
-                    // Tables, texts and nothing, which fit into each other.
+                    // Tables, texts and nil, which may be nested.
                     true => format!("\\{:03}", 128 + dice.below(70)),
                     false => format!("\\{:03}", dice.below(256)),
                 })

@@ -9,10 +9,10 @@ use crate::redis_server::Redis;
 use crate::resp::{Connection, Value};
 use crate::server::{Server, free_port, wait_until};
 
-/// Where the port differs on purpose: docs/start/compatibility.md lists these commands.
+/// Where the port differs on purpose. docs/start/compatibility.md lists these commands.
 const ABSENT: &[&str] = &["ACL", "COMMAND", "PUBLISH", "SHUTDOWN"];
 
-/// What is sent, a fresh connection for each line and protocol.
+/// The lines to send, on a new connection for each line and protocol.
 const LINES: &[&str] = &[
     "PING",
     "PING hello",
@@ -107,7 +107,7 @@ impl Pair {
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let started = Redis::start_with_port(folder.path(), &[]).and_then(|watched| {
-            // One: Redis lists several in the order of a hash table.
+            // One, because Redis lists several in the order of a hash table.
             let theirs = Redis::start_sentinel(watched.address().unwrap(), "mymaster")?;
             Ok((watched, theirs))
         });
@@ -150,14 +150,14 @@ impl Pair {
         connection
     }
 
-    /// Both replies to a line, and what a PING after it is answered.
+    /// Both replies to a line, and the replies to a PING after it.
     fn answers(&self, line: &str, protocol: &str) -> [String; 2] {
         let words: Vec<&str> = line.split(' ').collect();
         [true, false].map(|is_ours| {
             let mut connection = self.connect(is_ours, protocol);
             let reply = connection.command(&words).unwrap();
             let mut shown = show(&reply);
-            // Each name that is subscribed to has a reply.
+            // Each name that is subscribed to has its own reply.
             let names = match words[0].trim_start_matches(['P', 'U', 'N']) {
                 "SUBSCRIBE" => words.len().saturating_sub(2),
                 _ => 0,
@@ -171,7 +171,7 @@ impl Pair {
     }
 }
 
-/// A reply as text, without what differs from run to run: numbers and ids within texts.
+/// A reply as text, without what differs between runs: numbers and ids within texts.
 pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::Line(kind, text) => format!("{}{}", *kind as char, show_bytes(text)),

@@ -14,17 +14,17 @@ use crate::transactions::Queue;
 /// One connection for each protocol.
 pub const PROTOCOLS: [&str; 2] = ["2", "3"];
 
-/// Calls after which an iteration that does not end is a failure.
+/// An iteration that has not ended after this many calls is a failure.
 const ITERATION_CALLS_MAX: usize = 5_000;
 
-/// What one connection sends in one go.
+/// What one connection sends together.
 pub struct Batch {
-    /// Which of [`PROTOCOLS`].
+    /// An index into [`PROTOCOLS`].
     pub connection: usize,
     pub steps: Vec<Step>,
 }
 
-/// Where the servers disagree.
+/// A difference between the servers.
 pub struct Mismatch {
     /// Of the step within its batch.
     pub step: usize,
@@ -35,7 +35,7 @@ pub struct Servers {
     quoin: Server,
     redis: Redis,
     sessions: Vec<(Connection, Connection)>,
-    /// What each of them has queued since MULTI.
+    /// What each connection has queued since MULTI.
     queues: Vec<Queue>,
 }
 
@@ -75,7 +75,7 @@ impl Servers {
                 for connection in [&mut ours, &mut theirs] {
                     let greeted = connection.command(&["HELLO", protocol]).unwrap();
                     assert_eq!(greeted.error(), None);
-                    // So small that commands meet the ends of nodes.
+                    // Small enough for commands to reach the ends of nodes.
                     for (name, value) in [
                         ("stream-node-max-entries", "4"),
                         ("stream-node-max-bytes", "64"),
@@ -99,7 +99,7 @@ impl Servers {
         ]
     }
 
-    /// What Quoin, or Redis, answers.
+    /// The reply of Quoin, or of Redis.
     pub fn ask(&mut self, ours: bool, words: &[&[u8]]) -> Value {
         let (quoin, redis) = self.sessions.first_mut().unwrap();
         let connection = if ours { quoin } else { redis };
@@ -161,7 +161,7 @@ impl Servers {
             })
     }
 
-    /// Compares what whole iterations find; the pages may differ.
+    /// Compares the results of whole iterations, whose pages may differ.
     fn compare_iteration(
         &mut self,
         connection: usize,
@@ -177,7 +177,7 @@ impl Servers {
         })
     }
 
-    /// Compares all that the servers hold.
+    /// Compares everything in the servers.
     pub fn compare_contents(&mut self) -> Option<String> {
         let version = self.version();
         let (ours, theirs) = self.sessions.last_mut()?;
@@ -245,7 +245,7 @@ fn as_command(step: &Step) -> Option<Words> {
     }
 }
 
-/// What an iteration finds, or the error that it meets.
+/// The result of an iteration, or its error.
 fn iterate(
     connection: &mut Connection,
     words: &Words,
@@ -281,7 +281,7 @@ fn has_word(words: &Words, wanted: &[u8]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(wanted))
 }
 
-/// A command as a person can read it.
+/// A command in readable form.
 pub fn show(words: &Words) -> String {
     let words: Vec<String> = words.iter().map(Vec::as_slice).map(show_bytes).collect();
     words.join(" ")

@@ -56,13 +56,13 @@ fn some_keys(dice: &mut Dice) -> Arguments {
     (0..=dice.below(3)).map(|_| dice.key('m')).collect()
 }
 
-/// A count with which SPOP takes all or nothing, so that both servers keep the same.
+/// A count with which SPOP takes all or nothing, so that both servers keep the same members.
 fn count_of_all(dice: &mut Dice) -> Vec<u8> {
     let counts = ["1000000", "1000000", "0", "-1", "abc", "1.5", ""];
     dice.pick(&counts).into()
 }
 
-/// Makes a question of a pop that a mistake has made random.
+/// Replaces a pop that became random by mistake with a read.
 pub fn without_chance(mut words: Words) -> Words {
     if upper(&words, 0) == "SPOP" && words.len() == 2 {
         words[0] = b"SCARD".to_vec();

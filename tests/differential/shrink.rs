@@ -1,4 +1,4 @@
-//! Makes a history that fails shorter.
+//! Shortens a failing history.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::keys::Step;
 use crate::servers::{Batch, PROTOCOLS, Servers, show};
 
 const DURATION: Duration = Duration::from_secs(30);
-/// Last batches shown where the commands fail only in their pipelines.
+/// Number of last batches to show if the commands fail only in their pipelines.
 const BATCHES_SHOWN: usize = 3;
 
 /// One command and its connection.
@@ -74,7 +74,7 @@ fn line(text: &mut String, connection: usize, step: &Step) {
     let _ = writeln!(text, "  RESP{} {words}", PROTOCOLS[connection]);
 }
 
-/// The commands up to the first that fails, run from the start; `None` where none does.
+/// The commands up to the first one that fails when run from the start. `None` if none does.
 fn failing_part<'h>(servers: &mut Servers, singles: &[Single<'h>]) -> Option<Vec<Single<'h>>> {
     servers.reset();
     for (at, single) in singles.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::words::Dice;
 
 type Arguments = Vec<Vec<u8>>;
 
-/// `with_score_ranks`: ZRANK's WITHSCORE, which is younger than the oldest Redis to compare with.
+/// `with_score_ranks`: ZRANK's WITHSCORE, which the oldest supported Redis does not have.
 pub fn command(dice: &mut Dice, with_score_ranks: bool) -> Words {
     let (name, arguments): (&str, Arguments) = match dice.below(60) {
         0..10 => ("ZADD", add(dice)),
@@ -85,7 +85,7 @@ fn add(dice: &mut Dice) -> Arguments {
     } else {
         dice.below(3) + 1
     };
-    // Sets whose members all have one score are what ranges of members are for.
+    // Ranges of members are meant for sets whose members all have one score.
     let same = dice.one_in(3).then(|| dice.score());
     for number in 0..count {
         arguments.push(same.clone().unwrap_or_else(|| dice.score()));
@@ -143,8 +143,8 @@ fn score_range(dice: &mut Dice) -> (&'static str, Arguments) {
     (dice.pick(&["ZRANGEBYSCORE", "ZREVRANGEBYSCORE"]), arguments)
 }
 
-/// Commands about members in their order, on sets of their own in which all scores are alike:
-/// in others Redis answers by the chance of its skip list's towers.
+/// Commands about members in their order, on separate sets in which all scores are equal. In other
+/// sets Redis's replies depend on the random heights of its skip list.
 fn lexical(dice: &mut Dice) -> Words {
     let key = dice.lexical_key();
     let bounds = vec![dice.lex_bound(), dice.lex_bound()];

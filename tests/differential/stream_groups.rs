@@ -33,7 +33,7 @@ pub fn command(dice: &mut Dice) -> Words {
     std::iter::once(dice.word(name)).chain(arguments).collect()
 }
 
-/// An XREADGROUP that waits, if it finds nothing, for as long as a timeout says.
+/// An XREADGROUP that waits for up to a timeout if it finds nothing.
 pub fn blocking(dice: &mut Dice, timeout_ms: &str) -> Words {
     let name = dice.word("XREADGROUP");
     std::iter::once(name)
@@ -125,7 +125,8 @@ fn pending(dice: &mut Dice) -> Arguments {
     }
     if dice.one_in(4) {
         arguments.push(dice.word("IDLE"));
-        // What takes time is idle for some milliseconds, on one server more than on the other.
+        // Slow commands leave entries idle for some milliseconds, more on one server than on the
+        // other.
         arguments.push(dice.pick(&["0", "100000000", "-1", "x"]).into());
     }
     for end in ["-", "+"] {
@@ -184,8 +185,8 @@ fn auto_claim(dice: &mut Dice) -> Arguments {
     arguments
 }
 
-/// A reply about groups without what differs between any two servers: times, and, before Redis 7.2,
-/// consumers that have no pending entries, which it makes only when they are given something.
+/// A reply about groups, without what differs between any two servers: times and, before Redis 7.2,
+/// consumers without pending entries, which that version creates only when they get something.
 pub fn without_times(value: &Value, is_before_72: bool) -> Value {
     let Some(items) = value.items() else {
         return value.clone();

@@ -1,5 +1,5 @@
-//! Random commands on streams with KEEPREF, DELREF and ACKED, which Redis has since 8.2, and XREAD with `+`, which it
-//! has since 7.4.
+//! Random commands on streams with KEEPREF, DELREF and ACKED, which Redis has since 8.2, and XREAD
+//! with `+`, which it has since 7.4.
 
 use crate::keys::Step;
 use crate::resp::Words;
@@ -18,7 +18,7 @@ pub fn history(seed: u64) -> Vec<Batch> {
         connection: dice.below(PROTOCOLS.len()),
         steps: vec![Step::Command(step(&mut dice))],
     });
-    // A whole stream is one node. Where a node ends within what ACKED keeps, Redis stops.
+    // A whole stream is one node. Redis stops if a node ends within what ACKED keeps.
     let nodes = (0..PROTOCOLS.len()).map(|connection| Batch {
         connection,
         steps: ["stream-node-max-entries", "stream-node-max-bytes"]
@@ -109,7 +109,7 @@ fn ids(dice: &mut Dice) -> Words {
     [vec![dice.word("IDS"), count], ids].concat()
 }
 
-/// How a stream is trimmed, and what becomes of references.
+/// How to trim a stream, and what to do with references.
 fn options(dice: &mut Dice) -> Words {
     let is_maxlen = dice.one_in(2);
     let mut trim = vec![dice.word(if is_maxlen { "MAXLEN" } else { "MINID" })];
@@ -124,7 +124,7 @@ fn options(dice: &mut Dice) -> Words {
     if is_approximate && dice.one_in(4) {
         trim.extend([dice.word("LIMIT"), dice.below(30).to_string().into_bytes()]);
     }
-    // Redis 8.2.3 removes nothing with `~` and DELREF or ACKED; later ones do.
+    // Redis 8.2.3 removes nothing with `~` and DELREF or ACKED. Later versions do.
     let references = match is_approximate {
         true => vec![dice.word("KEEPREF")],
         false => references(dice),

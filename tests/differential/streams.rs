@@ -1,11 +1,11 @@
-//! Random stream commands. Ids are given, since those that a server makes are the time.
+//! Random stream commands. Ids are explicit, because generated ids depend on the time.
 
 use crate::resp::Words;
 use crate::words::Dice;
 
 type Arguments = Vec<Vec<u8>>;
 
-/// Mistakes, and ids at the ends of what there is.
+/// Invalid ids, and ids at the ends of what exists.
 const ODD_IDS: &[&str] = &[
     "0",
     "0-0",
@@ -28,7 +28,7 @@ const ODD_IDS: &[&str] = &[
     "99999999999999999999-1",
 ];
 
-/// Milliseconds from which on Redis counts the sequence instead of taking the time.
+/// From this many milliseconds on, Redis increments the sequence instead of using the time.
 const FAR_MS: i64 = 99_999_999_999_999;
 
 pub fn command(dice: &mut Dice) -> Words {
@@ -55,7 +55,7 @@ pub fn command(dice: &mut Dice) -> Words {
     std::iter::once(dice.word(name)).chain(arguments).collect()
 }
 
-/// An XREAD that waits, if it finds nothing, for as long as a timeout says.
+/// An XREAD that waits for up to a timeout if it finds nothing.
 pub fn blocking(dice: &mut Dice, timeout_ms: &str) -> Words {
     let name = dice.word("XREAD");
     std::iter::once(name)
@@ -63,7 +63,7 @@ pub fn blocking(dice: &mut Dice, timeout_ms: &str) -> Words {
         .collect()
 }
 
-/// An id, mostly among those that entries have.
+/// An id, usually one that an entry has.
 pub fn id(dice: &mut Dice) -> Vec<u8> {
     match dice.below(20) {
         0 => dice.pick(ODD_IDS).into(),
@@ -120,8 +120,8 @@ fn trim(dice: &mut Dice) -> Arguments {
     arguments
 }
 
-/// Commands on streams from which entries go by whole nodes only, and never all. Where others delete
-/// entries, what a node is depends on Redis's memory.
+/// Commands on streams from which entries are removed only in whole nodes, and never all of them.
+/// If others delete entries, the nodes depend on Redis's memory.
 fn approximate(dice: &mut Dice) -> Words {
     let key = format!("nodes{}", dice.below(2)).into_bytes();
     let (name, arguments): (&str, Arguments) = match dice.below(12) {

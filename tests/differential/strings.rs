@@ -84,8 +84,8 @@ fn expiry(dice: &mut Dice) -> Arguments {
     vec![dice.word(form), time(dice, form)]
 }
 
-/// A time so far away that both servers see the same, or none. (SET with a time that is over leaves
-/// a key to Redis that DBSIZE counts for a while.)
+/// A time so far away that both servers see the same, or none. (SET with a past time leaves a key
+/// in Redis that DBSIZE counts for a while.)
 fn time(dice: &mut Dice, form: &str) -> Vec<u8> {
     if dice.one_in(10) {
         return dice
@@ -113,8 +113,8 @@ fn keys(dice: &mut Dice) -> Arguments {
     (0..=dice.below(4)).map(|_| dice.key('t')).collect()
 }
 
-/// An offset within a string, about the bounds of the forms in which strings are stored, or one
-/// that is refused.
+/// An offset within a string, near the bounds of the storage forms of strings, or one that is
+/// refused.
 fn offset(dice: &mut Dice) -> Vec<u8> {
     match dice.below(20) {
         0 => dice
@@ -133,7 +133,7 @@ fn offset(dice: &mut Dice) -> Vec<u8> {
     }
 }
 
-/// A place in a string from the beginning or the end.
+/// A position in a string from the beginning or the end.
 fn place(dice: &mut Dice) -> Vec<u8> {
     match dice.below(4) {
         0 => dice.length().to_string().into_bytes(),

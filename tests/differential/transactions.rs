@@ -7,17 +7,17 @@ use crate::streams;
 use crate::words::Dice;
 
 const ENDS: &[&str] = &["LEFT", "RIGHT"];
-/// As short as a timeout can be: outside of a transaction a command waits for no longer.
+/// The shortest timeout possible, because a command waits for that long outside of a transaction.
 const SHORT: &str = "0.001";
 const NO_TIMEOUTS: &[&str] = &["abc", "", "-1", "nan", "-1e400", "1 ", "-0.5"];
 
-/// What is known of a connection while a history is made up.
+/// The state of a connection while a history is generated.
 #[derive(Default, Clone, Copy)]
 pub struct Session {
     pub is_in_multi: bool,
 }
 
-/// MULTI and what belongs to it, now and then.
+/// MULTI and related commands, occasionally.
 pub fn command(dice: &mut Dice, session: &mut Session) -> Option<Words> {
     let words: Vec<Vec<u8>> = if session.is_in_multi {
         match dice.below(60) {
@@ -59,7 +59,7 @@ pub fn command(dice: &mut Dice, session: &mut Session) -> Option<Words> {
     Some(words)
 }
 
-/// A command that waits where it finds nothing.
+/// A command that waits if it finds nothing.
 pub fn blocking(dice: &mut Dice, session: Session) -> Words {
     let timeout = match dice.below(12) {
         0 => dice.pick(NO_TIMEOUTS),
@@ -109,15 +109,15 @@ pub fn blocking(dice: &mut Dice, session: Session) -> Words {
     std::iter::once(dice.word(name)).chain(arguments).collect()
 }
 
-/// Which commands a connection has queued: EXEC's reply holds theirs.
+/// The commands that a connection has queued. EXEC's reply contains theirs.
 #[derive(Default)]
 pub struct Queue {
     commands: Option<Vec<Words>>,
 }
 
 impl Queue {
-    /// Notes a command and how it was answered. At an EXEC that was carried out it answers the
-    /// commands whose replies stand in the reply.
+    /// Records a command and its reply. For an EXEC that was carried out, returns the commands
+    /// whose replies are in the reply.
     pub fn note(&mut self, command: &Words, reply: &Value) -> Option<Vec<Words>> {
         let is_queued = matches!(reply, Value::Line(b'+', text) if text == b"QUEUED");
         match &mut self.commands {

@@ -1,4 +1,4 @@
-//! What SLOWLOG, INFO commandstats and MONITOR show of commands that waited, compared with Redis's.
+//! How SLOWLOG, INFO commandstats and MONITOR show commands that waited, compared with Redis.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::server::Server;
 /// How long a command waits at least before it is served.
 const WAIT: Duration = Duration::from_millis(120);
 
-/// Commands that wait, each with what ends that. Without it their timeout does.
+/// Commands that wait, each with what ends the wait. Without that, the timeout does.
 type Waiting = (&'static str, Option<&'static str>);
 
 /// They get something.
@@ -56,8 +56,8 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// What one server shows of all that waited: entries of the slow log with whether they count the wait,
-/// and the counts of commands.
+/// What one server shows about all waiting commands: entries of the slow log with whether they
+/// include the wait, and the counts of commands.
 fn shown(all: &[Waiting], mut open: impl FnMut() -> Connection) -> (Vec<String>, Vec<String>) {
     let mut control = open();
     let mut waiter = open();

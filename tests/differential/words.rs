@@ -6,13 +6,13 @@ use rand::{RngExt, SeedableRng};
 
 use crate::resp::Words;
 
-/// Makes the words of random commands.
+/// Generates the words of random commands.
 pub struct Dice {
     random: StdRng,
 }
 
-/// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, strings,
-/// sets, streams, HyperLogLogs.
+/// The first letters of keys by family: lists, sorted sets, geo, hashes, strings, sets, streams,
+/// HyperLogLogs.
 const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm', 's', 'p'];
 
 /// Numbers that Redis parses, or just does not.
@@ -143,7 +143,7 @@ impl Dice {
         self.pick(choices).as_bytes().to_vec()
     }
 
-    /// A key, mostly one that other commands of the family (one of [`FAMILIES`]) use.
+    /// A key, usually one that other commands of the family (one of [`FAMILIES`]) use.
     pub fn key(&mut self, family: char) -> Vec<u8> {
         match self.below(20) {
             0 => self.odd_key(),
@@ -160,7 +160,7 @@ impl Dice {
         self.key(family)
     }
 
-    /// A key of sets in which all scores are alike.
+    /// A key of sets in which all scores are equal.
     pub fn lexical_key(&mut self) -> Vec<u8> {
         match self.below(12) {
             0 => b"never".to_vec(),
@@ -209,13 +209,13 @@ impl Dice {
         }
     }
 
-    /// A length about the bounds of the forms in which strings are stored.
+    /// A length near the bounds of the storage forms of strings.
     pub fn length(&mut self) -> i64 {
         let bound = self.pick(&[0, 0, 1_024, 1_024, 16_384, 32_768]);
         (bound + self.between(-6, 6)).max(0)
     }
 
-    /// One to a few values; now and then many.
+    /// One or a few values, occasionally many.
     pub fn values(&mut self) -> Vec<Vec<u8>> {
         let count = match self.below(30) {
             0 => self.below(300) + 1,
@@ -239,7 +239,7 @@ impl Dice {
         }
     }
 
-    /// A count, mostly one that is allowed.
+    /// A count, usually a valid one.
     pub fn count(&mut self) -> Vec<u8> {
         match self.below(25) {
             0 => self.text(ODD_NUMBERS),
@@ -249,7 +249,7 @@ impl Dice {
         }
     }
 
-    /// A count of random items. A huge negative one would be answered at length.
+    /// A count of random items. A huge negative one would have a very long reply.
     pub fn random_count(&mut self) -> Vec<u8> {
         match self.below(25) {
             0 => self.text(&[
@@ -275,8 +275,8 @@ impl Dice {
         }
     }
 
-    /// A number of INCRBYFLOAT: of a few digits, of many, near the ends of what an 80-bit float
-    /// holds, hexadecimal, or none.
+    /// A number for INCRBYFLOAT: with few digits, with many, near the limits of an 80-bit float,
+    /// hexadecimal, or not a number.
     pub fn long_double(&mut self) -> Vec<u8> {
         let sign = self.pick(&["", "", "-", "+"]);
         let text = match self.below(20) {
@@ -308,7 +308,7 @@ impl Dice {
                 format!("{sign}{bits:#X}P{exponent}")
             }
             14 => {
-                // Near a tie of the last bit, or of the last digit that is written.
+                // Near a tie of the last bit, or of the last printed digit.
                 let half =
                     self.pick(&["0x1p-18", "0x1.8p-17", "0x1p64", "0x1.0000000000000001p64"]);
                 format!("{sign}{half}")
@@ -319,7 +319,7 @@ impl Dice {
         text.into_bytes()
     }
 
-    /// Up to so many digits, one at least.
+    /// Up to this many digits, at least one.
     fn digits(&mut self, count_max: usize) -> String {
         let count = self.below(count_max) + 1;
         (0..count)
@@ -377,8 +377,8 @@ impl Dice {
         self.word(word)
     }
 
-    /// Makes a mistake now and then: a word too many, too few, doubled, or another. Never one
-    /// that makes a short expiry of a long one.
+    /// Occasionally makes a mistake: a word too many, too few, doubled, or another. Never one that
+    /// shortens a long expiry.
     pub fn spoil(&mut self, mut words: Words) -> Words {
         if !self.one_in(25) {
             return words;

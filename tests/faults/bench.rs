@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// The words of a command.
 pub type Words = Vec<Vec<u8>>;
 
-/// One store, and one executor for each server on it.
+/// One store, and an executor for each server on it.
 pub struct Bench<S: Store> {
     pub store: Arc<FaultyStore<S>>,
     pub servers: Vec<Executor>,
@@ -26,18 +26,18 @@ pub struct Bench<S: Store> {
     _folder: TempDir,
 }
 
-/// A single-writer store, whose executor makes one batch at a time.
+/// A single-writer store, whose executor runs one batch at a time.
 pub fn embedded() -> Bench<EmbeddedStore> {
     Bench::new(1, None, |store| store)
 }
 
-/// A store that behaves as a cluster does, with several servers on it.
+/// A store that behaves like a cluster, with several servers on it.
 pub fn cluster(servers: usize) -> Bench<OptimisticStore<EmbeddedStore>> {
     Bench::new(servers, None, OptimisticStore::new)
 }
 
 impl<S: Store> Bench<S> {
-    /// `transaction_bytes_max`: what the store says that a transaction may have.
+    /// `transaction_bytes_max`: the maximum transaction size that the store claims.
     pub fn new(
         servers: usize,
         transaction_bytes_max: Option<usize>,
@@ -96,7 +96,7 @@ impl<S: Store> Bench<S> {
         bulks(&self.run(line))
     }
 
-    /// Lets nothing fail any more.
+    /// Stops all faults.
     pub fn heal(&self) {
         self.store.set_rates(FaultRates::default());
     }
@@ -123,12 +123,12 @@ pub fn call(words: &[Vec<u8>]) -> Call {
     Call::command(invocation(words), true)
 }
 
-/// Runs a pipeline to its end.
+/// Runs a pipeline completely.
 pub async fn submit(server: &Executor, commands: &[Words]) -> Vec<Reply> {
     submit_calls(server, commands.iter().map(|words| call(words)).collect()).await
 }
 
-/// Runs calls to their end, the rest again as a connection does.
+/// Runs calls completely. Submits the rest again, like a connection.
 pub async fn submit_calls(server: &Executor, mut calls: Vec<Call>) -> Vec<Reply> {
     let mut replies = Vec::new();
     while !calls.is_empty() {

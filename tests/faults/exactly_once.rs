@@ -1,5 +1,5 @@
-//! Under faults at high rates every push and every pop happens once or, where its client was
-//! told so, not at all; and lengths tell what is there.
+//! With frequent faults, every push and every pop happens exactly once or, if its client was told
+//! so, not at all. Lengths match the content.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ const RATES: FaultRates = FaultRates {
     unavailable_ppm: 0,
 };
 
-/// What a client knows of what it pushed and popped.
+/// What a client knows about its pushes and pops.
 #[derive(Default)]
 struct Account {
-    /// Payloads whose push was answered well.
+    /// Payloads whose push succeeded.
     pushed: Vec<Vec<u8>>,
     /// Payloads whose push was refused.
     refused: Vec<Vec<u8>>,
@@ -90,7 +90,7 @@ impl Account {
         let payloads = words.iter().filter(|word| is_payload(word)).cloned();
         match error(reply) {
             Some(line) => {
-                // Nothing else may come of conflicts; what it says must then be true.
+                // Conflicts may cause only this error, and what it says must be true.
                 assert!(line.starts_with("TRYAGAIN"), "{line}");
                 self.refused.extend(payloads);
             }
@@ -135,7 +135,8 @@ fn every_write_happens_once<S: Store>(bench: &Bench<S>) {
     assert!(seen.is_empty(), "never pushed: {seen:?}");
 }
 
-/// All that is stored; lengths are compared with it, and what is emptied ceases to exist.
+/// Everything that is stored. Compares it with lengths, and checks that emptied keys cease to
+/// exist.
 fn there<S: Store>(bench: &Bench<S>) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for (keys, length, read, pop) in [

@@ -1,4 +1,5 @@
-//! A store that fails for good: clients are told in bounded time, and served again after it.
+//! A store that keeps failing: clients get errors within bounded time, and are served again
+//! afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use crate::bench::{Bench, cluster, embedded, error, submit, words};
 
 const ALWAYS_PPM: u32 = 1_000_000;
 const CLIENTS: usize = 10;
-/// A batch may be given up, and clients that came after it wait for the next.
+/// A batch may be given up, and clients that arrived after it wait for the next one.
 const TIME_MAX: Duration = Duration::from_millis(3 * COMMIT_RETRY_MAX_MS);
 
-/// What clients are told while the store fails at these rates.
+/// The errors that clients get while the store fails at these rates.
 fn told_while_failing<S: Store>(bench: &Bench<S>, rates: FaultRates, line: &str) -> Vec<String> {
     bench.store.set_rates(rates);
     let started = Instant::now();

@@ -1,5 +1,5 @@
-//! A command that fails after it has written leaves none of its writes, and costs its batch
-//! mates nothing.
+//! A command that fails after writing leaves none of its writes, and does not affect the rest of
+//! its batch.
 
 use bytes::Bytes;
 use quoin_data::command::call::Invocation;

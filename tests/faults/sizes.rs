@@ -18,7 +18,7 @@ fn small_transactions() -> Cluster {
     Bench::new(1, Some(TRANSACTION_BYTES_MAX), OptimisticStore::new)
 }
 
-/// A store that finds transactions too large which it had said it would take.
+/// A store that refuses transactions as too large although it had said that it would accept them.
 fn surprising_transactions() -> Cluster {
     let bench = Bench::new(1, None, OptimisticStore::new);
     bench.store.set_transaction_bytes_max(TRANSACTION_BYTES_MAX);

@@ -1,4 +1,5 @@
-//! Client libraries and tools that know Redis Cluster: on one server, or on three on FoundationDB.
+//! Client libraries and tools that support Redis Cluster: on one server, or on three on
+//! FoundationDB.
 
 use std::io::Write;
 use std::process::Command;
@@ -58,7 +59,7 @@ fn run(packages: Packages, script: &str) {
     process::run(&mut program, TIMEOUT).unwrap();
 }
 
-/// What a tool of Redis prints, if it is installed.
+/// The output of a Redis tool, if it is installed.
 fn tool(name: &str, words: &[&str]) -> Option<String> {
     match Command::new(name).args(words).output() {
         Ok(output) => {
@@ -104,7 +105,7 @@ fn redis_cli_follows_and_checks_the_cluster() {
     }
     let address = format!("127.0.0.1:{}", cluster.ports[0]);
     let mut checked = String::new();
-    // The servers learn of each other one after another.
+    // The servers discover each other one after another.
     wait_until("redis-cli finds no fault", || {
         let checked_now = Command::new("redis-cli")
             .args(["--cluster", "check", &address])

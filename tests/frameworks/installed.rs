@@ -1,5 +1,5 @@
-//! Frameworks that pip and npm do not carry. They run where the machine has them: from Debian's
-//! packages, or from where `RUBYLIB` points to.
+//! Frameworks that pip and npm do not have. They run if the machine has them: from Debian's
+//! packages, or from where `RUBYLIB` points.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A framework that the machine may have.
 pub struct Framework {
-    /// A program that ends well where the framework is there.
+    /// A program that succeeds if the framework is installed.
     probe: &'static [&'static str],
     interpreter: &'static str,
     /// In this folder.
@@ -39,7 +39,7 @@ pub const SIDEKIQ: Framework = Framework {
 };
 
 impl Framework {
-    /// The program that runs its scenario. The error is what is missing.
+    /// The program that runs its scenario. The error says what is missing.
     pub fn command(&self) -> Result<Vec<OsString>, String> {
         let mut probe = Command::new(self.probe[0]);
         probe.args(&self.probe[1..]);

@@ -1,16 +1,17 @@
-//! Job frameworks as their registries carry them, with their own workers, on Quoin: each enqueues,
-//! works, retries, schedules, fails and cleans up while the server is killed and started again.
-//! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
+//! Job frameworks from their registries, with their own workers, on Quoin. Each enqueues, works,
+//! retries, schedules, fails and cleans up while the server is killed and restarted. No job is lost
+//! or stuck, and the outcomes equal those on a `redis-server` that is not killed.
 //!
-//! A client library of another project speaks TLS with it ([tls]), some find it by its Sentinel port ([sentinel]), and
-//! some know its cluster port ([cluster]). The workers in `examples/` run here too ([workers]).
+//! A client library of another project speaks TLS with it ([tls]), some find it by its Sentinel
+//! port ([sentinel]), and some know its cluster port ([cluster]). The workers in `examples/` run
+//! here too ([workers]).
 //!
-//! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
-//! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
+//! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes. Otherwise a few.
+//! - `QUOIN_TEST_REQUIRE_REDIS`: fail if there is no `redis-server` to compare with.
 //!
-//! Packages come from pip and npm into the target folder. Where no registry can be reached, or
-//! Python or Node.js is missing, a test says so and does nothing, unless all are asked for. What pip
-//! and npm do not carry runs where the machine has it.
+//! Packages are installed with pip and npm into the target folder. If no registry can be reached,
+//! or Python or Node.js is missing, a test says so and does nothing, unless all are requested. What
+//! pip and npm do not have runs if the machine has it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -47,8 +48,8 @@ fn is_all() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == "all")
 }
 
-/// Runs the scenario of one framework: a file of `tests/frameworks/python` or `node`, and perhaps a
-/// word for it.
+/// Runs the scenario of one framework: a file of `tests/frameworks/python` or `node`, and
+/// optionally an argument.
 fn run(packages: Packages, script: &str) {
     match packages.install() {
         Ok(installed) => scenario::compare(&installed.command(script)),
@@ -69,7 +70,7 @@ fn run_where_installed(framework: &installed::Framework) {
     }
 }
 
-/// A test for each framework. Those of `few` run always, the others where all are asked for.
+/// A test for each framework. Those of `few` always run, the others if all are requested.
 macro_rules! frameworks {
     (few { $($few:ident: $few_packages:ident $few_script:literal,)* }
      more { $($more:ident: $more_packages:ident $more_script:literal,)* }

@@ -12,17 +12,17 @@ use crate::{is_all, process};
 /// Of all packages on a slow machine.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What is installed together. Frameworks that want different versions of a client library cannot
-/// share a folder.
+/// Packages that are installed together. Frameworks that need different versions of a client
+/// library cannot share a folder.
 #[derive(Clone, Copy)]
 pub enum Packages {
-    /// The few, and what goes with them.
+    /// The few, and their dependencies.
     Python,
-    /// What wants redis-py 8.
+    /// What needs redis-py 8.
     MorePython,
-    /// What wants an older redis-py.
+    /// What needs an older redis-py.
     OlderPython,
-    /// What wants one that is older still.
+    /// What needs a still older one.
     OldestPython,
     Node,
 }
@@ -35,7 +35,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Runs a script with a word, which may say what it is to try.
+    /// Runs a script with an argument, which may say what to try.
     pub fn command(&self, script: &str) -> Vec<OsString> {
         let mut words = script.split(' ');
         let file = self.scripts.join(words.next().unwrap());
@@ -60,10 +60,10 @@ impl Installed {
 }
 
 impl Packages {
-    /// Installs them where they are not. The error says in a line what is missing.
+    /// Installs them if necessary. The error says in one line what is missing.
     ///
     /// # Panics
-    /// Where a registry answers, but the packages cannot be installed.
+    /// If a registry answers, but the packages cannot be installed.
     pub fn install(self) -> Result<&'static Installed, &'static str> {
         static INSTALLED: [OnceLock<Result<Installed, String>>; 5] = [const { OnceLock::new() }; 5];
         let installed = INSTALLED[self as usize].get_or_init(|| match self {
@@ -117,8 +117,8 @@ fn python(requirements: &str) -> Result<Installed, String> {
     })
 }
 
-/// A folder with the packages of package.json (the few are its dependencies, the others those of
-/// development) and the scripts, which find packages only from there.
+/// A folder with the packages of package.json (the few are its dependencies, the others its
+/// development dependencies) and the scripts, which find packages only from there.
 fn node() -> Result<Installed, String> {
     let sources = sources("node");
     let name = if is_all() { "node-all" } else { "node" };
@@ -154,7 +154,7 @@ fn node() -> Result<Installed, String> {
     })
 }
 
-/// Installs into a folder what is `wanted` there, where an earlier run has not.
+/// Installs what is `wanted` into a folder, unless an earlier run has.
 fn install_once(
     folder: &Path,
     wanted: &str,

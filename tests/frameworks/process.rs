@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program and all that it starts, killed when dropped.
+/// A program and all its children, killed when dropped.
 pub struct Group {
     pub child: Child,
 }
@@ -17,7 +17,7 @@ impl Group {
         Ok(Self { child })
     }
 
-    /// Waits for the program's end, for so long.
+    /// Waits for the program to end, up to a timeout.
     pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         while started.elapsed() < timeout {
@@ -32,7 +32,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What a program that has ended left running is still in its group.
+        // Processes that the program left running are still in its group.
         let _ = Command::new("kill")
             .args(["-KILL", "--", &format!("-{}", self.child.id())])
             .stderr(Stdio::null())
@@ -41,7 +41,7 @@ impl Drop for Group {
     }
 }
 
-/// Runs a program to its end. The error is what it said, or why it did not run.
+/// Runs a program completely. The error is its output, or why it did not run.
 pub fn run(command: &mut Command, timeout: Duration) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let (mut reader, writer) = std::io::pipe().unwrap();
@@ -50,7 +50,7 @@ pub fn run(command: &mut Command, timeout: Duration) -> Result<(), String> {
         .stdout(writer.try_clone().unwrap())
         .stderr(writer);
     let mut group = Group::spawn(command).map_err(|error| format!("{name}: {error}"))?;
-    // The writing ends that this process holds, or reading would not end.
+    // Closes this process's writing ends. Otherwise reading would not end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let said = std::thread::spawn(move || {
         let mut said = Vec::new();

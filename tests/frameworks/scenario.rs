@@ -18,13 +18,13 @@ use crate::server::Server;
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// How long clients find no server.
 const DOWN: Duration = Duration::from_millis(500);
-/// What a failure shows of the end of each log.
+/// How much of the end of each log a failure shows.
 const LOG_BYTES: usize = 3_000;
 
-/// Runs a script on both servers at once: an interpreter, the script, and words for it.
+/// Runs a script on both servers at the same time: an interpreter, the script, and its arguments.
 ///
 /// # Panics
-/// Where the script fails on one of them, or their outcomes differ.
+/// If the script fails on one of them, or their outcomes differ.
 pub fn compare(command: &[OsString]) {
     let (on_quoin, on_redis) = std::thread::scope(|scope| {
         let on_quoin = scope.spawn(|| on_quoin(command));
@@ -82,7 +82,7 @@ fn on_redis(command: &[OsString]) -> Option<Result<String, String>> {
     }
 }
 
-/// Runs a script to its end. Its outcomes are the last line that it prints.
+/// Runs a script completely. Its outcomes are the last line that it prints.
 fn run(
     command: &[OsString],
     port: u16,

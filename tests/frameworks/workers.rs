@@ -1,6 +1,6 @@
-//! The workers for task queues in `examples/`: they extend leases, try again with reasons, survive a kill of the server,
-//! and finish their task when they are told to stop. The one in Go is not run: its client library comes from no
-//! registry that the tests use.
+//! The workers for task queues in `examples/`: they extend leases, try again with reasons, survive
+//! a kill of the server, and finish their task when they are told to stop. The one in Go is not
+//! run, because no registry that the tests use has its client library.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::process::Group;
 use crate::server::{Server, wait_until};
 
 const LEASE_MS: &str = "3000";
-/// Longer than a worker takes that is told to stop.
+/// Longer than a worker takes to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the worker finds no server.
 const DOWN: Duration = Duration::from_millis(500);

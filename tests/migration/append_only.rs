@@ -12,7 +12,7 @@ use crate::values::{Held, Values};
 
 const SEED: u64 = 11;
 
-/// What a server has in a database.
+/// The content of a database of a server.
 type Contents = Vec<(Vec<u8>, Held, Value)>;
 
 struct Source {
@@ -43,7 +43,7 @@ impl Source {
         Connection::open(self.redis.address().unwrap()).unwrap()
     }
 
-    /// Begins the files anew with what it has now.
+    /// Rewrites the files from the current content.
     fn rewrite(&self) {
         let mut redis = self.connect();
         assert_eq!(run(&mut redis, "BGREWRITEAOF").error(), None);
@@ -54,7 +54,7 @@ impl Source {
         });
     }
 
-    /// Its files by the end of their names.
+    /// A file by the end of its name.
     fn part(&self, suffix: &str) -> PathBuf {
         let files = std::fs::read_dir(self.folder.path().join("appendonlydir")).unwrap();
         let mut paths = files.map(|file| file.unwrap().path());
@@ -64,7 +64,7 @@ impl Source {
     }
 }
 
-/// All types, transactions, groups with pending entries, expiries that come and go.
+/// All types, transactions, groups with pending entries, and expiries that are set and removed.
 fn change(redis: &mut Connection, values: &mut Values, prefix: &str) {
     for database in [0, 3] {
         run(redis, &format!("SELECT {database}"));
@@ -123,7 +123,8 @@ fn base_and_increments_arrive_together() {
         run(connection, "SELECT 0");
         (all, knowledge(connection, "stream"))
     };
-    // What Redis itself makes of the files: they lack how much a group has read of a stream with gaps.
+    // How Redis itself reads the files: they do not say how much of a stream with gaps a group has
+    // read.
     assert_eq!(run(&mut redis, "DEBUG LOADAOF").error(), None);
     let expected = told(&mut redis);
     let whole = source.folder.path().join("whole.aof");

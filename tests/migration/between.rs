@@ -1,14 +1,14 @@
-//! A place between an import and a server, where something can happen at a known moment.
+//! A proxy between an import and a server, where something can happen at a known moment.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What becomes of what a client has sent.
+/// What happens to what a client has sent.
 pub enum Fate {
     Passes,
-    /// So many bytes of it arrive, and then the connection breaks.
+    /// This many bytes of it arrive, and then the connection breaks.
     BreaksAfter(usize),
 }
 
@@ -19,7 +19,7 @@ pub struct Between {
 }
 
 impl Between {
-    /// Calls `look` with what the client has sent in one go, before it is passed on.
+    /// Calls `look` with what the client has sent together, before passing it on.
     pub fn start(
         server: SocketAddr,
         mut look: impl FnMut(&[u8]) -> Fate + Send + 'static,
@@ -73,7 +73,7 @@ impl Between {
         self.address
     }
 
-    /// The most bytes that the server answered to what the client had sent in one go.
+    /// The largest reply, in bytes, to what the client had sent together.
     pub fn answered_bytes_max(&self) -> usize {
         self.answered_bytes_max.load(Ordering::SeqCst)
     }

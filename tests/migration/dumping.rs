@@ -8,13 +8,13 @@ use quoin_rdb::testing::{hashes, number_sets, old_lists, old_sets, sealed, sets,
 
 const VALUES: usize = 80;
 const SEED: u64 = 1;
-/// Bytes behind a payload's value, which tell the version of Redis.
+/// Bytes after a payload's value, which contain the version.
 const FOOTER_BYTES: usize = 10;
 
 struct Pair {
     quoin: Connection,
     redis: Connection,
-    /// End with the test.
+    /// They end with the test.
     servers: (Server, crate::redis_server::Redis, tempfile::TempDir),
 }
 
@@ -28,7 +28,7 @@ impl Pair {
             redis: Connection::open(redis.address().unwrap()).unwrap(),
             servers: (server, redis, folder),
         };
-        // Redis checks the inside of what it is given only when it is told to.
+        // Redis checks the content of payloads only if configured to.
         pair.set_redis("sanitize-dump-payload", "yes");
         Some(pair)
     }
@@ -213,8 +213,8 @@ fn redis_migrates_keys_to_quoin() {
     assert!((900_000..=1_000_000).contains(&left), "{left}");
 }
 
-/// Redis may take more, such as a length that reaches into the footer; what Quoin takes, Redis
-/// takes, and both make the same of it.
+/// Redis may accept more, such as a length that extends into the footer. Everything that Quoin
+/// accepts, Redis accepts too, and both read it as the same value.
 #[test]
 fn what_quoin_takes_of_damaged_payloads_redis_takes_too() {
     let Some(mut pair) = Pair::start() else {
@@ -230,7 +230,7 @@ fn what_quoin_takes_of_damaged_payloads_redis_takes_too() {
         value.put(&mut pair.redis, b"whole");
         let mut bytes = dump(&mut pair.redis, b"whole");
         bytes.truncate(bytes.len() - FOOTER_BYTES);
-        // Not the type, and early bytes rather than late ones: there the structure is.
+        // Not the type, and early bytes rather than late ones, because the structure is there.
         let place = 1 + (number * 7) % bytes.len().min(60).saturating_sub(1).max(1);
         bytes[place] ^= 1 << (number % 8);
         let payload = sealed(10, &bytes);
@@ -315,7 +315,7 @@ fn streams_go_both_ways_with_their_groups() {
         let mut full = |key: &str| {
             let words = ["XINFO", "STREAM", key, "FULL", "COUNT", "0"];
             let reply = pair.redis.command(&words).unwrap();
-            // Nodes may end elsewhere.
+            // Nodes may end at other places.
             let items = reply.items().unwrap().to_vec();
             [items[..2].to_vec(), items[6..].to_vec()].concat()
         };

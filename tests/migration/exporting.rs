@@ -71,7 +71,7 @@ fn a_redis_loads_all_that_it_has_types_for() {
     );
     let names = std::fs::read_dir(folder.path()).unwrap();
     assert_eq!(names.count(), 1, "something is left over");
-    // What is left out is not dumped either.
+    // Keys that are left out are not dumped either.
     let calls = run(&mut quoin, "INFO commandstats");
     let calls = String::from_utf8(calls.bytes().unwrap().to_vec()).unwrap();
     assert!(calls.contains("cmdstat_dump:calls=206,"), "{calls}");

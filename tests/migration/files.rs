@@ -43,14 +43,14 @@ impl Source {
         Connection::open(self.redis.address().unwrap()).unwrap()
     }
 
-    /// Writes a file of what it has now.
+    /// Writes a file of its current content.
     fn save(&self) -> PathBuf {
         assert_eq!(run(&mut self.connect(), "SAVE").error(), None);
         self.folder.path().join("dump.rdb")
     }
 }
 
-/// Every type in all its encodings: those of many sizes, and those with other limits.
+/// Every type in all its encodings, by many sizes and by other limits.
 fn fill(redis: &mut Connection) {
     let mut values = Values::new(SEED);
     for database in [0, 3] {

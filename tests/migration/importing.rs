@@ -27,9 +27,9 @@ impl Pair {
         Self::start_both(&[], flags)
     }
 
-    /// With a Redis that is a node of a cluster and has these slots of it.
+    /// With a Redis that is a cluster node with these slots.
     pub fn start_with_node(first_slot: u16, last_slot: u16) -> Option<Self> {
-        // What it would take by itself can be above the highest port.
+        // Its default could be above the highest port.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port().to_string();
         drop(free);
@@ -91,7 +91,7 @@ pub fn run(connection: &mut Connection, line: &str) -> Value {
     connection.command(&words).unwrap()
 }
 
-/// Names, values and expiries of all that a server has in a database.
+/// Names, values and expiries of everything in a database of a server.
 pub fn contents(connection: &mut Connection, database: u32) -> Vec<(Vec<u8>, Held, Value)> {
     run(connection, &format!("SELECT {database}"));
     let keys = run(connection, "KEYS *");
@@ -114,7 +114,7 @@ pub fn contents(connection: &mut Connection, database: u32) -> Vec<(Vec<u8>, Hel
         .collect()
 }
 
-/// A list that needs several commands, with elements that tell their place.
+/// A list that needs several commands. Its elements contain their positions.
 pub fn long_list(count: usize) -> Held {
     Held::List(
         (0..count)
@@ -151,7 +151,7 @@ fn values_of_all_databases_arrive_with_their_expiry() {
     run(&mut redis, "XREADGROUP GROUP g c STREAMS stream >");
     run(&mut redis, "XADD stream2 * a b");
     let expected = [contents(&mut redis, 0), contents(&mut redis, 3)];
-    // What is in the way is replaced.
+    // Existing keys are replaced.
     run(&mut quoin, "SELECT 3");
     run(&mut quoin, "ZADD long 1 old");
     run(&mut quoin, "RPUSH heavy old");
@@ -193,8 +193,8 @@ fn values_of_all_databases_arrive_with_their_expiry() {
     );
 }
 
-/// Makes a stream of some 15 MB, more than a transaction of FoundationDB holds, with deleted entries,
-/// and groups that have pending ones.
+/// Makes a stream of some 15 MB, more than a transaction of FoundationDB can hold, with deleted
+/// entries, and groups that have pending ones.
 pub fn large_stream(connection: &mut Connection, key: &str) {
     let value = "v".repeat(50_000);
     for number in 1..=300 {
@@ -217,7 +217,7 @@ pub fn large_stream(connection: &mut Connection, key: &str) {
     }
 }
 
-/// What a stream and its groups know besides entries, without times that pass.
+/// What a stream and its groups store in addition to entries, without times that pass.
 pub fn knowledge(connection: &mut Connection, key: &str) -> Vec<Value> {
     let mut told = Vec::new();
     let facts = run(connection, &format!("XINFO STREAM {key}"));
@@ -261,7 +261,7 @@ fn a_stream_that_no_transaction_holds_arrives_in_parts_with_its_groups() {
     assert!(text.contains("1 key copied, with 298 elements\n"), "{text}");
     let arrived = (contents(&mut quoin, 0), knowledge(&mut quoin, "stream"));
     assert_eq!(arrived, expected);
-    // The groups go on where they were.
+    // The groups continue where they were.
     for connection in [&mut redis, &mut quoin] {
         let read = run(
             connection,
@@ -269,7 +269,7 @@ fn a_stream_that_no_transaction_holds_arrives_in_parts_with_its_groups() {
         );
         assert!(format!("{read:?}").contains("\"11-3\""), "{read:?}");
     }
-    // What is there already stays, and is replaced where that is asked for.
+    // Existing keys stay, and are replaced only if requested.
     let (code, text) = pair.import(&[]);
     assert_eq!(code, 1, "{text}");
     let (code, text) = pair.import(&["--replace"]);
@@ -297,7 +297,7 @@ fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Killed once it has got a key further, and a little later each time.
+        // Killed once it has copied another key, and a little later each time.
         let before = is_there(&mut quoin);
         crate::server::wait_until("a key arrives", || {
             is_there(&mut quoin) > before || child.try_wait().unwrap().is_some()
@@ -309,7 +309,7 @@ fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
         if now < expected.len() {
             amid += 1;
         }
-        // What is there is whole.
+        // Everything that exists is complete.
         for (name, value, _) in &expected {
             let found = Held::get(&mut quoin, name);
             assert!(found.is_none() || found.as_ref() == Some(value), "{name:?}");
@@ -319,14 +319,14 @@ fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
     let (code, text) = pair.import(&["--resume"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains(" were there already\n"), "{text}");
-    // What the killed ones have left goes away by itself.
+    // What the killed ones have left disappears by itself.
     for name in run(&mut quoin, "KEYS quoin-import-*").items().unwrap() {
         let left = quoin.command(&[b"PTTL", name.bytes().unwrap()]).unwrap();
         assert!(left.integer().unwrap() > 0, "{name:?} stays");
         quoin.command(&[b"DEL", name.bytes().unwrap()]).unwrap();
     }
     assert_eq!(contents(&mut quoin, 0), expected);
-    // Not resumed, it copies all anew, and ends the same.
+    // Without resuming, it copies everything again, with the same result.
     assert_eq!(pair.import(&["--replace"]).0, 0);
     assert_eq!(contents(&mut quoin, 0), expected);
 }
@@ -520,8 +520,8 @@ fn a_replica_of_a_cluster_is_refused() {
     );
 }
 
-/// A client that writes commands as Redis 6 understands them; there is no such Redis here, so a
-/// renamed command stands for the missing one.
+/// A client that sends only commands that Redis 6 understands. There is no such Redis here, so the
+/// missing command is renamed.
 #[test]
 fn expiry_is_kept_from_a_redis_without_pexpiretime() {
     let folder = tempfile::tempdir().unwrap();
@@ -586,7 +586,7 @@ fn functions_of_a_server_are_copied() {
         code == 0 && text.contains("libraries of functions were there already"),
         "{text}"
     );
-    // Another one of that name stays.
+    // Another library with that name stays.
     let other = LIBRARY.replace("from f", "other");
     redis
         .command(&["FUNCTION", "LOAD", "REPLACE", &other])
@@ -681,7 +681,7 @@ fn a_stream_whose_payload_is_not_to_be_had_is_copied_by_commands() {
         "PEXPIREAT small 4000000000000",
         "XGROUP CREATE no-entries first $ MKSTREAM",
         "XGROUP CREATE no-entries second $",
-        // What a source with a later payload looks like.
+        // Imitates a source with a later payload version.
         "ACL SETUSER reader on >p ~* &* +@all -dump",
     ] {
         assert_eq!(run(&mut redis, line).error(), None, "{line}");
@@ -701,7 +701,8 @@ fn a_stream_whose_payload_is_not_to_be_had_is_copied_by_commands() {
         let groups = run(connection, "XINFO STREAM stream FULL COUNT 1");
         format!("{:?}", groups.items().unwrap().last().unwrap())
     };
-    // The same consumers with the same entries; when they were seen, is as exact as a question.
+    // The same consumers with the same entries. When they were seen is relative to the time of the
+    // request.
     let names = |text: String| text.matches("pel-count").count();
     assert_eq!(names(consumers(&mut quoin)), names(consumers(&mut redis)));
 }

@@ -9,7 +9,7 @@ use crate::importing::{Pair, long_list, run};
 use crate::resp::Connection;
 use crate::values::Held;
 
-/// Imports between two addresses; the exit code, and what was said.
+/// Imports between two addresses. Returns the exit code and the output.
 fn import(from: std::net::SocketAddr, to: std::net::SocketAddr) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
         .args(["import", "--from", &format!("redis://{from}")])
@@ -23,7 +23,7 @@ fn import(from: std::net::SocketAddr, to: std::net::SocketAddr) -> (i32, String)
     )
 }
 
-/// Runs a command at the source before the import's `nth` command of a name arrives there.
+/// Runs a command at the source before the import's `nth` command with a given name arrives there.
 fn import_and_interfere(
     pair: &Pair,
     command: &'static str,
@@ -89,7 +89,7 @@ fn a_long_list_that_changes_at_every_attempt_is_named_and_not_copied() {
     let mut other = pair.redis();
     let between = Between::start(pair.redis.address().unwrap(), move |sent| {
         if find(sent, "LRANGE").is_some() {
-            // As many elements as before: only the order tells.
+            // As many elements as before, so only the order shows it.
             run(&mut other, "RPOPLPUSH list list");
         }
         Fate::Passes
@@ -197,7 +197,7 @@ fn lifetimes_after_a_break_before(command: &'static str) -> Option<Vec<i64>> {
     let (code, text) = import(pair.redis.address().unwrap(), to);
     assert!(code == 1 && text.contains("run it again"), "{text}");
     let mut quoin = pair.quoin();
-    // What has arrived is done before this is.
+    // Commands that have arrived are done before this one.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let keys = run(&mut quoin, "KEYS quoin-import-*");
     let names = keys.items().unwrap().iter();
@@ -221,8 +221,8 @@ fn no_break_leaves_a_temporary_key_for_ever() {
     }
 }
 
-/// Imports 20 lists of 1 MB, whose elements are few, and perhaps one of 12 MB; the most bytes
-/// that the Redis had to answer at once.
+/// Imports 20 lists of 1 MB with few elements, and optionally one of 12 MB. Returns the largest
+/// reply of the Redis, in bytes.
 fn answered_bytes_max(pair: &Pair, has_larger: bool) -> usize {
     let mut redis = pair.redis();
     for number in 0..20 {
@@ -231,7 +231,7 @@ fn answered_bytes_max(pair: &Pair, has_larger: bool) -> usize {
     }
     if has_larger {
         Held::List(vec![vec![b'x'; 100_000]; 120]).put(&mut redis, b"larger");
-        // Its head does not tell what comes.
+        // Its head does not show what follows.
         let list = [vec![b"x".to_vec(); 20], vec![vec![b'x'; 100_000]; 100]];
         Held::List(list.concat()).put(&mut redis, b"uneven");
     }

@@ -1,5 +1,5 @@
-//! What Redis 7.4 and later write: DUMP payloads and files that a Redis 8.2.3 has written, and a running
-//! one, where `QUOIN_TEST_LATER_REDIS` names its program.
+//! What Redis 7.4 and later write: DUMP payloads and files written by a Redis 8.2.3, and a running
+//! one, if `QUOIN_TEST_LATER_REDIS` names its program.
 
 use std::io::Write;
 
@@ -12,14 +12,14 @@ use crate::values::{Held, Values};
 
 const SEED: u64 = 12;
 
-/// A hash of `a` and `b`, packed, that has had a field with an expiry.
+/// A packed hash of `a` and `b` that has had a field with an expiry.
 const PACKED: &str =
     "1900409452a3030000151500000006008162020201000181610201010001ff0c00d158842bdd33cad2";
 /// The same with one.
 const PACKED_EXPIRING: &str = "1900409452a30300001d1d00000006008161020101f400409452a30300000981620202010001ff0c\
                                007e68574060828b47";
 const TABLE_EXPIRING: &str = "1800409452a303000002000162c002010161c0010c003b78449f38a0832d";
-/// A stream with an entry that is pending and one that is deleted.
+/// A stream with a pending entry and a deleted one.
 const STREAM: &str = "1501100000000000000001000000000000000128280000000f000101010101018161020001020100010001\
                       81620204010301010100018163020401ff01020101010201020101670101010100000000000000010000\
                       000000000001454e2a13a201000001010163454e2a13a2010000454e2a13a20100000100000000000000\
@@ -109,7 +109,7 @@ fn a_file_of_redis_8_arrives_with_the_expiries_of_fields() {
     assert_eq!(code, 0, "{text}");
 }
 
-/// A running Redis of 7.4 or later; without, the test says so and ends.
+/// A running Redis of 7.4 or later. Without one, the test says so and ends.
 fn start(folder: &std::path::Path) -> Option<Redis> {
     let Some(program) = std::env::var_os("QUOIN_TEST_LATER_REDIS") else {
         // Written past the capture of a passing test's output.

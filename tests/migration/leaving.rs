@@ -21,7 +21,7 @@ fn migrate(socket: &mut Socket, to: SocketAddr, rest: &str) -> String {
     socket.command(&words)
 }
 
-/// Moves values to a server and looks at them there.
+/// Moves values to a server and checks them there.
 fn leave(to: SocketAddr) {
     let server = Server::start();
     let mut here = Connection::open(server.address()).unwrap();
@@ -152,7 +152,7 @@ fn what_redis_refuses_is_refused() {
     let closed = nobody.local_addr().unwrap();
     assert_eq!(migrate(&mut socket, closed, "a 0 100"), "+NOKEY\r\n");
     socket.run("SET a 1");
-    // It takes the connection and says nothing.
+    // It accepts the connection and sends nothing.
     assert_eq!(
         migrate(&mut socket, closed, "a 0 100"),
         "-IOERR error or timeout reading to target instance\r\n"
@@ -236,7 +236,7 @@ fn answering(answer: &'static [u8]) -> SocketAddr {
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             stream.write_all(answer).unwrap();
-            // Until the client goes away.
+            // Until the client closes.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
     });

@@ -1,9 +1,10 @@
-//! Values on their way between Quoin and a real `redis-server`: DUMP and RESTORE both ways,
+//! Values in transit between Quoin and a real `redis-server`: DUMP and RESTORE both ways,
 //! `quoin import` and `quoin export`.
 //!
 //! - `REDIS_ORACLE`: the `redis-server`, instead of the one on the PATH.
-//! - `QUOIN_TEST_LATER_REDIS`: a `redis-server` of 7.4 or later, which writes what Redis 7.2 cannot read.
-//! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is none.
+//! - `QUOIN_TEST_LATER_REDIS`: a `redis-server` of 7.4 or later, which writes what Redis 7.2 cannot
+//!   read.
+//! - `QUOIN_TEST_REQUIRE_REDIS`: fail if there is none.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,7 +36,7 @@ use std::path::Path;
 
 use redis_server::Redis;
 
-/// A Redis with a port, where there is one to start; without, the test says so and ends.
+/// A Redis with a port, if one can be started. Otherwise the test says so and ends.
 fn start_redis(folder: &Path) -> Option<Redis> {
     or_say_so(Redis::start_with_port(folder, &[]))
 }

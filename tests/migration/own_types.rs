@@ -1,4 +1,4 @@
-//! Priority queues and task queues on their way to another Quoin, and what a Redis says of them.
+//! Priority queues and task queues on their way to another Quoin, and how a Redis handles them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -34,7 +34,8 @@ fn import(from: &str, to: &Server, flags: &[&str]) -> (i32, String) {
     quoin(&[&["import", "--from", from, "--to", &to], flags].concat())
 }
 
-/// Queues with all that they can hold, in two databases. Times are far away, so that nothing changes.
+/// Queues with everything that they can contain, in two databases. Times are far away, so that
+/// nothing changes.
 fn fill(quoin: &mut Connection) {
     for line in [
         "PQ.PUSH pq 1 a 1 b 1.0 c -5 d inf e 9007199254740993 f",
@@ -82,7 +83,7 @@ fn fill(quoin: &mut Connection) {
     );
 }
 
-/// What DUMP says of each of the queues.
+/// DUMP of each of the queues.
 fn dumps(quoin: &mut Connection) -> Vec<Value> {
     let keys = [
         "pq",
@@ -121,7 +122,7 @@ fn a_whole_quoin_moves_to_another() {
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("38 keys copied"), "{text}");
     assert_eq!(dumps(&mut there), dumps(&mut here));
-    // What is taken next, and from a lease that was granted there.
+    // The next tasks, and an acknowledgement with a lease that was granted there.
     let next = "TASK.TAKE manytasks COUNT 50 HAVING gb 3";
     assert_eq!(run(&mut there, next), run(&mut here, next));
     let result = run(&mut there, "TASK.RESULT manytasks done");
@@ -222,7 +223,7 @@ fn a_redis_names_the_type_in_a_file_that_it_refuses() {
     );
 }
 
-/// What a Redis says that is started on a file, and ends.
+/// The output of a Redis that is started on a file and then ends.
 fn loaded_by_redis(folder: &Path) -> Option<String> {
     let binary = std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into());
     let output = Command::new(binary)
@@ -231,7 +232,8 @@ fn loaded_by_redis(folder: &Path) -> Option<String> {
         .arg("--unixsocket")
         .arg(folder.join("socket"))
         .output();
-    // It ends, but its code says nothing: it checks the file before, and that steps over such values.
+    // It ends, but its exit code says nothing: it checks the file first, and that skips such
+    // values.
     let output = or_say_so_of(output)?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -10,7 +10,7 @@ use crate::resp::{Connection, Value, Words};
 /// Elements or members in one command.
 const WORDS_AT_ONCE: usize = 500;
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Held {
     String(Vec<u8>),
@@ -21,7 +21,7 @@ pub enum Held {
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
     /// Members of a set without scores, in their order.
     Members(Vec<Vec<u8>>),
-    /// What XRANGE shows of a stream, and XINFO GROUPS of its groups. Is read only.
+    /// XRANGE of a stream, and XINFO GROUPS of its groups. Only read.
     Stream(Value, Value),
 }
 
@@ -70,7 +70,7 @@ impl Values {
         }
     }
 
-    /// Integers of every width, short and long texts, and those that can be compressed.
+    /// Integers of every width, short and long texts, and compressible ones.
     fn element(&mut self, kind: u32) -> Vec<u8> {
         let random = &mut self.random;
         match (kind, random.random_range(0..40)) {
@@ -123,7 +123,7 @@ impl Held {
         }
     }
 
-    /// Its members as numbers, if it is a set of such.
+    /// Its members as numbers, if it is a set of numbers.
     pub fn numbers(&self) -> Option<Vec<i64>> {
         let Held::Members(members) = self else {
             return None;
@@ -183,7 +183,7 @@ impl Held {
         }
     }
 
-    /// What a server has at a key.
+    /// The content of a server's key.
     pub fn get(connection: &mut Connection, key: &[u8]) -> Option<Self> {
         let mut ask = |words: &[&[u8]]| connection.command(words).unwrap();
         let text = |value: &Value| value.bytes().unwrap().to_vec();

@@ -1,4 +1,4 @@
-//! How a server tells the end of a process from a power loss: by Linux's boot id, where there
+//! How a server distinguishes the end of a process from a power loss: by Linux's boot id, if there
 //! is one.
 
 use std::path::Path;
@@ -38,7 +38,7 @@ fn length(server: &Server) -> i64 {
         .unwrap()
 }
 
-/// A disk in a folder that has gone when the test ends.
+/// A disk in a folder that is removed when the test ends.
 fn disk() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("disk");

@@ -1,9 +1,9 @@
 //! A model of a disk: what is on it for certain, and what may be.
 //!
-//! Operations are given to it in their order. What a sync covers (of a file: its bytes and its
-//! length; of a folder: its names) is there after a power loss. Of the rest each sector of 512
-//! bytes is as it was after any of the writes to it, a length is any that the file has had since,
-//! and each name may have been changed or not.
+//! It receives operations in order. What a sync covers (for a file, its bytes and its length; for a
+//! folder, its names) survives a power loss. Of the rest, each sector of 512 bytes is in the state
+//! after any of the writes to it, a length is any that the file has had since, and each name may or
+//! may not have been changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,7 +17,7 @@ use super::entry::{self, Entry};
 
 const SECTOR_BYTES: usize = 512;
 
-/// A disk with what was done to it so far.
+/// A disk, and what was done to it so far.
 #[derive(Clone, Default)]
 pub(crate) struct Disk {
     root: PathBuf,
@@ -28,12 +28,12 @@ pub(crate) struct Disk {
     folders: BTreeMap<u64, PathBuf>,
     /// Syncs that have begun and not ended, and how many operations they cover.
     syncs: BTreeMap<u64, u64>,
-    /// Files that were mapped for writing, of whose contents nothing is known.
+    /// Files that were mapped for writing. Nothing is known about their content.
     mapped: BTreeSet<u64>,
     operations: u64,
 }
 
-/// A file's bytes on the disk, and what was done since, with the operations' numbers.
+/// A file's bytes on the disk, and later operations with their numbers.
 #[derive(Clone, Default)]
 struct File {
     durable: Vec<u8>,
@@ -51,7 +51,7 @@ enum Change {
 enum NameChange {
     Create(PathBuf, u64),
     Rename(PathBuf, PathBuf, u64),
-    /// Two names and the files that they then belong to.
+    /// Two names and the files that they belong to afterwards.
     Exchange([(PathBuf, u64); 2]),
     Unlink(PathBuf),
 }
@@ -60,7 +60,7 @@ enum NameChange {
 pub(crate) type Image = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 impl Change {
-    /// Carries it out; answers which bytes it touched.
+    /// Carries it out. Returns which bytes it touched.
     fn apply(&self, bytes: &mut Vec<u8>) -> std::ops::Range<usize> {
         match self {
             Self::Write(at, data, _) => {
@@ -122,8 +122,8 @@ impl File {
         }
     }
 
-    /// What a power loss leaves: after each change each sector that it touched may have gone to
-    /// the disk as it was then, and so may the length.
+    /// A possible result of a power loss: after each change, each sector that it touched may have
+    /// been written to the disk in that state, and so may the length.
     fn after_power_loss(&self, random: &mut StdRng) -> Vec<u8> {
         let likelihood = [0.0, 0.02, 0.5, 0.9, 1.0][random.random_range(0..5)];
         let until = match random.random() {
@@ -162,7 +162,7 @@ impl File {
 }
 
 impl Disk {
-    /// A disk that has everything which is below `root`.
+    /// A disk with everything below `root`.
     pub(crate) fn of_folder(root: &Path) -> io::Result<Self> {
         let mut disk = Self {
             root: root.to_owned(),
@@ -186,7 +186,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Does what an entry of the log says was done.
+    /// Carries out the operation in an entry of the log.
     pub(crate) fn apply(&mut self, entry: &Entry<'_>) -> Result<(), String> {
         self.operations += 1;
         let at = entry.a as usize;
@@ -229,7 +229,7 @@ impl Disk {
         Ok(())
     }
 
-    /// The process has ended; syncs that it had begun will not end.
+    /// The process has ended, and so will not end syncs that it had begun.
     pub(crate) fn process_ended(&mut self) {
         self.syncs.clear();
     }
@@ -240,7 +240,7 @@ impl Disk {
     }
 
     fn create(&mut self, name: PathBuf, entry: &Entry<'_>) {
-        // The number may have been that of another file, which is gone.
+        // The number may have belonged to another file, which is gone.
         self.mapped.remove(&entry.file);
         if entry.flags & entry::IS_FOLDER != 0 {
             self.folders.insert(entry.file, name.clone());
@@ -319,7 +319,7 @@ impl Disk {
         names
     }
 
-    /// What a power loss leaves.
+    /// A possible result of a power loss.
     pub(crate) fn after_power_loss(&self, random: &mut StdRng) -> Image {
         let mut names = self.names.clone();
         let until = random.random_range(0..=self.pending_names.len());
@@ -343,7 +343,7 @@ impl Disk {
                 }
                 bytes
             });
-            // What is in a folder that is not there has no name.
+            // A file in a folder that does not exist has no name.
             let parent = name.parent().unwrap_or(Path::new(""));
             if names.contains_key(parent) && !name.as_os_str().is_empty() {
                 image.insert(name.clone(), bytes);
@@ -352,8 +352,8 @@ impl Disk {
         image
     }
 
-    /// Takes over from the real folder what an operation did that was not yet written down when
-    /// the process was killed. Answers which files that concerns.
+    /// Takes over from the real folder the effects of an operation that was not yet logged when the
+    /// process was killed. Returns which files that concerns.
     pub(crate) fn take_over(&mut self) -> io::Result<BTreeSet<PathBuf>> {
         self.operations += 1;
         let mut changed = BTreeSet::new();
@@ -363,7 +363,7 @@ impl Disk {
             if names.remove(&name) != Some(number) {
                 changed.insert(name.clone());
                 self.rename(NameChange::Create(name.clone(), number));
-                // Not one that has only got another name.
+                // Not one that was only renamed.
                 let is_known = |file: &File| bytes.as_ref() == Some(&file.now());
                 match &bytes {
                     Some(_) if self.files.get(&number).is_some_and(is_known) => {}
@@ -419,7 +419,7 @@ fn read_folder(root: &Path) -> io::Result<Image> {
     Ok(image)
 }
 
-/// Makes a folder of what a disk has.
+/// Creates a folder with a disk's content.
 pub(crate) fn write_image(image: &Image, root: &Path) -> io::Result<()> {
     for (name, bytes) in image {
         let path = root.join(name);

@@ -1,4 +1,4 @@
-//! What clients did to a server, and whether what a server holds later can be what it left.
+//! What clients did to a server, and whether a server's later content is consistent with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::steps::{Own, Payload, Step};
 use quoin_resp::wire::reply_reader::show_bytes;
 
-/// What a server holds.
+/// The content of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     /// Of each client.
@@ -14,14 +14,14 @@ pub(crate) struct Contents {
     pub(crate) shared: BTreeSet<Payload>,
 }
 
-/// What was there, and what each client did since, in its order.
+/// The initial content, and what each client did since then, in order.
 #[derive(Clone, Default)]
 pub(crate) struct History {
     pub(crate) base: Contents,
     pub(crate) clients: Vec<Vec<Step>>,
 }
 
-/// Of each client's steps: how many must have outlived what happened, and how many can have.
+/// For each client's steps: how many must have survived, and how many may have.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
     pub(crate) required: Vec<usize>,
@@ -42,8 +42,8 @@ impl History {
         Self { base, clients }
     }
 
-    /// Where the machine died when the log was `end` long: what was answered when it was
-    /// `durable` long or shorter must be there.
+    /// The bounds if the machine died when the log was `end` long: steps answered when it was at
+    /// most `durable` long must be there.
     pub(crate) fn bounds(&self, durable: u64, end: u64) -> Bounds {
         let count = |is_in: &dyn Fn(&Step) -> bool| {
             let counts = self.clients.iter();
@@ -58,8 +58,8 @@ impl History {
         }
     }
 
-    /// Judges what is there. Answers of each client's steps how many are certain to be in it,
-    /// and how many may be.
+    /// Checks the content. Returns how many of each client's steps are certainly in it, and how
+    /// many may be.
     pub(crate) fn check(
         &self,
         bounds: &Bounds,
@@ -94,7 +94,7 @@ impl History {
         Ok(*first.max(&required)..*last)
     }
 
-    /// Where a step is there, everything is that was answered before it was sent.
+    /// If a step is there, so is everything that was answered before it was sent.
     fn check_order(&self, prefixes: &[Range<usize>]) -> Result<(), String> {
         let of_clients = || self.clients.iter().zip(prefixes).enumerate();
         let lost = of_clients().filter_map(|(client, (steps, prefix))| {
@@ -134,7 +134,7 @@ impl History {
         let mut pushed: BTreeMap<&Payload, Fate> =
             base.map(|payload| (payload, Fate::There)).collect();
         let mut popped: BTreeMap<&Payload, Fate> = BTreeMap::new();
-        // How many payloads pops may have taken of which no reply tells.
+        // How many payloads may have been taken by pops without a reply.
         let mut untold = 0;
         for (client, steps) in self.clients.iter().enumerate() {
             for (index, step) in steps.iter().enumerate() {
@@ -184,8 +184,8 @@ impl History {
         Ok(())
     }
 
-    /// Makes this the history of a server that was killed and goes on: steps that it has not
-    /// done will not happen any more.
+    /// Continues the history with a server that was killed: steps that it has not done will not
+    /// happen any more.
     pub(crate) fn go_on(&mut self, prefixes: &[Range<usize>]) {
         for (steps, prefix) in self.clients.iter_mut().zip(prefixes) {
             steps.truncate(prefix.end);

@@ -1,4 +1,4 @@
-//! A transaction that LMDB has in part, and the journal's record of which is not on the disk.
+//! A transaction that LMDB has in part, and whose journal record is not on the disk.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn start(root: &Path, log: &Path, boot: Option<u64>, kill_at: Option<u64>) -> Se
     recorded::start(root, log, &start).unwrap()
 }
 
-/// What a list is said to have, and what it has.
+/// The length that a list reports, and its actual length.
 fn lengths(server: &Server) -> (i64, usize) {
     let mut connection = Connection::open(server.address()).unwrap();
     let length = connection.command(&["LLEN", "list"]).unwrap();
@@ -81,7 +81,7 @@ fn a_transaction_that_lmdb_has_in_part_goes_as_a_whole_when_its_record_is_lost()
     let root = folder.join("disk");
     let mut disk = killed_amid_a_drain(&folder, &root, Some(1));
 
-    // It is started again on the same kernel, which has all that was written.
+    // It is restarted on the same kernel, which has everything that was written.
     let log = folder.join("second.log");
     let server = start(&root, &log, Some(1), None);
     assert_eq!(lengths(&server), (PUSHES as i64, PUSHES));
@@ -99,7 +99,7 @@ fn a_transaction_that_lmdb_has_in_part_goes_as_a_whole_when_its_record_is_lost()
             }
         }
     }
-    // After the checkpoint of what was found, of what was replayed, and of the new journal.
+    // After the checkpoints of what was found, of what was replayed, and of the new journal.
     assert!(losses >= 3, "{losses}");
 }
 

@@ -1,5 +1,5 @@
-//! Tools that are killed after each of their operations on files: what they leave is never taken for
-//! something whole.
+//! Tools that are killed after each of their operations on files: what they leave is never mistaken
+//! for something complete.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ fn good(root: &Path, words: &[&str]) -> String {
     said(&output)
 }
 
-/// Runs the program again and again, killed one operation later each time, until it ends by itself.
-/// Calls `check` after each. Returns how often it was killed.
+/// Runs the program repeatedly, killed one operation later each time, until it ends by itself.
+/// Calls `check` after each run. Returns how often it was killed.
 fn kill_everywhere(
     root: &Path,
     words: &[&str],
@@ -55,7 +55,7 @@ fn kill_everywhere(
     unreachable!("it ends")
 }
 
-/// A folder `disk` with a store in `data`, whose server has ended.
+/// A folder `disk` with a store in `data` whose server has ended.
 fn store() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("disk");
@@ -171,7 +171,7 @@ fn a_restore_goes_on_wherever_the_one_before_was_killed() {
     let backup = backup(&root);
     let words = ["restore", "--from", &backup, "--data-dir", "restored"];
     let restored = root.join("restored");
-    // An empty folder that was there, as a mount point is.
+    // An existing empty folder, like a mount point.
     let prepare = || {
         remove(&restored);
         std::fs::create_dir(&restored).unwrap();
@@ -217,7 +217,7 @@ fn a_backup_that_is_killed_leaves_no_file_that_is_taken_for_one() {
         },
     );
     assert!(kills > 20, "{kills}");
-    // What the killed ones have left goes.
+    // What the killed ones have left is removed.
     good(&root, &words);
     assert!(backups().iter().all(|name| name.ends_with(".backup")));
     assert!(is_nothing_or_whole(&root, "data", 0));

@@ -1,4 +1,4 @@
-//! A disk that has room for what commands write, and not for what the journal takes in advance.
+//! A disk that has room for what commands write, but not for what the journal reserves in advance.
 
 use super::recorded::{self, Start};
 use crate::resp::Connection;

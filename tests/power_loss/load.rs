@@ -1,4 +1,4 @@
-//! Clients that keep a server busy until it dies, and one that looks at what it holds.
+//! Clients that keep a server busy until it dies, and one that reads its content.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,7 +20,7 @@ use crate::server::{PATIENCE, Server};
 
 const PIPELINE_MAX: usize = 8;
 
-/// Payloads in shared keys from which on clients take more than they put there.
+/// With this many payloads in shared keys, clients take more than they add.
 const SHARED_ENOUGH: usize = 300;
 
 /// What clients do.
@@ -31,24 +31,25 @@ pub(crate) struct Load {
     /// Whether the server is killed at the end.
     pub(crate) kills: bool,
     pub(crate) is_large: bool,
-    /// The disk is full for a while, while this file is there, with this in it.
+    /// If set, the disk is full for a while: while this file exists with this content.
     pub(crate) fills: Option<(PathBuf, &'static str)>,
 }
 
-/// A full disk takes no write at all, where a file has this; else none that makes a file longer.
+/// With this content, a full disk accepts no writes at all. Otherwise it accepts none that make a
+/// file longer.
 pub(crate) const ALL: &str = "all";
-/// What a client is told that cannot be served for want of room.
+/// The error that a client gets if there is no room.
 const REFUSAL: &[u8] = b"MISCONF Store has no room";
-/// What it is told where it is not known what of a write is in the file, until a restart.
+/// The error if it is unknown how much of a write is in the file, until a restart.
 const FAILURE: &[u8] = b"MISCONF Store failed";
 /// A key of the client that waits for the disk to be full.
 const PROBE: &str = "probe";
 
-/// Tells when something happens.
+/// Says when something happens.
 pub(crate) struct Clock {
     pub(crate) ticks: AtomicU64,
     pub(crate) log: PathBuf,
-    /// How long the logs before this one were.
+    /// How long the previous logs were.
     pub(crate) before: u64,
 }
 
@@ -58,7 +59,7 @@ impl Clock {
     }
 
     fn now(&self) -> Stamp {
-        // The tick of what is sent after this was received is greater, whoever sends it.
+        // Whatever is sent after this was received has a greater tick, whoever sends it.
         Stamp {
             tick: self.ticks.fetch_add(1, Ordering::SeqCst),
             position: self.position(),
@@ -66,7 +67,7 @@ impl Clock {
     }
 }
 
-/// Loads the server for a while, then ends it. What the clients did is added to the history.
+/// Loads the server for a while, then ends it. Adds what the clients did to the history.
 pub(crate) fn load_and_end(
     server: &mut Server,
     clock: &Clock,
@@ -108,12 +109,12 @@ pub(crate) fn load_and_end(
     })
 }
 
-/// Makes the disk full until a write is refused, reads, and makes room until one is not.
+/// Makes the disk full until a write is refused, reads, and makes room until none is refused.
 fn fill(address: SocketAddr, file: &Path, what: &str) -> Result<(), String> {
     let error = |error: io::Error| error.to_string();
     let mut connection = Connection::open(address).map_err(error)?;
     let payload = "x".repeat(500_000);
-    // `None` where it will be so until a restart.
+    // `None` if that lasts until a restart.
     let mut is_refused = || {
         let reply = connection
             .command(&["RPUSH", PROBE, &payload])
@@ -207,7 +208,7 @@ fn load(
                 return Ok(());
             }
             if may_refuse && replies.iter().any(is_refusal) {
-                // It has not happened, and nobody may ever see anything of it.
+                // It has not happened, and no effect of it may ever be seen.
                 steps.truncate(first);
                 planner.own = before;
                 std::thread::sleep(Duration::from_millis(5));
@@ -219,7 +220,7 @@ fn load(
     }
 }
 
-/// What a server holds. The error says what cannot be right, whatever was done to it.
+/// The content of a server. The error says what cannot be right, whatever happened before.
 pub(crate) fn contents(server: &Server, clients: usize) -> Result<Contents, String> {
     let connection = Connection::open(server.address());
     let mut connection = connection.map_err(|error| error.to_string())?;
@@ -277,7 +278,7 @@ fn consecutive(mut numbers: impl Iterator<Item = Option<u64>>) -> Result<Range<u
     Ok(range)
 }
 
-/// What a key holds. `keys` counts those that are there.
+/// The content of a key. `keys` counts existing ones.
 fn read(
     connection: &mut Connection,
     key: &str,

@@ -1,5 +1,5 @@
-//! A machine that loses its power again and again: servers run on its disk and are killed, and
-//! of what they did to the disk it is made up what a power loss would have left of it.
+//! A machine that repeatedly loses its power. Servers run on its disk and are killed. From what
+//! they did to the disk, the test computes what a power loss would have left.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,13 +21,13 @@ use crate::server::Server;
 
 /// Clients that load a server.
 pub(crate) const CLIENTS: usize = 6;
-/// Operations that a killed process may have done without writing them down: one a thread that
-/// writes files.
+/// Maximum number of operations that a killed process may have done without logging them: one for
+/// each thread that writes files.
 const UNTOLD_MAX: usize = 3;
-/// What a server says that goes back to a checkpoint.
+/// What a server logs when it goes back to a checkpoint.
 pub(crate) const WENT_BACK: &str = "the store is back at its last checkpoint";
 
-/// What is done, besides what chance decides.
+/// What to do, apart from random decisions.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     /// Power losses in every run of a server.
@@ -36,11 +36,11 @@ pub(crate) struct Plan {
     pub(crate) load_ms: Range<u64>,
     /// The `fsync` setting; `None` for either, by chance.
     pub(crate) fsync: Option<&'static str>,
-    /// Whether the disk has what it says that it has of the journal.
+    /// Whether the disk really has what it reports to have synced of the journal.
     pub(crate) disk_is_honest: bool,
     /// Whether some payloads are so long that LMDB gets megabytes at a time.
     pub(crate) is_large: bool,
-    /// Whether the disk is full for a while: for all writes ([`ALL`]), or for those that make a
+    /// If set, the disk is full for a while: for all writes ([`ALL`]), or for those that make a
     /// file longer.
     pub(crate) fills_disk: Option<&'static str>,
 }
@@ -50,11 +50,11 @@ struct Loss {
     image: Image,
     history: Rc<History>,
     bounds: Bounds,
-    /// Where it was.
+    /// When it happened.
     at: String,
 }
 
-/// One process, from its start to its end.
+/// One process, from start to end.
 struct Run {
     /// The disk when it was started.
     disk: Disk,
@@ -63,17 +63,17 @@ struct Run {
     begin: u64,
     ready: u64,
     start: Start,
-    /// What was answered when the logs were so long is on the disk, whatever this run does.
+    /// What was answered when the logs were this long is on the disk, whatever this run does.
     durable: u64,
 }
 
-/// Follows what is on the disk for certain: what was answered when the logs were so long.
+/// Tracks what is on the disk for certain: what was answered when the logs had a given length.
 struct Durable<'r> {
     run: &'r Run,
     position: u64,
     /// Syncs of the journal that have begun: how long the logs were, and when.
     journal_syncs: BTreeMap<u64, (u64, u64)>,
-    /// When the last that has ended began, in nanoseconds.
+    /// When the last completed sync began, in nanoseconds.
     synced_at: Option<u64>,
 }
 
@@ -93,10 +93,10 @@ impl<'r> Durable<'r> {
             self.run.begin + range.end as u64,
         );
         if end < self.run.ready {
-            // It syncs the files of the process before one by one.
+            // It syncs the files of the previous process one by one.
             return;
         }
-        // A start ends with a synced data file that has all that is known.
+        // A start ends with a synced data file that has everything.
         self.position = self.position.max(self.run.ready);
         if self.run.start.fsync == "always" {
             self.position = end;
@@ -135,7 +135,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A machine with an empty disk, which works in a folder.
+    /// A machine with an empty disk, using a folder.
     pub(crate) fn new(folder: &Path, plan: Plan, random: StdRng) -> Self {
         let base = Contents {
             own: vec![Own::default(); CLIENTS],
@@ -173,7 +173,7 @@ impl Machine {
         self.boots += 1;
         let either = ["always", "everysec"][self.random.random_range(0..2)];
         Start {
-            // Now and then the system does not tell.
+            // Occasionally the system does not say.
             boot: (self.random.random_range(0..8) > 0).then_some(self.boots),
             fsync: self.plan.fsync.unwrap_or(either),
             sync_us_max: [0, 300, 3_000, 20_000][self.random.random_range(0..4)],
@@ -181,7 +181,7 @@ impl Machine {
         }
     }
 
-    /// One that may die amid the writes of a drain.
+    /// A start that may die during the writes of a drain.
     fn new_loaded_start(&mut self) -> Start {
         let writes = self.random.random_range(20..400);
         Start {
@@ -190,8 +190,9 @@ impl Machine {
         }
     }
 
-    /// Starts a server on what the last power loss left and uses it, with more starts where it
-    /// ends without a power loss; then has power losses in all that, one of which counts.
+    /// Starts a server on what the last power loss left and uses it, with further starts if it ends
+    /// without a power loss. Then simulates power losses in all of that. The machine continues from
+    /// one of them.
     pub(crate) fn live(&mut self) -> Result<(), String> {
         let root = self.new_folder(&self.loss.image.clone());
         let mut disk = Disk::of_folder(&root).unwrap();
@@ -256,7 +257,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Has power losses in a run, and starts a server after each. Answers one.
+    /// Simulates power losses in a run, and starts a server after each. Returns one of them.
     fn lose_power(
         &mut self,
         run: &Run,
@@ -341,7 +342,7 @@ impl Machine {
         Ok(())
     }
 
-    /// After which operation the power fails.
+    /// The operation after which the power fails.
     fn point(&mut self, run: &Run, entries: &[(Range<usize>, Entry<'_>)]) -> usize {
         let last = entries.len() - 1;
         let is_at_start =
@@ -354,7 +355,7 @@ impl Machine {
             }
             2 | 3 => self.random.random_range(0..=last),
             _ => {
-                // Near what happens seldom.
+                // Near rare events.
                 let is_rare = |(index, (_, entry)): (usize, &(Range<usize>, Entry<'_>))| {
                     let is_common = matches!(
                         entry.kind,
@@ -375,7 +376,7 @@ impl Machine {
         }
     }
 
-    /// Starts a server on what a power loss left and judges what it holds.
+    /// Starts a server on what a power loss left and checks its content.
     fn check(&mut self, loss: &Loss) -> Result<(), String> {
         let root = self.new_folder(&loss.image);
         let start = self.new_start();
@@ -427,7 +428,7 @@ fn start_after(
     })
 }
 
-/// Starts a server where another ended without a power loss.
+/// Starts a server after another has ended without a power loss.
 fn start_again(
     root: &Path,
     log: &Path,
@@ -445,7 +446,7 @@ fn start_again(
     Ok(server)
 }
 
-/// Brings the disk up to the end of the run; answers what is durable then.
+/// Brings the disk to the state at the end of the run. Returns what is durable then.
 fn run_ended(run: &Run, disk: &mut Disk, kills: bool) -> Result<u64, String> {
     let mut durable = Durable::new(run);
     for (range, entry) in run.log.entries() {

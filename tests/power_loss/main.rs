@@ -1,12 +1,11 @@
-//! The embedded store outlives a power loss: whatever a disk may have kept of what was not yet
-//! synced, a server starts on it and holds what it must.
+//! The embedded store survives a power loss: whatever a disk may have kept of unsynced data, a
+//! server starts on it and has what it must have.
 //!
-//! Servers run under load with a library in them that writes down what they do to their files
-//! (`recorder`). From that the test makes up, for moments of its choice, what the disk would have
-//! had if the power had failed then (`disk`), starts a server on it, as on a machine that has
-//! been started anew, and compares what it holds with what clients were told (`history`). The
-//! library can also say that the disk is full, and kill tools after each of their operations
-//! (`killed_tools`).
+//! Servers run under load with a library that logs what they do to their files (`recorder`). From
+//! that the test computes, for chosen moments, what the disk would have had if the power had failed
+//! then (`disk`). It starts a server on that, as on a rebooted machine, and compares its content
+//! with the replies that clients got (`history`). The library can also make the disk appear full,
+//! and kill tools after each of their operations (`killed_tools`).
 //!
 //! `QUOIN_TEST_ROUNDS`, `QUOIN_TEST_SEED`: how long, and another run.
 #![cfg(target_os = "linux")]
@@ -59,7 +58,7 @@ fn environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Lives through rounds; the error says what was wrong and where the files are.
+/// Runs some rounds. The error says what was wrong and where the files are.
 fn run(plan: &Plan, rounds: u64) -> Result<Machine, String> {
     let seed = seed();
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Servers whose operations on files are recorded.
+//! Servers whose file operations are recorded.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -13,16 +13,16 @@ use crate::server::Server;
 /// How a server is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
-    /// Which start of the machine this is; `None` where the system does not tell.
+    /// The number of the machine's boot. `None` if the system does not say.
     pub(crate) boot: Option<u64>,
     pub(crate) fsync: &'static str,
     pub(crate) sync_us_max: u64,
-    /// It dies after so many writes to LMDB's file, once [`armed_file`] is there.
+    /// It dies after this many writes to LMDB's file, once [`armed_file`] exists.
     pub(crate) kill_at: Option<u64>,
 }
 
-/// The recorder, which is an example of this package. `cargo test` builds it; where only this
-/// test is built, it is built here.
+/// The recorder, which is an example of this package. `cargo test` builds it. If only this test is
+/// built, it is built here.
 pub(crate) fn recorder() -> &'static Path {
     static RECORDER: OnceLock<PathBuf> = OnceLock::new();
     RECORDER.get_or_init(|| {
@@ -60,14 +60,14 @@ fn build(profile: &Path) {
         Some(name) => cargo.args(["--profile", name]),
     };
     if cfg!(feature = "fdb") {
-        // Other features would build everything anew.
+        // Other features would rebuild everything.
         cargo.args(["--features", "fdb"]);
     }
     assert!(cargo.status().unwrap().success(), "no recorder");
 }
 
-/// Starts a server on `root`/data, whose operations are added to the log. The error is what the
-/// server said.
+/// Starts a server on `root`/data that appends its operations to the log. The error is the server's
+/// output.
 pub(crate) fn start(root: &Path, log: &Path, how: &Start) -> Result<Server, String> {
     let boot_id = boot_id_file(log);
     if let Some(boot) = how.boot {
@@ -102,7 +102,7 @@ pub(crate) fn start(root: &Path, log: &Path, how: &Start) -> Result<Server, Stri
     let variables = variables
         .iter()
         .map(|(name, value)| (*name, value.as_str()));
-    // Disks are made as copies of what was recorded.
+    // Disks are created as copies of what was recorded.
     let accepts_copy = ["--accept-copied-data-dir", "yes"];
     let flags = ["--fsync", how.fsync, "--data-dir"].map(str::to_owned);
     let flags = [flags.to_vec(), vec![text(&root.join("data"))]].concat();
@@ -110,7 +110,7 @@ pub(crate) fn start(root: &Path, log: &Path, how: &Start) -> Result<Server, Stri
     Server::start_on_store(root, &flags, &variables.collect::<Vec<_>>())
 }
 
-/// What a process with this log reads for Linux's boot id.
+/// The file that a process with this log reads as Linux's boot id.
 pub(crate) fn boot_id_file(log: &Path) -> PathBuf {
     log.with_extension("boot-id")
 }
@@ -120,7 +120,7 @@ pub(crate) fn armed_file(log: &Path) -> PathBuf {
     log.with_extension("armed")
 }
 
-/// While this file is there, the disk is full.
+/// While this file exists, the disk is full.
 pub(crate) fn full_file(root: &Path) -> PathBuf {
     root.with_extension("full")
 }
@@ -136,7 +136,7 @@ impl Log {
         Ok(Self { bytes })
     }
 
-    /// The entries, with where each begins and ends.
+    /// The entries, with the offsets where each begins and ends.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (std::ops::Range<usize>, Entry<'_>)> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -148,14 +148,14 @@ impl Log {
     }
 }
 
-/// Ends the server as SIGKILL does, or in good order.
+/// Ends the server with SIGKILL, or cleanly.
 pub(crate) fn end(server: &mut Server, kills: bool) -> Result<(), String> {
     server.signal(if kills { "KILL" } else { "TERM" });
     let status = server.wait();
     if !kills && !status.success() {
         return Err(format!("ended with {status}: {}", server.log()));
     }
-    // Of its log the last lines are still on their way.
+    // The last lines of its log have yet to arrive.
     std::thread::sleep(Duration::from_millis(1));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! That nothing which servers do to their files escapes the recorder: what it does not see
-//! could not be lost, and the other tests would prove less than they say.
+//! Nothing that servers do to their files escapes the recorder. What it does not see could not be
+//! lost, and the other tests would prove less than they claim.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -55,13 +55,13 @@ impl Recording {
         }
     }
 
-    /// Of one that was killed.
+    /// A recording of a killed server.
     fn killed() -> &'static Self {
         static KILLED: OnceLock<Recording> = OnceLock::new();
         KILLED.get_or_init(|| Self::new(true))
     }
 
-    /// Kinds of operations on each file, by the names that the files had then; and the disk.
+    /// The kinds of operations on each file, by the names that the files had then, and the disk.
     fn seen(&self) -> (BTreeSet<(String, u8)>, Disk) {
         let mut seen = BTreeSet::new();
         let mut disk = self.disk.clone();

@@ -1,8 +1,8 @@
-//! What a client does, step by step, and what of it can be told from what a server holds later.
+//! What a client does, step by step, and how a server's later content shows it.
 //!
-//! Every client has a list and a sorted set of its own, which hold consecutive numbers: each
-//! step that touches them moves an end of a range, so what is found there says exactly how many
-//! of the client's steps the server has. The other steps are done to keys that all clients share.
+//! Every client has its own list and sorted set with consecutive numbers. Each step that touches
+//! them moves one end of a range, so their content shows exactly how many of the client's steps the
+//! server has. The other steps use keys that all clients share.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ const OWN_LENGTH: u64 = 150;
 
 pub(crate) type Payload = Vec<u8>;
 
-/// The numbers that a client's own keys hold. Neither is empty once the client has begun.
+/// The numbers in a client's own keys. Neither is empty once the client has begun.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Own {
     pub(crate) list: Range<u64>,
@@ -28,30 +28,30 @@ pub(crate) struct Own {
 /// When something happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Among all that clients sent and received.
+    /// Its number among everything that clients sent and received.
     pub(crate) tick: u64,
-    /// How long the log of what the server did to its files was.
+    /// The length of the log of what the server did to its files.
     pub(crate) position: u64,
 }
 
 /// One command, or one transaction.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// What the client's own keys hold after it.
+    /// The content of the client's own keys after it.
     pub(crate) after: Own,
     /// Payloads that it puts into shared keys.
     pub(crate) pushed: Vec<Payload>,
-    /// How many payloads it may take out of shared keys.
+    /// Maximum number of payloads that it takes from shared keys.
     pub(crate) pops: usize,
-    /// Those that it took, once it was answered.
+    /// The payloads that it took, once the reply came.
     pub(crate) popped: Vec<Payload>,
     pub(crate) sent: Stamp,
     pub(crate) answered: Option<Stamp>,
-    /// It is not known, and never will be, whether the server that was killed had it done.
+    /// Whether it will never be known if the killed server executed it.
     pub(crate) is_forgotten: bool,
 }
 
-/// A step with what is to be sent for it.
+/// A step, and what to send for it.
 pub(crate) struct Plan {
     pub(crate) step: Step,
     pub(crate) commands: Vec<Words>,
@@ -67,8 +67,8 @@ pub(crate) fn own_keys(client: usize) -> [String; 2] {
     [format!("own:{client}:list"), format!("own:{client}:set")]
 }
 
-/// What stands for a number in a client's own keys. Some are long, so that records and rows
-/// cover many sectors and pages.
+/// The payload for a number in a client's own keys. Some are long, so that records and rows cover
+/// many sectors and pages.
 pub(crate) fn own_payload(number: u64) -> Payload {
     let padding = match number {
         _ if number % 211 == 5 => 40_000,
@@ -78,23 +78,23 @@ pub(crate) fn own_payload(number: u64) -> Payload {
     format!("{number}:{}", "x".repeat(padding)).into_bytes()
 }
 
-/// The number that an own payload stands for, where it is whole.
+/// The number of one of a client's own payloads, if it is complete.
 pub(crate) fn own_number(payload: &[u8]) -> Option<u64> {
     let digits = payload.split(|byte| *byte == b':').next()?;
     let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
     (own_payload(number) == payload).then_some(number)
 }
 
-/// Makes up the steps of one client.
+/// Generates the steps of one client.
 pub(crate) struct Planner {
     pub(crate) client: usize,
-    /// Of names, so that no two rounds push the same.
+    /// Part of names, so that no two rounds push the same.
     pub(crate) round: u64,
     pub(crate) own: Own,
     pub(crate) payloads: u64,
     /// Whether some payloads are very long.
     pub(crate) is_large: bool,
-    /// Whether shared keys hold so much that more is to be popped.
+    /// Whether shared keys hold so much that the client should pop more.
     pub(crate) has_enough: bool,
     pub(crate) random: StdRng,
 }
@@ -186,7 +186,7 @@ impl Planner {
         plan.commands.push(command);
     }
 
-    /// How many to take out of an own key: one is left, and few where there are many.
+    /// How many to take from an own key: all but one, or a few if there are many.
     fn take(&mut self, range: &Range<u64>) -> u64 {
         let length = range.end - range.start;
         let count = self.random.random_range(1..4).min(length - 1);
@@ -294,7 +294,7 @@ impl Planner {
 }
 
 impl Plan {
-    /// Notes the replies to the step's commands. The error says what is wrong with them.
+    /// Records the replies to the step's commands. The error says what is wrong with them.
     pub(crate) fn answered(&mut self, mut replies: Vec<Value>, at: Stamp) -> Result<(), String> {
         if let Some(error) = replies.iter().find_map(Value::error) {
             return Err(format!("answered with {}", error.escape_ascii()));
@@ -313,7 +313,7 @@ impl Plan {
                 .collect()
         };
         if let Some((index, expected)) = &self.expected {
-            // Of a transaction's replies the numbers begin behind MULTI.
+            // A transaction's replies are numbered after MULTI.
             let found = payloads(*index);
             if found != *expected {
                 return Err(format!(

@@ -1,12 +1,12 @@
-//! What conflicts and what does not. On a store with one writer nothing can; there two
-//! transactions run one after the other, and the cases check that it calls itself so.
+//! What conflicts and what does not. On a store with one writer nothing can. There two transactions
+//! run one after another, and the cases check that the store says so.
 
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
 use crate::subject::{Subject, Writer, wait};
 
-/// Runs `before` in a first transaction, commits `beside` in a second one, then runs `after` in
-/// the first and commits it.
+/// Runs `before` in a first transaction, commits `beside` in a second one, then runs `after` in the
+/// first and commits it.
 fn interleave(
     subject: &Subject,
     before: impl FnOnce(&Writer<'_>),
@@ -231,7 +231,7 @@ pub fn a_read_of_an_own_addition_conflicts(subject: &Subject) {
     assert_eq!(subject.number("counter"), Some(10));
 }
 
-/// Clears the rows `b` and `d` one by one, while another transaction puts one between them.
+/// Clears the rows `b` and `d` one by one, while another transaction adds one between them.
 fn clear_around_a_new_row(subject: &Subject, has_conflict: bool) -> Result<(), StoreError> {
     subject.commit(|writer| {
         writer.set("b", "");

@@ -7,7 +7,7 @@ use quoin_store::StoreError;
 
 use crate::stores;
 
-/// A commit that is cut off by its timeout may still be under way; once the store has answered
+/// A commit that is cut off by its timeout may still be in flight. Once the store has returned
 /// `UnknownResult` it must not be.
 #[test]
 fn after_an_unknown_result_nothing_changes_any_more() {

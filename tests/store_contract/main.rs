@@ -1,6 +1,5 @@
-//! One suite of what every store promises, run against each of them: the embedded store, the
-//! fault-injecting wrapper, the store that imitates a cluster, and FoundationDB where there is
-//! one.
+//! One suite for what every store guarantees, run against each of them: the embedded store, the
+//! fault-injecting wrapper, the store that imitates a cluster, and FoundationDB if there is one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,7 +25,7 @@ mod stores;
 mod subject;
 mod watches;
 
-/// Makes a module of tests out of the suite, one for each case.
+/// Makes a test module of the suite, with one test for each case.
 macro_rules! suite {
     ($store:ident: $($group:ident { $($case:ident)* })*) => {
         mod $store {

@@ -16,7 +16,7 @@ const ATTEMPTS_MAX: u32 = 100;
 pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Few short keys, so that writes, clears and ranges meet often.
+/// One of few short keys, so that writes, clears and ranges often overlap.
 fn random_key(random: &SeededRandom) -> Vec<u8> {
     let length = 1 + random.below(3) as usize;
     (0..length)
@@ -143,8 +143,8 @@ fn read_rows<R: ReadTransaction + ?Sized>(
         .collect())
 }
 
-/// Runs one transaction until it is known to be applied, and gives the map after it. Every
-/// transaction writes a number of its own, by which an unknown result is found out.
+/// Runs one transaction until it is known to be applied. Returns the resulting map. Every
+/// transaction writes its own number, which shows whether one with an unknown result was applied.
 fn transact(subject: &Subject, number: u64, steps: &[Step], map: &Map) -> Map {
     let marker = [subject.prefix.as_slice(), &[0xff; 2], b"marker"].concat();
     for _ in 0..ATTEMPTS_MAX {
@@ -210,7 +210,7 @@ fn history(subject: &Subject, seed: u64, mut map: Map) -> Map {
     map
 }
 
-/// Compares all that is stored with the map.
+/// Compares everything stored with the map.
 pub fn check(subject: &Subject, map: &Map, seed: u64) {
     let whole: (&[u8], &[u8], usize, bool) = (b"", &[0xff], usize::MAX >> 1, false);
     let stored = (0..ATTEMPTS_MAX)

@@ -9,7 +9,7 @@ use crate::subject::{Subject, Writer, fires, is_quiet};
 
 /// Histories of the model test.
 const SEEDS: u64 = 150;
-/// The same where each read is a round trip and each commit waits for a disk.
+/// The same if each read is a round trip and each commit waits for a disk.
 const SEEDS_ON_A_CLUSTER: u64 = 40;
 
 /// Does some work and undoes it.
@@ -19,7 +19,7 @@ fn undo(writer: &Writer<'_>, work: impl FnOnce()) {
     writer.inner.rollback(savepoint);
 }
 
-/// What a transaction sees, and what is there after its commit.
+/// What a transaction sees, and what exists after its commit.
 fn ends_as(subject: &Subject, writer: Writer<'_>, expected: &str) {
     assert_eq!(writer.all(), expected);
     writer.commit().unwrap();
@@ -81,7 +81,7 @@ pub fn additions_are_undone(subject: &Subject) {
         for key in ["stored", "set", "new"] {
             writer.add(key, 1000);
         }
-        // A range shows additions where they have become rows.
+        // A range read shows additions once they have become rows.
         writer.all();
         writer.add("stored", 1000);
         assert_eq!(writer.number("stored"), Some(2011));
@@ -304,7 +304,7 @@ pub fn ranges_are_as_before_after_a_rollback(subject: &Subject) {
     }
 }
 
-/// A read may remember where it found nothing, so that clearing its first row clears that too.
+/// A read may remember where it found nothing, so clearing its first row also clears that.
 pub fn a_row_that_a_read_passed_over_is_there_again(subject: &Subject) {
     for (reverse, passed) in [(false, "a"), (true, "c")] {
         subject.commit(|writer| {
@@ -369,7 +369,7 @@ pub fn a_write_that_was_undone_conflicts_with_none(subject: &Subject) {
     assert_eq!(subject.all(), "kept= other=");
 }
 
-/// An open savepoint, and what the transaction was at it.
+/// An open savepoint, and the transaction's content at that time.
 struct Frame {
     savepoint: Savepoint,
     map: Map,
@@ -404,7 +404,7 @@ fn transact(subject: &Subject, random: &SeededRandom, mut map: Map, seed: u64) -
     let writer = subject.write();
     let transaction = writer.inner.as_ref();
     let mut frames: Vec<Frame> = Vec::new();
-    // In some, reads are few, so that little is known of the rows.
+    // In some, reads are rare, so that little is known about the rows.
     let reads_in_ten = [1, 5, 10][random.below(3) as usize];
     for _ in 0..10 + random.below(80) {
         match random.below(6) {

@@ -1,4 +1,4 @@
-//! How each store of the suite is made.
+//! How each store of the suite is created.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn in_a_folder<S: Store>(
     })
 }
 
-/// Says a line even where the test that says it passes (whose output is kept back otherwise).
+/// Prints a line even if the test passes, when output is otherwise captured.
 #[cfg(not(feature = "fdb"))]
 pub fn say_once(line: &str) {
     use std::io::Write;
@@ -51,7 +51,7 @@ pub fn embedded(case: &str) -> Option<Subject> {
     in_a_folder(case, FsyncPolicy::Always, |store| store)
 }
 
-/// With every rate at 0: the wrapper itself must change nothing.
+/// With every rate at 0, because the wrapper itself must change nothing.
 pub fn faulty(case: &str) -> Option<Subject> {
     in_a_folder(case, FsyncPolicy::EverySecond, |store| {
         without_faults(store)

@@ -43,7 +43,7 @@ impl Drop for Subject {
 }
 
 impl Subject {
-    /// The whole key of a short one.
+    /// The full key of a short one.
     pub fn key(&self, key: impl AsRef<[u8]>) -> Vec<u8> {
         [self.prefix.as_slice(), key.as_ref()].concat()
     }
@@ -71,7 +71,7 @@ impl Subject {
         }
     }
 
-    /// Commits what `write` wrote; nothing else writes at the same time.
+    /// Commits the writes of `write`. Nothing else writes at the same time.
     pub fn commit(&self, write: impl FnOnce(&Writer<'_>)) {
         let writer = self.write();
         write(&writer);

@@ -17,7 +17,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // OpenSSL takes a certificate with the name of its issuer for one that signed itself.
+        // OpenSSL considers a certificate with its issuer's name self-signed.
         params
             .distinguished_name
             .push(DnType::CommonName, "authority");
@@ -37,7 +37,7 @@ impl Authority {
         self.path(name).display().to_string()
     }
 
-    /// Makes NAME.pem and NAME.key for this machine.
+    /// Creates NAME.pem and NAME.key for this machine.
     pub fn sign(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();

@@ -1,6 +1,6 @@
-//! A FoundationDB cluster for tests: the one that `FDB_CLUSTER_FILE` names, else one of our own
-//! that is started on a free port of the loopback where `fdbserver` and `fdbcli` are on the PATH.
-//! Tests that find none are counted, or fail where `QUOIN_TEST_REQUIRE_FDB=1` is set.
+//! A FoundationDB cluster for tests: the one that `FDB_CLUSTER_FILE` names. Otherwise a separate
+//! one on a free loopback port, if `fdbserver` and `fdbcli` are on the PATH. Tests that find none
+//! are counted, or fail if `QUOIN_TEST_REQUIRE_FDB=1` is set.
 //!
 //! Included by `#[path]` from the test crates that need it.
 
@@ -14,18 +14,18 @@ use std::time::{Duration, Instant};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where it is set, a test that needs FoundationDB and finds none fails.
+/// If it is set, a test that needs FoundationDB and finds none fails.
 pub const REQUIRE_VARIABLE: &str = "QUOIN_TEST_REQUIRE_FDB";
-/// A file that gets a line for each test that has done nothing, which tests/run counts.
+/// A file that gets a line for each test that has done nothing. tests/run counts them.
 pub const SKIPPED_VARIABLE: &str = "QUOIN_TEST_SKIPPED_FILE";
 
-/// The file of a cluster that answers; `None` where there is none, and the test that asks, which
-/// must then do nothing, is counted.
+/// The file of a cluster that responds. `None` if there is none. The calling test, which must then
+/// do nothing, is counted.
 pub fn cluster_file() -> Option<&'static Path> {
     find().map_err(skip).ok()
 }
 
-/// The file of a cluster that answers, or why there is none.
+/// The file of a cluster that responds, or why there is none.
 pub fn find() -> Result<&'static Path, &'static str> {
     static FILE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let file = FILE.get_or_init(find_or_start).as_ref();
@@ -38,11 +38,11 @@ pub fn is_required() -> bool {
     std::env::var_os(REQUIRE_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Counts a test that does nothing, because it needs FoundationDB and there is none. How many there
-/// were is told when the test process exits.
+/// Counts a test that does nothing, because it needs FoundationDB and there is none. The number is
+/// printed when the test process exits.
 ///
 /// # Panics
-/// Where FoundationDB is required.
+/// If FoundationDB is required.
 pub fn skip(reason: &str) {
     assert!(
         !is_required(),
@@ -70,7 +70,7 @@ pub fn skip(reason: &str) {
 /// Why each test that was skipped was.
 static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says how many tests have done nothing, and why. At the exit nothing captures the output.
+/// Prints how many tests have done nothing, and why. At the exit nothing captures the output.
 extern "C" fn tell_skipped() {
     let mut reasons = SKIPPED
         .lock()
@@ -114,7 +114,7 @@ extern "C" fn stop() {
     drop(running);
 }
 
-/// A cluster of one process on the loopback, which ends with this value.
+/// A cluster of one process on the loopback, which ends when this value is dropped.
 pub struct OwnCluster {
     server: Child,
     folder: PathBuf,
@@ -129,8 +129,7 @@ impl OwnCluster {
         Self::start_on("memory")
     }
 
-    /// Starts a cluster with an empty database on a storage engine, of which `memory` holds at
-    /// most 1 GiB.
+    /// Starts a cluster with an empty database on a storage engine. `memory` holds at most 1 GiB.
     pub fn start_on(engine: &str) -> Result<Self, String> {
         Self::find_tools()?;
         let told = |error| format!("fdbserver does not start: {error}");
@@ -201,14 +200,14 @@ impl OwnCluster {
         self.folder.join("fdb.cluster")
     }
 
-    /// Kills the process; what was committed stays on its disk.
+    /// Kills the process. What was committed stays on its disk.
     #[allow(dead_code)] // not every crate needs it
     pub fn kill(&mut self) {
         self.server.kill().unwrap();
         self.server.wait().unwrap();
     }
 
-    /// Stops the process where it is (SIGSTOP); its connections stay open.
+    /// Stops the process in place (SIGSTOP). Its connections stay open.
     #[allow(dead_code)] // not every crate needs it
     pub fn pause(&self) {
         self.signal("STOP");
@@ -267,7 +266,7 @@ fn spawn(folder: &Path, port: u16, tls_flags: &[String]) -> io::Result<Child> {
         .spawn()
 }
 
-/// Makes the database, which exists only once this is done.
+/// Creates the database.
 fn configure(file: &Path, engine: &str, tls_flags: &[String]) -> io::Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     let command = format!("configure new single {engine}");

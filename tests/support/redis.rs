@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How long it may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The `redis-server` that `REDIS_ORACLE` names, else the one on the PATH.
+/// The `redis-server` that `REDIS_ORACLE` names, otherwise the one on the PATH.
 fn binary() -> OsString {
     std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into())
 }
@@ -130,7 +130,7 @@ impl Redis {
         &self.socket
     }
 
-    /// Its port, where it has one.
+    /// Its port, if it has one.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }

@@ -1,4 +1,5 @@
-//! A plain client for tests: it shows replies as they came over the wire, without judging them.
+//! A simple client for tests. It shows replies as they came over the wire, without interpreting
+//! them.
 //!
 //! Included by `#[path]` from the test crates that need it.
 #![allow(dead_code, unreachable_pub)]
@@ -18,7 +19,7 @@ pub type Words = Vec<Vec<u8>>;
 /// How long a reply may take before the test fails.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Request bytes that are written without reading replies meanwhile; less than socket buffers.
+/// Request bytes that are written without reading replies meanwhile. Less than socket buffers hold.
 const WRITE_AT_ONCE_BYTES: usize = 32 * 1024;
 
 /// A connection to a server.
@@ -61,7 +62,7 @@ impl Connection {
         self.read()
     }
 
-    /// Sends commands in one go and reads all their replies.
+    /// Sends commands together and reads all their replies.
     pub fn pipeline(&mut self, commands: &[Words]) -> io::Result<Vec<Value>> {
         let bytes: Vec<u8> = commands.iter().flat_map(|words| encode(words)).collect();
         let Self { reader, writer } = self;

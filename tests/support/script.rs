@@ -1,5 +1,5 @@
-//! Conversations of several clients with a server, written down as a script, played to Quoin and
-//! to `redis-server`, and compared with what both must answer, byte for byte.
+//! Conversations of several clients with a server, written as scripts. They are played to Quoin and
+//! to `redis-server`, and compared with the expected bytes.
 //!
 //! A line of a script is one of
 //!
@@ -15,12 +15,12 @@
 //! sleep 20                   milliseconds
 //! ```
 //!
-//! Behind a line, `7.0=> …` says what Redis before 7.2 answers instead. `*` at the end of a reply
-//! stands for any rest. `''` is an empty argument. `@b` is the number of client b, which is asked for it
-//! where it is first named.
+//! After a line, `7.0=> …` gives the reply of Redis before 7.2 if it differs. `*` at the end of a
+//! reply matches any rest. `''` is an empty argument. `@b` is the id of client b, which is
+//! requested when it is first named.
 //!
-//! Included by `#[path]` from the test crates that need it; needs `server` and `redis_server`
-//! beside it.
+//! Included by `#[path]` from the test crates that need it. Needs `server` and `redis_server` next
+//! to it.
 #![allow(dead_code, unreachable_pub)] // no crate needs all of it
 
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::redis_server::Redis;
 use crate::server::{PATIENCE, Server, reply_end, request, wait_until};
 
-/// How long a client is listened to that is to get nothing.
+/// How long to check that a client gets nothing.
 const SILENCE: Duration = Duration::from_millis(60);
 
 /// Where a server listens.
@@ -237,17 +237,17 @@ impl Player {
     }
 }
 
-/// Plays a script to a Quoin with these flags, and to a Redis where there is one.
+/// Plays a script to a Quoin with these flags, and to a Redis if there is one.
 pub fn play(script: &str) {
     play_to_quoin(&Server::start(), script);
-    // Where there is none the differential test says so.
+    // If there is none, the differential test says so.
     if let Ok(redis) = Redis::start() {
         let address = Address::Unix(redis.socket().to_owned());
         Player::new("redis", redis.version() < (7, 2), address).play(script);
     }
 }
 
-/// Plays a script to a Quoin only: what it says is of Redis 7.2, or of Quoin alone.
+/// Plays a script only to a Quoin, because it describes Redis 7.2 or only Quoin.
 pub fn play_to_quoin(server: &Server, script: &str) {
     Player::new("quoin", false, Address::Tcp(server.address())).play(script);
 }

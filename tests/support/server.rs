@@ -1,5 +1,5 @@
-//! A server of its own for a test: the built program on a free port, in a folder that goes with
-//! it, and a socket that says and reads what the test says, byte for byte.
+//! A server for one test: the built program on a free port, in a folder that is removed with it,
+//! and a socket that sends and reads what the test says, byte for byte.
 //!
 //! Included by `#[path]` from the test crates that need it.
 #![allow(dead_code, unreachable_pub)] // no crate needs all of it
@@ -18,10 +18,10 @@ use tempfile::TempDir;
 #[path = "foundationdb.rs"]
 pub mod foundationdb;
 
-/// Longer than anything here takes on a slow machine; a test that hangs fails after it.
+/// Longer than anything here takes on a slow machine. A hanging test fails after this time.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running server, which ends with this value.
+/// A running server, which ends when this value is dropped.
 pub struct Server {
     child: Child,
     address: SocketAddr,
@@ -66,7 +66,7 @@ impl Server {
         Self::start_with_limit(&format!("-n {files_max}"), flags)
     }
 
-    /// A server with a limit of the shell, such as `-n 100`.
+    /// A server with a shell limit, such as `-n 100`.
     pub fn start_with_limit(limit: &str, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut all_flags = store_flags(folder.path());
@@ -78,7 +78,7 @@ impl Server {
             .unwrap_or_else(|log| panic!("no server: {log}"))
     }
 
-    /// A server of a user who has no other processes. `None` where this user may start none.
+    /// A server of a user who has no other processes. `None` if this user may not start one.
     pub fn start_as_another_user(folder: TempDir, flags: &[&str]) -> Option<Self> {
         let may_start = as_another_user().arg("true").output();
         let may_start = may_start.is_ok_and(|output| output.status.success());
@@ -148,7 +148,7 @@ impl Server {
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut log = Vec::new();
-        // The line in which the server says where it listens ends the wait, and so does its end.
+        // Waits for the line with the server's address, or for its end.
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
             let address = announced_address(&line);
             log.push(line);
@@ -160,7 +160,7 @@ impl Server {
         };
         let log = Arc::new(Mutex::new(log));
         let log_of_reader = Arc::clone(&log);
-        // Read to the end, or the server would wait for somebody to read.
+        // Reads to the end. Otherwise the server would block on its output.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 log_of_reader.lock().unwrap().push(line);
@@ -179,7 +179,7 @@ impl Server {
         self.address
     }
 
-    /// The folder in which it runs; its data is in `data`.
+    /// The folder in which it runs. Its data is in `data`.
     pub fn folder(&self) -> &Path {
         match &self.folder {
             Folder::Own(own) => own.path(),
@@ -253,12 +253,12 @@ impl Drop for Server {
     }
 }
 
-/// A user that no process has but those which the tests start by [`as_another_user`].
+/// A user without processes except those that the tests start with [`as_another_user`].
 fn another_user() -> String {
     (60_000 + std::process::id() % 5_000).to_string()
 }
 
-/// Runs the program that is its first argument as that user, as the superuser may.
+/// Runs the program that is its first argument as that user, which requires the superuser.
 pub fn as_another_user() -> Command {
     let user = another_user();
     let mut command = Command::new("setpriv");
@@ -267,7 +267,7 @@ pub fn as_another_user() -> Command {
     command
 }
 
-/// A port that nobody uses, outside of those that the system gives away by itself.
+/// An unused port, outside of the range that the system assigns by itself.
 pub fn free_port() -> u16 {
     let mut port = 20_000 + (std::process::id() % 10_000) as u16;
     loop {
@@ -279,8 +279,8 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// Whether servers run on FoundationDB: where the tests are built with it, a cluster is there, and
-/// `QUOIN_TEST_STORE=fdb` asks for it.
+/// Whether servers run on FoundationDB: the tests are built with it, there is a cluster, and
+/// `QUOIN_TEST_STORE=fdb` requests it.
 pub fn is_on_foundationdb() -> bool {
     cluster_file().is_some()
 }
@@ -288,7 +288,7 @@ pub fn is_on_foundationdb() -> bool {
 #[cfg(feature = "fdb")]
 fn cluster_file() -> Option<&'static Path> {
     if std::env::var_os("QUOIN_TEST_STORE").is_some_and(|store| store == "fdb") {
-        // Asked for by name: the embedded store instead would be a test of something else.
+        // Requested explicitly, so the embedded store would test something else.
         Some(foundationdb::find().unwrap_or_else(|reason| panic!("no FoundationDB: {reason}")))
     } else {
         None
@@ -300,7 +300,7 @@ fn cluster_file() -> Option<&'static Path> {
     None
 }
 
-/// On FoundationDB servers of one folder share a root prefix, as they would share its data.
+/// On FoundationDB, servers of one folder share a root prefix, as they would share its data.
 fn store_flags(folder: &Path) -> Vec<std::ffi::OsString> {
     let Some(cluster_file) = cluster_file() else {
         return vec!["--data-dir".into(), folder.join("data").into()];
@@ -324,7 +324,7 @@ fn announced_address(line: &str) -> Option<SocketAddr> {
     address.parse().ok()
 }
 
-/// A connection that knows nothing of the protocol but where a reply ends.
+/// A connection that knows nothing of the protocol except where a reply ends.
 pub struct Socket {
     stream: TcpStream,
     received: Vec<u8>,
@@ -341,7 +341,7 @@ impl Socket {
         }
     }
 
-    /// A connection whose system buffers hold little: about so many bytes each way.
+    /// A connection with small system buffers: about this many bytes each way.
     pub fn connect_with_buffers(address: SocketAddr, bytes: usize) -> Self {
         let domain = socket2::Domain::for_address(address);
         let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None).unwrap();
@@ -366,7 +366,7 @@ impl Socket {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends what the other end may have stopped reading; says whether all of it went.
+    /// Sends data that the other end may have stopped reading. Returns whether all of it was sent.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>, timeout: Duration) -> bool {
         self.stream.set_write_timeout(Some(timeout)).unwrap();
         let sent = self.stream.write_all(bytes.as_ref()).is_ok();
@@ -374,12 +374,12 @@ impl Socket {
         sent
     }
 
-    /// Says that nothing more comes from here.
+    /// Signals that nothing more is sent from here.
     pub fn end_sending(&mut self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Sends a command, each word of it an argument, and returns its whole reply as it came.
+    /// Sends a command, each word as an argument, and returns its whole reply as received.
     pub fn command(&mut self, words: &[&str]) -> String {
         self.send(request(words));
         self.reply()
@@ -390,12 +390,12 @@ impl Socket {
         self.command(&line.split(' ').collect::<Vec<_>>())
     }
 
-    /// The next whole reply as it came.
+    /// The next whole reply as received.
     pub fn reply(&mut self) -> String {
         String::from_utf8_lossy(&self.reply_bytes()).into_owned()
     }
 
-    /// The next whole reply as it came.
+    /// The next whole reply as received.
     pub fn reply_bytes(&mut self) -> Vec<u8> {
         loop {
             if let Some(end) = reply_end(&self.received, 0) {
@@ -407,7 +407,7 @@ impl Socket {
         }
     }
 
-    /// The next whole reply as it came, or nothing where the server closes the connection.
+    /// The next whole reply as received, or nothing if the server closes the connection.
     pub fn reply_or_end(&mut self) -> String {
         while reply_end(&self.received, 0).is_none() && self.receive().unwrap_or(false) {}
         match self.received.is_empty() {
@@ -450,7 +450,7 @@ pub fn request(words: &[impl AsRef<[u8]>]) -> Vec<u8> {
     bytes
 }
 
-/// The end of the reply that begins at `start`, if all of it is there.
+/// The end of the reply that begins at `start`, if it is complete.
 pub fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
     let rest = bytes.get(start..)?;
     let line_length = rest.windows(2).position(|pair| pair == b"\r\n")?;
@@ -470,7 +470,7 @@ pub fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Asks until the answer is yes; fails where it never is.
+/// Retries until it holds. Fails if it never does.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {

@@ -47,7 +47,7 @@ pub type Bag<'c, 't> = Value<'c, 't, BagType>;
 pub type BagMut<'c, 't> = ValueMut<'c, 't, BagType>;
 
 impl Bag<'_, '_> {
-    /// How many values there are.
+    /// The number of values.
     pub async fn count(&self) -> Result<i64, StoreError> {
         self.context.length(self.key, self.context.isolation).await
     }
@@ -93,7 +93,7 @@ async fn add(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, C
     Ok(Reply::OK)
 }
 
-/// `BAG.LEN key` → how many values there are.
+/// `BAG.LEN key` → the number of values.
 async fn len(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let Some(key) = context.find(name, ValueType::Bag).await? else {

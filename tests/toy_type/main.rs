@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Places outside the type's folder: a file, a line of it, and the line that is added before that one.
+/// Places outside the type's folder: a file, a line of it, and the line that is added before that
+/// one.
 const PLACES: [(&str, &str, &str); 3] = [
     (
         "crates/layout/src/lib.rs",
@@ -85,7 +86,8 @@ fn with_the_toy(folder: &Path) {
 
 #[test]
 fn a_toy_type_touches_three_places_outside_its_folder() {
-    // Always the same folder: cargo builds the crates of another folder anew, beside those of the last.
+    // Always the same folder, because cargo builds the crates of another folder again, in addition
+    // to the last one's.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toy_type");
     let _ = fs::remove_dir_all(&folder);
     with_the_toy(&folder);
@@ -93,7 +95,7 @@ fn a_toy_type_touches_three_places_outside_its_folder() {
         .current_dir(&folder)
         .args(["run", "--offline", "--package", "quoin-engine"])
         .args(["--features", "testing", "--example", "bag"])
-        // Other crates are built there already.
+        // Other crates are already built there.
         .env("CARGO_TARGET_DIR", target())
         .env("CARGO_INCREMENTAL", "0")
         .output()

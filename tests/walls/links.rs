@@ -15,7 +15,7 @@ fn documents(folder: &Path, deep: bool, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The name of a heading in links, as GitHub makes it.
+/// The anchor of a heading, as GitHub generates it.
 fn anchor(heading: &str) -> String {
     let kept = heading
         .chars()

@@ -1,5 +1,6 @@
-//! What the compiler does not refuse: crates in another order than docs/understand/architecture.md gives,
-//! and files of one crate that import each other in a circle. Code of tests does not count.
+//! Rules that the compiler does not enforce: crates follow the order in
+//! docs/understand/architecture.md, and files of one crate do not import each other in a circle.
+//! Test code does not count.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,11 +23,11 @@ use modules::Modules;
 const ORDER_DOCUMENT: &str = "docs/understand/architecture.md";
 const ORDER_BEGIN: &str = "```crates";
 
-/// The table of types and commands knows every type, and some commands are about the table (COMMAND): what
-/// it lists does not count.
+/// The table of types and commands knows every type, and some commands are about the table
+/// (COMMAND), so what it lists does not count.
 const TABLE: &str = "table";
 
-/// Modules of one crate on floors, of which each may import those on its own and on later ones.
+/// Modules of one crate on floors. Each may import modules on its own and on later floors.
 const MODULES_IN_ORDER: [(&str, &[&[&str]]); 2] = [
     (
         "data",
@@ -66,7 +67,7 @@ fn modules_of(name: &str) -> Modules {
     Modules::read(&crates_folder().join(name).join("src"))
 }
 
-/// The crates' floors: 0 is the highest. Crates of one floor do not know each other.
+/// The crates' floors. 0 is the highest. Crates on one floor do not know each other.
 fn floors() -> BTreeMap<String, usize> {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join(ORDER_DOCUMENT);
     let text = std::fs::read_to_string(document).unwrap();
@@ -79,7 +80,7 @@ fn floors() -> BTreeMap<String, usize> {
     crates.collect()
 }
 
-/// The crates that a manifest names among what the crate itself needs, not its tests.
+/// The crates that a manifest lists as dependencies, without those for tests.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let manifest = std::fs::read_to_string(crates_folder().join(name).join("Cargo.toml")).unwrap();
     let lines = manifest.lines();

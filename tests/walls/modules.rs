@@ -10,7 +10,7 @@ type Names = Vec<String>;
 
 /// A crate.
 pub(crate) struct Modules {
-    /// By path (`types/list`), what each file imports: other files, itself excepted.
+    /// By path (`types/list`), what each file imports: other files, except itself.
     imports: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -18,7 +18,7 @@ struct File {
     module: Names,
     tokens: Vec<Token>,
     children: BTreeSet<String>,
-    /// What it names: the name, and the path where that is of this crate.
+    /// The names in it, each with its path if it is of this crate.
     names: BTreeMap<String, Option<Names>>,
 }
 
@@ -101,7 +101,7 @@ fn read_file(module: Names, path: &Path) -> File {
 }
 
 impl File {
-    /// A path as it stands in this file, from the root; `None` where it is not the library's.
+    /// A path in this file, from the root. `None` if it does not belong to the library.
     fn absolute(&self, path: &[String]) -> Option<Names> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -123,7 +123,7 @@ impl File {
         }
     }
 
-    /// All paths of this file that lead into the library, except those that it only passes on.
+    /// All paths of this file that lead into the library, except those that it only re-exports.
     fn paths(&self) -> Vec<Names> {
         let mut paths = Vec::new();
         let mut at = 0;
@@ -131,7 +131,8 @@ impl File {
             if self.passes_on(at) {
                 let (found, after) = read_tree(&self.tokens, at + 1);
                 let absolute = found.iter().filter_map(|(path, _)| self.absolute(path));
-                // What it passes on of another room it knows. The root passes on what the crate publishes.
+                // A re-export from another room counts as knowing it. The root re-exports what the
+                // crate publishes.
                 let is_of_another = |path: &Names| path.first() != self.module.first();
                 paths
                     .extend(absolute.filter(|path| !self.module.is_empty() && is_of_another(path)));
@@ -153,13 +154,13 @@ impl File {
         paths
     }
 
-    /// Whether the path of a `pub(in ...)` stands there.
+    /// Whether the path of a `pub(in ...)` is at this position.
     fn is_visibility(&self, at: usize) -> bool {
         let before = at.checked_sub(2).map(|before| &self.tokens[before..at]);
         before == Some(&[Token::Mark('('), Token::Word("in".to_owned())])
     }
 
-    /// Whether a `pub use`, or a `pub(...) use`, stands there.
+    /// Whether a `pub use`, or a `pub(...) use`, is at this position.
     fn passes_on(&self, at: usize) -> bool {
         let word = |token: Option<&Token>, word: &str| token == Some(&Token::Word(word.to_owned()));
         let before = self.tokens.get(at.wrapping_sub(1));
@@ -181,7 +182,7 @@ impl File {
     }
 }
 
-/// The paths of a path or a tree of paths, each with the name that it is given, and where it ends.
+/// The paths in a path or a tree of paths, each with the name that it gets, and where it ends.
 fn read_tree(tokens: &[Token], at: usize) -> (Vec<(Names, String)>, usize) {
     let (mut path, mut at) = (Names::new(), at);
     loop {
@@ -226,8 +227,8 @@ fn read_tree(tokens: &[Token], at: usize) -> (Vec<(Names, String)>, usize) {
     (vec![(path, name)], at)
 }
 
-/// The file in which what a path names stands: that of the longest beginning of it which is a module,
-/// or where that module only passes it on, that from which it does.
+/// The file of what a path names: the longest prefix that is a module, or if that module only
+/// re-exports it, the file that it comes from.
 fn resolve(path: &[String], files: &BTreeMap<Names, File>, depth: usize) -> Option<Names> {
     let length = (0..=path.len())
         .rev()

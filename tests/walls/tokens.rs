@@ -1,4 +1,4 @@
-//! As much of Rust's syntax as imports need.
+//! The part of Rust's syntax that imports need.
 
 /// A piece of source text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub(crate) enum Token {
     Mark(char),
 }
 
-/// The tokens of a source text without its comments and without the items that only tests have.
-/// Modules that only tests have are told by name.
+/// The tokens of a source text, without its comments and items for tests only. Also returns the
+/// names of modules for tests only.
 pub(crate) fn read(source: &str) -> (Vec<Token>, Vec<String>) {
     without_tests(&split(source))
 }
@@ -115,7 +115,7 @@ fn is_for_tests(attribute: &[Token]) -> bool {
     is_cfg && !is_negated && attribute.iter().any(says_test) && !attribute.iter().any(says_else)
 }
 
-/// Where the item that begins at `at` ends; where it is a module in a file of its own, its name.
+/// Where the item that begins at `at` ends. If it is a module in its own file, also its name.
 fn skip_item(tokens: &[Token], at: usize) -> (Option<String>, usize) {
     let mut at = at;
     while let Some((_, end)) = attribute(tokens, at) {

@@ -1,8 +1,8 @@
-//! What the server says when something is wrong, and docs/operate/troubleshooting.md.
+//! The server's messages about problems, and docs/operate/troubleshooting.md.
 
 use std::path::Path;
 
-/// Files whose errors end a start.
+/// Files with the errors that end a start.
 const START_ERRORS: [&str; 5] = [
     "config/src/error.rs",
     "server/src/error.rs",
@@ -10,11 +10,11 @@ const START_ERRORS: [&str; 5] = [
     "store-fdb/src/error.rs",
     "data/src/unit/startup.rs",
 ];
-/// What is no message of the server: what scripts log themselves.
+/// Targets that are not messages of the server: scripts' own log lines.
 const EXCEPTIONS: [&str; 1] = ["quoin::script"];
-/// Characters of a message that must stand in the document, as whole words.
+/// Minimum number of characters of a message, in whole words, that must be in the document.
 const LENGTH_MIN: usize = 18;
-/// Pieces of messages between details that are shorter say nothing.
+/// Shorter pieces of messages between details say nothing.
 const PIECE_MIN: usize = 10;
 
 /// The longest text in each call or attribute that begins with `begin`.
@@ -39,7 +39,7 @@ fn texts(part: &str) -> Vec<String> {
                 while let Some(letter) = letters.next().filter(|letter| *letter != '"') {
                     match letter {
                         '\\' => match letters.next() {
-                            // A line that goes on.
+                            // A line that continues.
                             Some('\n') => {
                                 while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
                             }
@@ -77,7 +77,7 @@ fn sources(root: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// Whether enough words of a message that follow each other stand in the document.
+/// Whether enough consecutive words of a message are in the document.
 fn is_there(message: &str, document: &str) -> bool {
     let mut pieces = Vec::new();
     let mut rest = message;

@@ -1,4 +1,4 @@
-//! Users and what they may do. Expected texts are those of Redis 7.2.
+//! Users and their rights. Expected texts are those of Redis 7.2.
 
 use std::time::Duration;
 
@@ -320,7 +320,7 @@ fn clients_of_users_that_are_deleted_or_lose_a_channel_are_disconnected() {
         admin.run("ACL DELUSER default"),
         "-ERR The 'default' user cannot be removed\r\n"
     );
-    // The client's own user goes after the reply.
+    // The client's own user is deleted after the reply.
     admin.run("ACL SETUSER u on >p ~* +@all");
     login(&mut admin, "u");
     assert_eq!(admin.run("ACL DELUSER u"), ":1\r\n");
@@ -405,7 +405,7 @@ fn users_are_saved_to_a_file_and_read_from_it() {
                +set)";
     assert!(saved.lines().any(|line| line == bob), "{saved}");
     let list = socket.run("ACL LIST");
-    // Nothing is read of a file with errors.
+    // A file with errors is ignored completely.
     std::fs::write(
         &path,
         format!("{saved}user alice on\nuser eve +nosuch\nbad\n"),
@@ -504,7 +504,7 @@ fn users_of_the_settings_file_hold_and_are_written_back() {
     assert!(written.starts_with("user = [\n  \"alice on "), "{written}");
     assert!(written.contains("+@all\",\n] # all of them\n"), "{written}");
     let users = admin.run("ACL LIST");
-    // Users are read at the start only. Nothing has changed for SIGHUP either.
+    // Users are read only at the start. For SIGHUP, nothing has changed either.
     server.signal("HUP");
     wait_until("the file is read", || {
         server

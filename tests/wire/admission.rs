@@ -1,4 +1,4 @@
-//! Who is let in, and what becomes of those who are not.
+//! Which connections are accepted, and what happens to the others.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::server::{PATIENCE, Server, Socket, is_on_foundationdb, wait_until};
 
 const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 
-/// A server that may open as many files as it needs for so many clients.
+/// A server that may open as many files as it needs for this many clients.
 fn server_for(clients: u64) -> Server {
     let reserved = match is_on_foundationdb() {
         true => DESCRIPTORS_RESERVED + DESCRIPTORS_RESERVED_FDB,
@@ -21,7 +21,7 @@ fn server_for(clients: u64) -> Server {
     Server::start_with_open_files(clients + reserved, &[])
 }
 
-/// Clients that are connected and answered, out of so many that try; the others are told why not.
+/// The clients that are connected and served, out of this many that try. The others get the reason.
 fn connect_all(server: &Server, count: usize) -> Vec<Socket> {
     let mut sockets: Vec<_> = (0..count).map(|_| server.connect()).collect();
     let mut served = Vec::new();
@@ -31,7 +31,7 @@ fn connect_all(server: &Server, count: usize) -> Vec<Socket> {
         }
         match socket.reply_or_end().as_str() {
             "+PONG\r\n" => served.push(socket),
-            // The end may come before the reason, as the request came behind it.
+            // The end may come before the reason, because the request arrived after it.
             reply => assert!(reply == TOO_MANY || reply.is_empty(), "{reply}"),
         }
     }
@@ -95,7 +95,7 @@ fn a_client_that_sends_much_before_it_is_refused_learns_why() {
     assert_eq!(first.run("PING"), "+PONG\r\n");
 }
 
-/// The number that the next file gets which the server opens.
+/// The descriptor number that the server's next open file gets.
 fn next_descriptor(server: &Server) -> u32 {
     let folder = format!("/proc/{}/fd", server.process_id());
     let open: BTreeSet<u32> = std::fs::read_dir(folder)
@@ -128,14 +128,14 @@ fn count_of(socket: &mut Socket, name: &str) -> usize {
 #[test]
 fn a_client_is_told_where_no_descriptor_is_left_for_it() {
     if is_on_foundationdb() {
-        // Its client opens and closes files of its own meanwhile.
+        // Its client opens and closes its own files meanwhile.
         return;
     }
     let server = Server::start();
     let mut first = server.connect();
     assert_eq!(first.run("PING"), "+PONG\r\n");
     limit_open_files(&server, next_descriptor(&server));
-    // The server opens files for a moment. If one was open just now, its descriptor is free again, and a
+    // The server opens files briefly. If one was open just now, its descriptor is free again, and a
     // client gets it.
     let mut served = Vec::new();
     let mut refused = 0;
@@ -183,7 +183,7 @@ fn a_server_that_may_open_too_few_files_for_a_client_does_not_start() {
     assert!(said.contains("at least 10032"), "{said}");
 }
 
-/// An address of this machine that others reach it by, where it has any. Nothing is sent.
+/// An address of this machine that others can reach, if it has one. Sends nothing.
 pub(crate) fn outer_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.200:9").ok()?;

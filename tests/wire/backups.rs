@@ -1,5 +1,5 @@
-//! BGSAVE, SAVE, LASTSAVE, and what INFO tells of them. See `script` for how conversations are
-//! written.
+//! BGSAVE, SAVE, LASTSAVE, and their fields in INFO. See `script` for the notation of
+//! conversations.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -211,7 +211,7 @@ fn other_clients_are_served_while_one_saves() {
     saver.send("SAVE\r\n");
     let mut refused = false;
     loop {
-        // Commits make it slower: it leaves them half of the time.
+        // Commits slow it down, because it leaves them half of the time.
         assert!(socket.run("RPUSH other a").starts_with(':'));
         let running = persistence(&mut socket)["rdb_bgsave_in_progress"] == "1";
         if !running && persistence(&mut socket)["rdb_saves"] != "0" {
@@ -242,7 +242,7 @@ fn on_foundationdb_the_manual_is_named() {
             "{line}"
         );
     }
-    // There has never been a backup: the start of the server.
+    // There has never been a backup, so it is the start time of the server.
     let last = socket.run("LASTSAVE");
     let started_s: i64 = last.trim_start_matches(':').trim_end().parse().unwrap();
     assert!((0..3600).contains(&(now_s() - started_s)), "{last}");

@@ -1,4 +1,4 @@
-//! Clients that wait: how others see them, how they are woken or ended, and what they leave.
+//! Waiting clients: how others see them, how they are woken or ended, and what they leave.
 
 use std::time::{Duration, Instant};
 
@@ -183,7 +183,7 @@ fn a_client_that_leaves_with_something_unread_is_found_out() {
     let mut other = server.connect();
     let (mut socket, _) = blocked(&server, "BLPOP l 0");
     socket.send("RPUSH m x\r\n");
-    // The server has seen that there is something, and does not read it while it waits.
+    // The server has noticed input, and does not read it while it waits.
     std::thread::sleep(Duration::from_millis(100));
     drop(socket);
     wait_until("it is forgotten", || blocked_clients(&mut other) == 0);
@@ -347,7 +347,7 @@ fn much_that_a_client_sends_while_it_waits_is_carried_out_behind() {
     let (mut waiting, _) = blocked(&server, "BLPOP l 0");
     let value = "x".repeat(300_000);
     let pushes = request(&["RPUSH", "m", &value]).repeat(20);
-    // More than the server takes from it meanwhile.
+    // More than the server reads from it meanwhile.
     let sender = std::thread::spawn(move || {
         waiting.send(&pushes);
         waiting

@@ -1,4 +1,4 @@
-//! Commands that wait: who gets what, and when. See `script` for how these are written.
+//! Commands that wait: who gets what, and when. See `script` for the notation.
 
 use std::time::{Duration, Instant};
 

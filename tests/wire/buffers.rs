@@ -9,7 +9,7 @@ fn value() -> String {
     "x".repeat(2_000)
 }
 
-/// A client whose system buffers hold little, so that it takes little to fill them.
+/// A client with small system buffers, so that they fill quickly.
 fn narrow(server: &Server) -> Socket {
     Socket::connect_with_buffers(server.address(), 16 * 1024)
 }
@@ -31,7 +31,7 @@ fn statistic(socket: &mut Socket, name: &str) -> String {
     line.unwrap().trim_start_matches(':').to_owned()
 }
 
-/// Sends requests for much more than the buffers between hold, until the server closes.
+/// Sends requests for much more than the buffers in between hold, until the server closes.
 fn ask_until_closed(socket: &mut Socket, pipeline: &[u8]) {
     let closed = (0..1_000).any(|_| !socket.try_send(pipeline, PATIENCE));
     assert!(closed, "everything was taken in");
@@ -98,7 +98,7 @@ fn what_is_sent_behind_a_blocking_command_is_taken_in() {
     let mut pipeline = request(&["BLPOP", "empty", "0"]);
     pipeline.extend(request(&["ECHO", &value()]).repeat(count));
     pipeline.extend(request(&["RPUSH", "list", "x"]).repeat(count));
-    // Nobody serves it before all was sent.
+    // It is not served before everything was sent.
     assert!(socket.try_send(&pipeline, PATIENCE), "it hangs");
     assert_eq!(server.connect().run("RPUSH empty a"), ":1\r\n");
     socket.end_sending();
@@ -178,7 +178,7 @@ fn a_reply_above_the_hard_limit_for_normal_clients_ends_the_connection() {
     let limit = "normal 300kb 0 0";
     let server = server_with_list(&["--client-output-buffer-limit", limit]);
     let mut socket = server.connect();
-    // As in Redis the first 16 KiB do not count.
+    // As in Redis, the first 16 KiB do not count.
     assert!(socket.run("LRANGE list 0 149").len() > 300_000);
     socket.send(request(&["LRANGE", "list", "0", "-1"]));
     assert_eq!(socket.rest(), "");
@@ -196,7 +196,7 @@ fn a_client_that_stays_above_the_soft_limit_is_disconnected() {
     let mut socket = narrow(&server);
     // Above it for a moment only.
     assert!(socket.run("LRANGE list 0 -1").len() > 400_000);
-    // One reply of 40 MB: what the system's buffers leave of it is above the limit.
+    // One reply of 40 MB. What the system's buffers leave of it exceeds the limit.
     let mut transaction = request(&["MULTI"]);
     transaction.extend(request(&["LRANGE", "list", "0", "-1"]).repeat(100));
     transaction.extend(request(&["EXEC"]));
@@ -242,7 +242,7 @@ fn messages_that_wait_for_subscribers_count_in_the_memory_of_clients() {
     for (number, socket) in sockets.iter_mut().enumerate() {
         socket.run(&format!("SUBSCRIBE c{number}"));
     }
-    // Beyond what the system's buffers hold, and below what may wait for each of them.
+    // More than the system's buffers hold, and less than may wait for each of them.
     let payload = "x".repeat(1_000_000);
     for number in (0..3).cycle().take(3 * 12) {
         publisher.command(&["PUBLISH", &format!("c{number}"), &payload]);

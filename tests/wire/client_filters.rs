@@ -1,4 +1,4 @@
-//! CLIENT LIST and CLIENT KILL with the options of Valkey, which Redis does not have.
+//! CLIENT LIST and CLIENT KILL with Valkey's options, which Redis does not have.
 
 use crate::server::{Server, Socket, wait_until};
 
@@ -91,7 +91,8 @@ fn options_are_combined_and_the_last_of_a_kind_holds() {
     ] {
         assert_eq!(listed(&mut asking, &options), chosen, "{options}");
     }
-    // As in Redis: the ids of one option add up, another option replaces them.
+    // As in Redis, repeated ids of one option add up, and other options replace their earlier
+    // values.
     let killed = asking.run(&format!("CLIENT KILL ID {first} ID {second} NAME one"));
     assert_eq!(killed, ":0\r\n");
 }
@@ -159,7 +160,7 @@ fn options_that_are_wrong_are_refused() {
     ] {
         let reply = socket.run(&format!("CLIENT KILL {options} SKIPME yes"));
         let reply = match options {
-            // There, a missing value is another option's name.
+            // There, a missing value means that another option's name is used as the value.
             "NAME" => socket.run("CLIENT KILL SKIPME yes NAME"),
             _ => reply,
         };

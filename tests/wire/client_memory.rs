@@ -1,4 +1,4 @@
-//! What counts as a client's memory, and what all clients together may make the server hold.
+//! What counts as a client's memory, and the bound on the memory of all clients together.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn name(number: usize) -> String {
     format!("{number}{}", "x".repeat(NAME_BYTES))
 }
 
-/// What CLIENT LIST says that a client takes; `None` if it is gone.
+/// A client's memory according to CLIENT LIST. `None` if it is gone.
 fn total_memory(probe: &mut Socket, client: &Socket) -> Option<usize> {
     let list = probe.run("CLIENT LIST");
     let address = format!(" addr={} ", client.local_address());
@@ -22,7 +22,7 @@ fn total_memory(probe: &mut Socket, client: &Socket) -> Option<usize> {
     Some(bytes.parse().unwrap())
 }
 
-/// Sends what makes the server keep a name, again and again, with a bound of 8 MB.
+/// Repeatedly sends commands that make the server keep a name, with a bound of 8 MB.
 fn keep_names(first: &[u8], keep: impl Fn(usize) -> Vec<u8>, what: &str) {
     let server = Server::start_with(&["--maxmemory-clients", "8mb"]);
     let mut probe = server.connect();
@@ -144,7 +144,7 @@ fn a_client_that_keeps_nothing_any_more_counts_nothing() {
     });
 }
 
-/// The most memory that a process has had, in bytes.
+/// The peak memory of a process, in bytes.
 fn peak_bytes(server: &Server) -> u64 {
     let path = format!("/proc/{}/status", server.process_id());
     let status = std::fs::read_to_string(path).unwrap();
@@ -153,7 +153,7 @@ fn peak_bytes(server: &Server) -> u64 {
     kibibytes.parse::<u64>().unwrap() * 1024
 }
 
-/// Clients that ask for many replies at once, and take none of them yet.
+/// Clients that request many replies together, and read none of them yet.
 fn askers(server: &Server, count: usize, pipeline: &[u8]) -> Vec<Socket> {
     let mut all: Vec<_> = (0..count)
         .map(|_| Socket::connect_with_buffers(server.address(), 16 * 1024))
@@ -173,7 +173,7 @@ fn replies_that_many_clients_do_not_take_are_bounded_together() {
     let gets = 2_000;
     let mut all = askers(&server, 200, &request(&["GET", "key"]).repeat(gets));
     let mut probe = server.connect();
-    // They are slowed down, and nobody is evicted.
+    // They are slowed down, and none is evicted.
     let reply = format!("$2000\r\n{value}\r\n");
     for socket in all.iter_mut().take(5) {
         for _ in 0..gets {
@@ -243,7 +243,7 @@ fn replies_of_woken_clients_that_take_nothing_are_bounded_together() {
 fn a_client_that_is_woken_while_it_takes_nothing_holds_up_nobody() {
     let server = Server::start();
     let mut probe = server.connect();
-    // Together their replies are more than may be on their way.
+    // Together, their replies exceed what may be in transit.
     let count = 6;
     let mut all = askers(&server, count, &request(&["HELLO", "3"]));
     for client in &mut all {
@@ -256,7 +256,7 @@ fn a_client_that_is_woken_while_it_takes_nothing_holds_up_nobody() {
         let info = probe.run("INFO clients");
         info.contains(&format!("\r\nblocked_clients:{count}\r\n"))
     });
-    // More than the system takes for a client that takes nothing.
+    // More than the system buffers for a client that reads nothing.
     let message = "m".repeat(7_000_000);
     let heard = probe.command(&["PUBLISH", "c", &message]);
     assert_eq!(heard, format!(":{count}\r\n"));

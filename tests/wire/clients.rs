@@ -185,8 +185,8 @@ fn a_pause_holds_writes_back_and_unpause_lets_them_go() {
     assert_eq!(writer.reply(), ":1\r\n");
 }
 
-/// As in Redis, a script or a function is held back by what it declares, and EVAL_RO without a
-/// declaration passes.
+/// As in Redis, a script or a function is held back according to its declared flags, and EVAL_RO
+/// without flags passes.
 #[test]
 fn a_pause_lets_scripts_pass_that_declare_no_writes() {
     let server = Server::start();
@@ -391,9 +391,10 @@ fn a_pause_holds_back_what_multi_queues() {
 fn who_has_waited_for_longer_than_the_timeout_is_not_idle() {
     let server = Server::start_with(&["--timeout", "3"]);
     let mut quiet = server.connect();
-    // Nothing is written to it when its time is up.
+    // Nothing is sent to it when it times out.
     quiet.send("CLIENT REPLY OFF\r\nBLPOP list 4\r\n");
-    // Idle for a second of three then: long enough to be looked at, and far from too long.
+    // By then it has been idle for a second of three: long enough to be checked, and far from too
+    // long.
     std::thread::sleep(Duration::from_millis(5_000));
     assert_eq!(quiet.run("CLIENT REPLY ON"), "+OK\r\n");
 }

@@ -1,5 +1,6 @@
-//! The port on which the server answers as a node of Redis Cluster. What its replies look like is compared with Redis in
-//! tests/differential, and several servers are in `crates/server/src/cluster/tests.rs`.
+//! The port on which the server acts as a node of Redis Cluster. The form of its replies is
+//! compared with Redis in tests/differential, and several servers are in
+//! `crates/server/src/cluster/tests.rs`.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,5 @@
-//! COMMAND INFO and the arguments of COMMAND DOCS beside those of a Redis server, where there is
-//! one. Debian's is 7.0, so the tables here say what 7.2 changed.
+//! COMMAND INFO and the arguments of COMMAND DOCS compared with a Redis server, if there is one.
+//! Debian's is 7.0, so the tables here list what 7.2 changed.
 
 use std::io::Write;
 
@@ -7,13 +7,13 @@ use crate::redis_server::Redis;
 use crate::resp::{Connection, Value};
 use crate::server::Server;
 
-/// Commands that Redis 7.2 describes otherwise than 7.0 in COMMAND INFO.
+/// Commands that Redis 7.2 and 7.0 describe differently in COMMAND INFO.
 const INFO_CHANGED: &[&str] = &[
     // They have tips.
     "acl|deluser",
     "acl|save",
     "acl|setuser",
-    // Scripts may call what blocks, which then does not.
+    // Scripts may call blocking commands, which then do not block.
     "blmove",
     "blpop",
     "brpop",
@@ -36,7 +36,7 @@ const INFO_CHANGED: &[&str] = &[
     "zrevrank",
 ];
 
-/// Commands whose grammar is another in Redis 7.2 than in 7.0.
+/// Commands whose grammar differs between Redis 7.2 and 7.0.
 const ARGUMENTS_CHANGED: &[&str] = &[
     "bitop",
     "client|kill",
@@ -150,7 +150,7 @@ impl Pair {
         })
     }
 
-    /// What Redis and Quoin tell of a command; `None` where Redis does not know it.
+    /// What Redis and Quoin report about a command. `None` if Redis does not know it.
     fn ask(&mut self, subcommand: &str, name: &str) -> Option<(Value, Value)> {
         let words = ["COMMAND", subcommand, name];
         let theirs = self.redis.command(&words).unwrap();
@@ -194,7 +194,7 @@ fn commands_are_described_as_redis_describes_them() {
     assert!(compared > 300, "{compared}");
 }
 
-/// The arguments that COMMAND DOCS tells of one command.
+/// The arguments of one command in COMMAND DOCS.
 fn arguments(docs: &Value) -> Option<Value> {
     let document = docs.items().unwrap()[1].items().unwrap();
     let mut fields = document.chunks_exact(2);
@@ -202,7 +202,7 @@ fn arguments(docs: &Value) -> Option<Value> {
     found.map(|field| field[1].clone())
 }
 
-/// Arguments as Redis 7.0 tells of them: it has no `display_text`, and other names.
+/// Arguments in the form of Redis 7.0: without `display_text`, and with other names.
 fn as_older(command: &str, arguments: &Value) -> Value {
     let Value::Aggregate(kind, Some(items)) = arguments else {
         return arguments.clone();

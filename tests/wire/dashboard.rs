@@ -1,5 +1,5 @@
-//! The dashboard over HTTP: who gets in, what forms need, and what a page costs. tests/frameworks/dashboard.rs uses it
-//! in a browser.
+//! The dashboard over HTTP: who gets in, what forms need, and what a page costs.
+//! tests/frameworks/dashboard.rs uses it in a browser.
 
 mod browser;
 mod clients;
@@ -48,7 +48,7 @@ fn without_a_password_a_browser_of_this_machine_is_in() {
     assert!(!policy.contains("unsafe"), "{policy}");
     assert_eq!(page.header("cache-control"), Some("no-store"));
     assert!(!page.body.contains(" style=\"") && !page.body.contains(" onclick"));
-    // The session goes on.
+    // The session continues.
     assert_eq!(browser.get("/queues").header("set-cookie"), None);
     let clients = server.connect().run("CLIENT LIST");
     assert_eq!(
@@ -154,7 +154,7 @@ fn a_form_needs_the_token_of_its_session() {
             "{header}"
         );
     }
-    // A session that is over does not act in a new one.
+    // A session that has ended must not act in a new one.
     let cookie = browser.cookie.take();
     assert_eq!(browser.post(path, &form).status, 303);
     assert_eq!(socket.run("EXISTS jobs"), ":1\r\n");
@@ -286,7 +286,7 @@ fn a_page_of_very_many_queues_examines_few() {
     assert!(page.body.contains("Next page"));
     assert!(calls(&mut socket, "scan") - scans <= 2);
     assert!(calls(&mut socket, "llen") <= 200);
-    // Even where nothing fits, a page ends.
+    // A page ends even if nothing matches.
     let scans = calls(&mut socket, "scan");
     let page = browser.get("/queues?match=nosuch");
     assert!(
@@ -295,7 +295,7 @@ fn a_page_of_very_many_queues_examines_few() {
         page.body
     );
     assert_eq!(calls(&mut socket, "scan") - scans, 20);
-    // All of them are found by the links.
+    // The links lead to all of them.
     let mut seen = 0;
     let mut path = Some("/queues?match=q7777*".to_owned());
     while let Some(next) = path {
@@ -379,7 +379,7 @@ fn https_marks_the_cookie() {
     let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
-    // The end without a goodbye of TLS is an error of its own.
+    // An end without TLS's close_notify is an error of its own.
     let _ = stream.read_to_string(&mut response);
     assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
     assert!(response.contains("SameSite=Strict; Secure"), "{response}");

@@ -77,7 +77,7 @@ fn a_server_is_among_those_that_it_sees() {
 fn nothing_is_named_twice() {
     let server = Server::start();
     let mut socket = server.connect();
-    // Statistics have lines once there is something to count.
+    // Statistics have lines only once there is something to count.
     socket.run("RPUSH list a");
     socket.run("LPUSH");
     let text = socket.run("INFO everything");
@@ -188,7 +188,7 @@ fn keys_are_counted_by_database() {
     socket.run("PEXPIRE b 100000");
     socket.run("SELECT 7");
     socket.run("ZADD a 1 a");
-    // A count that took long, as on a busy machine, is shown again for a while.
+    // If a count took long, as on a busy machine, it is shown again for a while.
     let mut fields = HashMap::new();
     wait_until("the keys are counted again", || {
         fields = info(&mut socket, "keyspace");

@@ -80,7 +80,7 @@ fn a_client_that_does_not_read_does_not_make_memory_grow() {
         socket.command(&["RPUSH", "list", &value]);
     }
     let before = server.memory_bytes();
-    // 100 replies of 2 MB each are asked for, and none of them is read.
+    // 100 replies of 2 MB each are requested, and none of them is read.
     let mut greedy = server.connect();
     let pipeline = request(&["LRANGE", "list", "0", "-1"]).repeat(100);
     greedy.try_send(&pipeline, Duration::from_millis(500));
@@ -90,7 +90,7 @@ fn a_client_that_does_not_read_does_not_make_memory_grow() {
         after < before + 64 * 1024 * 1024,
         "{before} to {after} bytes"
     );
-    // Others are served meanwhile, and it is answered when it reads after all.
+    // Others are served meanwhile, and it is answered once it reads.
     assert_eq!(socket.run("LLEN list"), ":20\r\n");
     for _ in 0..100 {
         assert!(greedy.reply_bytes().len() > 2_000_000);
@@ -101,7 +101,8 @@ fn a_client_that_does_not_read_does_not_make_memory_grow() {
 fn what_a_burst_took_is_given_back() {
     let server = Server::start();
     let mut probe = server.connect();
-    // A transaction of FoundationDB lasts five seconds. With many more keys one client needs longer.
+    // A transaction of FoundationDB lasts five seconds. With many more keys one client needs
+    // longer.
     let keys: Vec<String> = (0..25_000).map(|n| format!("key:{n:030}")).collect();
     let mut words = vec!["BLPOP"];
     words.extend(keys.iter().map(String::as_str));
@@ -210,7 +211,7 @@ fn replies_of_the_servers_own_commands_within_exec_are_bounded_too() {
     for _ in 0..count {
         assert_eq!(socket.reply(), "+QUEUED\r\n");
     }
-    // Read to the end: a reply of that size is not looked through at every read.
+    // Reads to the end, because a reply of that size must not be parsed at every read.
     socket.send("EXEC\r\nQUIT\r\n");
     let replies = socket.rest();
     assert!(replies.contains("-ERR replies of the transaction are too large"));

@@ -1,8 +1,8 @@
-//! What the log tells at which level.
+//! What is logged at each level.
 
 use crate::server::{Server, Socket, is_on_foundationdb, wait_until};
 
-/// A client that comes, pushes and goes; the address under which the log knows it.
+/// A client that connects, pushes and leaves. Returns its address in the log.
 fn visit(server: &Server) -> String {
     let mut socket = server.connect();
     assert!(socket.run("RPUSH list a").starts_with(':'));
@@ -39,7 +39,7 @@ fn verbose_tells_of_connections_and_checkpoints() {
 #[test]
 fn debug_tells_of_batches_too() {
     let server = Server::start_with(&["--loglevel", "debug"]);
-    // May share its batch with the background work with which a server begins.
+    // May share its batch with the background work at the start of a server.
     visit(&server);
     let address = visit(&server);
     wait_for_line(&server, " DEBUG ", "ran a batch of commands commands=1");
@@ -87,7 +87,7 @@ fn who_changes_the_server_is_logged_without_secrets() {
         wait_for_line(&server, shown, "name=\"operator\"");
         assert!(!log.contains("hidden"), "{log}");
     }
-    // What is refused has changed nothing.
+    // Refused commands have changed nothing.
     socket.run("CONFIG SET nothing 1");
     socket.run("ACL SETUSER bob +nothing");
     socket.send("SHUTDOWN NOSAVE\r\n");
@@ -125,7 +125,7 @@ fn secrets_are_shown_nowhere() {
     for command in secrets {
         socket.run(command);
     }
-    // Queued ones are shown as they run.
+    // Queued commands are shown as they run.
     socket.run("MULTI");
     socket.run("CONFIG SET requirepass hidden");
     socket.run("EXEC");

@@ -84,7 +84,7 @@ fn figures_agree_with_info() {
         info(&mut socket)["blocked_clients"] == 1.0
     });
 
-    // Whatever goes on in the background grows between the three looks.
+    // Background work changes figures between the three reads.
     let before = info(&mut socket);
     let metrics = scrape(address);
     let after = info(&mut socket);
@@ -211,7 +211,7 @@ fn every_figure_is_documented_and_no_other() {
         "true",
     ]);
     let mut socket = server.connect();
-    // Some figures are there once there is something to count.
+    // Some figures appear only once there is something to count.
     socket.run("NOSUCH");
     socket.run("XADD log * a b");
     if !is_on_foundationdb() {
@@ -394,7 +394,7 @@ fn the_most_active_queues_have_metrics_without_being_named() {
         names.any(|name| name.starts_with("quoin_queue_elements_in_total{") && name.contains(&key))
     };
     assert!(!shows(&metrics, "idle"));
-    // Two others become more active. Those that were shown stay.
+    // Two others become more active. The ones already shown stay.
     for _ in 0..10 {
         socket.run("RPUSH first a b c");
         socket.run("RPUSH second a b c");
@@ -433,7 +433,7 @@ fn who_asks_whether_it_is_well_is_told() {
         socket.run("CONFIG SET maxmemory 0");
         assert!(ready().starts_with("HTTP/1.1 200 "));
     }
-    // A script that does not end keeps the store from answering.
+    // A script that does not end keeps the store from responding.
     let mut busy = server.connect();
     busy.send(crate::server::request(&["EVAL", "while true do end", "0"]));
     wait_until("commands are not answered", || {
@@ -457,7 +457,7 @@ fn a_server_alone_is_the_leader_of_every_name() {
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
 }
 
-/// The names of metrics in an expression, and whether its brackets close and its strings end.
+/// The names of metrics in an expression, and whether its brackets and strings are closed.
 fn names_in(expression: &str) -> Result<BTreeSet<String>, String> {
     let mut open = Vec::new();
     let mut names = BTreeSet::new();
@@ -582,7 +582,7 @@ fn the_rule_about_backups_sees_a_server_without_any() {
     if crate::server::is_on_foundationdb() {
         return;
     }
-    // What is to the left of `unless` must be there, and what is to the right must not.
+    // What is to the left of `unless` must exist, and what is to the right must not.
     let rules = expressions_of_rules();
     let alternative = "or quoin_backups_total unless quoin_backup_age_seconds";
     assert!(
@@ -637,7 +637,7 @@ fn who_asks_for_nothing_holds_up_neither_commands_nor_for_long_others_who_ask() 
     let started = Instant::now();
     assert_eq!(server.connect().run("RPUSH list a"), ":1\r\n");
     assert!(started.elapsed() < Duration::from_secs(1));
-    // Those that have left are passed over.
+    // Those that have left are skipped.
     drop(idle);
     assert!(text(address).contains("\nquoin_connected_clients "));
 }
@@ -649,7 +649,7 @@ fn the_slowest_are_cut_off() {
     slow.set_read_timeout(Some(PATIENCE)).unwrap();
     slow.write_all(b"GET /metrics HTTP/1.1\r\nHo").unwrap();
     let mut rest = Vec::new();
-    // The connection ends, in whatever way.
+    // The connection ends, one way or another.
     let _ = slow.read_to_end(&mut rest);
     assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::authority::Authority;
 use crate::server::Server;
 
-/// Whether the server was found well, and what was said.
+/// Whether the ping succeeded, and its output.
 fn ping(flags: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
     let done = Command::new(env!("CARGO_BIN_EXE_quoin"))
         .arg("ping")

@@ -1,5 +1,5 @@
-//! MULTI and EXEC in pipelines: what a connection sends at once goes to the executor together.
-//! See `script` for how these are written.
+//! MULTI and EXEC in pipelines: what a connection sends together goes to the executor together. See
+//! `script` for the notation.
 
 use crate::script::{play, play_to_quoin};
 use crate::server::{Server, request};
@@ -134,7 +134,7 @@ fn a_blocking_command_between_transactions_waits() {
 
 #[test]
 fn a_transaction_publishes_to_its_own_client_after_its_reply() {
-    // As in Redis 7.2. Before, messages of EXEC came before its reply.
+    // As in Redis 7.2. In earlier versions, messages of EXEC came before its reply.
     play_to_quoin(
         &Server::start(),
         "a: HELLO 3 => %7|*

@@ -355,7 +355,7 @@ fn a_client_that_waits_in_a_blocking_command_hears_messages_and_those_before_its
     );
 }
 
-/// Two servers on one cluster; `None` on the embedded store, which has one server.
+/// Two servers on one cluster. `None` on the embedded store, which has one server.
 fn two_servers(folder: &tempfile::TempDir) -> Option<[Server; 2]> {
     is_on_foundationdb().then(|| [0, 1].map(|_| Server::start_in(folder.path(), &[]).unwrap()))
 }

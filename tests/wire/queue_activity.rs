@@ -213,7 +213,7 @@ fn what_is_undone_or_refused_is_not_counted() {
         ],
     );
     assert_eq!(counts(&mut client, "q"), [0; 4]);
-    // A script that fails keeps what it wrote, unless it says otherwise.
+    // A script that fails keeps what it wrote, unless it is declared atomic.
     let fails = "#!lua flags=atomic\nredis.call('RPUSH', 'q', 'a') redis.call('NOSUCH')";
     let reply = client.command(&["EVAL", fails, "0"]).unwrap();
     assert!(reply.error_text().is_some());
@@ -283,7 +283,7 @@ fn tasks_go_out_when_they_are_acknowledged_and_failed_leases_are_counted() {
     assert_eq!(counts(&mut client, "q"), [3, 0, 0, 0]);
     run_all(&mut client, &["TASK.ACK q a", "TASK.NACK q b"]);
     assert_eq!(counts(&mut client, "q"), [3, 1, 1, 0]);
-    // Now only b has a lease, which ends by itself.
+    // Now only b has a lease, which lapses.
     run_all(&mut client, &["TASK.TAKE q LEASE 50"]);
     wait_until("the lease has ended", || {
         counts(&mut client, "q") == [3, 1, 1, 1]

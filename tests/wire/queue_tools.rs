@@ -1,4 +1,4 @@
-//! `quoin queues`: the table, and what it does to a queue.
+//! `quoin queues`: the table, and its actions on a queue.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::authority::Authority;
 use crate::server::{Server, free_port};
 
-/// What a run has ended with and printed.
+/// The exit code and output of a run.
 struct Ran {
     code: Option<i32>,
     out: String,
@@ -29,7 +29,7 @@ fn quoin_queues(words: &[&str]) -> Ran {
     }
 }
 
-/// A run that must do all that it is asked for.
+/// A run that must do everything that it is asked to.
 #[track_caller]
 fn done(words: &[&str]) -> String {
     let ran = quoin_queues(words);
@@ -37,7 +37,7 @@ fn done(words: &[&str]) -> String {
     ran.out
 }
 
-/// A run that must fail, and what it says.
+/// A run that must fail. Returns its error.
 #[track_caller]
 fn refused(words: &[&str]) -> String {
     let ran = quoin_queues(words);
@@ -280,7 +280,7 @@ fn revive_takes_ids_or_all_dead_tasks() {
             .arg(number);
     }
     let _: redis::Value = pipe.query(client).unwrap();
-    // A take ends where its transaction is full.
+    // A take ends when its transaction is full.
     while number(client, "TASK.LEN many READY") > 0 {
         run(client, &["TASK.TAKE many COUNT 500 LEASE 600000"]);
     }
@@ -385,7 +385,7 @@ fn the_address_has_the_user_the_password_and_the_database() {
         ["two"]
     );
     let viewer = format!("redis://viewer:p%3aw@{address}/2");
-    // What the user may not see is told in its row.
+    // What the user may not see is reported in its row.
     let rows = lines_of_json(&done(&[&viewer, "--json", "--type", "list"]));
     assert_eq!(rows[0]["ready"], Json::Null);
     assert!(rows[0]["error"].as_str().unwrap().contains("NOPERM"));

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::server::{Server, Socket, wait_until};
 
-/// A kind of queue, and how its length, and what is in it, are asked for.
+/// A kind of queue, and how to request its length and content.
 struct Kind {
     name: &'static str,
     /// Puts `a` and then `b` into the key `q`.
     fill: [&'static str; 2],
     len: &'static str,
-    /// Shows both, of the key in place of @.
+    /// Shows both. `@` stands for the key.
     peek: &'static str,
     peeked: &'static str,
     take: &'static str,
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Whether a key holds what was filled in, and nothing else.
+    /// Checks that a key has what was filled in, and nothing else.
     fn assert_whole(&self, socket: &mut Socket, key: &str) {
         assert_eq!(
             socket.run(&format!("TYPE {key}")),
@@ -168,7 +168,7 @@ fn it_expires_whole() {
         assert_eq!(socket.run("EXPIRE q 100"), ":1\r\n");
         assert_eq!(socket.run("TTL q"), ":100\r\n");
         kind.assert_whole(socket, "q");
-        // Taking some of it leaves the rest its time.
+        // Taking some elements leaves the expiry of the rest.
         socket.run(&kind.take.replace('@', "q"));
         assert_eq!(socket.run("PERSIST q"), ":1\r\n");
         assert_eq!(socket.run("PEXPIRE q 20"), ":1\r\n");
@@ -220,7 +220,7 @@ fn a_change_spoils_the_transaction_of_who_watches_it() {
     }
 }
 
-/// Delays and leases have rows by time and key beside the queue's own.
+/// Delays and leases have rows by time and key in addition to the queue's own.
 #[test]
 fn delays_and_leases_of_a_task_queue_end_under_its_new_name_and_in_another_database() {
     let server = Server::start();

@@ -11,7 +11,7 @@ fn start(folder: &Path, text: &str) -> Server {
     Server::start_in(folder, &["--config", &path.display().to_string()]).unwrap()
 }
 
-/// Changes the file, and waits for what the log says of it.
+/// Changes the file, and waits for the expected log line.
 fn reload(server: &Server, text: &str, expected: &str) {
     std::fs::write(server.folder().join("quoin.toml"), text).unwrap();
     server.signal("HUP");
@@ -43,10 +43,10 @@ fn sighup_takes_over_what_has_changed_in_the_file() {
         "{log}"
     );
     assert_eq!(get(&server, "timeout"), "6");
-    // What the file does not say, or says as before, stays as CONFIG SET has made it.
+    // What the file does not contain, or contains unchanged, stays as CONFIG SET has set it.
     assert_eq!(get(&server, "maxclients"), "99");
     assert_eq!(get(&server, "slowlog-max-len"), "8");
-    // What the file says no longer is as if it never had.
+    // A setting removed from the file is treated as if it had never been there.
     reload(
         &server,
         "io-threads = 3\n",
@@ -80,7 +80,7 @@ fn a_wrong_file_changes_nothing() {
     assert!(server.ending().is_none());
 }
 
-/// A server whose log is a file, which is why it cannot be waited for in the usual way.
+/// A server whose log is a file, so it cannot be awaited in the usual way.
 fn start_with_log_file(folder: &Path, more: &[&str]) -> std::process::Child {
     std::process::Command::new(env!("CARGO_BIN_EXE_quoin"))
         .args([
@@ -211,7 +211,7 @@ fn a_password_that_the_file_changes_holds_from_sighup_on() {
     });
     assert_eq!(auth("first-secret"), wrong);
     assert!(server.connect().run("PING").starts_with("-NOAUTH "));
-    // Those that have authenticated stay what they are, as in Redis.
+    // As in Redis, clients that have authenticated remain so.
     assert_eq!(
         before.run("CONFIG GET requirepass"),
         "*2\r\n$11\r\nrequirepass\r\n$13\r\nsecond-secret\r\n"

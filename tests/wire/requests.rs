@@ -1,4 +1,4 @@
-//! What a client may send: pipelines, inline commands, and what is not the protocol.
+//! What a client may send: pipelines, inline commands, and bytes that are not the protocol.
 
 use std::time::Duration;
 

@@ -134,7 +134,7 @@ fn an_endless_function_is_busy_and_can_be_killed() {
         socket.command(&["FUNCTION", "LOAD", &code]),
         "$3\r\nlib\r\n"
     );
-    // On the lane that writes, and on the one that reads.
+    // On the write lane and on the read lane.
     for command in ["FCALL", "FCALL_RO"] {
         let mut running = server.connect();
         running.send(crate::server::request(&[command, "spin", "0"]));
@@ -249,7 +249,7 @@ fn a_script_cannot_publish_without_end() {
         reply.starts_with("-ERR a command, a script or a transaction cannot publish more"),
         "{reply}"
     );
-    // Nobody hears these, so that nothing is kept.
+    // Nobody receives these, so nothing is kept.
     assert_eq!(socket.run("PING"), "+PONG\r\n");
     let script = script.replace("'c'", "'unheard'");
     assert_eq!(socket.command(&["EVAL", &script, "0"]), "$-1\r\n");

@@ -1,5 +1,5 @@
-//! The port on which the server answers as Redis Sentinel. What its replies look like is compared with Redis in
-//! tests/differential.
+//! The port on which the server acts as Redis Sentinel. The form of its replies is compared with
+//! Redis in tests/differential.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -48,7 +48,7 @@ fn a_server_names_itself_and_its_port() {
     let port = scene.sentinel.port();
     assert!(info.contains("\r\nredis_mode:sentinel\r\n"), "{info}");
     assert!(info.contains(&format!("\r\ntcp_port:{port}\r\n")), "{info}");
-    // The other ports are as they were.
+    // The other ports are unchanged.
     let mut data = scene.server.connect();
     assert!(
         data.run("INFO server")

@@ -30,7 +30,7 @@ fn the_port_that_was_taken_is_told() {
 #[test]
 fn a_second_server_on_the_same_folder_is_refused() {
     if is_on_foundationdb() {
-        // There any number of servers share a cluster.
+        // There, any number of servers share a cluster.
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn an_address_in_use_is_told_with_what_to_do() {
          program listens there"
     );
     assert!(said.contains(&expected), "{said}");
-    // A start that is refused makes no store.
+    // A refused start creates no store.
     assert!(!folder.path().join("data").exists());
 }
 
@@ -75,7 +75,7 @@ fn sigterm_finishes_what_is_in_flight() {
     let mut idle = server.connect();
     assert_eq!(idle.run("PING"), "+PONG\r\n");
     let address = server.address();
-    // Pushes as fast as it can until the server goes, and counts the replies.
+    // Pushes as fast as it can until the server ends, and counts the replies.
     let pusher = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address).unwrap();
         let mut reader = stream.try_clone().unwrap();
@@ -133,7 +133,7 @@ fn shutdown_ends_the_server_without_a_reply() {
 
 #[test]
 fn clients_that_do_not_read_do_not_hold_up_the_end() {
-    // Far longer than anybody here waits.
+    // Far longer than any wait here.
     let flags = ["--shutdown-timeout", "600", "--requirepass", "secret"];
     let mut server = Server::start_with(&flags);
     let mut probe = server.connect();
@@ -187,7 +187,7 @@ struct Spinning {
 
 /// Runs until it is ended, after it has written.
 const WRITES_AND_SPINS: &str = "redis.call('RPUSH', KEYS[1], 'x') while true do end";
-/// The same, where Lua runs no instruction.
+/// The same, without any Lua instructions.
 const SPINS_IN_C: &str = "return string.find(('a'):rep(60), ('a*'):rep(20) .. 'b')";
 
 impl Spinning {
@@ -211,7 +211,7 @@ impl Spinning {
         self.probe.run("PING").starts_with("-BUSY Redis is busy")
     }
 
-    /// The server ends soon, and what the script has written is not there.
+    /// The server ends soon, and what the script has written is gone.
     fn ends_without_a_trace(mut self) {
         assert!(self.server.wait().success(), "{}", self.server.log());
         let again = Server::start_in(self.folder.path(), &[]).unwrap();
@@ -242,7 +242,7 @@ fn a_signal_waits_for_scripts_while_clients_are_served() {
         wait_until("it is logged", || {
             spinning.server.log().contains("shutting down")
         });
-        // Whoever comes now can end the script, and is told how.
+        // A client that connects now can end the script, and is told how.
         spinning.probe = spinning.server.connect();
         assert!(spinning.is_busy());
         assert!(spinning.server.ending().is_none());

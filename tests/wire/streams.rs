@@ -1,4 +1,5 @@
-//! What Redis has added to streams since 7.2, over a socket: replies in both protocols, a restart, events.
+//! Additions to streams since Redis 7.2, over a socket: replies in both protocols, a restart,
+//! events.
 
 use crate::server::Server;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::server::{Server, Socket, wait_until};
 
-/// The token at the end of a reply of one task.
+/// The token at the end of a reply with one task.
 fn token(reply: &str) -> String {
     reply.trim_end().rsplit("\r\n").next().unwrap().to_owned()
 }
@@ -211,7 +211,7 @@ fn who_waits_hears_of_a_task_that_fits_of_a_delay_and_of_a_lapse() {
     assert!(waiting.is_silent_for(Duration::from_millis(100)));
     socket.run("TASK.ADD q 1 small ID small NEEDS gb 4 DELAY 150");
     assert!(waiting.reply().contains("small"));
-    // Nobody says anything about the lease, so it lapses.
+    // Nobody ends the lease, so it lapses.
     waiting.send("TASK.TAKE q HAVING gb 4 BLOCK 0\r\n");
     assert!(waiting.reply().contains("small"));
     assert_eq!(socket.run("TASK.LEN q"), ":1\r\n");

@@ -2,8 +2,8 @@
 
 use crate::server::{Server, as_another_user, is_on_foundationdb};
 
-/// A server whose process may get no further threads until that is changed. `None` where this
-/// machine does not let a test have one: the superuser's are not limited.
+/// A server whose process may not get further threads until that is changed. `None` if this machine
+/// does not allow such a test, because the superuser's threads are not limited.
 fn server_without_threads() -> Option<Server> {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("quoin.toml");

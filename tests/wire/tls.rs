@@ -142,7 +142,7 @@ fn a_server_may_have_nothing_but_tls() {
         list.contains(&format!(" laddr=127.0.0.1:{port} ")),
         "{list}"
     );
-    // The end is announced, as nobody could tell it from an attack otherwise.
+    // The end is announced, because otherwise it could be an attack.
     socket.send(b"QUIT\r\n");
     assert_eq!(socket.reply(), b"+OK\r\n");
     assert_eq!(socket.stream.read(&mut [0]).unwrap(), 0);
@@ -171,7 +171,7 @@ fn all_that_works_without_tls_works_with_it() {
         assert!(socket.reply() == expected.as_bytes());
     }
     assert_eq!(socket.reply(), b"+OK\r\n");
-    // Waiting, while messages come.
+    // A waiting client, while messages arrive.
     socket.send(&request(&["BLPOP", "list", "0"]));
     wait_until("it waits", || {
         plain.run("CLIENT LIST").contains("cmd=blpop")
@@ -264,7 +264,7 @@ fn certificates_change_in_a_running_server() {
     let second = show();
     assert_ne!(second, first);
 
-    // What is not a pair is refused, and nothing changes.
+    // A certificate and key that do not match are refused, and nothing changes.
     let server_key = authority.text("server.key");
     let refusal = plain.command(&["CONFIG", "SET", "tls-key-file", &server_key]);
     assert_eq!(
@@ -279,7 +279,7 @@ fn certificates_change_in_a_running_server() {
     assert_eq!(plain.run("CONFIG GET tls-key-file"), expected);
     assert_eq!(show(), second);
 
-    // A named pipe holds up nobody.
+    // A named pipe blocks nobody.
     let pipe = authority.text("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
@@ -289,7 +289,7 @@ fn certificates_change_in_a_running_server() {
         server.log().contains("it is not a regular file")
     });
 
-    // SIGHUP reads the same files again, and a bad one changes nothing.
+    // SIGHUP reads the same files again, and an invalid one changes nothing.
     authority.sign("other");
     server.signal("HUP");
     wait_until("the third is shown", || show() != second);
@@ -300,7 +300,7 @@ fn certificates_change_in_a_running_server() {
         server.log().contains("no certificate in it")
     });
     assert_eq!(show(), third);
-    // Connections keep what they began with.
+    // Connections keep the configuration that they began with.
     assert_eq!(old.run("PING"), "+PONG\r\n");
 }
 
@@ -328,7 +328,7 @@ fn a_client_that_never_shakes_hands_holds_up_nobody_and_is_disconnected() {
     let mut plain = server.connect();
     let mut connected = 0;
     let mut silent: Vec<Socket> = Vec::new();
-    // More than there are places for handshakes. They have ten seconds, so a slow machine may need
+    // More than there are slots for handshakes. They have ten seconds, so a slow machine may need
     // another try.
     wait_until("a client is served beside them", || {
         silent = (0..300).map(|_| Socket::connect(address)).collect();
@@ -367,7 +367,7 @@ fn clients_that_stall_in_their_handshakes_hold_up_only_their_own_address() {
     let authority = Authority::new();
     let (_server, address) = start_both(&authority, "no");
     let config = Arc::new(client(&authority, None));
-    // More than there are places for all: each sends its whole first message, and no more.
+    // More than there are slots in total. Each sends its whole first message, and no more.
     let stalled: Vec<TcpStream> = (0..300)
         .map(|_| {
             let name = ServerName::try_from("127.0.0.1").unwrap();
@@ -384,7 +384,7 @@ fn clients_that_stall_in_their_handshakes_hold_up_only_their_own_address() {
     socket.connect(&address.into()).unwrap();
     let mut other = TlsSocket::over(socket.into(), client(&authority, None));
     assert_eq!(other.run("PING"), "+PONG\r\n");
-    // Those that stall have ten seconds.
+    // The stalled ones have ten seconds.
     assert!(
         begun.elapsed() < Duration::from_secs(8),
         "{:?}",
@@ -393,7 +393,7 @@ fn clients_that_stall_in_their_handshakes_hold_up_only_their_own_address() {
     drop(stalled);
 }
 
-/// What redis-cli says to a command; `None` where it has no TLS.
+/// The output of redis-cli for a command. `None` if it has no TLS.
 fn redis_cli(address: SocketAddr, options: &[&str], command: &[&str]) -> Option<String> {
     let help = Command::new("redis-cli").arg("--help").output();
     let has_tls = help.is_ok_and(|help| {
@@ -441,7 +441,7 @@ fn redis_cli_speaks_tls_with_the_server() {
         cli(&with_certificate, &["GET", "large"]).unwrap(),
         format!("{large}\n")
     );
-    // Without a certificate, with one of a stranger, and where the server is a stranger.
+    // Without a certificate, with a stranger's certificate, and with a server that is a stranger.
     let (their_ca, their_cert, their_key) = (
         theirs.text("ca.pem"),
         theirs.text("client.pem"),

@@ -1,8 +1,8 @@
-//! The version of Redis that clients and scripts are told: the setting `compatible-version`.
+//! The version of Redis that clients and scripts see: the setting `compatible-version`.
 
 use crate::server::{Server, wait_until};
 
-/// The version as it is told everywhere, and as a number.
+/// The version in all places where it is shown, and as a number.
 fn told(server: &Server) -> (Vec<String>, String) {
     let mut socket = server.connect();
     let hello = socket.run("HELLO 2");
@@ -90,7 +90,7 @@ fn fields_that_have_expired_are_counted_where_the_version_knows_them() {
     }
 }
 
-/// redis-cli and generated clients take options from there.
+/// redis-cli and generated clients read options from there.
 #[test]
 fn documents_tell_the_options_of_the_version() {
     for (version, is_told) in [("7.2", false), ("8.4", true)] {
@@ -107,7 +107,8 @@ fn documents_tell_the_options_of_the_version() {
     }
 }
 
-/// Those of 7.2 as Redis 7.2 answers, those of 8.4 as Redis 8.2 does; tests/differential compares more of them.
+/// Replies for 7.2 as in Redis 7.2, and those for 8.4 as in Redis 8.2. tests/differential compares
+/// more of them.
 #[test]
 fn replies_that_have_changed_are_those_of_the_version() {
     let out_of_range = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807\r\n";
@@ -146,7 +147,7 @@ fn replies_that_have_changed_are_those_of_the_version() {
     }
 }
 
-/// docs/start/compatibility.md tells them.
+/// docs/start/compatibility.md lists them.
 #[test]
 fn commands_that_are_not_planned_are_unknown_with_either() {
     for version in ["7.2", "8.4"] {

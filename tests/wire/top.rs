@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 
 use crate::server::{Server, wait_until};
 
-/// What leads to the alternate screen, and back.
+/// The sequences for the alternate screen and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
@@ -25,7 +25,7 @@ struct Terminal {
     written: Arc<Mutex<Vec<u8>>>,
 }
 
-/// All that `quoin top` may change about the terminal's modes.
+/// Everything that `quoin top` may change in the terminal's modes.
 fn modes(line: &File) -> String {
     let modes = tcgetattr(line).unwrap();
     format!(
@@ -96,7 +96,7 @@ impl Terminal {
         self.child.wait().unwrap()
     }
 
-    /// The terminal is as it was, and its cursor is shown.
+    /// Checks that the terminal is as it was, and that its cursor is shown.
     fn is_restored(&self) {
         assert_eq!(modes(&self.line), self.modes);
         self.shows(LEAVE);
@@ -139,7 +139,7 @@ fn the_screen_shows_queues_follows_them_and_the_terminal_is_restored() {
         .unwrap();
     terminal.shows("latecomer");
     terminal.press("?");
-    // A word: spaces that were there before are not drawn again.
+    // A single word, because spaces that were already there are not drawn again.
     terminal.shows("reverse");
     terminal.press("xq");
     assert!(terminal.ended().success());

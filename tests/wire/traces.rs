@@ -1,4 +1,4 @@
-//! Traces of tasks, as a collector gets them.
+//! Traces of tasks, as a collector receives them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use crate::server::{PATIENCE, Server, Socket, is_on_foundationdb, wait_until};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// What a collector has got.
+/// What a collector has received.
 #[derive(Default)]
 struct Got {
     spans: Vec<Span>,
@@ -39,7 +39,7 @@ impl Collector {
         Self::start_with("http", take_request)
     }
 
-    /// A collector that takes requests from connections as it is told.
+    /// A collector that accepts requests from connections with `take`.
     fn start_with(scheme: &str, take: impl Fn(TcpStream, &Mutex<Got>) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("{scheme}://{}/v1/traces", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ impl Collector {
         spans
     }
 
-    /// The names of its spans, once the last one is there.
+    /// The names of its spans, once the last one has arrived.
     fn names_until(&self, last: &str) -> Vec<String> {
         let names = || {
             let got = self.got.lock().unwrap();

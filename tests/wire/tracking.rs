@@ -469,7 +469,7 @@ fn a_flush_makes_every_client_forget() {
 
 #[test]
 fn databases_that_are_swapped_are_forgotten() {
-    // Redis says nothing, and clients keep values of other keys.
+    // Redis sends nothing, and clients keep values of other keys.
     play_to_quoin(
         &Server::start(),
         "a: HELLO 3 => %7|*
@@ -614,7 +614,7 @@ fn a_full_table_forgets_random_keys_and_tells_it() {
     assert_eq!(figure(&mut socket, "tracking_total_keys"), 3);
 }
 
-/// Reads while others write: in the end no client holds a value that is not the last one.
+/// Reads while others write: in the end, no client holds an outdated value.
 #[test]
 fn no_client_keeps_a_value_that_has_changed() {
     const KEYS: usize = 5;
@@ -654,7 +654,7 @@ fn no_client_keeps_a_value_that_has_changed() {
         });
         let readers: Vec<_> = readers.collect();
         let caches: Vec<_> = readers.into_iter().map(|one| one.join().unwrap()).collect();
-        // Writers have ended about now; their last changes are told within a moment.
+        // Writers have just ended, and their last changes are reported within a moment.
         std::thread::sleep(Duration::from_millis(200));
         let mut socket = server.connect();
         let values: Vec<String> = (0..KEYS)
@@ -688,7 +688,7 @@ impl Cache {
         }
     }
 
-    /// Takes the next reply that is no invalidation.
+    /// Takes the next reply that is not an invalidation.
     fn reply(&mut self) -> String {
         loop {
             let reply = self.socket.reply();
@@ -700,7 +700,7 @@ impl Cache {
         }
     }
 
-    /// Reads keys that it does not hold, in one pipeline.
+    /// Reads keys that it does not have, in one pipeline.
     fn read(&mut self, keys: &[usize]) {
         let keys: Vec<usize> = keys
             .iter()

@@ -319,7 +319,7 @@ fn a_transaction_too_large_to_queue_is_refused_whole() {
 #[ignore = "needs gigabytes of memory; executor::batch tests the same on a smaller store"]
 fn a_transaction_too_large_for_the_store_is_refused_whole() {
     // COPY writes in one transaction what no client has to send: 40 copies of 30 MiB, or on
-    // FoundationDB, whose limit is lower, of 3.
+    // FoundationDB, which has a lower limit, of 3 MiB.
     let server = Server::start();
     let mut socket = server.connect();
     let mebibytes = if is_on_foundationdb() { 3 } else { 30 };

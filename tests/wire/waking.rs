@@ -1,4 +1,4 @@
-//! Commands that wait: what wakes them, and what does not. See `script` for how these are written.
+//! Commands that wait: what wakes them, and what does not. See `script` for the notation.
 
 use crate::script::play;
 use crate::server::{Server, request, wait_until};

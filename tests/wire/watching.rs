@@ -1,4 +1,4 @@
-//! WATCH: which changes fail an EXEC, and which do not. See `script` for how these are written.
+//! WATCH: which changes fail an EXEC, and which do not. See `script` for the notation.
 
 use crate::script::{play, play_to_quoin};
 use crate::server::Server;
@@ -65,7 +65,7 @@ fn a_change_behind_multi_fails_it() {
 
 #[test]
 fn every_kind_of_change_fails_it() {
-    // Each line: what makes the key, the key, what changes it.
+    // Each line: what creates the key, the key, what changes it.
     for (setup, change) in [
         ("RPUSH k a b", "LSET k 0 c"),
         ("RPUSH k a b", "LSET k 0 a"),
@@ -192,7 +192,7 @@ fn a_key_that_went_and_came_back_the_same_fails_it() {
 
 #[test]
 fn expiry_fails_it() {
-    // Sent together, and with time to spare: the key must be there when it is watched.
+    // Sent together, and with time to spare, because the key must exist when it is watched.
     play(
         "a>> RPUSH k x
          a>> PEXPIRE k 2000

@@ -93,7 +93,8 @@ impl Definition {
     /// Whether a command with these arguments is allowed.
     ///
     /// # Errors
-    /// Why it is not allowed. If selectors refuse it for several reasons, the one that came nearest.
+    /// Why it is not allowed. If selectors refuse it for different reasons, the reason of the
+    /// selector that came closest to allowing it.
     pub fn check(&self, row: &Row, arguments: &[Bytes]) -> Result<(), Denial> {
         let mut denial = Denial {
             reason: Reason::Command,
@@ -332,7 +333,7 @@ mod tests {
         assert_eq!(check(rules, "GET b"), denied(Reason::Key, 1));
         assert_eq!(check(rules, "SET a 1"), denied(Reason::Key, 1));
         assert_eq!(check(rules, "DEL a"), denied(Reason::Command, 0));
-        // Of several keys, the one that no selector allows is named.
+        // If no selector allows several keys, this key is named.
         assert_eq!(
             check("~a +mget (~a ~b +mget)", "MGET a b c"),
             denied(Reason::Key, 3)

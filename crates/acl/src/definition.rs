@@ -1,5 +1,5 @@
-//! What rules say of a user (Redis: `ACLSetUser`, `ACLDescribeUser`): its flags, the hashes of its passwords,
-//! and its selectors.
+//! A user as defined by rules (Redis: `ACLSetUser`, `ACLDescribeUser`): flags, password hashes, and
+//! selectors.
 
 use quoin_base::secret::{hex, is_secret};
 use sha2::{Digest, Sha256};
@@ -36,7 +36,7 @@ impl Flag {
     }
 }
 
-/// What rules say of a user: its flags, passwords and selectors.
+/// A user as defined by rules: flags, passwords and selectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     is_on: bool,
@@ -99,7 +99,7 @@ impl Definition {
 
     /// Whether a client that gives this password is this user (Redis: `ACLCheckUserCredentials`).
     pub fn accepts(&self, password: &[u8]) -> bool {
-        // Compares with all passwords in any case, so that the time reveals nothing.
+        // Always compares with all passwords, so that the time reveals nothing.
         let given = PasswordHash::of(password);
         let known = self.passwords.iter();
         let is_known = known.filter(|known| known.matches(&given)).count() > 0;
@@ -281,8 +281,8 @@ fn shown(rule: &[u8]) -> String {
     String::from_utf8_lossy(c_text(rule)).into_owned()
 }
 
-/// Joins the words between parentheses, which may be several arguments. The error is the word with an
-/// unclosed parenthesis (Redis: `ACLMergeSelectorArguments`).
+/// Joins the words between parentheses, which may be several arguments. The error is the word with
+/// an unclosed parenthesis (Redis: `ACLMergeSelectorArguments`).
 pub(super) fn merge_selectors<R: AsRef<[u8]>>(rules: &[R]) -> Result<Vec<Vec<u8>>, &[u8]> {
     let mut merged = Vec::with_capacity(rules.len());
     let mut open: Option<(&[u8], Vec<u8>)> = None;

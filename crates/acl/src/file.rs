@@ -156,7 +156,7 @@ mod tests {
         ) {
             let mut user = Definition::new(Defaults::default());
             for rule in rules {
-                // What is refused changes nothing.
+                // A refused rule changes nothing.
                 let _ = user.apply(rule.as_bytes(), Defaults::default());
             }
             let text = user.describe();

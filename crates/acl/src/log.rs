@@ -1,4 +1,4 @@
-//! The log of what was refused (ACL LOG), and its counters.
+//! The log of refusals (ACL LOG), and its counters.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,10 +51,10 @@ pub struct Event {
     pub client: String,
 }
 
-/// An entry: what was refused once or several times.
+/// An entry: one or several equal refusals.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The refusal. The client is the last one.
+    /// The refusal. Its client is the latest one.
     pub event: Event,
     /// Number of refusals.
     pub count: i64,
@@ -76,7 +76,7 @@ impl Entry {
     }
 }
 
-/// The log of what was refused, and its counters for INFO.
+/// The log of refusals, and its counters for INFO.
 #[derive(Debug, Default)]
 pub struct AclLog {
     state: Mutex<State>,

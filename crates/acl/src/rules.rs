@@ -60,7 +60,7 @@ pub(super) fn parse_selector(rule: &[u8], defaults: Defaults) -> Result<Selector
     // As in Redis, text with unbalanced quotes counts as empty.
     let words = split_arguments(inner.unwrap_or_default()).unwrap_or_default();
     for word in &words {
-        // It would end the selector when the user's rules are written and read again.
+        // Such a word would end the selector when the user's rules are written and read again.
         if word.last() == Some(&b')') {
             return Err(RuleError::Syntax);
         }

@@ -18,7 +18,7 @@ pub struct Users {
     default: Arc<User>,
     /// Clients must authenticate: `default` is off or has a password.
     requires_authentication: AtomicBool,
-    /// There has been a user that may not do everything.
+    /// Whether there has ever been a user that may not do everything.
     has_restricted: AtomicBool,
 }
 
@@ -27,7 +27,7 @@ pub struct Users {
 pub struct Replaced {
     /// Users that were deleted.
     pub deleted: Vec<Arc<User>>,
-    /// Users with a new definition, each with the old one.
+    /// Redefined users, each with the previous definition.
     pub redefined: Vec<(Arc<User>, Arc<Definition>)>,
 }
 
@@ -79,8 +79,8 @@ impl Users {
         self.read().values().cloned().collect()
     }
 
-    /// Creates or changes a user. `change` gets its definition, or `None` if there is no such user.
-    /// Returns the user and its old definition.
+    /// Creates or changes a user. `change` gets its definition, or `None` if the user does not
+    /// exist. Returns the user and its previous definition.
     ///
     /// # Errors
     /// That of `change`. Then nothing has changed.
@@ -130,7 +130,7 @@ impl Users {
         user.redefine(definition)
     }
 
-    /// Deletes a user, if there is one. `default` stays.
+    /// Deletes a user, if it exists. `default` stays.
     pub fn delete(&self, name: &[u8]) -> Option<Arc<User>> {
         if name == DEFAULT_USER.as_bytes() {
             return None;
@@ -140,8 +140,9 @@ impl Users {
         Some(user)
     }
 
-    /// Replaces all users. If `definitions` does not name `default`, it gets the definition `default`.
-    /// Without `keeps`, users that stay are deleted and created again, except `default`.
+    /// Replaces all users. If `definitions` does not name `default`, it gets the definition
+    /// `default`. Without `keeps`, users that remain are deleted and created again, except
+    /// `default`.
     pub fn replace(
         &self,
         mut definitions: BTreeMap<Bytes, Definition>,
@@ -198,7 +199,7 @@ impl User {
         }
     }
 
-    /// A user that no client can be, for tests of what holds one.
+    /// A user that no client can have, for testing code that holds one.
     #[cfg(feature = "testing")]
     pub fn for_test() -> Arc<Self> {
         let name = Bytes::from_static(b"default");
@@ -226,7 +227,7 @@ impl User {
         Arc::clone(&definition.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces its definition. Returns the old one.
+    /// Replaces its definition. Returns the previous one.
     fn redefine(&self, definition: Definition) -> Arc<Definition> {
         let is_open = definition.is_open();
         let mut current = self
@@ -238,7 +239,7 @@ impl User {
         before
     }
 
-    /// Deletes it. It may do nothing afterwards.
+    /// Deletes it. From then on it may do nothing.
     pub(super) fn delete(&self) {
         self.is_deleted.store(true, Ordering::Release);
         self.redefine(Definition::new(Default::default()));

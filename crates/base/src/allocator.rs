@@ -1,4 +1,5 @@
-//! The allocator, and what gives memory back to the system (docs/understand/decisions/016-allocator.md).
+//! The allocator, and how memory is returned to the system
+//! (docs/understand/decisions/016-allocator.md).
 
 /// Its name and version, as shown in INFO.
 #[cfg(target_os = "linux")]
@@ -11,16 +12,16 @@ pub const NAME: &str = "libc";
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Starts the thread that gives free memory back to the system. Not before the store is open: a process with
-/// more than one thread cannot test files for TLS in a child process.
+/// Starts the thread that returns free memory to the system. Call it after opening the store,
+/// because a process with more than one thread cannot test TLS files in a child process.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub fn start_background_thread() {
     const BACKGROUND_THREAD: &std::ffi::CStr = c"background_thread";
     let null = std::ptr::null_mut();
     let mut is_wanted = true;
-    // SAFETY: the name is one of jemalloc's, which ends with a zero byte and lives on, and the
-    // control reads the `bool` that it is given.
+    // SAFETY: the name is one of jemalloc's, ends with a zero byte and is static, and the control
+    // reads the `bool` that it gets.
     let failed = unsafe {
         tikv_jemalloc_sys::mallctl(
             BACKGROUND_THREAD.as_ptr(),
@@ -39,16 +40,16 @@ pub fn start_background_thread() {
 #[cfg(not(target_os = "linux"))]
 pub fn start_background_thread() {}
 
-/// Gives memory that is free back to the system now. Without it, a thread of the allocator does so
-/// over the next ten seconds.
+/// Returns free memory to the system now. Otherwise, a thread of the allocator does so over the
+/// next ten seconds.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub fn purge() {
     /// `MALLCTL_ARENAS_ALL`: of all arenas.
     const PURGE: &std::ffi::CStr = c"arena.4096.purge";
     let null = std::ptr::null_mut();
-    // SAFETY: the name is one of jemalloc's, which ends with a zero byte and lives on, and this
-    // control neither reads nor writes a value.
+    // SAFETY: the name is one of jemalloc's, ends with a zero byte and is static, and this control
+    // neither reads nor writes a value.
     let failed = unsafe { tikv_jemalloc_sys::mallctl(PURGE.as_ptr(), null, null.cast(), null, 0) };
     if failed != 0 {
         tracing::warn!("the allocator gives no memory back (error {failed})");

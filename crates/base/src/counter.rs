@@ -24,14 +24,14 @@ impl Counter {
     }
 }
 
-/// Buckets of durations. The first ends at [`BUCKET_FIRST_NS`], each next one at twice the time of the
-/// one before it. The last has no end.
+/// Number of duration buckets. The first ends at [`BUCKET_FIRST_NS`], and each further one at twice
+/// the end of the previous one. The last has no end.
 pub const DURATION_BUCKETS: usize = 32;
 
 /// Upper end of the first bucket of durations, in nanoseconds.
 pub const BUCKET_FIRST_NS: u64 = 1024;
 
-/// How often something took how long: a histogram whose buckets double in length.
+/// A histogram of durations whose buckets double in length.
 #[derive(Debug, Default)]
 pub struct Durations {
     sum_us: Counter,
@@ -60,7 +60,7 @@ impl Durations {
         std::array::from_fn(|at| self.buckets.get(at).map_or(0, Counter::get))
     }
 
-    /// For each bucket its end in microseconds, and the number of durations up to there.
+    /// For each bucket, its upper end in microseconds and the number of durations up to that.
     pub fn cumulative_us(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut count = 0;
         self.buckets.iter().enumerate().map(move |(at, counter)| {
@@ -69,7 +69,7 @@ impl Durations {
         })
     }
 
-    /// Starts again from nothing (CONFIG RESETSTAT).
+    /// Starts over (CONFIG RESETSTAT).
     pub fn reset(&self) {
         self.sum_us.reset();
         for counter in &self.buckets {

@@ -1,7 +1,7 @@
-//! What reading stored bytes fails with. The layout reads them, the store hands them out, and neither
-//! knows the other.
+//! The error for stored bytes that cannot be decoded. It is here because the layout decodes them
+//! and the store returns them, and neither knows the other.
 
-/// Stored bytes that are not of this layout; what they should have been.
+/// Stored bytes that do not follow this layout. Contains what was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("stored bytes are not of this layout: {0}")]
 pub struct DecodeError(pub &'static str);

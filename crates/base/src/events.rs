@@ -1,4 +1,5 @@
-//! Classes of keyspace events: which changes of keys clients hear of (`notify-keyspace-events`).
+//! Classes of keyspace events: which changes of keys are published to clients
+//! (`notify-keyspace-events`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,21 +31,21 @@ classes! {
     HASH = 6, 'h';
     /// Sorted sets.
     SORTED_SET = 7, 'z';
-    /// Keys that were removed because their time had come.
+    /// Keys that were removed because they expired.
     EXPIRED = 8, 'x';
-    /// Keys that were removed for want of memory, which does not happen here.
+    /// Keys that were removed for lack of memory, which never happens here.
     EVICTED = 9, 'e';
     /// Streams.
     STREAM = 10, 't';
     /// Redis's modules.
     MODULE = 13, 'd';
-    /// Keys that came to be. Not part of `A`.
+    /// Keys that were created. Not part of `A`.
     NEW = 14, 'n';
     /// Events are published in channels named after keys.
     KEYSPACE = 0, 'K';
     /// Events are published in channels named after events.
     KEYEVENT = 1, 'E';
-    /// Reads of keys that are not there. Not part of `A`.
+    /// Reads of keys that do not exist. Not part of `A`.
     KEY_MISS = 11, 'm';
 }
 
@@ -69,7 +70,7 @@ impl EventClasses {
         EventClasses(self.0 | other.0)
     }
 
-    /// Whether all of `other` is in here.
+    /// Whether this contains all of `other`.
     pub const fn contains(self, other: EventClasses) -> bool {
         self.0 & other.0 == other.0
     }
@@ -99,7 +100,7 @@ impl EventClasses {
     }
 }
 
-/// The classes that a running server publishes, which CONFIG SET changes.
+/// The classes that a running server publishes. CONFIG SET changes them.
 #[derive(Debug, Default)]
 pub struct EventSwitch(AtomicU32);
 
@@ -109,7 +110,7 @@ impl EventSwitch {
         EventClasses(self.0.load(Ordering::Relaxed))
     }
 
-    /// Tells of these from now on.
+    /// Publishes these classes from now on.
     pub fn set(&self, classes: EventClasses) {
         self.0.store(classes.0, Ordering::Relaxed);
     }

@@ -1,9 +1,9 @@
 //! Ends the process after a panic in vital work.
 //!
-//! A thread that panics ends alone. If it were a lane of the executor, PING would still answer for a server
-//! that does nothing else. So such work is marked as vital, and a panic in it ends the process at once,
-//! before anything is unwound. A client that waits for a reply then sees its connection break. It gets no
-//! error that claims that nothing was done.
+//! A thread that panics ends alone. If it were a lane of the executor, the server would still
+//! answer PING but do nothing else. So such work is marked as vital, and a panic in it ends the
+//! process at once, before anything is unwound. A client that waits for a reply then sees its
+//! connection break. It gets no error that claims that nothing was done.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -17,14 +17,14 @@ thread_local! {
     static VITAL: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Marks what the thread is at as vital until it is dropped.
+/// Marks the thread's current work as vital until it is dropped.
 #[derive(Debug)]
 pub struct Vital {
     before: Option<&'static str>,
 }
 
 impl Vital {
-    /// The thread is at `what` from now on.
+    /// Marks the thread's work as vital from now on, under the name `what`.
     pub fn enter(what: &'static str) -> Self {
         watch_panics();
         Self {
@@ -39,7 +39,7 @@ impl Drop for Vital {
     }
 }
 
-/// Does a task's work, which is vital.
+/// Runs a task's work, which is vital.
 pub async fn vital<W: Future>(what: &'static str, work: W) -> W::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|context| {
@@ -50,14 +50,14 @@ pub async fn vital<W: Future>(what: &'static str, work: W) -> W::Output {
     .await
 }
 
-/// Adds a hook that runs after the one which prints the panic.
+/// Adds a hook that runs after the one that prints the panic.
 fn watch_panics() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             print(panic);
-            // A thread that is ending has no such mark any more, and is at nothing.
+            // A thread that is ending no longer has the mark, and does no vital work.
             let what = VITAL.try_with(Cell::get).ok().flatten();
             if let Some(what) = what {
                 tracing::error!(
@@ -73,8 +73,8 @@ fn watch_panics() {
 
 #[allow(unsafe_code)]
 fn exit() -> ! {
-    // SAFETY: the function has no preconditions. Handlers that are registered for the end of the
-    // process are not run: they may wait for the thread that has just panicked.
+    // SAFETY: the function has no preconditions. It skips exit handlers, which might wait for the
+    // thread that has just panicked.
     unsafe { libc::_exit(PANIC_EXIT_CODE) }
 }
 
@@ -88,8 +88,8 @@ pub mod testing {
     /// Says to a test that it is the child.
     const CHILD: &str = "QUOIN_TEST_PANICS";
 
-    /// Runs `panics` in a process of its own, which runs this test again, and returns how that ended. `test`
-    /// is the test's full name.
+    /// Runs `panics` in a child process, which runs this test again. Returns how the child ended.
+    /// `test` is the test's full name.
     pub fn ends_of(test: &str, panics: impl FnOnce()) -> Option<Output> {
         if std::env::var_os(CHILD).is_some() {
             panics();

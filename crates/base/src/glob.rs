@@ -1,12 +1,12 @@
-//! Glob patterns of KEYS, SCAN, CONFIG GET and their like, with the exact meaning that Redis
-//! gives them (`stringmatchlen`): `*`, `?`, `[a-z]`, `[^a-z]`, `\` before a literal byte.
+//! Glob patterns of KEYS, SCAN, CONFIG GET and similar commands, with Redis's exact semantics
+//! (`stringmatchlen`): `*`, `?`, `[a-z]`, `[^a-z]`, `\` before a literal byte.
 //!
-//! Two oddities of Redis are kept because clients can see them: no pattern but the empty one
-//! matches the empty text (KEYS and SCAN treat the pattern `*` apart, before they match), and
-//! the ends of a range compare as signed bytes, as `char` does on x86.
+//! Two oddities of Redis are kept because clients can see them: only the empty pattern matches the
+//! empty text (KEYS and SCAN handle the pattern `*` separately, before they match), and the ends of
+//! a range compare as signed bytes, like `char` on x86.
 //!
-//! Matching takes time in proportion to the lengths of the text and the pattern. A pattern for many texts is
-//! compiled once ([`Glob`]). A single text is first compared without that ([`matches`]).
+//! Matching takes time in proportion to the lengths of the text and the pattern. A pattern for many
+//! texts is compiled once ([`Glob`]). A single text is first compared without that ([`matches`]).
 
 use memchr::memmem::Finder;
 
@@ -26,7 +26,7 @@ const STEPS_PER_BYTE_MAX: usize = 8;
 
 /// Whether `text` matches the glob `pattern` as a whole.
 ///
-/// Beyond [`GLOB_STARS_MAX`] separate `*` the answer is no, as in Redis.
+/// As in Redis, a pattern with more than [`GLOB_STARS_MAX`] separate `*` matches nothing.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let bytes = pattern.len().saturating_add(text.len());
     let steps = bytes.saturating_mul(STEPS_PER_BYTE_MAX);
@@ -34,16 +34,16 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
         .unwrap_or_else(|| Glob::new(pattern, case).matches(text))
 }
 
-/// Whether they match; `None` if that is not decided after `steps`.
+/// Whether they match. `None` if that is undecided after `steps`.
 ///
-/// Only the last `*` is ever tried again, because if what follows it matches nowhere, a longer match of
+/// Only the last `*` is ever tried again: if the part after it matches nowhere, a longer match of
 /// an earlier `*` cannot help.
 fn matches_within(pattern: &[u8], text: &[u8], case: Case, steps: usize) -> Option<bool> {
     let mut pattern_at = 0;
     let mut text_at = 0;
     let mut stars = 0;
     let mut steps = steps;
-    // Where to resume when the present attempt fails: after the last `*`, one byte later.
+    // Where to resume if the current attempt fails: after the last `*`, one byte later.
     let mut retry: Option<(usize, usize)> = None;
 
     while let Some(&byte) = text.get(text_at) {
@@ -73,15 +73,15 @@ fn matches_within(pattern: &[u8], text: &[u8], case: Case, steps: usize) -> Opti
             retry = Some((after_star, text_at));
         }
     }
-    // Every element takes exactly one byte, so a later start of the last `*` would leave even
-    // more of the pattern over. Stars take none, but only after some text (see above).
+    // Every element takes exactly one byte, so if the last `*` matched more, even more of the
+    // pattern would be left over. Stars take none, but only after some text (see above).
     if !text.is_empty() {
         pattern_at = skip_stars(pattern, pattern_at);
     }
     Some(pattern_at == pattern.len())
 }
 
-/// Position of the first byte from `at` on that is not a `*`.
+/// Position of the first byte at or after `at` that is not a `*`.
 fn skip_stars(pattern: &[u8], at: usize) -> usize {
     let stars = pattern
         .get(at..)
@@ -92,8 +92,8 @@ fn skip_stars(pattern: &[u8], at: usize) -> usize {
     at + stars
 }
 
-/// Matches `byte` with the element of the pattern at `at`; also the position after the element. At the
-/// end of the pattern nothing matches.
+/// Compares `byte` with the element of the pattern at `at`. Also returns the position after the
+/// element. At the end of the pattern nothing matches.
 fn match_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
     match *pattern.get(at..).unwrap_or_default() {
         [] => (false, at),
@@ -112,7 +112,7 @@ fn match_one(pattern: &[u8], at: usize, byte: u8, case: Case) -> (bool, usize) {
 
 /// What a class lists.
 enum Item {
-    /// A byte after a `\`. It is compared as it is, even if case is ignored.
+    /// A byte after a `\`. It is compared literally, even if case is ignored.
     Escaped(u8),
     One(u8),
     /// The ends may be in either order.
@@ -129,8 +129,8 @@ impl Item {
     }
 }
 
-/// Reads the class whose `[` is before `at`: whether it is negated, and the position after it. A class that
-/// is not closed reaches to the end of the pattern.
+/// Reads the class whose `[` is before `at`. Returns whether it is negated, and the position after
+/// it. An unclosed class extends to the end of the pattern.
 fn read_class(pattern: &[u8], at: usize, mut each: impl FnMut(Item)) -> (bool, usize) {
     let mut at = at;
     let is_negated = pattern.get(at) == Some(&b'^');
@@ -168,8 +168,8 @@ fn equal(literal: u8, byte: u8, case: Case) -> bool {
     }
 }
 
-/// Whether `byte` is between the ends, which may be in either order. They are swapped before they lose their
-/// case, as in Redis.
+/// Whether `byte` is between the ends, which may be in either order. As in Redis, they are swapped
+/// before case is removed.
 fn in_range(low: u8, high: u8, byte: u8, case: Case) -> bool {
     let signed = |byte: u8| byte.cast_signed();
     let (low, high) = if signed(low) > signed(high) {
@@ -184,7 +184,7 @@ fn in_range(low: u8, high: u8, byte: u8, case: Case) -> bool {
     (fold(low)..=fold(high)).contains(&fold(byte))
 }
 
-/// Most elements of a part that is compared at each place of the text.
+/// Maximum number of elements in a part that is compared at each position of the text.
 const COMPARED_MAX: usize = 16;
 
 /// A new class is compared with this many of the latest ones, and an equal one is shared.
@@ -199,7 +199,7 @@ pub struct Glob {
     first: Elements,
     /// The parts between the first and the last `*`.
     between: Vec<Part>,
-    /// The part after the last `*`; `None` if there is no `*`.
+    /// The part after the last `*`. `None` if there is no `*`.
     last: Option<Elements>,
     classes: Vec<ByteSet>,
     /// It has too many `*`.
@@ -218,15 +218,15 @@ enum Element {
 type Elements = Vec<Element>;
 type ByteSet = [u64; 4];
 
-/// A part between two `*`, by how it is looked for.
+/// A part between two `*`, by search method.
 #[derive(Debug, Clone)]
 enum Part {
     /// It has only bytes.
     Bytes(Box<Finder<'static>>),
-    /// It is compared at each place. Each byte of the text allows a fixed number of steps.
+    /// Compared at each position. Each byte of the text allows a fixed number of steps.
     Compared(Elements),
-    /// All places are compared at once: bit n of a state says that the bytes before a place match the first n
-    /// + 1 elements. The masks say which elements each byte matches.
+    /// Compared at all positions at once. Bit n of a state says that the bytes before a position
+    /// match the first `n + 1` elements. The masks say which elements each byte matches.
     Marked { count: usize, masks: Vec<u64> },
 }
 
@@ -247,7 +247,7 @@ impl Glob {
             at = skip_stars(pattern, at);
             stars += usize::from(at < pattern.len());
             if stars > GLOB_STARS_MAX {
-                // What it has so far is not needed, and the rest may be long.
+                // The parts so far are not needed, and the rest may be long.
                 glob.between = Vec::new();
                 glob.matches_nothing = true;
                 return glob;
@@ -262,7 +262,7 @@ impl Glob {
         glob
     }
 
-    /// The elements from `at` to the next `*`, and the place of that `*`.
+    /// The elements from `at` to the next `*`, and the position of that `*`.
     fn read_part(&mut self, pattern: &[u8], at: usize, case: Case) -> (Elements, usize) {
         let mut elements = Vec::new();
         let mut at = at;
@@ -347,7 +347,7 @@ impl Glob {
         }
     }
 
-    /// Whether a text of as many bytes matches them.
+    /// Whether a text of the same length matches these elements.
     fn are_equal(&self, elements: &[Element], text: &[u8]) -> bool {
         let mut pairs = elements.iter().zip(text);
         pairs.all(|(element, byte)| self.accepts(*element, *byte))
@@ -391,8 +391,8 @@ impl Glob {
         }
     }
 
-    /// Compares at each place. A part of more than [`GLOB_ELEMENTS_MAX`] that this does not find within
-    /// its steps counts as not there.
+    /// Compares at each position. If a part has more than [`GLOB_ELEMENTS_MAX`] elements and is not
+    /// found within its steps, it counts as missing.
     fn compare(&self, elements: &[Element], text: &[u8]) -> Option<usize> {
         let mut steps = text.len().saturating_mul(COMPARED_MAX);
         for (start, window) in text.windows(elements.len()).enumerate() {
@@ -414,7 +414,7 @@ fn find_marked(count: usize, masks: &[u64], text: &[u8]) -> Option<usize> {
     let mut states = vec![0_u64; words];
     for (at, byte) in text.iter().enumerate() {
         let masks = masks.get(usize::from(*byte) * words..)?;
-        // A match begins at each place.
+        // A match may begin at each position.
         let mut carried = 1;
         for (state, mask) in states.iter_mut().zip(masks) {
             let next = (*state << 1) | carried;
@@ -580,7 +580,7 @@ mod tests {
         }
         check(&[b"*", many(b"a").as_slice(), b"*"].concat(), &text, true);
         check(&[b"*", many(b"a?").as_slice()].concat(), &text, true);
-        // A matcher whose time is their product takes minutes.
+        // A matcher whose time is the product of both lengths would take minutes.
         assert!(began.elapsed() < std::time::Duration::from_secs(10));
     }
 

@@ -1,9 +1,9 @@
-//! What every other crate uses: clocks, randomness, numbers as text, glob patterns, sizes, limits, threads,
-//! the allocator, and how the log is throttled.
+//! What all other crates use: clocks, randomness, numbers as text, glob patterns, sizes, limits,
+//! threads, the allocator, and log throttling.
 //!
-//! It knows nothing of Redis's protocol, of stores or of commands. Every limit that a user can meet is in
-//! [`limits`]. Time and randomness are traits. The feature `testing` has a clock that a test advances, random
-//! numbers from a seed, and threads that cannot be started.
+//! It knows nothing of Redis's protocol, of stores or of commands. Every limit that a user can meet
+//! is in [`limits`]. Time and randomness are traits. The feature `testing` has a clock that a test
+//! advances, random numbers from a seed, and threads that cannot be started.
 
 pub mod allocator;
 pub mod clock;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Time between two lines of one kind.
 pub const LOG_LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Lets one line of a kind through in [`LOG_LINE_INTERVAL`].
+/// Lets one line of a kind through in each [`LOG_LINE_INTERVAL`].
 ///
 /// ```
 /// use quoin_base::log_throttle::LogThrottle;
@@ -29,7 +29,8 @@ struct State {
     held_back: u64,
 }
 
-/// Number of lines of a kind that were held back since the last one; empty if there were none.
+/// Number of lines of a kind that were suppressed since the last one. Shown as nothing if there
+/// were none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldBack(u64);
 
@@ -43,7 +44,7 @@ impl fmt::Display for HeldBack {
 }
 
 impl LogThrottle {
-    /// The first line comes through.
+    /// The first line is let through.
     pub const fn new() -> Self {
         Self {
             state: Mutex::new(State {
@@ -53,7 +54,7 @@ impl LogThrottle {
         }
     }
 
-    /// Whether a line may be written now. The answer belongs at its end.
+    /// Whether a line may be written now. The returned value belongs at the end of the line.
     pub fn pass(&self) -> Option<HeldBack> {
         self.pass_at(Instant::now())
     }

@@ -38,7 +38,7 @@ impl Random for SystemRandom {
     }
 }
 
-/// A generator whose sequence follows from its seed.
+/// A generator whose sequence is determined by its seed.
 #[cfg(feature = "testing")]
 #[derive(Debug)]
 pub struct SeededRandom {

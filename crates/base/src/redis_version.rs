@@ -1,7 +1,7 @@
 //! The versions of Redis that a server can say it is.
 
-/// A version of Redis that clients are told, and whose replies they get (docs/understand/decisions/043-told-version.md).
-/// Commands and options work with either.
+/// The version of Redis that clients see, which determines replies
+/// (docs/understand/decisions/043-told-version.md). Commands and options work with either version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum RedisVersion {
     /// Redis 7.2, on which replies are modelled.
@@ -30,7 +30,7 @@ impl RedisVersion {
         }
     }
 
-    /// The version with its patch, as clients are told.
+    /// The version with its patch level, as clients see it.
     pub fn text(self) -> &'static str {
         match self {
             Self::V7_2 => "7.2.6",
@@ -46,7 +46,7 @@ impl RedisVersion {
         }
     }
 
-    /// Whether it has what came with the version `since`, such as `7.4.0`.
+    /// Whether it includes what was added in version `since`, such as `7.4.0`.
     pub fn has(self, since: &str) -> bool {
         let (major, minor) = match self {
             Self::V7_2 => (7, 2),

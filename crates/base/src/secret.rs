@@ -6,7 +6,7 @@ pub fn hex(bytes: impl AsRef<[u8]>) -> String {
     digits.collect()
 }
 
-/// Whether what somebody gave is the secret. Takes the same time wherever it differs.
+/// Whether a given text is the secret. The time does not depend on where they differ.
 pub fn is_secret(secret: &[u8], given: &[u8]) -> bool {
     let pairs = secret.iter().zip(given);
     let differences = pairs.fold(0, |differences, (a, b)| differences | (a ^ b));

@@ -48,7 +48,7 @@ pub fn duration(ms: i64) -> String {
     }
 }
 
-/// A number of bytes in the largest unit that leaves a whole one.
+/// A number of bytes in the largest unit that divides it evenly.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

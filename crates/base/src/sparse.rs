@@ -5,13 +5,12 @@ use std::hash::{BuildHasher, Hash};
 
 use super::limits::IDLE_TABLE_ENTRIES_MAX;
 
-/// Places per entry from which a table shrinks; it then has two.
+/// A table with this many places per entry is shrunk to two per entry.
 const SPARSE_PLACES: usize = 8;
 
 /// A table that can shrink.
 pub trait Sparse {
-    /// To be called after entries were removed. Its cost is spread over as many removals as it has entries to
-    /// move.
+    /// Must be called after entries were removed. The cost is amortized over the removals.
     fn shrink_if_sparse(&mut self);
 }
 

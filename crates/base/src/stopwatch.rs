@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Divisor for time in which the thread did not have the processor: it may have waited for the disk, which
-/// counts, or for other threads, which does not.
+/// Divisor for time in which the thread did not have the processor. It may have waited for the
+/// disk, which counts, or for other threads, which does not.
 const WAITING_DIVISOR: u32 = 4;
 
-/// How long a thread's processor time is used for further stopwatches. Much shorter than what they measure.
+/// How long a thread's processor time is reused for further stopwatches. Much shorter than what
+/// they measure.
 const SAMPLE_AGE_MAX: Duration = Duration::from_micros(100);
 
 thread_local! {
@@ -17,7 +18,7 @@ thread_local! {
     static SAMPLE: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// Begins when it is made, on the thread that is measured.
+/// Measures the thread on which it is created, from then on.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch {
     began: Instant,
@@ -25,8 +26,8 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins now. To ask for the processor time is a system call, so it may be up to [`SAMPLE_AGE_MAX`] old. Work
-    /// that the thread did since then counts too.
+    /// Starts now. Reading the processor time is a system call, so the value used may be up to
+    /// [`SAMPLE_AGE_MAX`] old, and work that the thread did since then counts too.
     pub fn start() -> Self {
         let began = Instant::now();
         let processor = SAMPLE.with(|sample| match sample.get() {
@@ -40,20 +41,20 @@ impl Stopwatch {
         Self { began, processor }
     }
 
-    /// The time since the beginning.
+    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// How long the thread was busy in `elapsed`, a part or all of the time since the beginning. It costs
-    /// more than reading a clock, so it should be called only if `elapsed` is long.
+    /// How long the thread was busy in `elapsed`, which is part or all of the time since the start.
+    /// It costs more than reading a clock, so call it only if `elapsed` is long.
     pub fn busy(&self, elapsed: Duration) -> Duration {
         let processor = processor_time().saturating_sub(self.processor);
         processor.min(elapsed).max(elapsed / WAITING_DIVISOR)
     }
 }
 
-/// What this thread has had of the processor.
+/// The processor time that this thread has used.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -64,8 +65,8 @@ fn processor_time() -> Duration {
 /// How long each of several pieces of work may occupy a thread. They share a stopwatch.
 #[derive(Debug, Clone, Copy)]
 pub struct BusyLimit {
-    /// Has begun no later than the work. What the thread did in between counts as work if the work then
-    /// waits.
+    /// Started no later than the work. If the work then waits, what the thread did in between
+    /// counts as work.
     pub stopwatch: Stopwatch,
     /// The longest time.
     pub max: Duration,

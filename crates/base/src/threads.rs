@@ -1,5 +1,5 @@
-//! Threads. The system may refuse one if a limit of processes is reached (`pids.max` of a control group,
-//! `RLIMIT_NPROC`) or memory is short. Then only the operation that needed it fails.
+//! Threads. The system may refuse one if a limit on processes is reached (`pids.max` of a control
+//! group, `RLIMIT_NPROC`) or memory is short. Then only the operation that needed it fails.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -22,8 +22,8 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Runs work that may wait for the disk or a name server on a thread of its own. tokio's threads for such
-/// work are not used, because tokio panics if the system refuses one.
+/// Runs work that may wait for the disk or a name server on a separate thread. tokio's threads for
+/// such work are not used, because tokio panics if the system refuses one.
 ///
 /// # Errors
 /// If the system refuses the thread, or if `work` panics.
@@ -32,7 +32,7 @@ pub async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
     let (sender, done) = oneshot::channel();
-    // Ends by itself. Nobody may be waiting for it.
+    // Ends by itself. The caller may have stopped waiting.
     drop(spawn(name, move || {
         let _ = sender.send(work());
     })?);

@@ -1,5 +1,5 @@
-//! How tools log in to servers, and which files they use for TLS: the same flags and variables for all tools,
-//! named as in redis-cli.
+//! How tools log in to servers, and which files they use for TLS. All tools have the same flags and
+//! variables, named as in redis-cli.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,7 +15,7 @@ const CA_FILE: &str = "cacert";
 const CERTIFICATE_FILE: &str = "cert";
 const KEY_FILE: &str = "key";
 
-/// What the help of the tools says of addresses and of passwords.
+/// The tools' help text about addresses and passwords.
 pub const ADDRESS_HELP: &str = "ADDRESS is redis://[user:password@]host[:port][/database], the \
      same with rediss:// for TLS, or\nunix://[user:password@]/path[?db=database].";
 
@@ -23,7 +23,7 @@ pub const ADDRESS_HELP: &str = "ADDRESS is redis://[user:password@]host[:port][/
 pub struct End {
     /// Its flags.
     pub flags: Flags,
-    /// Begin its variables; of these, the first with any variable is the one that counts, alone.
+    /// Prefixes of its variables. Only the first prefix with any variable set is used.
     pub variables: &'static [&'static str],
 }
 
@@ -81,11 +81,11 @@ impl End {
         })
     }
 
-    /// What the command line and the environment say about it. As with settings, an empty variable
-    /// counts as one that is not there.
+    /// The login from the command line and the environment. As with settings, an empty variable
+    /// counts as not set.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// What is wrong, in words for people.
     pub fn access(
         &self,
         matches: &ArgMatches,
@@ -121,7 +121,8 @@ impl End {
     }
 
     fn login_of(&self, variables: &[(OsString, OsString)]) -> Result<Login, String> {
-        // Not name by name: a password belongs to the user and the server that it is set with.
+        // Not per variable, because a password belongs to the user and the server that it is set
+        // with.
         for begin in self.variables {
             let login = login_with(begin, variables)?;
             if login != Login::default() {
@@ -132,7 +133,7 @@ impl End {
     }
 }
 
-/// What the variables with this beginning say.
+/// The login from the variables with this prefix.
 fn login_with(begin: &str, variables: &[(OsString, OsString)]) -> Result<Login, String> {
     let value = |name: &str| {
         let name = format!("{begin}{name}");
@@ -217,9 +218,9 @@ struct Login {
 /// How a tool logs in at a server, and the files of TLS. Shown without passwords.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// By flags, which win over the address.
+    /// From flags, which override the address.
     given: Login,
-    /// By the environment, over which the address wins.
+    /// From the environment, which the address overrides.
     environment: Login,
     ca_file: Option<PathBuf>,
     certificate_file: Option<PathBuf>,

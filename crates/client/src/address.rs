@@ -12,7 +12,7 @@ const UNIX_SCHEME: &str = "unix://";
 /// Address of a server, and how to log in. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Name or number; of IPv6 without brackets. The path of a Unix socket begins with `/`.
+    /// Name or number, IPv6 without brackets. The path of a Unix socket begins with `/`.
     pub host: String,
     /// TCP port.
     pub port: u16,
@@ -39,11 +39,12 @@ impl Address {
         }
     }
 
-    /// Reads `redis://[user:password@]host[:port][/database]`, the same with `rediss://`, or
-    /// `unix://[user:password@]/path[?db=database]`. In user and password, `%` and two digits are a byte.
+    /// Parses `redis://[user:password@]host[:port][/database]`, the same with `rediss://`, or
+    /// `unix://[user:password@]/path[?db=database]`. In user and password, `%` and two digits are a
+    /// byte.
     ///
     /// # Errors
-    /// What is wrong, for people; it does not repeat the password.
+    /// What is wrong, in words for people, without the password.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix(UNIX_SCHEME) {
             return Self::parse_unix(rest);
@@ -57,7 +58,7 @@ impl Address {
                 ));
             }
         };
-        // The last @: a password may hold one.
+        // The last @, because a password may contain one.
         let (login, rest) = match rest.rsplit_once('@') {
             Some((login, rest)) => (Some(login), rest),
             None => (None, rest),
@@ -84,7 +85,7 @@ impl Address {
 
     fn parse_unix(rest: &str) -> Result<Self, String> {
         const WRONG: &str = "an address of a Unix socket is unix:///path";
-        // The path begins with the first slash: one in a password is written %2f.
+        // The path begins with the first slash. A slash in a password is written as %2f.
         let at = rest.find('/').ok_or(WRONG)?;
         let (login, place) = rest.split_at(at);
         let login = match login {

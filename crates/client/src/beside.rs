@@ -37,10 +37,10 @@ impl Beside {
             .collect()
     }
 
-    /// What the command line and the environment say.
+    /// The address and login from the command line and the environment.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// What is wrong, in words for people.
     pub fn parse(matches: &ArgMatches, variables: &[(OsString, OsString)]) -> Result<Self, String> {
         let server = matches.get_one::<String>(SERVER);
         let server = server.map(|text| Address::parse(text)).transpose();
@@ -73,7 +73,7 @@ impl From<ClientError> for BesideError {
 
 /// Possible addresses of the server that has a folder open.
 pub struct Places {
-    /// As it has noted it itself, in the folder.
+    /// The address in the server's own note in the folder.
     pub noted: Option<Address>,
     /// As the settings or the command line say, or by the defaults.
     pub named: Address,

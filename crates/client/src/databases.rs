@@ -7,7 +7,7 @@ use super::{Address, Client, ClientError};
 /// The error text of SELECT if the database does not exist.
 const OUT_OF_RANGE: &str = "DB index is out of range";
 
-/// Which databases are read.
+/// Which databases to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Databases {
     /// Databases that have keys.
@@ -17,10 +17,11 @@ pub enum Databases {
 }
 
 impl Databases {
-    /// Reads `all` or numbers with commas; without them, it is the database of the address.
+    /// Parses `all`, or numbers separated by commas. Without either, uses the database of the
+    /// address.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// What is wrong, in words for people.
     pub fn parse(text: Option<&str>, from: &Address) -> Result<Self, String> {
         match text {
             None => Ok(Self::Some(vec![from.database.unwrap_or(0)])),

@@ -1,7 +1,8 @@
-//! A small client of Redis servers, for the program's tools: commands are queued, sent together,
-//! and their replies read one by one.
+//! A small client of Redis servers, for the program's tools. Commands are queued, sent together,
+//! and their replies are read one by one.
 //!
-//! It knows the protocol and TLS. It knows neither what the commands mean nor what a tool makes of a reply.
+//! It knows the protocol and TLS. It knows neither what the commands mean nor what a tool does with
+//! a reply.
 
 mod access;
 mod address;
@@ -27,7 +28,7 @@ use quoin_resp::wire::reply_reader::{Value, encode_request, read_reply};
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Why there is no going on with a server.
+/// Why communication with a server ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// It cannot be reached.
@@ -38,7 +39,7 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
-    /// The connection broke, or brought what is not the Redis protocol.
+    /// The connection broke, or received something other than the Redis protocol.
     #[error("{address}: {source}")]
     Lost {
         /// The server.
@@ -46,7 +47,7 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
-    /// It refused what it was asked.
+    /// The server refused a request.
     #[error("{address} answers: {reply}{}", login_hint(reply))]
     Refused {
         /// The server.
@@ -56,14 +57,14 @@ pub enum ClientError {
     },
 }
 
-/// What came of the commands between MULTI and EXEC.
+/// The outcome of the commands between MULTI and EXEC.
 #[derive(Debug)]
 pub enum Transaction {
     /// They ran. There is one reply each, which may be an error.
     Done(Vec<Value>),
-    /// None of them ran: a watched key had changed.
+    /// None of them ran, because a watched key had changed.
     Changed,
-    /// None of them ran; the server's error.
+    /// None of them ran. Contains the server's error.
     Refused(Value),
 }
 
@@ -133,7 +134,7 @@ impl Client {
         Ok(client)
     }
 
-    /// A client at a socket that is connected already, to a server that must answer everything within this time.
+    /// A client on a connected socket, to a server that must answer everything within this time.
     pub fn on_socket(socket: UnixStream, reply_timeout: Duration) -> io::Result<Self> {
         let address = Address::unix("this server");
         Ok(Self::over(Stream::unix(socket, reply_timeout)?, address))
@@ -157,7 +158,7 @@ impl Client {
         self.queued.len()
     }
 
-    /// Sends what is queued.
+    /// Sends the queued commands.
     pub fn send(&mut self) -> Result<(), ClientError> {
         let sent = self.reader.get_mut().write_all(&self.queued);
         self.queued.clear();

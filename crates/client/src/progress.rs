@@ -7,7 +7,7 @@ use quoin_base::clock::{Clock, SystemClock};
 use quoin_base::size::counted;
 
 const BAR_CELLS: usize = 24;
-/// Time between two looks of the bar.
+/// Interval at which the bar is updated.
 const BAR_INTERVAL_MS: i64 = 100;
 /// Time between two lines.
 const LINE_INTERVAL_MS: i64 = 10_000;
@@ -29,7 +29,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing is done yet; time counts from here.
+    /// Nothing has been done yet. Time counts from here.
     pub fn start() -> Self {
         let clock = SystemClock;
         let now_ms = clock.now_ms();
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// Says something that is to be read before the end.
+    /// Prints a line that should be read before the end.
     pub fn say(&self, line: &str) {
         let _ = writeln!(std::io::stderr(), "{line}");
     }

@@ -20,7 +20,7 @@ pub enum ConfigError {
         /// What is accepted.
         accepted: String,
     },
-    /// A key of the file or a `QUOIN_*` variable that is no setting.
+    /// A key of the file or a `QUOIN_*` variable that is not a setting.
     #[error("{origin}: no such setting{given}{hint}")]
     Unknown {
         /// The name in quotes after a colon, or nothing if `origin` contains it.
@@ -38,7 +38,7 @@ pub enum ConfigError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// A file that is larger than a settings file can be.
+    /// The file is larger than a settings file may be.
     #[error("settings file {}: larger than {max} bytes", path.display())]
     FileTooLarge {
         /// The file.
@@ -63,10 +63,10 @@ pub enum ConfigError {
     RedisConf {
         /// The first line that shows this.
         origin: Origin,
-        /// Its settings that Quoin has too, as a settings file.
+        /// The settings in it that Quoin also has, as a settings file.
         toml: String,
     },
-    /// A file that is not TOML.
+    /// The file is not TOML.
     #[error("{origin}: not TOML: {message}")]
     Toml {
         /// The place of the error.
@@ -137,7 +137,7 @@ pub fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String 
         .unwrap_or_default()
 }
 
-/// Letters to insert, remove or change to get from one text to the other (Levenshtein).
+/// Number of letters to insert, remove or change to get from one text to the other (Levenshtein).
 fn distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.bytes().enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::parameters::PARAMETERS;
 
-/// Replacements for settings of Redis that Quoin does not have, by the beginning of their names.
+/// What to use instead of Redis settings that Quoin does not have, by the beginning of their names.
 const INSTEAD: [(&str, &str); 16] = [
     (
         "appendonly",

@@ -1,10 +1,10 @@
 //! Settings, the users of the settings file, and the log.
 //!
-//! One table has every setting ([`table`]). It defines the file's keys, the variables, the flags, the
-//! documents and CONFIG. [`logging`] writes the log.
+//! One table has every setting ([`table`]). It defines the file's keys, the variables, the flags,
+//! the documents and CONFIG. [`logging`] writes the log.
 //!
-//! The crate knows what settings are and how they change in a running server. It must not know what they
-//! are for.
+//! The crate knows what settings are and how they change in a running server. It must not know what
+//! they are used for.
 
 // What a setting is.
 mod settings;

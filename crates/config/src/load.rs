@@ -34,11 +34,12 @@ const FOREIGN_PREFIXES: [&str; 5] = [
 pub struct LoadedSettings {
     /// The settings in effect.
     pub settings: Settings,
-    /// The file that was read, which CONFIG REWRITE writes.
+    /// The file that was read. CONFIG REWRITE writes it.
     pub file: Option<PathBuf>,
     /// The users that the file names, if it does.
     pub users: Option<FileUsers>,
-    /// Variables that Kubernetes makes for a service whose name begins with `quoin`, which are no settings.
+    /// Variables that Kubernetes sets for a service whose name begins with `quoin`. They are not
+    /// settings.
     pub of_services: Vec<String>,
     origins: Vec<(&'static str, Origin)>,
     sources: Sources,
@@ -71,7 +72,7 @@ impl LoadedSettings {
         }
     }
 
-    /// The settings as they are now: the file is read again.
+    /// Reads the file again and returns the current settings.
     pub(super) fn reload(&self) -> Result<Self, ConfigError> {
         let Sources { variables, flags } = self.sources.clone();
         load(self.file.clone(), variables, flags)
@@ -134,7 +135,8 @@ impl LoadedSettings {
         Ok(())
     }
 
-    /// An empty variable counts as not set: compose files make it from `${VARIABLE}` without a value.
+    /// An empty variable counts as not set, because compose files produce it from an unset
+    /// `${VARIABLE}`.
     fn set_from_variable(&mut self, name: String, value: OsString) -> Result<(), ConfigError> {
         let Some(row) = SETTINGS.iter().find(|row| row.environment() == name) else {
             return Err(unknown_variable(name));
@@ -155,8 +157,8 @@ impl LoadedSettings {
     }
 }
 
-/// Whether Kubernetes makes a variable of this name for a service `quoin` or `quoin-…`, or Docker for a
-/// link: `QUOIN_SERVICE_HOST`, `QUOIN_PORT_6379_TCP_ADDR`, and `QUOIN_PORT` with an address.
+/// Whether Kubernetes sets a variable of this name for a service `quoin` or `quoin-…`, or Docker
+/// for a link: `QUOIN_SERVICE_HOST`, `QUOIN_PORT_6379_TCP_ADDR`, and `QUOIN_PORT` with an address.
 fn is_of_service(name: &str, value: &OsString) -> bool {
     let is_row = SETTINGS.iter().any(|row| row.environment() == name);
     let is_address = value.to_str().is_some_and(|value| {
@@ -222,7 +224,7 @@ pub fn load(
                 .any(|prefix| name.starts_with(prefix))
         })
         .collect();
-    // So that errors are always in the same order.
+    // So that errors always come in the same order.
     variables.sort();
 
     let mut errors = Vec::new();

@@ -33,8 +33,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Starts the log that the settings describe, on the standard error if they name no file. A
-    /// process has one.
+    /// Starts the log as configured, on standard error if no file is set. A process has only one.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -121,7 +120,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Labelled<M> {
 }
 
 impl<W: Write> Write for LabelledLine<W> {
-    /// A line comes whole, and nothing before its label can look like one.
+    /// Each line is written whole, so nothing before its label can look like a label.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let found = self.label.take().and_then(|(from, to)| {
             let at = bytes.windows(from.len()).position(|part| part == from)?;

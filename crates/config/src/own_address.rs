@@ -1,4 +1,5 @@
-//! The file in the data folder in which a server notes its addresses, for tools on the same machine.
+//! The file in the data folder in which a server records its addresses, for tools on the same
+//! machine.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -61,8 +62,8 @@ pub fn note_server(settings: &Settings, port: u16, tls_port: u16) -> io::Result<
     std::fs::rename(&unfinished, &path)
 }
 
-/// Removes the note of a server that ends. A note that is left does no harm: it is read only while a
-/// server has the folder open, and that server writes its own.
+/// Removes the note of a server that ends. A stale note is harmless: it is read only while a server
+/// has the folder open, and that server writes its own.
 pub fn remove_note(settings: &Settings) {
     let _ = std::fs::remove_file(note_path(&settings.data_dir));
 }
@@ -71,8 +72,8 @@ fn note_path(data_dir: &Path) -> PathBuf {
     data_dir.join(NOTE_FILE)
 }
 
-/// Possible addresses of the server of a data folder: that of the command line, or else those of its note
-/// and of the settings.
+/// Possible addresses of a data folder's server: that of the command line, otherwise those of its
+/// note and of the settings.
 pub fn server_places(loaded: &LoadedSettings, beside: &Beside) -> Places {
     let settings = &loaded.settings;
     if let Some(server) = &beside.server {

@@ -1,11 +1,11 @@
-//! Parameters of Redis 7.2 that Quoin knows but does not act on: CONFIG GET answers them with Redis's
-//! defaults, and CONFIG SET checks, remembers and echoes them, so that clients and test suites that set
-//! them work. Names, bounds and defaults are those of `config.c`. (INFO latencystats asks for
+//! Parameters of Redis 7.2 that Quoin knows but does not use. CONFIG GET returns Redis's defaults,
+//! and CONFIG SET checks, stores and echoes values, so that clients and test suites that set them
+//! work. Names, bounds and defaults are those of `config.c`. (INFO latencystats asks for
 //! `latency-tracking` and `latency-tracking-info-percentiles` by name.)
 //!
-//! If Redis's default would be wrong for Quoin, the default differs: there are no snapshots (`save` is
-//! empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), and DEBUG is there
-//! for everyone.
+//! If Redis's default would be wrong for Quoin, the default differs: there are no snapshots (`save`
+//! is empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), and DEBUG
+//! is available to everyone.
 
 use crate::special;
 use crate::table::SETTINGS;
@@ -224,7 +224,7 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("cluster-node-timeout", "", Integer(0, I64_MAX), "15000"),
     row("cluster-ping-interval", "", Integer(0, I64_MAX), "0").hidden(),
     row("cluster-link-sendbuf-limit", "", Bytes(0, U64_MAX), "0"),
-    // Decided by rustls, or not needed for TLS of clients. None of it can be changed.
+    // Decided by rustls, or not needed for clients' TLS. None of these can be changed.
     row("tls-session-cache-size", "", Integer(0, I32_MAX), "20480").immutable(),
     row("tls-session-cache-timeout", "", Integer(0, I32_MAX), "300").immutable(),
     row("tls-cluster", "", YesNo, "no").immutable(),

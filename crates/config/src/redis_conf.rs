@@ -8,7 +8,7 @@ use crate::{table, users};
 use quoin_acl::without_passwords;
 use quoin_resp::wire::inline::split_arguments;
 
-/// Words that begin lines of a redis.conf and that CONFIG GET does not know.
+/// Words at the beginning of lines of a redis.conf that CONFIG GET does not know.
 const DIRECTIVES: [&str; 4] = [INCLUDE, "loadmodule", "rename-command", users::NAME];
 const INCLUDE: &str = "include";
 /// The setting with addresses in a form that only Redis has.
@@ -23,7 +23,7 @@ pub(super) struct RedisConf {
     pub(super) toml: String,
 }
 
-/// Reads `text` if it is a redis.conf, which its first line that is not a comment shows.
+/// Parses `text` if it is a redis.conf, which is decided by its first line that is not a comment.
 pub(super) fn read(text: &str) -> Option<RedisConf> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     let mut lines = lines
@@ -57,7 +57,7 @@ fn begins_as_redis(line: &str) -> bool {
 /// The translation so far.
 #[derive(Default)]
 struct Translation {
-    /// Settings in the order in which they came first, each with its latest value.
+    /// Settings in the order of their first occurrence, each with its latest value.
     settings: Vec<(&'static SettingRow, String)>,
     users: Vec<String>,
     /// Comments about lines that Quoin does not accept unchanged.
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_redis_conf_is_told_from_toml_that_is_wrong() {
         assert_eq!(read("# Redis\n\ndaemonize no\nport 1\n").unwrap().line, 3);
-        // A line of a file for Quoin that lacks its sign does not make it Redis's.
+        // Quoin's line without its equals sign does not make the file a redis.conf.
         assert_eq!(read("timeout = 1\nport 2\n"), None);
         assert_eq!(read("something 2\n"), None);
         assert_eq!(read("port =\nport\n"), None);

@@ -90,8 +90,8 @@ fn rewrite_setting(out: &mut String, entry: &FileEntry, settings: &Settings) {
     }
 }
 
-/// Replaces a file atomically: a reader finds the old text or the new one, even after a crash. Its
-/// permissions stay. Only the owner may read a new file, because it may hold a password.
+/// Replaces a file atomically: a reader finds the old text or the new one, even after a crash.
+/// Keeps its permissions. Only the owner may read a new file, because it may contain a password.
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     // Replaces the target of a symbolic link, not the link.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -23,7 +23,7 @@ pub struct RuntimeConfig {
     pub live: LiveSettings,
     state: RwLock<State>,
     file: Option<PathBuf>,
-    /// The settings as they were last read or written.
+    /// The settings as last read or written.
     loaded: Mutex<LoadedSettings>,
     /// Held while the settings file is written.
     rewriting: Mutex<()>,
@@ -54,7 +54,7 @@ pub struct Reloaded {
 /// Reads the files of changed TLS settings. The error is the reason why they cannot be used.
 type TlsListener = Box<dyn Fn(&Settings) -> Result<TlsChange, String> + Send + Sync>;
 
-/// Applies what was read.
+/// Applies the files that were read.
 pub type TlsChange = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone)]
@@ -162,8 +162,8 @@ impl RuntimeConfig {
         let _ = self.log_level_listener.set(Box::new(listener));
     }
 
-    /// Sets the listener that reads the files of TLS settings when CONFIG SET gets one of them. The
-    /// closure that it returns applies them. Only the first call counts.
+    /// Sets the listener that reads the files of TLS settings when CONFIG SET changes one of these.
+    /// The closure that it returns applies them. Only the first call counts.
     pub fn on_tls(
         &self,
         listener: impl Fn(&Settings) -> Result<TlsChange, String> + Send + Sync + 'static,
@@ -280,7 +280,7 @@ impl RuntimeConfig {
         let Some(path) = &self.file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
-        // One at a time, from the settings to the file. Otherwise two rewrites would mix.
+        // Covers everything from the settings to the file. Otherwise concurrent rewrites could mix.
         let _rewriting = self
             .rewriting
             .lock()
@@ -299,11 +299,12 @@ impl RuntimeConfig {
     }
 
     /// Reads the settings file again and applies what has changed in it since it was last read or
-    /// written. So changes by CONFIG SET stay while the file stays. Variables and flags override the file
-    /// as at the start. Always reads the TLS certificates again. It waits for the disk.
+    /// written. So changes by CONFIG SET last as long as the file does not change. Variables and
+    /// flags override the file as at the start. Always reads the TLS certificates again. Waits for
+    /// the disk.
     ///
     /// # Errors
-    /// If the file cannot be read or has a wrong value. Then nothing changes.
+    /// If the file cannot be read or has an invalid value. Then nothing changes.
     pub fn reload(&self) -> Result<Reloaded, ConfigError> {
         let mut known = self.loaded();
         let mut now = known.reload()?;
@@ -338,7 +339,7 @@ impl RuntimeConfig {
                 if set.is_ok() {
                     reloaded.changed.push(row.name);
                 } else {
-                    // So that the next reload tries it again.
+                    // So that the next reload tries again.
                     let before = (row.render)(&known.settings);
                     let _ = (row.apply)(&mut now.settings, &before);
                 }
@@ -366,7 +367,7 @@ impl RuntimeConfig {
         });
     }
 
-    /// [`Self::undo_requirepass`] for a change by [`Self::reload`]. The next reload tries it again.
+    /// [`Self::undo_requirepass`] for a change by [`Self::reload`]. The next reload tries again.
     pub fn undo_reloaded_requirepass(&self, given: Option<&str>, before: Option<String>) {
         self.loaded().settings.requirepass.clone_from(&before);
         self.undo_requirepass(given, before);

@@ -26,7 +26,7 @@ impl KeysPattern {
     }
 }
 
-/// Permissions of a file. 0 keeps those of the process's umask.
+/// Permissions of a file. 0 leaves them to the process's umask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Permissions(pub u32);
 
@@ -48,7 +48,8 @@ pub struct FdbTls {
     pub password: Option<String>,
 }
 
-/// How much may wait to be written to a client. There are no replicas, so theirs has no effect.
+/// Limits for output that waits to be sent to a client. There are no replicas, so their limits have
+/// no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputLimits {
     /// Redis's class `normal`.
@@ -105,9 +106,9 @@ impl Value for MemoryLimit {
 /// A limit on the bytes that wait for a client. Beyond it the client is disconnected. 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputLimit {
-    /// Bytes that end the connection at once.
+    /// Above this many bytes, the connection ends at once.
     pub hard_bytes: u64,
-    /// Bytes that end the connection if they stay exceeded for `soft_s`.
+    /// Above this many bytes for `soft_s`, the connection ends.
     pub soft_bytes: u64,
     /// Seconds for which the soft limit may be exceeded.
     pub soft_s: u32,
@@ -199,7 +200,7 @@ named! {
 pub enum DashboardAddress {
     /// Nowhere.
     Off,
-    /// At [`Self::BY_DEFAULT`], if that lets nobody in who could not come in otherwise.
+    /// On [`Self::BY_DEFAULT`], if that does not let in anyone who could not get in otherwise.
     #[default]
     Auto,
     /// At this address.
@@ -237,7 +238,7 @@ named! {
         Ip = "ip",
         /// Its host name.
         Hostname = "hostname",
-        /// Nothing: clients use the address where they have asked.
+        /// Nothing: clients use the address that they asked at.
         UnknownEndpoint = "unknown-endpoint",
     }
 }
@@ -254,7 +255,8 @@ named! {
 }
 
 named! {
-    /// What happens beyond `maxmemory`. Quoin has only the policy of Redis that evicts nothing.
+    /// What happens beyond `maxmemory`. Of Redis's policies, Quoin has only the one that evicts
+    /// nothing.
     pub enum EvictionPolicy {
         /// Commands that add data are refused.
         #[default]
@@ -274,7 +276,7 @@ named! {
 }
 
 named! {
-    /// How much the log says: Redis's levels.
+    /// The log level: Redis's levels.
     pub enum LogLevel {
         /// Everything, for development.
         Debug = "debug",

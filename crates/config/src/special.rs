@@ -1,5 +1,5 @@
 //! Values with special rules: lists of addresses, and Redis's `save`, `client-output-buffer-limit`,
-//! `notify-keyspace-events` and their like. The texts of the refusals are those of Redis 7.2
+//! `notify-keyspace-events` and similar ones. The texts of the refusals are those of Redis 7.2
 //! (`config.c`).
 
 use std::net::{IpAddr, SocketAddr};
@@ -165,8 +165,8 @@ fn ip_address(given: &str, _: &str) -> Result<String, String> {
     Ok(address.to_string())
 }
 
-/// Redis's rules for `cluster-announce-hostname`.
-/// Without a path it would be the address of a collector's port, which takes traces at `/v1/traces`.
+/// The URL of a collector. It needs a path, because a collector's port takes traces at
+/// `/v1/traces`.
 fn trace_endpoint(given: &str, _: &str) -> Result<String, String> {
     let schemes = ["http://", "https://"];
     let rest = schemes.iter().find_map(|scheme| given.strip_prefix(scheme));
@@ -181,6 +181,7 @@ fn trace_endpoint(given: &str, _: &str) -> Result<String, String> {
     }
 }
 
+/// Redis's rules for `cluster-announce-hostname`.
 fn host_name(given: &str, _: &str) -> Result<String, String> {
     if given.len() > HOST_NAME_BYTES_MAX {
         return Err(format!(

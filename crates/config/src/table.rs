@@ -499,7 +499,7 @@ impl Settings {
         }
     }
 
-    /// Why `maxmemory` cannot be what it is, if it cannot.
+    /// Why the current `maxmemory` is not allowed, if it is not.
     pub(super) fn refusal_of_maxmemory(&self) -> Option<&'static str> {
         let is_refused = self.store == StoreKind::Fdb && self.maxmemory_bytes > 0;
         is_refused.then_some(
@@ -509,7 +509,7 @@ impl Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// By the table, so that passwords stay out of logs.
+    /// Formatted from the table, so that passwords stay out of logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for row in SETTINGS {

@@ -76,7 +76,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// What a setting or parameter accepts.
+/// The values that a setting or parameter accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// `yes` or `no`.

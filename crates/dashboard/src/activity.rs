@@ -62,7 +62,8 @@ fn row(queue: &Activity) -> Markup {
     }
 }
 
-/// What goes into a queue and out of it, for its page. Nothing if the server does not count it.
+/// A queue's incoming and outgoing elements, for its page. Nothing if the server does not count
+/// them.
 pub(crate) fn of_queue(view: &mut View<'_>, key: &[u8]) -> Result<Markup, NoPage> {
     let database = view.database();
     let queues = read(view, COUNTED_QUEUES_MAX)?;

@@ -1,4 +1,4 @@
-//! Answers requests: pages of a session, the login, and what pages are made of.
+//! Answers requests: a session's pages, the login, and static files.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Dashboard {
         let answered = tokio::task::spawn_blocking(move || dashboard.respond(&of_page)).await;
         let mut response = answered.unwrap_or_else(|error| {
             tracing::error!(%error, "a page of the dashboard failed");
-            // Its connection may have replies that nobody has read.
+            // The session's connection may have unread replies.
             self.entrance.end_session(&asked);
             plain(
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -101,7 +101,7 @@ impl Dashboard {
         }
     }
 
-    /// Answers what needs a session.
+    /// Answers requests that need a session.
     fn in_session(&self, asked: &Asked, session: &Arc<Session>) -> Response<String> {
         let is_post = asked.method == Method::POST;
         if is_post && !session.has_sent(asked.form.bytes("token")) {
@@ -165,7 +165,7 @@ impl Dashboard {
         response
     }
 
-    /// A form that did not come from a page of this session.
+    /// The response to a form that was not sent from a page of this session.
     fn forged(&self, asked: &Asked) -> Response<String> {
         let theme = frame::theme_of(asked.cookie(frame::THEME_COOKIE));
         let body = maud::html! {

@@ -32,7 +32,7 @@ pub(crate) fn bytes(number: f64) -> String {
     }
 }
 
-/// When something was or will be, as seen now.
+/// A past or future time, relative to now.
 pub(crate) fn relative(at_ms: i64, now_ms: i64) -> String {
     match now_ms.saturating_sub(at_ms) {
         0..1_000 => "now".to_owned(),
@@ -49,7 +49,7 @@ pub(crate) fn moment(at_ms: i64) -> String {
     }
 }
 
-/// Bytes as text: as they are if they are readable, else escaped.
+/// Bytes as text: unchanged if readable, otherwise escaped.
 pub(crate) fn readable(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text)

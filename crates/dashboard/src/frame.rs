@@ -1,4 +1,4 @@
-//! What all pages have around them, and what several of them show.
+//! The frame around all pages, and elements that several pages show.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -6,7 +6,8 @@ use crate::request::url;
 use crate::sessions::{Notice, Session};
 use crate::view::Page;
 
-/// The pages in the navigation: place, path, name, and the letter after `g` that leads there.
+/// The pages in the navigation: id, path, name, and the letter that opens the page when typed after
+/// `g`.
 const PLACES: [(&str, &str, &str, &str); 7] = [
     ("overview", "/", "Overview", "o"),
     ("queues", "/queues", "Queues", "q"),
@@ -20,7 +21,7 @@ const PLACES: [(&str, &str, &str, &str); 7] = [
 /// The cookie with the theme.
 pub(crate) const THEME_COOKIE: &str = "quoin-theme";
 
-/// The theme that a browser asks for, as in its cookie.
+/// The theme that a browser requests, as in its cookie.
 pub(crate) fn theme_of(cookie: Option<&str>) -> &'static str {
     match cookie {
         Some("light") => "light",
@@ -131,9 +132,9 @@ pub(crate) struct Action<'a> {
     /// Unique on the page, and the same after a refresh.
     pub(crate) id: &'a str,
     pub(crate) label: &'a str,
-    /// What will happen, or `None` if no confirmation is needed.
+    /// What will happen. `None` if no confirmation is needed.
     pub(crate) question: Option<&'a str>,
-    /// Where the form goes, with the key in the query.
+    /// The form's target, with the key in the query.
     pub(crate) path: &'a str,
     /// Fields of the form.
     pub(crate) fields: &'a [(&'a str, &'a str)],
@@ -209,7 +210,7 @@ pub(crate) fn databases(path: &str, chosen: u32, known: &[u32]) -> Markup {
     }
 }
 
-/// A page that says why there is nothing else.
+/// A page that only explains why there is nothing else.
 pub(crate) fn refusal(title: &str, text: &str) -> Markup {
     html! { h1 { (title) } p.empty { (text) } }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use quoin_base::limits::HISTORY_SAMPLES_MAX;
 
-/// Figures at a moment. Those that only grow are since the start, or since CONFIG RESETSTAT.
+/// Figures at one moment. Counters count from the start, or from CONFIG RESETSTAT.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sample {
     /// In milliseconds since the Unix epoch.
@@ -24,7 +24,7 @@ pub struct Sample {
     pub commits_us: u64,
     /// Their number.
     pub commits_timed: u64,
-    /// Memory that is allocated.
+    /// Allocated memory.
     pub memory_bytes: u64,
     /// Connected clients.
     pub clients: u64,
@@ -35,7 +35,7 @@ pub struct Sample {
 pub struct History(Mutex<VecDeque<Sample>>);
 
 impl History {
-    /// Adds a sample, and forgets those that are too old.
+    /// Adds a sample, and drops samples that are too old.
     pub fn add(&self, sample: Sample) {
         let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() >= HISTORY_SAMPLES_MAX {
@@ -51,7 +51,7 @@ impl History {
     }
 }
 
-/// What a counter grew by in a second, between each two samples.
+/// A counter's growth per second, between each two samples.
 pub(crate) fn rates(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> Vec<(i64, f64)> {
     let pairs = samples.iter().zip(samples.iter().skip(1));
     let rate = |(before, after): (&Sample, &Sample)| {

@@ -1,4 +1,4 @@
-//! What the dashboard needs of the server.
+//! What the dashboard needs from the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 /// The server, as the dashboard sees it.
 pub trait Host: Send + Sync + 'static {
-    /// A connection of a new client, which is at this address.
+    /// A connection for a new client with this address.
     ///
     /// # Errors
     /// If there can be none now.
@@ -15,30 +15,31 @@ pub trait Host: Send + Sync + 'static {
     /// Whether the rights of a user allow a command. False if there is no such user or command.
     fn permits(&self, user: &[u8], words: &[&[u8]]) -> bool;
 
-    /// Clients whose address, name, user, command or library contains a text, in any case. Clients that wait come first,
-    /// then the most recently active ones. Shows up to `shown_max` of them. A user who may not run CLIENT LIST gets none.
+    /// Clients whose address, name, user, command or library contains a text, ignoring case.
+    /// Waiting clients come first, then the most recently active ones. Returns up to `shown_max` of
+    /// them, and none to a user who may not run CLIENT LIST.
     fn clients(&self, user: &[u8], searched: &str, shown_max: usize) -> Clients;
 
     /// 256 random bits that nobody can guess, as hexadecimal digits.
     ///
     /// # Errors
-    /// If the system has no secrets.
+    /// If the system cannot provide them.
     fn secret(&self) -> io::Result<String>;
 
     /// The time, in milliseconds since the Unix epoch.
     fn now_ms(&self) -> i64;
 }
 
-/// The clients of the server, of which a page shows some.
+/// The clients of the server, some of which a page shows.
 #[derive(Debug, Default)]
 pub struct Clients {
-    /// All that are connected.
+    /// Number of connected clients.
     pub connected: usize,
-    /// Those of them that wait.
+    /// Number of waiting clients among them.
     pub waiting: usize,
-    /// Those of all that were searched for.
+    /// Number of clients that match the search.
     pub fitting: usize,
-    /// The first of these: their numbers, and what they wait for.
+    /// The first matching clients: their ids, and what they wait for.
     pub shown: Vec<(u64, Option<Wait>)>,
 }
 
@@ -47,9 +48,9 @@ pub struct Clients {
 pub struct Wait {
     /// In milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// The first of the keys that it waits for, as far as the user may read them.
+    /// The first of the keys that it waits for, if the user may read them.
     pub keys: Vec<Vec<u8>>,
-    /// The number of all these keys; 0 if it waits for something else.
+    /// The number of all its keys. 0 if it waits for something else.
     pub key_count: usize,
     /// Whether CLIENT PAUSE holds it back.
     pub is_paused: bool,

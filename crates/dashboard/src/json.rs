@@ -9,19 +9,19 @@ use crate::figures;
 
 /// Spaces for each level.
 const INDENT: usize = 2;
-/// Levels that are indented. Deeper ones stay where they are.
+/// Maximum number of indented levels. Deeper ones are not indented further.
 const DEPTH_MAX: usize = 32;
 
 /// A piece of JSON.
 struct Piece<'j> {
-    /// How it looks; empty if as usual.
+    /// Its CSS class. Empty if it has the default style.
     class: &'static str,
     text: &'j str,
     /// The line break and spaces before it.
     indent: Option<usize>,
 }
 
-/// A value on lines of its own. Large ones are cut.
+/// A value on separate lines. A large one is cut off.
 pub(crate) fn block(value: &[u8]) -> Markup {
     let shown = value.get(..DASHBOARD_SHOWN_BYTES_MAX).unwrap_or(value);
     let text = std::str::from_utf8(value).ok();
@@ -70,13 +70,13 @@ fn pretty(text: &str) -> Markup {
     }
 }
 
-/// The pieces of valid JSON, as they were written, without the spaces between them.
+/// The pieces of valid JSON as written, without the whitespace in between.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     let mut depth = 0_usize;
     let mut rest = text.trim();
     let indented = |depth: usize| Some(depth.min(DEPTH_MAX) * INDENT);
-    // Whether the last piece opened something, or separated two things.
+    // Whether the last piece opened a value, or separated two values.
     let mut opened = false;
     let mut separated = false;
     while let Some(first) = rest.chars().next() {

@@ -1,8 +1,9 @@
 //! The dashboard: queues in a browser.
 //!
-//! It answers requests of HTTP with pages. A session has a connection to the server, and all that its pages show and do
-//! are commands on it, which the server checks as those of any client (docs/understand/decisions/047-dashboard.md). It
-//! knows commands and their replies. It knows neither how the server runs them nor how it stores data.
+//! It answers HTTP requests with pages. A session has a connection to the server. Everything that
+//! its pages show and do are commands on this connection, which the server checks like those of any
+//! client (docs/understand/decisions/047-dashboard.md). It knows commands and their replies. It
+//! knows neither how the server runs them nor how it stores data.
 
 mod activity;
 mod chart;

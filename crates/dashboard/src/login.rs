@@ -26,7 +26,7 @@ const CLIENT_NAME: &str = "quoin-dashboard";
 enum NoLogin {
     /// The server's line.
     Refused(String),
-    /// There is no connection.
+    /// The connection failed.
     Failed(String),
 }
 
@@ -42,7 +42,7 @@ impl From<ClientError> for NoLogin {
     }
 }
 
-/// A session with the cookie that is new, if one is.
+/// A session, with its cookie if that is new.
 type Found = (Arc<Session>, Option<String>);
 
 /// Lets browsers in, and keeps their sessions.
@@ -50,9 +50,10 @@ pub(crate) struct Entrance {
     host: Arc<dyn Host>,
     sessions: Sessions,
     failures: Failures,
-    /// Whether browsers come by HTTPS.
+    /// Whether browsers connect with HTTPS.
     is_https: bool,
-    /// The name of the cookie with the secret of a session. Servers at ports of one host need different ones.
+    /// The name of the cookie with a session's secret. Servers on different ports of one host need
+    /// different names.
     session_cookie: String,
 }
 
@@ -68,15 +69,15 @@ impl Entrance {
         }
     }
 
-    /// The session of a request. Where the user `default` needs no password, a new one. Else the response that leads to
-    /// the login.
+    /// The session of a request. If the user `default` needs no password, begins a new one.
+    /// Otherwise returns the response that redirects to the login.
     pub(crate) fn session_of(&self, asked: &Asked) -> Result<Found, Box<Response<String>>> {
         let now_ms = self.host.now_ms();
         let known = asked.cookie(&self.session_cookie);
         if let Some(session) = known.and_then(|cookie| self.sessions.find(cookie, now_ms)) {
             return Ok((session, None));
         }
-        // A form of a session that is over must not act in a new one.
+        // A form of a session that has ended must not act in a new one.
         let may_begin = asked.method != Method::POST && asked.is_by_address();
         if may_begin && let Ok(found) = self.begin(asked, None) {
             return Ok(found);
@@ -84,7 +85,7 @@ impl Entrance {
         Err(Box::new(self.to_login(asked, known.is_some())))
     }
 
-    /// The response that leads to the login, and from there back.
+    /// The response that redirects to the login, and from there back.
     pub(crate) fn to_login(&self, asked: &Asked, is_over: bool) -> Response<String> {
         let next = match (&asked.method, asked.query_text.as_str()) {
             (&Method::POST, _) => "/".to_owned(),
@@ -106,7 +107,8 @@ impl Entrance {
     /// Shows the login, or logs in.
     pub(crate) fn login(&self, asked: &Asked) -> Response<String> {
         if asked.method != Method::POST {
-            // Without a password there is nothing to ask for. A server that refuses this browser says why.
+            // Without a password there is nothing to enter. If the server refuses this browser, its
+            // error says why.
             let refusal = match asked.is_by_address().then(|| self.begin(asked, None)) {
                 Some(Ok((_, cookie))) => {
                     let mut response = see(own_path(asked.query.text("next")));
@@ -140,7 +142,7 @@ impl Entrance {
         match self.begin(asked, Some((user, asked.form.bytes("password")))) {
             Ok((_, cookie)) => {
                 self.failures.succeeded(from, now_ms);
-                // One browser has one session.
+                // A browser has only one session.
                 self.end_session(asked);
                 let mut response = see(next);
                 if let Some(cookie) = cookie {
@@ -167,13 +169,13 @@ impl Entrance {
         }
     }
 
-    /// Begins a session: with a user and password, or as the user that needs none.
+    /// Begins a session with a user and password, or as the user that needs none.
     fn begin(&self, asked: &Asked, login: Option<(&str, &[u8])>) -> Result<Found, NoLogin> {
         let mut client = Client::on_socket(self.host.connect(asked.from)?, REPLY_MAX)?;
         let user = login.map_or(DEFAULT_USER, |(user, _)| user);
         let reply = match login {
             Some((user, password)) => client.call(&[b"AUTH", user.as_bytes(), password])?,
-            // Any reply but NOAUTH says that the client is somebody.
+            // Any reply except NOAUTH means that the client is authenticated.
             None => client.call(&["PING"])?,
         };
         let line = reply.error_text().unwrap_or_default();
@@ -184,7 +186,7 @@ impl Entrance {
         if !is_admitted {
             return Err(NoLogin::Refused(line.into_owned()));
         }
-        // A user without the right for it goes without a name.
+        // If the user may not do this, the client has no name.
         client.call(&["CLIENT", "SETNAME", CLIENT_NAME])?;
         let (secret, form_token) = (self.host.secret()?, self.host.secret()?);
         let now_ms = self.host.now_ms();
@@ -194,13 +196,13 @@ impl Entrance {
         Ok((session, Some(cookie)))
     }
 
-    /// Ends the session of a request, and with it its connection.
+    /// Ends the session of a request, and closes its connection.
     pub(crate) fn end_session(&self, asked: &Asked) {
         let cookie = asked.cookie(&self.session_cookie);
         self.sessions.end(cookie.unwrap_or_default());
     }
 
-    /// Ends the session, as its user has asked for.
+    /// Ends the session at its user's request.
     pub(crate) fn logout(&self, asked: &Asked) -> Response<String> {
         self.end_session(asked);
         let mut response = see("/login");

@@ -1,4 +1,4 @@
-//! What a browser asks: path, fields, cookies, and where it comes from.
+//! A browser's request: path, fields, cookies, and origin.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -84,7 +84,7 @@ pub(crate) struct Asked {
     /// GET, HEAD or POST.
     pub(crate) method: Method,
     pub(crate) path: String,
-    /// The query as it came.
+    /// The query as received.
     pub(crate) query_text: String,
     pub(crate) query: Fields,
     /// The form of a POST.
@@ -127,7 +127,8 @@ impl Asked {
         pairs.find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Whether the browser says that another site's page sends this. Then it changes nothing.
+    /// Whether the browser says that another site's page sent this. Then it must not change
+    /// anything.
     pub(crate) fn is_of_another_site(&self) -> bool {
         let fetch_site = self.header(HeaderName::from_static("sec-fetch-site"));
         if fetch_site.is_some_and(|site| site != "same-origin" && site != "none") {

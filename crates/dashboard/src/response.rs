@@ -6,7 +6,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-/// Nothing of other hosts, and nothing inline.
+/// Nothing from other hosts, and nothing inline.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -18,7 +18,7 @@ pub(crate) fn document(html: String) -> Response<String> {
     response
 }
 
-/// What pages use.
+/// A file that pages use.
 pub(crate) fn asset(kind: &'static str, text: &'static str) -> Response<String> {
     let mut response = Response::new(text.to_owned());
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Sessions: who has logged in, each with a connection of its own, and how often logins may fail.
+//! Sessions: who has logged in, each with a separate connection. Also limits failed logins.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,16 +12,16 @@ use quoin_base::limits::{
 use quoin_base::secret::is_secret;
 use quoin_client::Client;
 
-/// Time in which failed logins count.
+/// How long failed logins count.
 const FAILURES_WINDOW_MS: i64 = 60_000;
-/// Addresses whose failed logins are counted one by one.
+/// Maximum number of addresses whose failed logins are counted individually.
 const ADDRESSES_MAX: usize = 1_024;
 
 /// A session.
 pub(crate) struct Session {
     /// The user, as at the login.
     pub(crate) user: String,
-    /// What each of its forms must repeat.
+    /// The token that each of its forms must repeat.
     pub(crate) form_token: String,
     connection: Mutex<Connection>,
     begun_ms: i64,
@@ -33,11 +33,11 @@ pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The database that it has selected.
     pub(crate) database: u32,
-    /// What the last action did, to be shown once.
+    /// The outcome of the last action, to show once.
     pub(crate) notice: Option<Notice>,
 }
 
-/// What an action did.
+/// The outcome of an action.
 #[derive(Debug, Clone)]
 pub(crate) struct Notice {
     pub(crate) is_error: bool,
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// Its connection. Requests of one session are answered one after the other.
+    /// Its connection. Requests of one session are answered one after another.
     pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection
             .lock()
@@ -92,7 +92,7 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session with this cookie, which is used now.
+    /// The session with this cookie. Updates the time of its last use.
     pub(crate) fn find(&self, cookie: &str, now_ms: i64) -> Option<Arc<Session>> {
         let mut sessions = self.lock();
         sessions.retain(|_, session| !session.is_over(now_ms));
@@ -101,7 +101,7 @@ impl Sessions {
         Some(Arc::clone(session))
     }
 
-    /// Adds a session, in the place of the one that has been idle longest if there are too many.
+    /// Adds a session. If there are too many, replaces the one that has been idle longest.
     pub(crate) fn add(&self, cookie: String, session: Arc<Session>, now_ms: i64) {
         let mut sessions = self.lock();
         sessions.retain(|_, session| !session.is_over(now_ms));
@@ -116,7 +116,7 @@ impl Sessions {
         sessions.insert(cookie, session);
     }
 
-    /// Ends a session, and with it its connection.
+    /// Ends a session and closes its connection.
     pub(crate) fn end(&self, cookie: &str) {
         self.lock().remove(cookie);
     }
@@ -146,8 +146,8 @@ impl Failures {
         counted
     }
 
-    /// Whether another login from this address is tried. If so, it counts as failed until [`Self::succeeded`], so that
-    /// many at once are no way around.
+    /// Whether this address may try another login. If so, it counts as failed until
+    /// [`Self::succeeded`], so that concurrent logins cannot bypass the limit.
     pub(crate) fn admit(&self, from: IpAddr, now_ms: i64) -> bool {
         let (of_address_max, in_all_max) = DASHBOARD_FAILURES_MAX;
         let mut counted = self.lock(now_ms);
@@ -173,7 +173,8 @@ impl Failures {
     }
 }
 
-/// An IPv4 address or the first half of an IPv6 address, of which one host may have all.
+/// An IPv4 address, or the first half of an IPv6 address, because one host may have the whole
+/// second half.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

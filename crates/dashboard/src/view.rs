@@ -1,4 +1,4 @@
-//! What a page is made from: the request, the session, and commands on its connection.
+//! What a page is built from: the request, the session, and commands on its connection.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(crate) enum NoPage {
     Lost,
     /// The server refuses a command.
     Refused(String),
-    /// There is no such page, or no such key.
+    /// The page or the key does not exist.
     Missing(String),
 }
 
@@ -36,21 +36,21 @@ impl From<ClientError> for NoPage {
 /// A page.
 pub(crate) struct Page {
     pub(crate) title: String,
-    /// The place in the navigation that it belongs to.
+    /// The id of its navigation entry.
     pub(crate) place: &'static str,
-    /// Seconds after which a visible page asks again.
+    /// Interval in seconds at which a visible page refreshes.
     pub(crate) refresh_s: u32,
     pub(crate) body: Markup,
 }
 
-/// What comes of a request.
+/// The result of a request.
 pub(crate) enum Answer {
     Page(Page),
     /// To a path of the dashboard, after a POST.
     See(String),
 }
 
-/// What a page is made from.
+/// What a page is built from.
 pub(crate) struct View<'v> {
     pub(crate) asked: &'v Asked,
     pub(crate) session: &'v Session,
@@ -101,7 +101,8 @@ impl View<'_> {
         self.asked.query.bytes("key").to_vec()
     }
 
-    /// Whether the user's rights allow a command. Only for what is shown: the server checks again.
+    /// Whether the user's rights allow a command. Only decides what is shown, because the server
+    /// checks again.
     pub(crate) fn may(&self, words: &[&[u8]]) -> bool {
         self.host.permits(self.session.user.as_bytes(), words)
     }
@@ -120,7 +121,7 @@ impl View<'_> {
         Ok(Ok(Info(fields.collect())))
     }
 
-    /// Has the next page show what an action did.
+    /// Makes the next page show what an action did.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.connection.notice = Some(Notice {
             is_error: false,
@@ -128,7 +129,7 @@ impl View<'_> {
         });
     }
 
-    /// Has the next page show why an action did nothing.
+    /// Makes the next page show why an action did nothing.
     pub(crate) fn note_error(&mut self, text: impl Into<String>) {
         self.connection.notice = Some(Notice {
             is_error: true,
@@ -156,7 +157,7 @@ impl Info {
         self.text(name).parse().unwrap_or(0.0)
     }
 
-    /// The fields whose name begins so, with the rest of the name.
+    /// The fields whose name begins with a prefix, each with the rest of the name.
     pub(crate) fn beginning(&self, with: &str) -> Vec<(&str, &str)> {
         let mut found: Vec<_> = self
             .0

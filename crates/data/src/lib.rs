@@ -1,14 +1,17 @@
 //! What commands mean.
 //!
-//! A type (`list`, `string`, `hash`, `set`, `zset`, `stream`, `pqueue`, `taskqueue`) is a folder: its operations,
-//! its commands with their rows, how it is dumped, what doctor checks, and the tests. `keys` and `script` work
-//! on all types. General code (`unit`, `keyspace`, `rows`, `prefetch`, `cluster`, `command`) asks a type's
-//! descriptor ([`keyspace::kind::ValueKind`]) and names no type. [`table`] lists the types and the commands.
-//! [`command::call`] is the only way to run a command. [`error`] is what a command may end with; one place turns it
-//! into RESP. A function that reads or writes the store fails when the store does; its comment names only other errors.
+//! Each type has a folder (`list`, `string`, `hash`, `set`, `zset`, `stream`, `pqueue`,
+//! `taskqueue`) with its operations, its commands and their rows, its dump format, what doctor
+//! checks, and its tests. `keys` and `script` work on all types. General code (`unit`, `keyspace`,
+//! `rows`, `prefetch`, `cluster`, `command`) asks a type's descriptor
+//! ([`keyspace::kind::ValueKind`]) and names no type. [`table`] lists the types and the commands.
+//! [`command::call`] is the only way to run a command. [`error`] has the errors of commands, and
+//! one place turns them into RESP. A function that reads or writes the store fails when the store
+//! does. Its comment names only other errors.
 //!
-//! The crate knows the trait of the store and the layout. It knows no engine: which commands share a transaction,
-//! who waits, and when a transaction runs again is decided above. It knows no connections.
+//! The crate knows the trait of the store and the layout. It knows neither engine nor connections:
+//! the crates above decide which commands share a transaction, who waits, and when a transaction
+//! runs again.
 
 pub mod cluster;
 pub mod command;

@@ -20,18 +20,18 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
-/// Most members, fields or stream entries to prefetch for one command.
+/// Maximum number of members, fields or stream entries to prefetch for one command.
 const PREFETCHED_MEMBERS_MAX: usize = 64;
 
 /// Most keys to prefetch concurrently.
 const KEYS_AT_ONCE: usize = 512;
-/// Most rows to prefetch from one queue.
+/// Maximum number of rows to prefetch from one queue.
 const ROWS_MAX: usize = 8_192;
-/// Most rows to prefetch from one queue while the size of its rows is unknown.
+/// Maximum number of rows to prefetch from one queue while the size of its rows is unknown.
 const ROWS_OF_UNKNOWN_SIZE_MAX: usize = 16;
-/// Most bytes to prefetch from one queue, estimated from the previous size of its rows.
+/// Maximum bytes to prefetch from one queue, estimated from the previous size of its rows.
 const BYTES_MAX: usize = 1024 * 1024;
-/// Most keys whose location a server remembers.
+/// Maximum number of keys whose location a server remembers.
 const LOCATIONS_MAX: usize = 65_536;
 /// Number of rows that describe a key: its metadata and its length.
 const META_ROWS: usize = 2;

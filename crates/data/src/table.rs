@@ -73,11 +73,11 @@ fn with_subcommands<'r>(commands: impl Iterator<Item = &'r Row>) -> impl Iterato
     commands.flat_map(|row| std::iter::once(row).chain(row.subcommands))
 }
 
-/// The names are fixed, so nobody can provoke collisions in a fast hash.
+/// The names are fixed, so clients cannot provoke collisions in a fast hash.
 static BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> =
     LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
 
-/// Those of the Sentinel port, by name.
+/// Rows of the Sentinel port only, by name.
 static SENTINEL_BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> = LazyLock::new(|| {
     let commands = of_all_ports().iter().filter(|row| !row.is_subcommand());
     let there = commands.filter(|row| row.flags.contains(Flags::SENTINEL));
@@ -89,7 +89,7 @@ pub fn all() -> &'static [Row] {
     ROWS.get(..*DATA_ROWS).unwrap_or_default()
 }
 
-/// The same, and then those that only the Sentinel port has.
+/// The same, followed by the rows of the Sentinel port only.
 pub fn of_all_ports() -> &'static [Row] {
     &ROWS
 }
@@ -218,7 +218,7 @@ mod tests {
         );
         let masters = find_subcommand(sentinel, b"MASTERS").unwrap();
         assert_eq!(of_all_ports()[masters.id].name, "sentinel|masters");
-        // Whoever may run them changes nothing.
+        // Only commands that need authentication change something.
         let mut changing = subcommands(sentinel).iter();
         let mut changing = changing
             .by_ref()

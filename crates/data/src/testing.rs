@@ -1,4 +1,4 @@
-//! Tests that look into what a bench's commands have stored.
+//! Tests that examine what a bench's commands have stored.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use quoin_layout::Layout;
 use crate::unit::context::Environment;
 use crate::unit::startup;
 
-/// What another server on the bench's store would work with. The bench's own environment belongs to the
-/// instance of this crate that the engine is built with.
+/// An environment for another server on the bench's store. The bench's own environment belongs to
+/// the instance of this crate that the engine is built with.
 pub(crate) fn environment(bench: &Bench) -> Environment {
     let prepared = startup::prepare(
         &*bench.store,

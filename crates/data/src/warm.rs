@@ -1,8 +1,9 @@
-//! Warming: what the next commands will read is fetched into the processor's cache together.
+//! Warming: rows that the next commands will read are fetched into the processor's cache together.
 //!
-//! Where rows are in memory, a command mostly waits for memory: for the row of a key's metadata, then for rows that it
-//! refers to. The commands of a batch are known in advance, so the store can wait for the rows of several commands at
-//! once. Nothing depends on it.
+//! If rows are in memory, a command spends most of its time waiting for memory: for the row of a
+//! key's metadata, then for the rows that it refers to. The commands of a batch are known in
+//! advance, so the store can wait for the rows of several commands at once. Correctness does not
+//! depend on it.
 
 use bytes::Bytes;
 
@@ -22,10 +23,10 @@ const KEYS_MAX: usize = 32;
 /// Most members or fields of a command to warm.
 const MEMBERS_MAX: usize = 16;
 
-/// Warms what some commands will read. They run next, in this order.
+/// Warms what some commands will read. They must run next, in this order.
 pub async fn warm<'i>(unit: AnyUnit<'_>, invocations: impl Iterator<Item = &'i Invocation>) {
     let mut soon = Vec::new();
-    // What is read of keys besides their metadata.
+    // The planned reads of keys, in addition to their metadata.
     let mut planned: Vec<(KeyAhead<'_>, Prefetch)> = Vec::new();
     let mut last: Option<KeyAhead<'_>> = None;
     unit.read_context(0).forget_ahead();
@@ -39,7 +40,7 @@ pub async fn warm<'i>(unit: AnyUnit<'_>, invocations: impl Iterator<Item = &'i I
                 database: invocation.database,
                 name,
             };
-            // Where clients share a key, most of its rows are in the cache.
+            // If clients share a key, most of its rows are already in the cache.
             if last != Some(key) {
                 let context = unit.read_context(key.database);
                 let Ok(meta_key) = context.locate_ahead(name).await else {
@@ -83,7 +84,7 @@ struct KeyAhead<'a> {
     name: &'a Bytes,
 }
 
-/// What is read of each key in turn, or of all keys.
+/// The reads of each key in turn, or of all keys.
 fn reads_of(plan: Plan) -> (Vec<Prefetch>, Option<Prefetch>) {
     match plan {
         Plan::Read(reads) => (reads, None),
@@ -91,7 +92,7 @@ fn reads_of(plan: Plan) -> (Vec<Prefetch>, Option<Prefetch>) {
     }
 }
 
-/// Adds the rows to which the metadata of a key refers.
+/// Adds the rows that a key's metadata refers to.
 fn add_rows(layout: &Layout, key: &OpenKey, read: &Prefetch, soon: &mut Vec<SoonRead>) {
     let (meta, data) = (&key.meta, key.data());
     if meta.body.is_some() {
@@ -143,7 +144,7 @@ mod tests {
     use crate::unit::ReadUnit;
     use crate::unit::host::Origin;
 
-    /// Notes what is warmed and what is read.
+    /// Records what is warmed and what is read.
     struct Noting<'t> {
         inner: &'t dyn ReadTransaction,
         warmed: RefCell<Vec<SoonRead>>,
@@ -152,7 +153,7 @@ mod tests {
     }
 
     impl Noting<'_> {
-        /// What was read after it had been warmed, and what without.
+        /// The number of reads with and without warming before them.
         fn counts(&self) -> (usize, usize) {
             let warmed = self.warmed.borrow();
             let has_row = |key: &Vec<u8>| warmed.contains(&SoonRead::Row(key.clone()));
@@ -203,7 +204,8 @@ mod tests {
         }
     }
 
-    /// Warms some commands and runs those that read. Returns what they read that was warmed, and what not.
+    /// Warms some commands and runs those that read. Returns how many of their reads were warmed,
+    /// and how many were not.
     fn run(bench: &Bench, lines: &[&str]) -> (usize, usize) {
         let transaction = bench.store.begin_read().unwrap();
         let noting = Noting {

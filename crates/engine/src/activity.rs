@@ -1,5 +1,5 @@
-//! The activity of queues: for the most active ones, how many elements went in and out since the server began to count
-//! them, and lately (docs/understand/decisions/051-activity.md).
+//! Queue activity: how many elements went in and out of the most active queues, since counting
+//! began and recently (docs/understand/decisions/051-activity.md).
 
 mod table;
 
@@ -12,7 +12,7 @@ use quoin_data::unit::flows::Flow;
 pub use table::QueueActivity;
 use table::Table;
 
-/// Counts changes of the most active queues, [`COUNTED_QUEUES_MAX`] of them.
+/// Counts changes to the most active queues, at most [`COUNTED_QUEUES_MAX`] of them.
 #[derive(Debug)]
 pub struct Activity(Mutex<Table>);
 
@@ -48,7 +48,7 @@ impl Activity {
         *self.table() = Table::new(COUNTED_QUEUES_MAX, now);
     }
 
-    /// The counted queues, the most active first: by their present rates, then by what happened before.
+    /// The counted queues, most active first: by current rates, then by earlier activity.
     pub fn queues(&self, now: Instant) -> Vec<QueueActivity> {
         let mut queues = self.table().queues(now);
         queues.sort_by(QueueActivity::compare);

@@ -61,7 +61,7 @@ impl Slot {
 pub(super) struct BatchResult {
     pub(super) slot: Slot,
     pub(super) locks: Vec<KeyLocks>,
-    /// Submissions of which no command ran. The next batch takes them.
+    /// Submissions that did not run any command. The next batch takes them.
     pub(super) not_run: Vec<Submission>,
     /// Number of clients answered, including woken clients.
     pub(super) answered: usize,
@@ -139,7 +139,7 @@ pub(super) struct Batch<'s> {
     wanted: Wanted,
     /// How far this server had heard the others when the latest attempt began, if the batch has clients that may wait.
     heard: Option<LogReader>,
-    /// What they have told beyond that.
+    /// What other servers have reported beyond that.
     unheard: Unheard,
     /// How long a script may take. A script that takes longer is not run.
     script_limit: Option<BusyLimit>,

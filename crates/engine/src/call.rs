@@ -138,7 +138,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// A command. If the executor `plans`, computes what the command will do to its keys.
+    /// A command. If `plans` (see [`Executor::plans`](super::Executor::plans)), computes what it
+    /// will do to its keys.
     pub fn command(invocation: Invocation, plans: bool) -> Self {
         let access = if plans {
             Access::of(invocation.row, invocation.database, &invocation.arguments)
@@ -152,7 +153,7 @@ impl Call {
         }
     }
 
-    /// An EXEC. If the executor `plans`, computes what the commands will do to their keys.
+    /// An EXEC. If `plans`, computes what its commands will do to their keys.
     pub fn transaction(bundle: Bundle, plans: bool) -> Self {
         let access = if plans {
             Access::of_all(&bundle.invocations)

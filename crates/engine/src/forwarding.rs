@@ -33,11 +33,11 @@ pub(super) struct Forwarding<'e> {
 }
 
 impl Forwarding<'_> {
-    /// Has the owner of the calls' keys run them, if that is another server. A command that may wait is submitted by
-    /// itself.
+    /// Forwards calls to the owner of their keys, if that is another server. A command that may
+    /// wait must be submitted by itself.
     ///
     /// # Errors
-    /// The calls, if they are to run here.
+    /// The calls, if they should run here.
     pub(super) async fn forward(
         &self,
         mut calls: Vec<Call>,
@@ -78,11 +78,12 @@ impl Forwarding<'_> {
         })
     }
 
-    /// Has the owner of its key look for something for a client that waits if there is nothing. From before the look,
-    /// the client is among those that wait, so that nothing is missed that is added meanwhile.
+    /// Forwards a blocking command to the owner of its key, and leaves its client waiting if the
+    /// owner finds nothing. The client is registered as waiting before the command is forwarded, so
+    /// that it misses nothing added meanwhile.
     ///
     /// # Errors
-    /// The call, if it is to run here.
+    /// The call, if it should run here.
     async fn look_elsewhere(
         &self,
         owners: &dyn Owners,
@@ -130,7 +131,7 @@ impl Forwarding<'_> {
     }
 }
 
-/// A client that does not wait any more when this is dropped, unless it was taken out.
+/// Removes the client from the waiters when dropped, unless the waiter was taken out.
 struct Looking<'w>(&'w Waiters, Option<&'w Arc<Waiter>>);
 
 impl Drop for Looking<'_> {

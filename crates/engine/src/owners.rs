@@ -10,12 +10,12 @@ use quoin_resp::reply::Reply;
 
 /// The other servers, and which keys they own.
 pub trait Owners: Send + Sync {
-    /// The other server that owns all of these keys and takes commands now. `None` if this server owns one of them, or
-    /// if they have several owners.
+    /// Returns the other living server that owns all of these keys and accepts commands now. `None`
+    /// if this server owns one of them, or if they have several owners.
     fn owner_of(&self, keys: &mut dyn Iterator<Item = &Bytes>) -> Option<u64>;
 
-    /// Has an owner run calls as one submission, which ends once its replies have `reply_bytes_max` bytes. Takes what
-    /// it needs from the calls at once.
+    /// Has an owner run calls as one submission, which ends once its replies have `reply_bytes_max`
+    /// bytes. Copies what it needs from the calls before it returns the future.
     fn forward(&self, owner: u64, calls: &[Call], reply_bytes_max: usize) -> ForwardedFuture;
 }
 
@@ -27,8 +27,8 @@ pub type ForwardedFuture = Pin<Box<dyn Future<Output = Forwarded> + Send>>;
 pub enum Forwarded {
     /// None of them ran.
     NotRun,
-    /// The first of them ran, at least one. They are durable.
+    /// The first of them ran, at least one, and are durable.
     Ran(Vec<Reply>),
-    /// The owner was lost after it may have begun to run them.
+    /// The owner was lost and may have begun to run them.
     Unknown,
 }

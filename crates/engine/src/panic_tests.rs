@@ -1,4 +1,4 @@
-//! A panic in a thread of the executor ends the process: shown in a process of its own.
+//! A panic in a thread of the executor ends the process. Each test runs in a process of its own.
 
 use super::Call;
 use crate::testing::Bench;
@@ -9,7 +9,7 @@ use quoin_data::command::access::KeyLocks;
 fn ends_with_a_message(test: &str, call: fn() -> Call) {
     let ended = ends_of(&format!("panic_tests::{test}"), || {
         let bench = Bench::embedded();
-        // Where the process does not end, neither does the test fail that asks how it ended.
+        // If the process survives, this line must not fail: the check below should.
         let _ = bench.block_on(bench.executor.submit(vec![call()]));
     });
     if let Some(ended) = ended {

@@ -324,7 +324,7 @@ impl ReadLane {
             is_parked: false,
             carried: self.shared.in_flight.carry(reply_bytes),
         };
-        // Fails if the client is gone.
+        // Fails if the client is gone, which does not matter.
         if let Some(respond) = submission.respond {
             let _ = respond.send(result);
         }
@@ -334,9 +334,9 @@ impl ReadLane {
 /// How a round reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InRound {
-    /// How long a script may take.
+    /// The time limit of a script.
     pub(super) script_limit: BusyLimit,
-    /// Whether to wait for a short transaction that writes.
+    /// Whether to wait for a short write transaction to end.
     pub(super) waits: bool,
 }
 
@@ -347,7 +347,7 @@ pub(super) struct Served {
     failure: Option<StoreError>,
     /// The script that took too long.
     pub(super) late: Option<Timed>,
-    /// Whether nothing was read, because a short transaction writes.
+    /// Whether nothing was read because a short write transaction is running.
     pub(super) is_busy: bool,
 }
 

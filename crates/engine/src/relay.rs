@@ -1,14 +1,15 @@
-//! Hears what other servers tell (see [`quoin_data::cluster::relay`]): delivers their messages to this server's
-//! subscribers, reports the keys that they changed to clients that track keys, and wakes the clients that wait for
-//! what they added. Clears old messages.
+//! Listens to other servers (see [`quoin_data::cluster::relay`]). Delivers their messages to this
+//! server's subscribers, reports the keys that they changed to clients that track keys, and wakes
+//! the clients that wait for what they added. Also clears old messages.
 //!
-//! A server whose clients neither subscribe, track nor wait neither watches nor reads. A server that has published
-//! clears the log up to its end of some seconds ago, whether or not it listens.
+//! A server without subscribed, tracking or waiting clients neither watches nor reads the log. A
+//! server that has published clears the log up to where it ended some seconds ago, whether or not
+//! it listens.
 //!
-//! For clients that wait, the server first sets its mark, then begins to read the log, and then wakes them all once:
-//! what was added before the mark is found by that look, and what is added later is told. Each awaited key is also
-//! looked at again now and then, because some things are not told: that a key became one of another type, and what
-//! servers of older builds add.
+//! For waiting clients, the server first sets its mark, then begins to read the log, and then wakes
+//! all of them once. That wake-up finds what was added before the mark, and the log reports what is
+//! added later. Each awaited key is also checked again periodically, because some changes are not
+//! reported: a key that got another type, and what servers with older builds add.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,13 +49,13 @@ pub(super) struct Relay {
     looks: Looks,
 }
 
-/// Awaited keys that are looked at again although nothing was told of them.
+/// Awaited keys to check again although nothing was reported about them.
 struct Looks {
-    /// The keys left of this turn.
+    /// Keys left to check in this turn.
     keys: Vec<ClientKey>,
     /// When the next turn begins.
     next_turn: Instant,
-    /// When the next of these keys are looked at.
+    /// When the next of these keys are checked.
     next: Instant,
 }
 
@@ -112,7 +113,7 @@ impl Relay {
         }
     }
 
-    /// Whether what is in the log matters to anyone.
+    /// Whether anyone needs what is in the log.
     fn is_heard(&self) -> bool {
         let subscribers = self.environment.subscribers.as_ref();
         subscribers.is_some_and(|subscribers| !subscribers.is_empty())
@@ -120,7 +121,7 @@ impl Relay {
             || self.shared.waiters.wants_to_hear()
     }
 
-    /// Delivers until nobody listens any more.
+    /// Delivers until nobody listens.
     async fn listen(&mut self) {
         let mut reader = None;
         loop {
@@ -170,7 +171,7 @@ impl Relay {
             .watch(&self.environment.layout.bell_key())
             .await?;
         if bell.value != last_bell {
-            // It rang between the read and the watch.
+            // The bell rang between the read and the watch.
             return Ok(());
         }
         tokio::select! {
@@ -206,7 +207,7 @@ impl Relay {
         }
     }
 
-    /// Marks this server as one whose clients wait.
+    /// Marks this server as one with waiting clients.
     async fn mark_for_waiters(&self) -> Result<(), StoreError> {
         let mut mark = self.shared.relay.mark.lock().await;
         if *mark < Wanted::Ready {
@@ -219,7 +220,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Has the clients of some awaited keys look again.
+    /// Wakes the clients of some awaited keys, to check those again.
     fn look_again(&mut self) {
         let now = Instant::now();
         let looks = &mut self.looks;
@@ -248,14 +249,14 @@ impl Relay {
         if (has_news || self.clearing.last_seen.is_some())
             && let Err(error) = self.clear().await
         {
-            // The next time is soon enough.
+            // A failure can wait for the next time.
             self.shared.relay.note_news();
             tracing::debug!(%error, "old messages are not cleared yet");
         }
         if has_news && let Err(error) = self.clear_dead_marks().await {
             tracing::debug!(%error, "marks of servers that have died are not removed yet");
         }
-        // Counted from when the last row was read, however long that took.
+        // Counted from when the last row was read, because reading may take long.
         self.clearing.next = Instant::now() + RELAY_CLEAR_INTERVAL;
     }
 
@@ -275,15 +276,15 @@ impl Relay {
         Ok(())
     }
 
-    /// Shows a sign of life while clients track keys or wait. Removes the mark when no client does.
+    /// Beats while clients track keys or wait. Removes the mark when no client does.
     async fn tend_own_mark(&mut self) -> Result<(), StoreError> {
         let keeps_hearing = self.shared.waiters.keep_hearing();
         let mut mark = self.shared.relay.mark.lock().await;
         if *mark == Wanted::Nothing {
             return Ok(());
         }
-        // A client that begins to track or to wait now sets the mark again. If the mark stays, it costs other servers a
-        // little.
+        // A client that begins to track or wait now sets the mark again. A mark that stays costs
+        // other servers little.
         let wanted = match self.environment.has_trackers() {
             true => Wanted::All,
             false if keeps_hearing => Wanted::Ready,
@@ -296,7 +297,7 @@ impl Relay {
             change_marks::set_mark(&*transaction, layout, instance, wanted);
             return transaction.commit().await;
         }
-        // Kept until the mark is certain to exist again.
+        // Remembered until the mark is certain to exist again.
         self.has_lost_mark |= !change_marks::beat(&*transaction, layout, instance, wanted).await?;
         transaction.commit().await?;
         *mark = wanted;
@@ -311,7 +312,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Removes marks of servers that have shown no sign of life for a long time.
+    /// Removes marks of servers that have long been silent.
     async fn clear_dead_marks(&mut self) -> Result<(), StoreError> {
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let marks = {

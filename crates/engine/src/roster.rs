@@ -1,8 +1,10 @@
-//! The servers that share a store, as this server sees them (docs/understand/decisions/040-servers.md).
+//! The servers that share a store, as this server sees them
+//! (docs/understand/decisions/040-servers.md).
 //!
-//! Every server writes a row once a second and reads those of all others. [`Observer`] decides by this server's own
-//! clock which of them live. The result is a [`Roster`]. Two servers may see different rosters for some seconds, so a
-//! roster may direct clients, and nothing that must be true may depend on it.
+//! Every server writes a row once a second and reads the rows of all others. [`Observer`] decides
+//! by this server's own clock which of them are alive. The result is a [`Roster`]. Two servers may
+//! see different rosters for some seconds. So a roster may direct clients, but correctness must not
+//! depend on it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,25 +22,25 @@ mod tests;
 
 pub use membership::{Membership, RosterWatch, Sightings};
 
-/// Time for which a server must at least be silent to be dead. Half a beat less than it usually is, because looks are
-/// not exactly a beat apart.
+/// Minimum silence before a server counts as dead. It is half a beat shorter than the usual silence
+/// by then, because reads are not exactly a beat apart.
 const SILENCE_MIN: Duration = SERVER_DEAD_AFTER.saturating_sub(Duration::from_millis(
     SERVER_BEAT_INTERVAL.as_millis() as u64 / 2,
 ));
-/// Looks that must find the same beat before a server is dead. Time alone is not enough: a store that did not
-/// answer for a while kept all servers from writing.
+/// How many reads must find the same beat before a server counts as dead. Time alone is not enough:
+/// a store that stalls keeps all servers from writing.
 const SILENT_LOOKS_MIN: u32 = 3;
-/// Looks that must find the same beat before a row is removed, for the same reason.
+/// How many reads must find the same beat before a row is removed, for the same reason.
 const REMOVED_LOOKS_MIN: u32 = 30;
-/// Looks after which a row that was there from the beginning, and whose beat never changed, is no longer waited for.
+/// How many reads to wait for a first change of beat in a row that was already there at the start.
 const UNPROVEN_LOOKS_MAX: u32 = 2;
 
-/// A server that lives.
+/// A living server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivingServer {
-    /// The number of its start. The oldest server has the least.
+    /// The number of its start. The oldest server has the lowest.
     pub instance: u64,
-    /// Where it listens.
+    /// Its row, with its address.
     pub row: ServerRow,
 }
 
@@ -65,7 +67,7 @@ impl Roster {
         &self.servers
     }
 
-    /// The living servers except this one.
+    /// The living servers other than this one.
     pub fn others(&self) -> impl Iterator<Item = &LivingServer> {
         self.servers
             .iter()
@@ -77,8 +79,9 @@ impl Roster {
         server.instance == self.own
     }
 
-    /// The server that clients of a name should use: the one that an operator has chosen if it lives, or else the
-    /// one that suits the name best. `None` only while the last server stops.
+    /// The server that clients of a name should use: the one chosen by an operator if it is alive,
+    /// otherwise the one with the highest score for the name. `None` only while the last server
+    /// stops.
     pub fn master_of(&self, name: &[u8]) -> Option<&LivingServer> {
         let chosen = self.choices.get(name);
         let is_chosen = |server: &&LivingServer| Some(&server.instance) == chosen;
@@ -86,7 +89,7 @@ impl Roster {
         chosen.or_else(|| self.best(name, None))
     }
 
-    /// The server that should follow the master of a name. `None` if there is no other.
+    /// The server that should take over a name from its master. `None` if there is no other.
     pub fn successor_of(&self, name: &[u8]) -> Option<&LivingServer> {
         let master = self.master_of(name)?;
         self.best(name, Some(master.instance))
@@ -96,11 +99,11 @@ impl Roster {
         let servers = self.servers.iter();
         servers
             .filter(|server| Some(server.instance) != except)
-            // The instance decides between equal scores, so that all servers decide alike.
+            // The instance breaks ties, so that all servers decide alike.
             .max_by_key(|server| (server.row.score(name), server.instance))
     }
 
-    /// The roster after this server has left.
+    /// The roster without this server.
     fn without_own(&self) -> Self {
         let mut left = self.clone();
         let own = self.own;
@@ -109,14 +112,14 @@ impl Roster {
     }
 }
 
-/// What is known of another server's row.
+/// What is known about another server's row.
 #[derive(Debug)]
 struct Seen {
     row: ServerRow,
     changed_at: Instant,
-    /// Looks since then.
+    /// Number of reads since then.
     silent_looks: u32,
-    /// Its beat has changed, or the row is newer than this observer.
+    /// Whether its beat has changed, or the row is newer than this observer.
     is_proven: bool,
 }
 
@@ -127,14 +130,14 @@ impl Seen {
     }
 }
 
-/// What is to be removed from the store.
+/// What should be removed from the store.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Remains {
     servers: Vec<(u64, ServerRow)>,
     choices: Vec<(Vec<u8>, u64)>,
 }
 
-/// Decides which servers live.
+/// Decides which servers are alive.
 #[derive(Debug)]
 struct Observer {
     own: u64,
@@ -153,7 +156,7 @@ impl Observer {
         }
     }
 
-    /// Takes what a look at the rows has found. `own_row` is this server's.
+    /// Processes the rows that were read. `own_row` is this server's.
     fn look(&mut self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
         self.seen
             .retain(|instance, _| rows.servers.iter().any(|(other, _)| other == instance));
@@ -212,8 +215,8 @@ impl Observer {
         }
     }
 
-    /// Whether another server lives at the same address, which a setting must have caused: it has shown a sign of life
-    /// since this server listens there.
+    /// Whether another living server claims the same address, which must be a configuration
+    /// mistake: it has beaten since this server began to listen there.
     fn has_double(&self, own_row: &ServerRow) -> bool {
         let is_double = |seen: &Seen| {
             seen.is_proven && seen.silent_looks == 0 && seen.row.has_address_of(own_row)
@@ -221,7 +224,7 @@ impl Observer {
         self.seen.values().any(is_double)
     }
 
-    /// Rows of servers that have been silent for long, and choices of servers that have no row.
+    /// Rows of servers that have long been silent, and choices that name servers without a row.
     fn remains(&self, rows: &RosterRows, now: Instant) -> Remains {
         let is_silent = |seen: &Seen| {
             now - seen.changed_at > SERVER_REMOVED_AFTER && seen.silent_looks >= REMOVED_LOOKS_MIN
@@ -229,7 +232,7 @@ impl Observer {
         let servers = self.seen.iter().filter(|(_, seen)| is_silent(seen));
         let has_row = |instance: u64| rows.servers.iter().any(|(other, _)| *other == instance);
         let is_known = |instance: u64| instance == self.own || has_row(instance);
-        // A row that cannot be read may be that server's.
+        // An unreadable row may belong to a chosen server.
         let choices = rows.choices.iter();
         let choices = choices.filter(|(_, instance)| rows.unreadable == 0 && !is_known(*instance));
         Remains {
@@ -245,12 +248,12 @@ impl Observer {
 #[derive(Debug, Clone)]
 struct Sighting {
     roster: Arc<Roster>,
-    /// `None`: it does not age, as there are no other servers.
+    /// `None` if the roster does not age, because there are no other servers.
     at: Option<Instant>,
 }
 
 impl Sighting {
-    /// The roster, unless others may have taken this server for dead meanwhile.
+    /// The roster, unless it is so old that others may have declared this server dead.
     fn current(&self) -> Option<Arc<Roster>> {
         let is_old = self.at.is_some_and(|at| at.elapsed() > SILENCE_MIN);
         (!is_old).then(|| Arc::clone(&self.roster))

@@ -1,9 +1,10 @@
 //! Rounds: commands that run on the thread that serves the connections.
 //!
-//! Passing a command to a lane's thread and its reply back costs two thread wake-ups, as much as most commands. So on
-//! a store with a single writer, the thread that serves the connections works as in Redis: it reads the requests that
-//! have arrived, runs them as one batch with one sync, and sends the replies. It serves nobody while it runs
-//! commands, so slow commands go to the lanes. See docs/understand/decisions/034-rounds.md.
+//! Passing a command to a lane's thread and its reply back costs two thread wake-ups, as much as
+//! most commands. So on a store with a single writer, the thread that serves the connections works
+//! as in Redis: it reads the requests that have arrived, runs them as one batch with one sync, and
+//! sends the replies. It serves nobody while it runs commands, so slow commands go to the lanes.
+//! See docs/understand/decisions/034-rounds.md.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +31,8 @@ use quoin_store::{Store, StoreError};
 /// the next requests while it runs.
 const COMMANDS_MAX: usize = 16;
 
-/// The commands that a call runs. `None` if they cannot run in rounds: work of the server itself, commands that load
-/// scripts, and scripts within EXEC, which cannot leave a round alone.
+/// The commands that a call runs. `None` if it cannot run in a round: work of the server itself,
+/// commands that load scripts, and scripts within EXEC, which cannot leave a round alone.
 fn commands(call: &Call) -> Option<&[Invocation]> {
     let is_alone = matches!(call.work, Work::Command(_));
     let invocations = call.work.invocations()?;
@@ -49,7 +50,7 @@ pub(super) struct Round {
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
     reader: ReadLane,
-    /// They take what a round does not finish.
+    /// Take over what a round does not finish.
     lanes: Arc<Lanes>,
 }
 
@@ -129,7 +130,7 @@ impl Round {
             Kind::Reads => match self.read(gathered.take(), false) {
                 Ok(not_run) => not_run,
                 Err(submissions) => {
-                    // The write lane changes rows at present.
+                    // The write lane is changing rows.
                     let _turn = rounds.turn.lock().await;
                     self.read(submissions, true)
                         .unwrap_or_else(|not_run| not_run)
@@ -143,7 +144,8 @@ impl Round {
         self.pass_on(not_run, kind).await;
     }
 
-    /// [`Self::run_gathered`] for a client that is alone, without waiting. Returns false if it would have to wait.
+    /// [`Self::run_gathered`] for a client that is alone, without waiting. Returns false if it
+    /// would have to wait.
     fn run_now(self: &Arc<Self>, kind: Kind) -> bool {
         let rounds = &self.shared.rounds;
         let (true, Ok(_turn)) = (self.shared.in_flight.has_room(), rounds.turn.try_lock()) else {

@@ -53,7 +53,7 @@ impl Latest {
     }
 }
 
-/// What a submission that was added has to do.
+/// What the sender of a submission must do after adding it.
 pub(super) enum Added {
     /// Others came before it, and have started the round.
     Joins,
@@ -77,7 +77,7 @@ impl Gathered {
         submissions.len()
     }
 
-    /// Whether nothing waits for a round.
+    /// Whether no submission waits for a round.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.lock().is_empty()

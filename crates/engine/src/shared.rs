@@ -20,7 +20,7 @@ pub struct Shared {
     pub watchers: Arc<Watchers>,
     /// The activity of queues.
     pub(super) activity: Activity,
-    /// The other servers, if there can be any.
+    /// The other servers, if any.
     pub(super) owners: Option<Arc<dyn Owners>>,
     /// Messages from and to other servers.
     pub relay: RelayState,

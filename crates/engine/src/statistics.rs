@@ -35,7 +35,7 @@ pub struct ExecutorStatistics {
     pub retries: Counter,
     /// Commands that other servers have run for this one's clients.
     pub forwarded_commands: Counter,
-    /// Submissions whose owner was lost before it had answered. Clients got `UNKNOWN`.
+    /// Submissions whose owner was lost before it answered. Clients got `UNKNOWN`.
     pub forwarded_unknown: Counter,
     /// How often a command's writes were undone because it failed midway or did not fit in the transaction.
     pub commands_rolled_back: Counter,
@@ -43,7 +43,7 @@ pub struct ExecutorStatistics {
     pub expired_keys: Counter,
     /// Fields of hashes removed because they expired.
     pub expired_fields: Counter,
-    /// Tasks to be tried again because their lease ended or was given back.
+    /// Tasks returned for another try because their lease ended or was given back.
     pub task_retries: Counter,
     /// Tasks that died because their last try failed.
     pub task_deaths: Counter,

@@ -253,8 +253,9 @@ impl Waiters {
         None
     }
 
-    /// Takes waiters of a key into service for no batch: the oldest, up to `count`, until one does not pass the test.
-    /// Returns them, and whether there was such a one. Waiters held by a batch are passed over and marked.
+    /// Takes the oldest waiters of a key into service for no batch: up to `count`, ending before
+    /// the first one that fails the test. Returns them, and whether one failed the test. Waiters
+    /// held by a batch are passed over and marked.
     pub(super) fn begin_service_elsewhere(
         &self,
         key: &ClientKey,

@@ -5,15 +5,15 @@ use quoin_data::warm::{WARMED_COMMANDS, warm};
 
 use super::call::Submission;
 
-/// How far the commands of some submissions are warmed.
+/// How far the commands of some submissions have been warmed.
 #[derive(Debug, Default)]
 pub(super) struct Warming {
-    /// Calls that are warmed and have not begun.
+    /// Warmed calls that have not begun.
     left: usize,
 }
 
 impl Warming {
-    /// To be called before each call begins: call `at` of submission `number`.
+    /// Call it before each call begins, here call `at` of submission `number`.
     pub(super) async fn before(
         &mut self,
         unit: AnyUnit<'_>,
@@ -27,7 +27,7 @@ impl Warming {
                 calls.skip(at).take(WARMED_COMMANDS)
             };
             self.left = next().count();
-            // A single command would wait as long for its rows.
+            // Warming a single command saves nothing.
             if self.left > 1 {
                 let invocations = next().filter_map(|call| call.work.invocations());
                 warm(unit, invocations.flatten().take(WARMED_COMMANDS)).await;

@@ -1,6 +1,6 @@
-//! Rows by which servers of older builds of 0.x popped for each other. This one does so no longer
-//! (docs/understand/decisions/053-forwarding.md): it reads them to return the elements of grants to their queues. The
-//! encoders are for tests of that.
+//! Rows with which servers of older builds of 0.x popped for each other. This version no longer
+//! does so (docs/understand/decisions/053-forwarding.md). It reads the rows to return the elements
+//! of grants to their queues. The encoders are for tests of that.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::pack_into;
@@ -30,16 +30,16 @@ pub struct PopRequest {
     pub id: Id,
     /// When it was made, in milliseconds since the Unix epoch by that server's clock.
     pub at_ms: i64,
-    /// From the end of the queue with the last or highest elements.
+    /// Whether from the end of the queue with the last or highest elements.
     pub from_end: bool,
-    /// What its commands pop, one after the other.
+    /// What its commands pop, one after another.
     pub runs: Vec<PopRun>,
 }
 
 /// Commands in a row that pop equally many elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PopRun {
-    /// Elements that each of them pops at most.
+    /// Maximum number of elements that each of them pops.
     pub count: usize,
     /// How many commands.
     pub commands: usize,
@@ -56,9 +56,9 @@ pub struct Grant {
     pub long_name: Option<Bytes>,
     /// The queue's type.
     pub value_type: ValueType,
-    /// From which end they were taken.
+    /// The end that they were taken from.
     pub from_end: bool,
-    /// There were no more elements.
+    /// Whether there were no more elements.
     pub is_exhausted: bool,
     /// When they return to their queue, in milliseconds since the Unix epoch.
     pub expires_at_ms: i64,
@@ -67,8 +67,8 @@ pub struct Grant {
 /// One element of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoppedElement {
-    /// A list's or priority queue's: its place, the part of its key after the section's prefix.
-    /// A sorted set's: the member.
+    /// Of a list or priority queue: the element's place, which is the part of its key after the
+    /// section's prefix. Of a sorted set: the member.
     pub name: Bytes,
     /// The value, or the score (8 bytes, big-endian).
     pub value: Bytes,
@@ -138,8 +138,8 @@ impl Grant {
     }
 }
 
-/// The elements of a grant as rows hold them: each name and value after its length (4 bytes,
-/// big-endian), one text cut into pieces.
+/// The elements of a grant, in the form of rows: each name and value after its length (4 bytes,
+/// big-endian), as one text cut into pieces.
 pub fn encode_elements(elements: &[PoppedElement]) -> Vec<Bytes> {
     let mut text = BytesMut::new();
     for part in elements.iter().flat_map(|one| [&one.name, &one.value]) {
@@ -213,7 +213,7 @@ impl Layout {
         KeyRange::children(&self.delegation(Kind::Requests, &()))
     }
 
-    /// Reads the row of a request, and the data that it concerns.
+    /// Reads the row of a request. Also returns the data that it concerns.
     ///
     /// # Errors
     /// If it is not one.

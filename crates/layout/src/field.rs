@@ -1,12 +1,13 @@
 //! Fields of hashes and members of sets: as rows, and packed in the body of a small value.
 //!
-//! A row's key is `(hash, name)`, or `(hash, nil, digest)` for a long name. Its value, in the form
-//! of [`StoredValue`](super::StoredValue), is the field's value; of a long name it is the name's
-//! length (4 bytes, big-endian), the name, and the value. A member of a set has no value, so a row
+//! A row's key is `(hash, name)`, or `(hash, nil, digest)` for a long name. Its value has the form
+//! of [`StoredValue`](super::StoredValue). It is the field's value or, for a long name, the name's
+//! length (4 bytes, big-endian), the name, and the value. A set's member has no value, so the row
 //! of a short one is empty. A [`FieldValue`] with an expiry begins with it.
 //!
-//! A body is all entries in the order they were added: the name of each, and in a hash its value, both after
-//! their length. A length below 255 is one byte; others are the byte 255 and 2 bytes, big-endian.
+//! A body has all entries in the order in which they were added: the name of each, and in a hash
+//! also its value, both after their length. A length below 255 is one byte. Others are the byte 255
+//! and 2 bytes, big-endian.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -103,7 +104,7 @@ impl FieldRow {
         }
     }
 
-    /// What is stored in a row, before it is made a stored value; `None` is an empty row.
+    /// What a row contains before it becomes a stored value. `None` is an empty row.
     pub fn content(self, name: &Member, value: &Bytes) -> Option<Bytes> {
         if name.is_long() {
             let full = name.bytes();
@@ -119,7 +120,7 @@ impl FieldRow {
         }
     }
 
-    /// Reads what [`Self::content`] has made. `name` is the one that the row's key holds.
+    /// Reads the result of [`Self::content`]. `name` is the name from the row's key.
     ///
     /// # Errors
     /// If the content is invalid.
@@ -142,7 +143,7 @@ impl FieldRow {
         ))
     }
 
-    /// The body of these entries; `None` if it would have more than `bytes_max`, or if one of them expires.
+    /// The body of these entries. `None` if it would exceed `bytes_max`, or if one of them expires.
     pub fn encode_body(self, entries: &[Entry], bytes_max: usize) -> Option<Bytes> {
         let mut body = BytesMut::with_capacity(bytes_max.min(64 * entries.len()));
         for entry in entries {
@@ -173,7 +174,7 @@ impl FieldRow {
         Ok(entries)
     }
 
-    /// The value of an entry of a body; `None` if there is no entry of that name.
+    /// The value of an entry in a body. `None` if there is no entry with that name.
     ///
     /// # Errors
     /// If it is not a body, up to that entry.
@@ -187,7 +188,7 @@ impl FieldRow {
         Ok(None)
     }
 
-    /// How many entries a body holds.
+    /// Number of entries in a body.
     ///
     /// # Errors
     /// If it is not one.
@@ -201,7 +202,7 @@ impl FieldRow {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body.
 struct Parts<'b>(&'b [u8]);
 
 /// The name and the value of an entry in it.

@@ -1,12 +1,12 @@
 //! The layout of the store: the only crate that knows keys and stored values byte by byte.
-//! docs/understand/layout.md is its prose; `tests` pins it with golden bytes, because stored data
-//! must stay readable.
+//! docs/understand/layout.md describes it, and `tests` pins it with golden bytes, because stored
+//! data must stay readable.
 //!
-//! Every key is the root prefix followed by FoundationDB tuple elements. The first element is the space
-//! ([`Space`]). This file lists the spaces, the types of values and the sections of their data. [`rows`]
-//! builds the keys that every type has. Each type has a file for its own keys.
+//! Every key is the root prefix followed by FoundationDB tuple elements. The first element is the
+//! space ([`Space`]). This file lists the spaces, the types of values and the sections of their
+//! data. [`rows`] builds the keys that every type has. Each type has a file for its own keys.
 //!
-//! It knows neither what a value means nor how a store keeps it.
+//! The crate knows neither what a value means nor how a store keeps it.
 
 pub mod delegation;
 pub mod field;
@@ -77,7 +77,7 @@ use tuple::{corrupt, next_is_nil, take, take_id, with_byte};
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
 pub const LAYOUT_VERSION: i64 = 6;
 
-/// An enum whose variants have numbers in stored bytes, with the list of all of them.
+/// An enum whose variants have numbers in stored bytes, with a list of all variants.
 macro_rules! numbered {
     (
         $(#[$about:meta])*
@@ -93,10 +93,10 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// All of them, in the order of their numbers.
+            /// All variants, in the order of their numbers.
             pub const ALL: &[$name] = &[$($name::$variant,)+];
 
-            /// The one with this number.
+            /// The variant with this number.
             pub fn from_number(number: u64) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| *one as u64 == number)
             }
@@ -150,7 +150,7 @@ numbered! {
 }
 
 numbered! {
-    /// What a key holds. What the rest of the program has to know of a type is in its descriptor
+    /// The types of keys. What else the program has to know about a type is in its descriptor
     /// (`data::keyspace::kind`).
     pub enum ValueType {
         /// A list.
@@ -197,17 +197,17 @@ numbered! {
         TaskNodes = 9,
         /// A task queue's tasks by id.
         Tasks = 10,
-        /// Leases and delays by when they end.
+        /// Leases and delays by the time of their end.
         TaskDue = 11,
         /// Dead tasks by when they died.
         TaskDead = 12,
-        /// A task queue's counters and what it knows of resources.
+        /// A task queue's counters and its registry of resources.
         TaskQueue = 13,
         /// Requests for maintenance of the index around a place.
         TaskMaintenance = 14,
         /// A stream's entries by id.
         StreamEntries = 15,
-        /// A stream's last id, the greatest that was deleted, and what holds for its producers.
+        /// A stream's last id, the greatest deleted one, and the settings for its producers.
         StreamHead = 16,
         /// A stream's consumer groups by name.
         StreamGroups = 17,
@@ -235,7 +235,8 @@ numbered! {
         StreamProducedOrder = 28,
         /// Tokens and results that a task queue remembers for a time.
         TaskKept = 29,
-        /// Their ends in order, those of tasks with a time to live, and the next moments of schedules.
+        /// Their ends in order, together with the ends of tasks with a time to live, and the next
+        /// moments of schedules.
         TaskEnds = 30,
         /// A task queue's schedules by name.
         TaskSchedules = 31,
@@ -243,15 +244,15 @@ numbered! {
         TaskGroupLeases = 32,
         /// Waiting tasks by since when they wait.
         TaskWaiting = 33,
-        /// What they wait for, by the task that waits.
+        /// The tasks that a waiting task waits for.
         TaskAwaited = 34,
-        /// The same by the task that is awaited.
+        /// The same, by the awaited task.
         TaskDependants = 35,
     }
 }
 
 numbered! {
-    /// What kind of id a trash row names.
+    /// The kind of id that a trash row names.
     pub enum TrashKind {
         /// Everything below a data id.
         Data = 0,

@@ -15,12 +15,12 @@ enum Kind {
     Version = 4,
 }
 
-/// What a library's first row says.
+/// The content of a library's first row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredLibrary {
-    /// A random number that no other library has, not even an earlier one of this name.
+    /// A random number that no other library has, not even an earlier one with this name.
     pub id: u64,
-    /// Bytes of its pieces that say which functions it has. The others are its code.
+    /// Number of bytes of its pieces that list its functions. The rest is its code.
     pub functions_bytes: u64,
     /// Bytes of its code.
     pub code_bytes: u64,
@@ -31,7 +31,7 @@ pub struct StoredLibrary {
 pub struct StoredFunction {
     /// Its name.
     pub name: String,
-    /// What its library says that it is for.
+    /// Its description, if its library gives one.
     pub description: Option<Vec<u8>>,
     /// Its flags, a bit each.
     pub flags: u8,
@@ -65,7 +65,7 @@ impl StoredLibrary {
 }
 
 impl StoredFunction {
-    /// Adds it to what the pieces of its library hold.
+    /// Appends it to the bytes that the pieces of its library contain.
     pub fn encode_into(&self, bytes: &mut Vec<u8>) {
         let description = self.description.as_deref().map(TupleBytes::from);
         let flags = u64::from(self.flags);

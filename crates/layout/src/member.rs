@@ -32,7 +32,7 @@ impl Member {
         &self.bytes
     }
 
-    /// The member, if a key holds all of it.
+    /// The member, if a key can hold all of it.
     pub fn inline(&self) -> Option<Bytes> {
         (!self.is_long()).then(|| self.bytes.clone())
     }
@@ -54,33 +54,34 @@ pub fn indexed_prefix(member: &[u8]) -> &[u8] {
 }
 
 /// A key of the score index: `(score, member) = ""`, or for a long member
-/// `(score, prefix, label…) = the full member as a stored value`, the labels ordering the long
-/// members that share a prefix. So the order of keys is the order of Redis: score, then bytes.
+/// `(score, prefix, label…) = the full member as a stored value`. Labels order the long members
+/// that share a prefix. So the order of keys is Redis's order: score, then bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreEntry {
     /// The score.
     pub score: f64,
     /// The member, or the prefix of a long one.
     pub prefix: Bytes,
-    /// The place of a long member among those with its prefix; `None`: `prefix` is the member.
+    /// The place of a long member among those with its prefix. `None` if `prefix` is the member.
     pub label: Option<Position>,
 }
 
-/// The value in the member index at `(hash, member)`, or `(hash, nil, digest)` of a long one.
+/// The value in the member index at `(hash, member)`, or `(hash, nil, digest)` for a long one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberEntry {
     /// The member's score.
     pub score: f64,
-    /// The place of a long member in the score index besides its score.
+    /// The place of a long member in the score index, in addition to its score.
     pub long: Option<LongPlace>,
 }
 
-/// Prefix and label of a long member, which with its score make its key in the score index.
+/// Prefix and label of a long member. Together with its score, they make its key in the score
+/// index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LongPlace {
     /// The member's first bytes.
     pub prefix: Bytes,
-    /// Its place among the long members of its score that share the prefix.
+    /// Its place among the long members with the same score and prefix.
     pub label: Position,
 }
 
@@ -124,7 +125,7 @@ pub struct HashedKeys {
 }
 
 impl HashedKeys {
-    /// The hash of a key, and its member unless that is long.
+    /// The hash in a key, and the member unless it is long.
     ///
     /// # Errors
     /// If the key is not of the section.
@@ -212,14 +213,14 @@ impl Layout {
         self.hashed_key(data, Section::Members, member)
     }
 
-    /// The keys of the member index. (The full bytes of a long member are the value of its row in the score index,
-    /// which its [`LongPlace`] names.)
+    /// The keys of the member index. The full bytes of a long member are in its row in the score
+    /// index, which its [`LongPlace`] names.
     pub fn member_keys(&self, data: Id) -> HashedKeys {
         self.hashed_keys(data, Section::Members)
     }
 
-    /// Key of a member in a section in the order of hashes: `(hash, member)`, or
-    /// `(hash, nil, digest)` of a long one.
+    /// Key of a member in a section ordered by hashes: `(hash, member)`, or `(hash, nil, digest)`
+    /// for a long one.
     pub fn hashed_key(&self, data: Id, section: Section, member: &Member) -> Vec<u8> {
         let mut key = self.section_prefix(data, section);
         pack_into(&(hash48(&member.bytes),), &mut key);

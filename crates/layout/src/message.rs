@@ -1,4 +1,4 @@
-//! Published messages on their way to other servers: those of one transaction are one text, cut
+//! Published messages on their way to other servers. Those of one transaction are one text, cut
 //! into rows.
 
 use bytes::{Buf, BufMut, Bytes};
@@ -10,7 +10,7 @@ const FORMAT: u8 = 0;
 /// The format and the number of rows.
 const HEADER_BYTES: usize = 3;
 
-/// A message as it is stored.
+/// A message in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMessage {
     /// How it finds its subscribers. 0: by channel and pattern. 1: by shard channel. 2: not a message of a
@@ -24,8 +24,8 @@ pub struct StoredMessage {
     pub payload: Bytes,
 }
 
-/// The values of the rows that hold the messages which a server start (`instance`) publishes in
-/// one transaction.
+/// The values of the rows with the messages that a server start (`instance`) publishes in one
+/// transaction.
 pub fn encode_messages<'m>(
     instance: u64,
     messages: impl Iterator<Item = (u8, &'m [u8], &'m [u8])>,
@@ -63,7 +63,8 @@ pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
     }
 }
 
-/// Reads the text that the rows hold together: the server that published the messages, and the messages.
+/// Reads the text that the rows form together: the server that published the messages, and the
+/// messages.
 ///
 /// # Errors
 /// If it is not such a text.

@@ -14,23 +14,23 @@ const META_FORMAT: u8 = 1;
 /// Format byte of metadata with a body.
 const META_WITH_BODY_FORMAT: u8 = 2;
 
-/// Format byte of metadata of a value whose blocks are counted.
+/// Format byte of a value's metadata if its blocks are counted.
 const META_WITH_RANKS_FORMAT: u8 = 3;
 
-/// Format byte of metadata of a hash whose fields may expire.
+/// Format byte of a hash's metadata if its fields may expire.
 const META_WITH_FIELD_EXPIRIES_FORMAT: u8 = 4;
 
-/// Format byte of metadata of a key that is kept when it is empty.
+/// Format byte of a key's metadata if the key is kept when empty.
 const META_KEPT_FORMAT: u8 = 5;
 
 /// Bytes of the count of changes at the beginning of a body.
 const CHANGES_BYTES: usize = 2;
 
-/// A key's type, expiry and data id. They are separate from the data, so that RENAME moves no data. Pushes
-/// and pops do not change them, so that those of two servers do not conflict.
+/// A key's type, expiry and data id. They are separate from the data, so that RENAME moves no data.
+/// Pushes and pops do not change them, so that those of two servers do not conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
-    /// What the key holds.
+    /// The key's type.
     pub value_type: ValueType,
     /// The id of its data.
     pub data: Id,
@@ -44,17 +44,18 @@ pub struct Meta {
     pub rank_levels: u8,
     /// Whether fields of a hash in rows may expire. Remains set when none does any more.
     pub fields_expire: bool,
-    /// Whether the key exists without elements, although keys of its type otherwise cease to exist with the last one.
-    /// Such a key has no body.
+    /// Whether the key exists without elements, although keys of its type otherwise cease to exist
+    /// with the last one. Such a key has no body.
     pub is_kept: bool,
 }
 
-/// A small value, whole, in its key's metadata. What its bytes mean is up to the type.
+/// A small value that is stored whole in its key's metadata. The type defines the meaning of its
+/// bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     /// The value's bytes.
     pub bytes: Bytes,
-    /// A number that every change of the value changes, so that WATCH detects it.
+    /// A number that every change of the value changes, so that WATCH notices.
     pub changes: u16,
 }
 
@@ -75,7 +76,8 @@ impl Body {
 
 impl Meta {
     /// The stored form: format byte, then the tuple (type, data id…, expiry | nil, name | nil),
-    /// then the body, if there is one, or the tuple (levels of ranks), if there are any or the key is kept.
+    /// then the body if there is one, or the tuple (levels of ranks) if there are any or the key is
+    /// kept.
     pub fn encode(&self) -> Vec<u8> {
         let body_bytes = self
             .body
@@ -165,10 +167,10 @@ impl Meta {
         })
     }
 
-    /// The key's full name, from the store key or, for a long one, from here.
+    /// The key's full name, from the store key or, if it is long, from here.
     ///
     /// # Errors
-    /// If neither holds it.
+    /// If neither has it.
     pub fn full_name<'m>(&'m self, name: &'m KeyName) -> Result<&'m Bytes, DecodeError> {
         match name.inline().or(self.long_name.as_ref()) {
             Some(name) => Ok(name),
@@ -177,8 +179,8 @@ impl Meta {
     }
 }
 
-/// Follows a section's prefix in the key of the copy of the metadata after its last row. No tuple
-/// element begins with it.
+/// Follows a section's prefix in the key of the metadata copy after its last row. No tuple element
+/// begins with it.
 const AFTER_ALL: u8 = 0xff;
 
 /// A copy of a queue's metadata.
@@ -224,7 +226,7 @@ impl Layout {
         }
     }
 
-    /// A section with the copy of the metadata at one end of it.
+    /// A section with the metadata copy at one of its ends.
     pub fn section_and_meta_copy(&self, data: Id, section: Section, from_end: bool) -> KeyRange {
         let copy = self.meta_copy_key(data, section, from_end);
         let KeyRange { begin, end } = self.section(data, section);

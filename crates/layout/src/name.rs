@@ -13,8 +13,8 @@ use quoin_base::limits::INLINE_NAME_BYTES_MAX;
 /// Bits of [`hash48`]: a cursor below 2^53 survives clients that read numbers as doubles.
 pub const HASH_BITS: u32 = 48;
 
-/// A hash of a name that never changes: SipHash-1-3 with key 0, its upper 48 bits. Orders keys
-/// for SCAN and members for ZSCAN, so that a cursor is a number and needs no state on a server.
+/// A hash of a name that never changes: SipHash-1-3 with key 0, its upper 48 bits. It orders keys
+/// for SCAN and members for ZSCAN, so that a cursor is a number and servers need no state.
 pub fn hash48(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(name);
@@ -35,8 +35,8 @@ enum Form {
     Digest(NameDigest),
 }
 
-/// A name in keys: `(hash, name)`, or `(hash, nil, digest)` for one longer than [`INLINE_NAME_BYTES_MAX`],
-/// whose full bytes are in the value of the row.
+/// A name in keys: `(hash, name)`. If it is longer than [`INLINE_NAME_BYTES_MAX`], it is
+/// `(hash, nil, digest)`, and the row's value has the full bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyName {
     hash: u64,

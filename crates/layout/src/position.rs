@@ -4,13 +4,13 @@ use foundationdb_tuple::pack_into;
 
 use super::{DecodeError, corrupt, take};
 
-/// Distance between positions that an insertion creates next to each other, so that later ones fit between by
-/// halving before a level has to be added.
+/// Distance between the positions that an insertion creates, so that later ones fit in between by
+/// halving before another level is needed.
 const LEVEL_STEP: i64 = 1 << 20;
 
-/// A place in an order, as a tuple of integers: compared element by element, a prefix before
-/// its extensions. A pushed list element is `(index, random, sequence)`; LINSERT varies or
-/// extends those of the neighbours. Labels of long members are positions too.
+/// A place in an order, as a tuple of integers. It is compared element by element, and a prefix
+/// comes before its extensions. A pushed list element is at `(index, random, sequence)`. LINSERT
+/// varies or extends the positions of the neighbours. Labels of long members are positions too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub Vec<i64>);
 
@@ -39,7 +39,7 @@ impl Position {
         }
     }
 
-    /// The position whose last number is greater by `by`.
+    /// The position with its last number increased by `by`.
     pub fn raised_by(&self, by: usize) -> Position {
         let mut raised = self.clone();
         if let Some(last) = raised.0.last_mut() {
@@ -55,7 +55,7 @@ impl Position {
         }
     }
 
-    /// Reads all that is left of a key as a position.
+    /// Reads the rest of a key as a position.
     pub fn take_all(rest: &mut &[u8]) -> Result<Self, DecodeError> {
         let mut parts = Vec::with_capacity(3);
         while !rest.is_empty() {
@@ -64,11 +64,11 @@ impl Position {
         Ok(Position(parts))
     }
 
-    /// A position strictly between two neighbours: after `before` if `after` is `None`, before `after` if
-    /// `before` is `None`. `before` must be less than `after`.
+    /// A position strictly between two neighbours: after `before` if `after` is `None`, before
+    /// `after` if `before` is `None`. `before` must be less than `after`.
     ///
-    /// Runs of insertions at one side stay on one level (for 2^43 of them); only alternating
-    /// ones at one spot go deeper, a level for about twenty.
+    /// Repeated insertions at one side stay on one level, for up to 2^43 of them. Only alternating
+    /// insertions at one spot go deeper, about a level for every twenty.
     pub fn between(before: Option<&Position>, after: Option<&Position>) -> Position {
         match (before, after) {
             (None, None) => Position(vec![0]),
@@ -112,14 +112,14 @@ impl Position {
         Some(Position(parent.to_vec()).below(middle))
     }
 
-    /// The position whose last element is moved by `by`; `None` at the end of the integers.
+    /// The position with its last element changed by `by`. `None` if that overflows.
     fn stepped(&self, by: i64) -> Option<Position> {
         let (last, parent) = self.0.split_last()?;
         Some(Position(parent.to_vec()).below(last.checked_add(by)?))
     }
 
-    /// This position with one more element: after it, and before everything that was after it unless that
-    /// extends it too.
+    /// This position with one more element. It comes after this one, and before everything that
+    /// came after this one, except other extensions.
     fn below(&self, element: i64) -> Position {
         let mut parts = Vec::with_capacity(self.0.len() + 1);
         parts.extend_from_slice(&self.0);
@@ -127,7 +127,7 @@ impl Position {
         Position(parts)
     }
 
-    /// This position without its last element, which is in front of it.
+    /// This position without its last element, which comes before it.
     fn above(&self) -> Position {
         let mut parts = self.0.clone();
         parts.pop();

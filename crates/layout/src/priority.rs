@@ -6,13 +6,14 @@ use foundationdb_tuple::pack_into;
 
 use super::{DecodeError, Id, Layout, Section, corrupt, take};
 
-/// The range in which integral doubles are 64-bit integers: from −2^63 up to but not including 2^63.
+/// The range in which integral doubles are 64-bit integers: from −2^63 up to but not including
+/// 2^63.
 const INTEGER_DOUBLES: std::ops::Range<f64> =
     -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
 
-/// Stands at the end of a key whose priority was given as a double although it is an integer.
+/// Ends a key whose priority was given as a double although it is an integer.
 const GIVEN_AS_DOUBLE: u64 = 1;
-/// Stands there in all other keys with a sequence.
+/// Ends all other keys with a sequence.
 const GIVEN_AS_IT_IS: u64 = 0;
 
 /// A priority as clients see it.
@@ -24,12 +25,12 @@ pub enum PriorityNumber {
     Double(f64),
 }
 
-/// A priority: a 64-bit integer or a double. Both have one order, that of their exact values,
-/// and 1 and 1.0 are one priority; but each is given back as what it was.
+/// A priority: a 64-bit integer or a double. Both share one order, that of their exact values. 1
+/// and 1.0 are one priority, but each is returned in the form in which it was given.
 ///
-/// Kept as the greatest double that is not above the number, and what the number is above that
-/// double: 0 but for integers beyond 2^53 that no double equals. Compared one after the other
-/// these order all numbers exactly, as tuple elements too.
+/// Stored as the greatest double that is not above the number, and the difference between the two.
+/// The difference is 0, except for integers beyond 2^53 that no double equals. Compared one after
+/// another, these two order all numbers exactly, also as tuple elements.
 #[derive(Debug, Clone, Copy)]
 pub struct Priority {
     floor: f64,
@@ -41,7 +42,7 @@ impl Priority {
     /// The priority of an integer.
     pub fn integer(number: i64) -> Self {
         let nearest = number as f64;
-        // The nearest double may be 2^63, which is no i64.
+        // The nearest double may be 2^63, which is not an i64.
         let floor = if nearest as i128 > i128::from(number) {
             nearest.next_down()
         } else {
@@ -72,7 +73,7 @@ impl Priority {
         pack_into(&(self.floor, u64::from(self.excess)), key);
     }
 
-    /// The number, as what it was given.
+    /// The number in the form in which it was given.
     pub fn number(&self) -> PriorityNumber {
         if self.is_integer {
             // Within the integers by construction.
@@ -83,7 +84,7 @@ impl Priority {
         }
     }
 
-    /// The order of the exact values; an integer and a double of one value are equal.
+    /// The order of the exact values. An integer and a double with the same value are equal.
     pub fn order(&self, other: &Self) -> Ordering {
         self.floor
             .total_cmp(&other.floor)
@@ -106,7 +107,7 @@ fn is_integral(number: f64) -> bool {
 pub struct QueuePlace {
     /// Its priority.
     pub priority: Priority,
-    /// The number of its row among those of its priority, in the order of pushes.
+    /// The number of its row within its priority, in push order.
     pub count: i64,
     /// Makes the keys of concurrent pushes differ.
     pub random: i64,
@@ -137,7 +138,7 @@ impl QueuePlace {
         }
     }
 
-    /// The place whose sequence is greater by `by`.
+    /// The place with its sequence increased by `by`.
     pub fn raised_by(&self, by: usize) -> Self {
         let by = i64::try_from(by).unwrap_or(i64::MAX);
         Self {
@@ -167,8 +168,8 @@ impl Layout {
         key
     }
 
-    /// Reads a key below a prefix of [`Layout::queue_prefix`]'s length: the place, and how long
-    /// the prefix is that all elements of its priority share.
+    /// Reads a key whose prefix has the length of [`Layout::queue_prefix`]: the place, and the
+    /// length of the prefix that all elements of its priority share.
     ///
     /// # Errors
     /// If it is not such a key.
@@ -208,7 +209,7 @@ impl Layout {
     }
 }
 
-/// How long the priority is that a place begins with.
+/// The length of the priority at the beginning of a place.
 ///
 /// # Errors
 /// If it is not a place.
@@ -219,7 +220,8 @@ pub fn priority_length(place: &[u8]) -> Result<usize, DecodeError> {
     Ok(place.len() - rest.len())
 }
 
-/// The priority of these elements of a key, which are just those that are written for it.
+/// The priority made of these elements of a key. They must be exactly those that are written for
+/// it.
 fn read_priority(floor: f64, excess: u64, is_double: bool) -> Result<Priority, DecodeError> {
     let read = if is_integral(floor) && !is_double {
         i64::try_from(floor as i128 + i128::from(excess))

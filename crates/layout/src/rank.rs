@@ -1,15 +1,15 @@
 //! The counts of blocks of elements, which are used to find ranks.
 //!
-//! A *place* is what follows the section's prefix in the key of a row of elements, or the first bytes
-//! of that: any bytes that sort as keys do.
+//! A *place* is what follows the section's prefix in the key of a row of elements, or the first
+//! bytes of that: any bytes that sort like keys.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack_into;
 
 use super::{DecodeError, Id, KeyRange, Layout, Section, corrupt, take};
 
-/// The place at which a block ends that begins after the row `before` and ends before the row
-/// `after`: the fewest bytes of `after` that sort after `before`.
+/// The end of a block whose last row is `before` and whose next row is `after`: the fewest bytes of
+/// `after` that sort after `before`.
 pub fn place_between(before: &[u8], after: &[u8]) -> Vec<u8> {
     let common = before
         .iter()
@@ -47,7 +47,7 @@ impl Layout {
         KeyRange::children(&self.rank_mark_key(data, level, b""))
     }
 
-    /// Begin of the rows of a section from a place on; an empty place is before all.
+    /// Beginning of the rows of a section from a place on. An empty place comes before all rows.
     pub fn rows_from(&self, data: Id, section: Section, place: &[u8]) -> Vec<u8> {
         let prefix = self.section_prefix(data, section);
         match place {
@@ -56,7 +56,7 @@ impl Layout {
         }
     }
 
-    /// The level of the block whose count has this key, and the place at which it ends.
+    /// The level of the block whose count has this key, and the place where it ends.
     ///
     /// # Errors
     /// If the key is not the key of a count.

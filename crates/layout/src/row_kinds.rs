@@ -59,7 +59,7 @@ impl Layout {
         Ok((namespace, row))
     }
 
-    /// Behind all keys of a namespace.
+    /// The key after all keys of a namespace.
     pub fn behind_namespace(&self, namespace: Id) -> Vec<u8> {
         self.keys_from(namespace, 0).end
     }
@@ -99,7 +99,7 @@ impl Layout {
         take(&mut self.strip(Space::Operations, key)?, "instance")
     }
 
-    /// Key of a row that is only there to be measured with.
+    /// Key of a row that exists only for measurements.
     pub fn scratch_key(&self, random: u64) -> Vec<u8> {
         self.pack(Space::Scratch, &(random,))
     }

@@ -55,7 +55,7 @@ impl Layout {
         self.pack(Space::Version, &(0_u64,))
     }
 
-    /// Key of the secret by which servers know each other, where several can share the store.
+    /// Key of the secret by which servers recognize each other if several can share the store.
     pub fn link_secret_key(&self) -> Vec<u8> {
         self.pack(Space::Version, &(1_u64,))
     }
@@ -221,7 +221,7 @@ impl Layout {
         self.pack(Space::Messages, &(0_u64,))
     }
 
-    /// What the keys of published messages begin with; the commit chooses the rest.
+    /// Prefix of the keys of published messages. The commit chooses the rest.
     pub fn messages_prefix(&self) -> Vec<u8> {
         let mut prefix = self.pack(Space::Messages, &(1_u64,));
         prefix.push(VERSIONSTAMP_CODE);
@@ -233,7 +233,8 @@ impl Layout {
         KeyRange::children(&self.pack(Space::Messages, &(1_u64,)))
     }
 
-    /// Key that marks a server start that wants to hear of changed keys: other servers report them to it.
+    /// Key that marks a server start that wants to hear of changed keys. Other servers report them
+    /// to it.
     pub fn change_mark_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(2_u64, instance))
     }
@@ -253,7 +254,7 @@ impl Layout {
         take(&mut rest, "instance")
     }
 
-    /// Key of the sign of life of a server start that wants to hear of changed keys: a counter.
+    /// Key of the beat of a server start that wants to hear of changed keys. It is a counter.
     pub fn change_mark_beat_key(&self, instance: u64) -> Vec<u8> {
         self.pack(Space::Messages, &(3_u64, instance))
     }
@@ -263,7 +264,7 @@ impl Layout {
         self.pack(Space::Messages, &(4_u64,))
     }
 
-    /// Reads the key of a published message: what the commit chose, and the row's number.
+    /// Reads the key of a published message: the part that the commit chose, and the row's number.
     ///
     /// # Errors
     /// If the key is not of this space.

@@ -1,5 +1,5 @@
-//! Runs: elements of a list, or of one priority of a priority queue, that were pushed together and are in one
-//! row.
+//! Runs: elements of a list, or of one priority of a priority queue, that were pushed together and
+//! share a row.
 
 use bytes::Bytes;
 
@@ -8,13 +8,13 @@ use super::{DecodeError, Position, StoredValue, corrupt};
 const RUN: u8 = 3;
 /// The format byte and `skipped`.
 const HEADER_BYTES: usize = 3;
-/// Lengths from this one on take three bytes.
+/// Greater lengths take three bytes.
 const SHORT_LENGTH_MAX: usize = 254;
 const LONG_LENGTH: u8 = 255;
 
-/// Largest row of a run that still gets more elements. With its key and checksums the row takes less than
-/// half of one of LMDB's pages, so it is within one page. A lone pop writes the rest of the run again, which
-/// is half of this on average.
+/// Maximum size of a run's row that still gets more elements. With its key and checksums the row
+/// takes less than half of an LMDB page, so it is within one page. A single pop rewrites the rest
+/// of the run, half of this on average.
 pub const RUN_BYTES_MAX: usize = 1_800;
 /// Places of a run.
 pub const RUN_ELEMENTS_MAX: usize = 256;
@@ -24,14 +24,14 @@ pub const RUN_ELEMENT_BYTES_MAX: usize = 890;
 /// What a row of a list or of a priority queue holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementsValue {
-    /// One element, at the place that the row's key says.
+    /// One element, at the place in the row's key.
     One(StoredValue),
     /// Some that follow each other.
     Run(Run),
 }
 
-/// Elements that follow each other. The place of a run is the one that its row's key says; element `n` is
-/// at that place with its sequence raised by `skipped + n`, the last number of a list's position.
+/// Consecutive elements. The place of a run is the one in its row's key. Element `n` is at that
+/// place with its sequence (the last number of a list's position) raised by `skipped + n`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
     skipped: usize,
@@ -62,7 +62,7 @@ impl ElementsValue {
 }
 
 impl Run {
-    /// A run of these elements in their order, after `skipped` places that hold none.
+    /// A run of these elements in order, after `skipped` places without an element.
     pub fn new<'e>(skipped: usize, elements: impl IntoIterator<Item = &'e Bytes>) -> Self {
         let (mut count, mut packed) = (0, Vec::with_capacity(RUN_BYTES_MAX));
         for element in elements {
@@ -125,7 +125,7 @@ impl Run {
         self.skipped
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -140,7 +140,7 @@ impl Run {
         })
     }
 
-    /// Takes up to `count` elements off the start, the first of them first.
+    /// Takes up to `count` elements from the start, in order.
     pub fn take_first(&mut self, count: usize) -> Vec<Bytes> {
         let taken: Vec<Bytes> = self.elements().take(count).collect();
         let bytes: usize = taken.iter().map(|one| Self::bytes_of(one.len())).sum();
@@ -150,7 +150,7 @@ impl Run {
         taken
     }
 
-    /// Takes up to `count` elements off the end, the last of them first.
+    /// Takes up to `count` elements from the end, the last one first.
     pub fn take_last(&mut self, count: usize) -> Vec<Bytes> {
         let left = self.count.saturating_sub(count);
         let mut taken: Vec<Bytes> = self.elements().skip(left).collect();
@@ -174,7 +174,7 @@ impl Run {
     }
 }
 
-/// Begin and end of the element whose length is at `at`. `None` if the bytes end before it does.
+/// Begin and end of the element whose length is at `at`. `None` if the bytes end too early.
 fn element_at(packed: &[u8], at: usize) -> Option<(usize, usize)> {
     let (start, length) = match *packed.get(at)? {
         LONG_LENGTH => {

@@ -14,24 +14,24 @@ enum Kind {
     Flushes = 0,
     /// `(11, 1, sha)`: a script; `(11, 1, sha, number)`: a piece of its text.
     Scripts = 1,
-    /// `(11, 3, at_ms, sha)`: index of those that EVAL has stored.
+    /// `(11, 3, at_ms, sha)`: index of the scripts that EVAL has stored.
     ByTime = 3,
 }
 
-/// How a script came to be stored.
+/// How a script was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ScriptOrigin {
-    /// By EVAL: old ones give way to new ones.
+    /// By EVAL. New scripts replace old ones.
     Eval = 0,
     /// By SCRIPT LOAD: it stays.
     Load = 1,
 }
 
-/// What a script's first row says.
+/// The content of a script's first row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredScript {
-    /// How it came.
+    /// How it was stored.
     pub origin: ScriptOrigin,
     /// When it was stored, in milliseconds since the Unix epoch.
     pub at_ms: i64,

@@ -1,5 +1,5 @@
-//! Servers that share a store: where each listens and that it lives, and which of them was chosen for a name
-//! (docs/understand/decisions/040-servers.md).
+//! Servers that share a store: the address of each and that it is alive, and which of them was
+//! chosen for a name (docs/understand/decisions/040-servers.md).
 
 use std::hash::Hasher;
 
@@ -57,7 +57,7 @@ pub struct ServerRow {
 }
 
 impl ServerRow {
-    /// The row's value. Of a text longer than 255 bytes, the beginning.
+    /// The row's value. Texts are cut off after 255 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut value = vec![FORMAT];
         value.put_u64(self.beat);
@@ -79,7 +79,7 @@ impl ServerRow {
         value
     }
 
-    /// Reads a row's value. What follows the known fields is a newer server's and is ignored.
+    /// Reads a row's value. Ignores what follows the known fields, because a newer server wrote it.
     ///
     /// # Errors
     /// If it is not such a value.
@@ -120,8 +120,8 @@ impl ServerRow {
         })
     }
 
-    /// How well the server suits a name: of the living servers, the one with the greatest score is the
-    /// master of the name (rendezvous hashing). Depends on the server's address only, so that a restart
+    /// The server's score for a name. The living server with the greatest score is the master of
+    /// the name (rendezvous hashing). Depends only on the server's address, so that a restart
     /// changes nothing. All versions of Quoin must compute the same.
     pub fn score(&self, name: &[u8]) -> u64 {
         let mut hasher = SipHasher13::new();
@@ -148,7 +148,7 @@ pub fn encode_choice(instance: u64) -> Vec<u8> {
 /// Reads [`encode_choice`].
 ///
 /// # Errors
-/// If the value is not such.
+/// If the value is not a choice.
 pub fn decode_choice(mut value: &[u8]) -> Result<u64, DecodeError> {
     take(&mut value, "choice of a server")
 }

@@ -1,9 +1,10 @@
-//! Streams: entries by their ids, and what a stream knows of itself. Rows of consumer groups are in
-//! [`stream_group`](super::stream_group).
+//! Streams: entries by their ids, and what a stream stores about itself. Rows of consumer groups
+//! are in [`stream_group`](super::stream_group).
 //!
-//! The row of an entry has the form of [`StoredValue`](super::StoredValue). Its content is pairs of name and
-//! value, each after its length: one byte below 254, or the byte 254 and 2 bytes, or the byte 255 and 4
-//! bytes, big-endian. Other format bytes of the row are free, for example for a run of entries.
+//! The row of an entry has the form of [`StoredValue`](super::StoredValue). Its content is pairs of
+//! name and value, each after its length: one byte below 254, or the byte 254 and 2 bytes, or the
+//! byte 255 and 4 bytes, big-endian. Other format bytes of the row are unused, for example for a
+//! run of entries.
 
 use std::fmt;
 
@@ -28,7 +29,7 @@ const DELETED: u64 = 1;
 pub struct StreamId {
     /// Milliseconds since the Unix epoch, if the server chose it.
     pub ms: u64,
-    /// Tells entries of one millisecond apart.
+    /// Distinguishes entries of one millisecond.
     pub seq: u64,
 }
 
@@ -41,7 +42,7 @@ impl StreamId {
         seq: u64::MAX,
     };
 
-    /// The id after this one; `None` after the greatest.
+    /// The id after this one. `None` after the greatest.
     pub fn next(self) -> Option<Self> {
         match (self.ms, self.seq.checked_add(1)) {
             (ms, Some(seq)) => Some(Self { ms, seq }),
@@ -49,7 +50,7 @@ impl StreamId {
         }
     }
 
-    /// The id before this one; `None` before the least.
+    /// The id before this one. `None` before the least.
     pub fn previous(self) -> Option<Self> {
         match (self.ms, self.seq.checked_sub(1)) {
             (ms, Some(seq)) => Some(Self { ms, seq }),
@@ -62,7 +63,7 @@ impl StreamId {
         to.put_u64(self.seq);
     }
 
-    /// Takes what [`Self::put`] has written off the front.
+    /// Takes an id that [`Self::put`] has written from the front.
     fn take_fixed(from: &mut &[u8]) -> Result<Self, DecodeError> {
         Ok(Self {
             ms: take_u64(from)?,
@@ -100,13 +101,13 @@ fn take_u64(from: &mut &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
-/// The part that every added entry changes. Each XADD reads and writes it, so that ids grow in the order of
-/// commits.
+/// The part that every added entry changes. Each XADD reads and writes it, so that ids grow in the
+/// order of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamHead {
     /// The id that was given last, or that XSETID has set.
     pub last: StreamId,
-    /// How many entries were ever added, those that are gone included.
+    /// How many entries were ever added, including removed ones.
     pub added: u64,
 }
 
@@ -120,7 +121,7 @@ impl StreamHead {
         value
     }
 
-    /// Reads the stored form; a stream without it has never had an entry.
+    /// Reads the stored form. A stream without it has never had an entry.
     ///
     /// # Errors
     /// If it is not one.
@@ -151,7 +152,7 @@ pub fn encode_stream_deleted(id: StreamId) -> Vec<u8> {
     value
 }
 
-/// Reads the greatest deleted id; a stream without it has had none deleted.
+/// Reads the greatest deleted id. A stream without it has had no deletions.
 ///
 /// # Errors
 /// If it is not one.
@@ -256,7 +257,7 @@ impl Layout {
         read_stream_entry_key(&self.stream_entries_prefix(data), key)
     }
 
-    /// What the keys of entries begin with, for [`read_stream_entry_key`].
+    /// Prefix of the keys of entries, for [`read_stream_entry_key`].
     pub fn stream_entries_prefix(&self, data: Id) -> Vec<u8> {
         self.section_prefix(data, Section::StreamEntries)
     }

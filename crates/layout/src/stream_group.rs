@@ -1,9 +1,9 @@
-//! Consumer groups of streams: groups, consumers, and entries that are pending.
+//! Consumer groups of streams: groups, consumers, and pending entries.
 //!
 //! Groups and consumers are listed in the order of their names, as in Redis. A name of up to
-//! [`INLINE_NAME_BYTES_MAX`] bytes is in the key. For a longer one the key holds its first bytes and its
-//! digest, and the row holds all of it. Rows refer to groups and consumers by [`Id`]s, which are never used
-//! again.
+//! [`INLINE_NAME_BYTES_MAX`] bytes is in the key. For a longer one the key has its first bytes and
+//! its digest, and the row has all of it. Rows refer to groups and consumers by [`Id`]s, which are
+//! never reused.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
@@ -28,23 +28,23 @@ pub struct StreamGroup {
     pub last: StreamId,
     /// How many entries the group has read; `None` if unknown.
     pub entries_read: Option<u64>,
-    /// The full name, if the key holds only a part of it.
+    /// The full name, if the key has only part of it.
     pub long_name: Option<Bytes>,
-    /// What becomes of entries that are pending for long.
+    /// What happens to entries that are pending for a long time.
     pub policy: Option<StreamPolicy>,
-    /// Whether each pending entry has a row by its last delivery, also without a policy. Such rows may be
-    /// missing of entries that are not handed out again.
+    /// Whether each pending entry has a row by its last delivery, even without a policy. Entries
+    /// that are not handed out again may lack it.
     pub is_by_delivery: bool,
 }
 
-/// What becomes of a group's entries that are pending for long.
+/// What happens to a group's entries that are pending for a long time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPolicy {
     /// Milliseconds without a delivery after which an entry is delivered again.
     pub min_idle_ms: i64,
-    /// An entry that was delivered so often is not handed out again by itself.
+    /// An entry with this many deliveries is not handed out again automatically.
     pub max_tries: Option<u64>,
-    /// The stream that gets such entries.
+    /// The stream that receives such entries.
     pub dead_letter: Option<Bytes>,
 }
 
@@ -116,11 +116,11 @@ impl StreamGroup {
 pub struct StreamConsumer {
     /// Names the consumer in other rows.
     pub id: Id,
-    /// When it last tried to do something, in milliseconds since the Unix epoch.
+    /// When it last attempted something, in milliseconds since the Unix epoch.
     pub seen_at_ms: i64,
     /// When it last read or claimed an entry; `None` if it never did.
     pub active_at_ms: Option<i64>,
-    /// The full name, if the key holds only a part of it.
+    /// The full name, if the key has only part of it.
     pub long_name: Option<Bytes>,
 }
 
@@ -161,7 +161,7 @@ impl StreamConsumer {
 /// The row of an entry that was delivered to a consumer and is not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamPending {
-    /// Which consumer has it; none of an entry that XNACK has released.
+    /// Its consumer. `None` if XNACK has released the entry.
     pub consumer: Option<Id>,
     /// When it was delivered last, in milliseconds since the Unix epoch.
     pub delivered_at_ms: i64,
@@ -229,7 +229,7 @@ fn end<T>(rest: &[u8], row: T) -> Result<T, DecodeError> {
     }
 }
 
-/// The name as a row holds it. `None` if the key holds all of it.
+/// The name in the form of a row. `None` if the key has all of it.
 pub fn long_name(name: &Bytes) -> Option<Bytes> {
     (name.len() > INLINE_NAME_BYTES_MAX).then(|| name.clone())
 }
@@ -246,7 +246,7 @@ fn pack_name(name: &[u8], key: &mut Vec<u8>) {
     }
 }
 
-/// Reads the name at the end of a key; `None` if the row holds it.
+/// Reads the name at the end of a key. `None` if the row has it.
 fn read_name(mut rest: &[u8]) -> Result<Option<Bytes>, DecodeError> {
     let name: TupleBytes<'_> = take(&mut rest, "name in a stream")?;
     Ok(rest.is_empty().then(|| Bytes::from(name.into_owned())))
@@ -306,7 +306,7 @@ impl Layout {
         Ok((group, StreamId::take(&mut rest)?))
     }
 
-    /// Key of a pending entry among those of its consumer. Its row is empty.
+    /// Key of a pending entry within its consumer. Its row is empty.
     pub fn stream_consumer_pending_key(
         &self,
         data: Id,
@@ -336,7 +336,7 @@ impl Layout {
         }
     }
 
-    /// Reads the group, the consumer and the id of a pending entry from its key among those of its
+    /// Reads the group, the consumer and the id of a pending entry from its key within its
     /// consumer.
     ///
     /// # Errors
@@ -378,7 +378,7 @@ impl Layout {
         Ok((group, read_name(rest)?))
     }
 
-    /// Key of the counter of a group's pending entries, or of those of one consumer.
+    /// Key of the counter of pending entries of a group, or of one consumer.
     pub fn stream_pending_count_key(&self, data: Id, group: Id, consumer: Option<Id>) -> Vec<u8> {
         let mut key = self.of_group(data, Section::StreamPendingCounts, group);
         if let Some(consumer) = consumer {
@@ -387,8 +387,8 @@ impl Layout {
         key
     }
 
-    /// Reads the group and the consumer of a counter of pending entries; no consumer if it counts those of
-    /// the group.
+    /// Reads the group and the consumer of a counter of pending entries. No consumer if it counts
+    /// the whole group.
     ///
     /// # Errors
     /// If the key is not such a key of `data`.
@@ -420,8 +420,8 @@ impl Layout {
         key
     }
 
-    /// The pending entries of a group that were delivered from one time on and before another, in that
-    /// order.
+    /// The pending entries of a group that were delivered at or after one time and before another,
+    /// in that order.
     pub fn stream_idle(&self, data: Id, group: Id, from_ms: i64, before_ms: i64) -> KeyRange {
         let at = |at_ms: i64| {
             let mut key = self.of_group(data, Section::StreamIdle, group);
@@ -434,7 +434,8 @@ impl Layout {
         }
     }
 
-    /// Reads the group, the time of delivery and the id of a pending entry from its key by that time.
+    /// Reads the group, the time of delivery and the id of a pending entry from its key by delivery
+    /// time.
     ///
     /// # Errors
     /// If the key is not such a key of `data`.
@@ -449,7 +450,8 @@ impl Layout {
         Ok((group, delivered_at_ms, StreamId::take(&mut rest)?))
     }
 
-    /// The range of everything of a group besides its own row, which is deleted with it.
+    /// The range of everything that belongs to a group except its own row, which is deleted with
+    /// it.
     pub fn stream_group_ranges(&self, data: Id, group: Id) -> [KeyRange; 5] {
         [
             Section::StreamPending,

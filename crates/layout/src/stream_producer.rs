@@ -1,12 +1,12 @@
-//! Producers of streams: what they have added with an id of their own (XADD with IDMP), so that it is added
-//! once.
+//! Producers of streams: which entries they have added with their own ids (XADD with IDMP), so that
+//! each is added once.
 //!
-//! A producer numbers what it has added. Its row says which numbers it remembers. Each of these has a record
-//! under the producer's id of the entry, and a row under its number that names the record. So a producer
-//! forgets its oldest entries first.
+//! A producer numbers its entries. Its row says which numbers it remembers. Each of these has a
+//! record under the producer's id of the entry, and a row under its number that names the record.
+//! So a producer forgets its oldest entries first.
 //!
-//! A name of up to [`INLINE_BYTES_MAX`] bytes is in the key, after nil the digest of a longer one: nobody
-//! lists these names, so no row holds all of one.
+//! A name of up to [`INLINE_BYTES_MAX`] bytes is in the key. For a longer one, the key has nil and
+//! its digest. These names are never listed, so no row has the full name.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack_into;
@@ -16,7 +16,7 @@ use super::{DecodeError, Id, KeyRange, Layout, Section, StreamId, corrupt, take}
 
 /// Format byte of the rows of producers.
 const FORMAT: u8 = 1;
-/// Bytes of the longest name that is in keys.
+/// Maximum length of a name that is in keys, in bytes.
 const INLINE_BYTES_MAX: usize = 64;
 
 /// Numbers of the rows of [`Section::StreamHead`].
@@ -24,7 +24,7 @@ const SETTINGS: u64 = 2;
 const ADDED: u64 = 3;
 const DUPLICATES: u64 = 4;
 
-/// How long a stream remembers what producers have added, and how much of it.
+/// How long a stream remembers producers' entries, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducerSettings {
     /// Seconds for which an entry is remembered.
@@ -55,7 +55,7 @@ impl ProducerSettings {
     }
 }
 
-/// Which of its entries a producer remembers.
+/// Which entries a producer remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamProducer {
     /// The number of the oldest.
@@ -103,7 +103,7 @@ impl StreamProducer {
 /// An entry that a producer has added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducedEntry {
-    /// Its number among those of its producer.
+    /// Its number within its producer.
     pub number: u64,
     /// Its id in the stream.
     pub id: StreamId,
@@ -131,8 +131,8 @@ impl ProducedEntry {
     }
 }
 
-/// The stored form of the row under a number: the format byte, the tuple (ms) of the entry's id, then what
-/// follows the producer in the key of the record.
+/// The stored form of the row under a number: the format byte, the tuple (ms) of the entry's id,
+/// then what follows the producer in the key of the record.
 pub fn encode_produced_order(ms: u64, entry: &ProducerName) -> Vec<u8> {
     let mut value = vec![FORMAT];
     pack_into(&(ms,), &mut value);
@@ -164,12 +164,13 @@ fn end<T>(rest: &[u8], row: T) -> Result<T, DecodeError> {
     }
 }
 
-/// The id of a producer, or of one of its entries, as keys hold it.
+/// The id of a producer, or of one of its entries, in the form of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProducerName(Vec<u8>);
 
 impl ProducerName {
-    /// The form of a producer's id, after its hash, by which background work finds a place to begin.
+    /// The form of a producer's id that follows its hash. Background work uses the hash to choose
+    /// where to begin.
     pub fn of_producer(id: &[u8]) -> Self {
         let mut key = Vec::new();
         pack_into(&(hash48(id),), &mut key);
@@ -227,7 +228,7 @@ impl Layout {
         self.stream_state_key(data, ADDED)
     }
 
-    /// Key of the counter of entries that producers wanted to add again.
+    /// Key of the counter of entries that producers tried to add again.
     pub fn duplicates_key(&self, data: Id) -> Vec<u8> {
         self.stream_state_key(data, DUPLICATES)
     }
@@ -237,7 +238,7 @@ impl Layout {
         self.of_producer(data, Section::StreamProducers, producer)
     }
 
-    /// The producers of a stream whose hash is this or greater.
+    /// The producers of a stream with at least this hash.
     pub fn producers_from(&self, data: Id, hash: u64) -> KeyRange {
         let section = self.section_prefix(data, Section::StreamProducers);
         let mut begin = section.clone();

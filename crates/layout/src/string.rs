@@ -1,8 +1,8 @@
 //! Pieces of long strings.
 //!
-//! A string that does not fit into the metadata of its key is in pieces of [`PIECE_BYTES`], each under its
-//! number. The last piece may be shorter. A byte without a piece is zero: SETBIT far after the end of a
-//! string writes one piece.
+//! A string that does not fit into the metadata of its key is in pieces of [`PIECE_BYTES`], each
+//! under its number. The last piece may be shorter. A byte without a piece is zero, so SETBIT far
+//! beyond the end of a string writes one piece.
 
 use foundationdb_tuple::pack_into;
 

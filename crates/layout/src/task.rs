@@ -1,5 +1,5 @@
 //! Rows of a task queue: the order of its ready tasks, the index of minima above it, the tasks
-//! themselves, what falls due, and what the queue knows of resources.
+//! themselves, what falls due, and what the queue knows about resources.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
@@ -17,28 +17,28 @@ const FORMAT: u8 = 1;
 /// Format byte of a task's row with notes.
 const FORMAT_WITH_NOTES: u8 = 2;
 
-/// The first byte of a group in front of a place. A priority begins with another.
+/// The first byte of a group before a place. Priorities begin with another byte.
 const BYTES_CODE: u8 = 0x01;
 
 /// Bytes of the element after the place of a node.
 const SLOT_BYTES: usize = 2;
 
-/// Follows the minima of a node: the row that says that there is a node.
+/// Follows the minima of a node: the row that shows that the node exists.
 const NODE_MARK: u64 = 9;
 
-/// A task's place in the order of its queue, kept for its life: priority, then arrival.
+/// A task's place in the order of its queue, which never changes: priority, then arrival.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TaskPlace {
     /// The lower the sooner.
     pub priority: f64,
-    /// How many tasks the queue had been given before.
+    /// How many tasks the queue had received before.
     pub index: i64,
     /// Distinguishes tasks that several servers add at once; 0 on a store with a single writer.
     pub random: i64,
 }
 
 impl TaskPlace {
-    /// The place in keys. The bytes compare as places do.
+    /// The place in keys. The bytes sort like places.
     pub fn encode(&self) -> Vec<u8> {
         foundationdb_tuple::pack(&(normal_score(self.priority), self.index, self.random))
     }
@@ -64,8 +64,8 @@ impl TaskPlace {
     }
 }
 
-/// A ready task's place in the order of its class: by group, then by its own place. Tasks without a group come after
-/// all groups.
+/// A ready task's place in the order of its class: by group, then by its own place. Tasks without a
+/// group come after all groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderPlace {
     /// The group of the task.
@@ -75,14 +75,15 @@ pub struct OrderPlace {
 }
 
 impl OrderPlace {
-    /// The place in keys. The bytes compare as places do, and none are the beginning of others.
+    /// The place in keys. The bytes sort like places, and none are a prefix of others.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Self::group_prefix(self.group.as_deref());
         bytes.extend_from_slice(&self.place.encode());
         bytes
     }
 
-    /// What the places of a group begin with, and those of no other group; nothing for tasks without a group.
+    /// The prefix that the places of this group have, and no others. Empty for tasks without a
+    /// group.
     pub fn group_prefix(group: Option<&[u8]>) -> Vec<u8> {
         group.map_or_else(Vec::new, |group| foundationdb_tuple::pack(&(group,)))
     }
@@ -109,7 +110,7 @@ impl OrderPlace {
         }
     }
 
-    /// Reads the group in front of a place.
+    /// Reads the group before a place.
     fn take_group(rest: &mut &[u8]) -> Result<Option<Bytes>, DecodeError> {
         if rest.first() != Some(&BYTES_CODE) {
             return Ok(None);
@@ -119,17 +120,18 @@ impl OrderPlace {
     }
 }
 
-/// Whose timers. Many hashes whose fields expire at the same time must not delay the others.
+/// The kinds of timers. They are separate, so that many hashes whose fields expire at the same time
+/// do not delay the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timers {
-    /// Those of task queues and streams.
+    /// Timers of task queues and streams.
     Queues,
-    /// Those of hashes with fields that expire.
+    /// Timers of hashes with fields that expire.
     Hashes,
 }
 
 impl Timers {
-    /// Those of keys of this type.
+    /// The timers of keys of this type.
     pub fn of(value_type: ValueType) -> Self {
         match value_type {
             ValueType::Hash => Self::Hashes,
@@ -152,7 +154,7 @@ numbered! {
         Ready = 0,
         /// To be acknowledged by the consumer that has taken it.
         Leased = 1,
-        /// Its delay to end.
+        /// Nothing: it has used up its tries.
         Delayed = 2,
         /// Tried as often as it may be.
         Dead = 3,
@@ -174,7 +176,7 @@ impl TaskState {
     }
 }
 
-/// What a task's row holds only if a client has said it.
+/// Parts of a task's row that exist only if a client has set them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskNotes {
     /// The consumer that took it last.
@@ -189,9 +191,9 @@ pub struct TaskNotes {
     pub group: Option<Bytes>,
     /// Whether other tasks were added that wait for it.
     pub is_awaited: bool,
-    /// The `traceparent` of who added it.
+    /// The `traceparent` of the client that added it.
     pub traceparent: Option<Bytes>,
-    /// When it was taken, in Unix milliseconds, if it is leased and its trace is to show that.
+    /// When it was taken, in Unix milliseconds, if it is leased and its trace should show that.
     pub taken_ms: Option<i64>,
 }
 
@@ -205,7 +207,7 @@ impl TaskNotes {
     const TRACEPARENT: u64 = 7;
     const TAKEN: u64 = 8;
 
-    /// Bytes of what clients have said.
+    /// Bytes of what clients have set.
     pub fn size_bytes(&self) -> usize {
         let texts = [
             &self.worker,
@@ -289,29 +291,29 @@ pub struct TaskRow {
     pub state: TaskState,
     /// Its place.
     pub place: TaskPlace,
-    /// Its class: which of the registry's.
+    /// Its class: an index into the registry's classes.
     pub class: u32,
     /// The resources that it needs: bit by bit, by their numbers in the registry.
     pub mask: u8,
-    /// How much of each of those.
+    /// How much it needs of each of those.
     pub amounts: Vec<f64>,
     /// How often it has been taken with a lease.
     pub tries: i64,
     /// How often it may be; 0 is without limit.
     pub tries_max: i64,
-    /// When its lease or delay ends, or when it became ready or died; 0 of a ready one if that is unknown. Of a waiting one,
-    /// since when it waits, or when its delay ends.
+    /// When its lease or delay ends, or when it became ready or died. 0 if unknown for a ready
+    /// task. For a waiting task, since when it waits, or when its delay ends.
     pub at_ms: i64,
-    /// The token of its lease; 0 without one.
+    /// The token of its lease. 0 without one.
     pub token: u64,
-    /// What clients have said of it.
+    /// What clients have set.
     pub notes: TaskNotes,
     /// The payload, as [`StoredValue`](super::StoredValue) has it.
     pub payload: Bytes,
 }
 
 impl TaskRow {
-    /// Its place in the order of its class, when it is ready.
+    /// Its place in the order of its class when it is ready.
     pub fn order_place(&self) -> OrderPlace {
         OrderPlace {
             group: self.notes.group.clone(),
@@ -397,7 +399,7 @@ impl TaskRow {
     }
 }
 
-/// A ready task, as its row in the order holds it: what it needs, and its id.
+/// A ready task in its row in the order: what it needs, and its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderRow {
     /// How much it needs of each resource of its class.
@@ -436,7 +438,7 @@ impl OrderRow {
     }
 }
 
-/// A class of tasks: those that need the same resources, and perhaps about as much of each.
+/// A class of tasks: those that need the same resources, and perhaps similar amounts of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskClass {
     /// The resources, bit by bit.
@@ -448,13 +450,14 @@ pub struct TaskClass {
 /// Format byte of a registry with options.
 const FORMAT_WITH_OPTIONS: u8 = 2;
 
-/// Format byte of a registry of a queue with groups or waiting tasks. What it ever had follows, and its options, perhaps
-/// none.
+/// Format byte of a registry of a queue with groups or waiting tasks. Followed by what the queue
+/// ever had, and its options, if any.
 const FORMAT_WITH_PAST: u8 = 3;
 const HAD_GROUPS: u64 = 1;
 const HAD_WAITS: u64 = 2;
 
-/// What a task queue knows of resources, and its options. Resources and classes are only ever added, so their numbers stay.
+/// What a task queue knows about resources, and its options. Resources and classes are only added,
+/// so their numbers never change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskRegistry {
     /// What clients have set. Part of the registry, because additions and takes read it anyway.
@@ -502,7 +505,7 @@ impl TaskRegistry {
         value
     }
 
-    /// Reads the stored form; absent is empty.
+    /// Reads the stored form. A missing row means empty.
     ///
     /// # Errors
     /// If it is not one.
@@ -552,7 +555,7 @@ impl TaskRegistry {
     }
 }
 
-/// A counter of a task queue. How many tasks there are altogether is the key's length.
+/// A counter of a task queue. The total number of tasks is the key's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TaskCounter {
@@ -570,7 +573,7 @@ pub enum TaskCounter {
     Waiting = 7,
 }
 
-/// Among the counters: the group that had the last turn.
+/// Stored among the counters: the group that had the last turn.
 const TURN: u64 = 6;
 
 impl Layout {
@@ -581,7 +584,7 @@ impl Layout {
         key
     }
 
-    /// The ready tasks of a group in the order of a class; `None`: those without a group.
+    /// The ready tasks of a group in the order of a class. `None` means those without a group.
     pub fn task_group_order(&self, data: Id, class: u32, group: Option<&[u8]>) -> KeyRange {
         let prefix = self.task_order_prefix(data, class);
         match group {
@@ -600,8 +603,8 @@ impl Layout {
         key
     }
 
-    /// How long the prefix is that all ready tasks of one class, group and priority share, from the key of
-    /// one of them below a prefix of [`Self::task_order_prefix`]'s length.
+    /// The length of the prefix that all ready tasks of one class, group and priority share, from
+    /// the key of one of them. The key's prefix has the length of [`Self::task_order_prefix`].
     ///
     /// # Errors
     /// If it is not such a key.
@@ -643,17 +646,17 @@ impl Layout {
         }
     }
 
-    /// Key of one minimum of a node: `slot` counts the class's resources from 0.
+    /// Key of one minimum of a node. `slot` is the index of the class's resource.
     pub fn task_minimum_key(&self, level_prefix: &[u8], place: &[u8], slot: usize) -> Vec<u8> {
         node_row(level_prefix, place, slot as u64 + 1)
     }
 
-    /// Key of the row that says that there is a node; after its minima.
+    /// Key of the row that shows that a node exists. It follows the node's minima.
     pub fn task_mark_key(&self, level_prefix: &[u8], place: &[u8]) -> Vec<u8> {
         node_row(level_prefix, place, NODE_MARK)
     }
 
-    /// The place of the node that a row belongs to, and its slot; `None` for the node's mark.
+    /// The place of the node that a row belongs to, and its slot. `None` for the node's mark.
     ///
     /// # Errors
     /// If the key is not of a node.
@@ -689,7 +692,7 @@ impl Layout {
         key
     }
 
-    /// All leases and delays, those that end first in front.
+    /// All leases and delays, earliest end first.
     pub fn task_due(&self, data: Id) -> KeyRange {
         KeyRange::children(&self.section_prefix(data, Section::TaskDue))
     }
@@ -748,7 +751,7 @@ impl Layout {
         numbers.is_ok() && bytes.is_empty()
     }
 
-    /// Key of what a task queue knows of resources.
+    /// Key of a task queue's registry.
     pub fn task_registry_key(&self, data: Id) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskQueue);
         pack_into(&(0_u64,), &mut key);
@@ -762,7 +765,8 @@ impl Layout {
         key
     }
 
-    /// Key of the group that had the last turn. Its value is what [`OrderPlace::group_prefix`] says of the group.
+    /// Key of the group that had the last turn. Its value is [`OrderPlace::group_prefix`] of the
+    /// group.
     pub fn task_turn_key(&self, data: Id) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskQueue);
         pack_into(&(TURN,), &mut key);
@@ -783,7 +787,7 @@ impl Layout {
         KeyRange::children(&prefix)
     }
 
-    /// Key that asks background work to look at the index around a place.
+    /// Key that asks background work to check the index around a place.
     pub fn task_maintenance_key(&self, data: Id, class: u32, place: &[u8]) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskMaintenance);
         pack_into(&(class,), &mut key);
@@ -812,7 +816,7 @@ impl Layout {
         Ok((take(&mut rest, "class")?, rest.to_vec()))
     }
 
-    /// Key of a timer: a row that says when background work should look at a key.
+    /// Key of a timer: a row that says when background work should check a key.
     pub fn timer_key(&self, timers: Timers, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
         let place = (at_ms, namespace.instance, namespace.sequence, name.hash());
         let mut key = self.pack(timers.space(), &place);

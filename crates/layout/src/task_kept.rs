@@ -1,5 +1,5 @@
-//! What a task queue remembers for a time: tokens of additions, and results. Also the ends of that, of tasks with a
-//! time to live, and of the waits of schedules, in order.
+//! What a task queue remembers for a time: tokens of additions, and results. Also, in order, when
+//! those end, when tasks with a time to live end, and the next moments of schedules.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, pack_into};
@@ -7,7 +7,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack, pack_into};
 use super::{DecodeError, Id, KeyRange, Layout, Section, corrupt, numbered, take, with_byte};
 
 numbered! {
-    /// What is over at a time.
+    /// Kinds of things that end at a time.
     pub enum TaskEnding {
         /// A task, by its id: it is too old.
         Task = 0,
@@ -17,9 +17,11 @@ numbered! {
         Result = 2,
         /// The wait of a schedule, by its name: it is due.
         Schedule = 3,
-        /// A time within which the tasks that consumers get are counted. There is one at most, and its name is empty.
+        /// A period in which the tasks that consumers get are counted. There is at most one, and
+        /// its name is empty.
         Rate = 4,
-        /// An acknowledgement, by the id of the task: those that wait for it are released. It was over at once.
+        /// An acknowledgement, by the id of the task. Tasks that wait for it are released. It is
+        /// due at once.
         Released = 5,
     }
 }
@@ -76,7 +78,7 @@ impl Layout {
         KeyRange::children(&self.section_prefix(data, Section::TaskKept))
     }
 
-    /// What a row of [`Self::task_kept`] is, and its name.
+    /// The kind and name of a row of [`Self::task_kept`].
     ///
     /// # Errors
     /// If the key is not one.
@@ -92,14 +94,14 @@ impl Layout {
         }
     }
 
-    /// Key of the row that says when something is over.
+    /// Key of the row that says when something ends.
     pub fn task_end_key(&self, data: Id, at_ms: i64, kind: TaskEnding, name: &[u8]) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskEnds);
         pack_into(&(at_ms, kind as u64, name), &mut key);
         key
     }
 
-    /// All ends, the earliest in front.
+    /// All ends, the earliest first.
     pub fn task_ends(&self, data: Id) -> KeyRange {
         KeyRange::children(&self.section_prefix(data, Section::TaskEnds))
     }
@@ -115,7 +117,7 @@ impl Layout {
         }
     }
 
-    /// When something is over, what, and its name, from a row of [`Self::task_ends`].
+    /// When something ends, its kind and its name, from a row of [`Self::task_ends`].
     ///
     /// # Errors
     /// If the key is not one.

@@ -1,4 +1,4 @@
-//! What clients have set for a whole task queue, as its registry holds it.
+//! What clients have set for a whole task queue, as stored in its registry.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
@@ -6,7 +6,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 use super::{DecodeError, corrupt, numbered, take};
 
 numbered! {
-    /// An option of a task queue that is a number. 0 is its default.
+    /// A numeric option of a task queue. 0 is its default.
     pub enum TaskNumber {
         /// How often a task may be taken with a lease; 0 is without limit.
         TriesMax = 2,
@@ -14,15 +14,15 @@ numbered! {
         BackoffMs = 3,
         /// They double with each try, up to this; 0 if they do not.
         BackoffMaxMs = 4,
-        /// Up to so many percent of them are left out at random.
+        /// Up to this percentage of them is skipped at random.
         JitterPercent = 5,
         /// Milliseconds of a lease; 0 takes a task for good.
         LeaseMs = 6,
-        /// Milliseconds until a task that nobody has taken is too old; 0 is never.
+        /// Milliseconds until a task that was not taken is too old. 0 means never.
         TtlMs = 7,
         /// The most tasks that are not dead; 0 is without limit.
         LengthMax = 8,
-        /// Whether the oldest task is dropped when there are more; otherwise the new one is refused.
+        /// If there are more, whether the oldest task is dropped. Otherwise the new one is refused.
         DropsOldest = 9,
         /// The most tasks that consumers get within a time; 0 is without limit.
         RateMax = 11,
@@ -38,7 +38,7 @@ numbered! {
 /// What clients have set for a whole task queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskOptions {
-    /// Consumers get nothing.
+    /// Whether consumers get nothing.
     pub is_paused: bool,
     /// The numbers that are not 0, in the order of their kinds.
     numbers: Vec<(TaskNumber, i64)>,

@@ -1,4 +1,4 @@
-//! Schedules of a task queue: what adds a task again and again.
+//! Schedules of a task queue, which add tasks repeatedly.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
@@ -16,7 +16,7 @@ const EVERY: u64 = 0;
 const CRON: u64 = 1;
 
 numbered! {
-    /// What happens to moments of a schedule that have passed without a task.
+    /// What happens to moments of a schedule that passed without a task.
     pub enum TaskMissed {
         /// One task is added for all of them.
         Once = 0,
@@ -30,7 +30,7 @@ numbered! {
 /// When a schedule adds a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskTiming {
-    /// Again and again after the same time.
+    /// Repeatedly, at a fixed interval.
     Every {
         /// That time.
         every_ms: i64,
@@ -55,15 +55,16 @@ pub struct TaskSpec {
     pub needs: Vec<(Bytes, f64)>,
     /// How long until it is ready.
     pub delay_ms: i64,
-    /// How often it may be taken with a lease; 0 is without limit, `None` what the queue's options say.
+    /// How often it may be taken with a lease. 0 means without limit, `None` follows the queue's
+    /// options.
     pub tries_max: Option<i64>,
-    /// How long until it is too old; 0 is never, `None` what the queue's options say.
+    /// How long until it is too old. 0 means never, `None` follows the queue's options.
     pub ttl_ms: Option<i64>,
-    /// Tells that the task was added before.
+    /// Shows that the task was added before.
     pub unique: Option<TaskUnique>,
     /// The group that it is of.
     pub group: Option<Bytes>,
-    /// What it is.
+    /// Its payload.
     pub payload: Bytes,
 }
 
@@ -81,7 +82,7 @@ pub struct TaskUnique {
 pub struct TaskSchedule {
     /// Its next moment, in Unix milliseconds; 0 if it is paused.
     pub next_ms: i64,
-    /// The last moment for which it has added a task; 0 if there was none.
+    /// The last moment for which it has added a task. 0 if there was none.
     pub last_ms: i64,
     /// Why the task of its last moment could not be added; empty if it was.
     pub error: Bytes,

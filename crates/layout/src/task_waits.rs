@@ -1,4 +1,4 @@
-//! Rows of what waiting tasks of a task queue wait for: tasks by id, in both directions.
+//! Rows for what the waiting tasks of a queue wait for: tasks by id, in both directions.
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
@@ -23,14 +23,15 @@ impl Layout {
         key
     }
 
-    /// What the task at a place waits for, by id.
+    /// The tasks that the task at a place waits for, by id.
     pub fn task_awaited(&self, data: Id, place: TaskNumbers) -> KeyRange {
         let mut prefix = self.section_prefix(data, Section::TaskAwaited);
         pack_into(&place, &mut prefix);
         KeyRange::children(&prefix)
     }
 
-    /// The place of the task that waits, and the id of the other, from the key of a row of [`Self::task_awaited`].
+    /// The place of the waiting task and the id of the other, from the key of a row of
+    /// [`Self::task_awaited`].
     ///
     /// # Errors
     /// If the key is not one.
@@ -48,7 +49,7 @@ impl Layout {
         Ok((place, Bytes::from(id.into_owned())))
     }
 
-    /// Key of the row that says which task at a place waits for this one.
+    /// Key of the row that says that the task at a place waits for this one.
     pub fn task_dependant_key(&self, data: Id, awaited: &[u8], place: TaskNumbers) -> Vec<u8> {
         let mut key = self.task_released_key(data, awaited);
         pack_into(&place, &mut key);
@@ -60,16 +61,16 @@ impl Layout {
         KeyRange::children(&self.task_released_key(data, awaited))
     }
 
-    /// Key of the row that says that a task was acknowledged, and that background work releases those that wait for it.
-    /// It is just before [`Self::task_dependants`].
+    /// Key of the row that says that a task was acknowledged, and that background work must release
+    /// the tasks that wait for it. It comes just before [`Self::task_dependants`].
     pub fn task_released_key(&self, data: Id, awaited: &[u8]) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskDependants);
         pack_into(&(awaited,), &mut key);
         key
     }
 
-    /// The id of the awaited task and the place of the one that waits, from a row of [`Section::TaskDependants`]; `None`
-    /// for a row of [`Self::task_released_key`].
+    /// The id of the awaited task and the place of the waiting one, from a row of
+    /// [`Section::TaskDependants`]. `None` for a row of [`Self::task_released_key`].
     ///
     /// # Errors
     /// If the key is not of this section.

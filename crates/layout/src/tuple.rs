@@ -9,8 +9,8 @@ pub(crate) fn corrupt<T>(what: &'static str) -> Result<T, DecodeError> {
     Err(DecodeError(what))
 }
 
-/// The part of a key that has not been read yet. (The tuple crate only unpacks whole tuples. An element that
-/// takes all the rest lets keys be read one element at a time.)
+/// The part of a key that has not been read yet. The tuple crate only unpacks whole tuples. This
+/// type takes the rest as one element, so that keys can be read one element at a time.
 struct Rest<'k>(&'k [u8]);
 
 impl<'k> TupleUnpack<'k> for Rest<'k> {
@@ -39,7 +39,7 @@ pub(crate) fn take<'k, T: TupleUnpack<'k>>(
 /// FoundationDB's type code of nil.
 const NIL_CODE: u8 = 0x00;
 
-/// Whether the next tuple element of `input` is nil (which marks a digest in place of a name).
+/// Whether the next tuple element of `input` is nil, which marks a digest in place of a name.
 pub(crate) fn next_is_nil(input: &[u8]) -> bool {
     input.first() == Some(&NIL_CODE)
 }
@@ -48,7 +48,7 @@ pub(crate) fn next_is_nil(input: &[u8]) -> bool {
 /// made it, and a number from that server's counter. Names data, namespaces and split values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id {
-    /// Which server start made the id; 0 for those that exist from the beginning.
+    /// The server start that made the id. 0 for ids that exist from the beginning.
     pub instance: u64,
     /// Number within that server start.
     pub sequence: u64,
@@ -74,7 +74,7 @@ pub fn decode_id(mut value: &[u8]) -> Result<Id, DecodeError> {
     take_id(&mut value, "id")
 }
 
-/// The stored form of a counter: 8 bytes, little-endian, as FoundationDB's atomic add wants.
+/// The stored form of a counter: 8 bytes, little-endian, as FoundationDB's atomic add requires.
 pub fn encode_counter(count: i64) -> [u8; 8] {
     count.to_le_bytes()
 }
@@ -93,19 +93,19 @@ pub fn decode_counter(value: Option<&Bytes>) -> Result<i64, DecodeError> {
     }
 }
 
-/// Bits of a length counter that hold the length; those above count the key's changes.
+/// Bits of a length counter that hold the length. The bits above count the key's changes.
 const LENGTH_BITS: u32 = 40;
 const LENGTH_MASK: i64 = (1 << LENGTH_BITS) - 1;
 
-/// The stored form of a key's length (the low 40 bits) and of a number that every change of the key changes
-/// (the high 24), so that WATCH detects it. A new key begins with any number.
+/// The stored form of a key's length (the low 40 bits) and of a number that every change of the key
+/// changes (the high 24), so that WATCH notices. A new key begins with any number.
 pub fn encode_length(length: i64, changes: u64) -> [u8; 8] {
     let changes = (changes as i64) << LENGTH_BITS;
     encode_counter((length & LENGTH_MASK) | changes)
 }
 
-/// What to add to a stored length when a key changes and has `delta` elements more. The sum
-/// never borrows from the changes, because a length never becomes negative.
+/// What to add to a stored length when a key changes and its number of elements grows by `delta`.
+/// The sum never borrows from the changes, because a length never becomes negative.
 pub fn length_delta(delta: i64) -> i64 {
     delta.wrapping_add(1 << LENGTH_BITS)
 }

@@ -15,7 +15,7 @@ enum Kind {
     Users = 1,
 }
 
-/// The value of a user's row, from the rules that make it.
+/// The value of a user's row, from the user's rules.
 pub fn encode_user(rules: &[u8]) -> Vec<u8> {
     [&[FORMAT], rules].concat()
 }

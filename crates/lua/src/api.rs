@@ -1,4 +1,4 @@
-//! `redis.*`: what scripts call (Redis: `script_lua.c`).
+//! `redis.*`: the functions for scripts (Redis: `script_lua.c`).
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ const REPLICATION: [(&str, i32); 5] = [
     ("REPL_ALL", 3),
 ];
 
-/// The library. Its `call` and `pcall` hand their arguments to what runs commands.
+/// The library. Its `call` and `pcall` pass their arguments to the code that runs commands.
 pub(super) fn library<'scope, 'env>(
     lua: &Lua,
     scope: &'scope Scope<'scope, 'env>,
@@ -93,7 +93,7 @@ fn put_version(library: &Table, version: RedisVersion) -> Result<()> {
     library.raw_set("REDIS_VERSION_NUM", f64::from(version.number()))
 }
 
-/// Raises an error of Redis, as it is.
+/// Raises an error of Redis unchanged.
 pub(super) fn raised(lua: &Lua, line: &str) -> Raise {
     match error_table(lua, line) {
         Ok(table) => Raise::Value(Value::Table(table)),
@@ -124,7 +124,7 @@ fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static
     all.ok_or("ERR Lua redis lib command arguments must be strings or integers")
 }
 
-/// Calls a command, or gives Lua the answer to one that [`Calling`] has called.
+/// Calls a command, or gives Lua the reply to one that [`Calling`] has called.
 fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> Outcome {
     let state = &calling.state;
     let answer = match calling.take_left() {
@@ -286,7 +286,7 @@ fn log(lua: &Lua, arguments: &[Value]) -> Outcome {
     Ok(Vec::new())
 }
 
-/// What [`is_library_name`] refuses is answered so.
+/// The error for names that [`is_library_name`] refuses.
 pub const LIBRARY_NAME_REFUSED: &str = "Library names can only contain letters, numbers, or underscores(_) and \
                             must be at least one character long";
 
@@ -296,7 +296,7 @@ pub fn is_library_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(is_allowed)
 }
 
-/// The globals of a library that is being loaded.
+/// The globals of a library while it is loaded.
 pub(super) fn globals(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     let redis = lua.create_table()?;
     put_log(lua, &redis)?;
@@ -450,7 +450,7 @@ fn read_flags(lua: &Lua, names: &Table) -> Result<Option<FunctionFlags>> {
     Ok(Some(flags))
 }
 
-/// A string, or a number as one.
+/// A string, or a number converted to one.
 fn text(lua: &Lua, value: &Value) -> Result<Option<Bytes>> {
     let text = match value {
         Value::String(_) | Value::Number(_) | Value::Integer(_) => {

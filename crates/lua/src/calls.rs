@@ -1,11 +1,12 @@
-//! Calls between Lua and Rust through Lua's C interface, because the bindings cost too much for the most frequent
-//! calls: `redis.call` and `redis.pcall`, the start of a script or function, and plain results.
+//! Calls between Lua and Rust through Lua's C interface. The bindings are too slow for the most
+//! frequent calls: `redis.call` and `redis.pcall`, the start of a script or function, and plain
+//! results.
 //!
-//! Arguments that are texts and numbers, and RESP2 replies without errors, are converted here. Everything else is
-//! left to a function of the bindings in `api.rs`.
+//! Arguments that are strings and numbers, and RESP2 replies without errors, are converted here.
+//! Everything else is left to a function of the bindings in `api.rs`.
 //!
-//! Lua raises an error by a jump over the frames of these functions, also if memory is short. So none of them owns
-//! anything while Lua may raise. [`Calling`] owns a reply.
+//! Lua raises an error by a jump over the frames of these functions, also if memory is short. So
+//! none of them owns anything while Lua may raise. [`Calling`] owns a reply.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, UnsafeCell};
@@ -24,15 +25,16 @@ use super::values::{number_argument, truncated};
 use quoin_base::limits::{SCRIPT_MEMORY_BYTES_MAX, SCRIPT_REPLY_DEPTH_MAX};
 use quoin_resp::reply::Reply;
 
-/// What the calls of a machine share. It outlives the machine's scripts.
+/// The state that the calls of a machine share. It outlives the machine's scripts.
 pub(super) struct Calling<'y> {
     pub(super) fiber: Fiber<'y>,
     pub(super) state: Rc<State>,
-    /// What runs the commands of the script that runs.
+    /// Runs the commands of the current script.
     commands: Cell<Option<NonNull<dyn Commands>>>,
-    /// The reply that Lua is given.
+    /// The reply that Lua gets.
     held: UnsafeCell<Reply>,
-    /// A reply for the function of the bindings. Within it: nothing if the script ends.
+    /// A reply that is left to the function of the bindings. The inner value is `None` if the
+    /// script ends.
     left: Cell<Option<Option<Reply>>>,
 }
 
@@ -47,36 +49,36 @@ impl<'y> Calling<'y> {
         }
     }
 
-    /// From now on these commands are run; without them nothing runs commands.
+    /// Sets what runs commands from now on. Without it, nothing does.
     ///
     /// # Safety
-    /// Until the next call of this, they must not be moved or used by anything else.
+    /// Until the next call of this, `commands` must not be moved or used by anything else.
     pub(super) unsafe fn set_commands(&self, commands: Option<NonNull<dyn Commands>>) {
         self.commands.set(commands);
     }
 
-    /// Runs a command. Nothing if the script ends.
+    /// Runs a command. `None` if the script ends.
     pub(super) fn run(&self, arguments: Vec<Bytes>) -> Option<Reply> {
         let mut commands = self.commands.get()?;
         // SAFETY: see `set_commands`. Lua does not run while a command does, so this is the only use.
         unsafe { commands.as_mut() }.call(arguments, &self.fiber)
     }
 
-    /// Whether a command may be called. Nothing if the script ends.
+    /// Whether a command may be called. `None` if the script ends.
     pub(super) fn check(&self, arguments: Vec<Bytes>) -> Option<Reply> {
         let mut commands = self.commands.get()?;
         // SAFETY: as above.
         Some(unsafe { commands.as_mut() }.check(arguments))
     }
 
-    /// The answer to a command that was called here and is given to Lua elsewhere.
+    /// The reply to a command that was called here and is converted elsewhere.
     pub(super) fn take_left(&self) -> Option<Option<Reply>> {
         self.left.take()
     }
 
-    /// A function that calls a command. `rest` is called without arguments to convert a reply that is left to
-    /// it, and with the arguments of the script if nothing was called. Scripts run within the scope, so this
-    /// outlives them.
+    /// A function that calls a command. `rest` is called without arguments to convert a reply that
+    /// is left to it, and with the script's arguments if nothing was called. Scripts run within the
+    /// scope, so this outlives them.
     pub(super) fn function<'scope, 'env>(
         &'env self,
         lua: &Lua,
@@ -96,8 +98,8 @@ impl<'y> Calling<'y> {
     fn ask(&self, arguments: Vec<Bytes>) -> bool {
         match self.run(arguments) {
             Some(reply) if !self.state.is_resp3.get() && is_plain(&reply, 0) => {
-                // SAFETY: nothing refers to the held value: it is read while it is pushed, and no script runs
-                // meanwhile.
+                // SAFETY: nothing refers to the held value. It is only read while it is pushed, and
+                // no script runs meanwhile.
                 unsafe { *self.held.get() = reply };
                 true
             }
@@ -133,8 +135,8 @@ fn flat(pairs: &[(Reply, Reply)]) -> impl Iterator<Item = &Reply> {
 
 /// The arguments of a command. `None` unless all are texts and numbers, and not too long.
 unsafe fn arguments(state: *mut lua_State) -> Option<Vec<Bytes>> {
-    // SAFETY: the places are those of the arguments. A text's bytes are copied while it is on the
-    // stack, and nothing here makes Lua allocate or raise.
+    // SAFETY: the indexes are those of the arguments. A string's bytes are copied while it is on
+    // the stack, and nothing here makes Lua allocate or raise.
     unsafe {
         let count = ffi::lua_gettop(state);
         if count == 0 {
@@ -217,7 +219,7 @@ unsafe fn push_table<'r>(
     items: impl Iterator<Item = &'r Reply>,
 ) {
     unsafe {
-        // Room for a table, its element and what that needs.
+        // Room for a table, its element and temporary values.
         ffi::luaL_checkstack(state, 4, c"too deep a reply".as_ptr());
         let room = c_int::try_from(count).unwrap_or(c_int::MAX);
         ffi::lua_createtable(state, room, 0);
@@ -237,15 +239,15 @@ unsafe fn push_text(state: *mut lua_State, text: &[u8]) {
 /// Nesting of tables for which Lua's stack always has room.
 const PLAIN_DEPTH_MAX: usize = 3;
 
-/// Values, and bytes of texts, of a result that is read here. A longer one may be any number of times
-/// the same table, so it is left to what measures it.
+/// Maximum number of values, and bytes of strings, in a result that is converted here. A larger one
+/// may contain the same table many times, so it is left to code that measures it.
 const PLAIN_VALUES_MAX: usize = 100_000;
 const PLAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The place of a run's result on Lua's stack. The names of [`SPECIAL`] follow it.
+/// Index of a run's result on Lua's stack. The names of [`SPECIAL`] follow it.
 const RESULT: c_int = 3;
 
-/// Fields that make a table something else than a list of replies.
+/// Fields that make a table something other than a list of replies.
 const SPECIAL: [&CStr; 7] = [
     c"err",
     c"ok",
@@ -256,24 +258,25 @@ const SPECIAL: [&CStr; 7] = [
     c"verbatim_string",
 ];
 
-/// What a script or a function has done.
+/// The outcome of a script or function.
 pub(super) enum Done {
     /// It has returned this.
     Replied(Reply),
-    /// It has returned this, which the bindings convert.
+    /// It returned this value, which the bindings convert.
     Returned(Value),
     /// It has raised this.
     Raised(Value),
 }
 
-/// What is run, and how.
+/// What to run, and how.
 pub(super) struct Entry<'l> {
     pub(super) function: &'l Function,
-    /// Converts an error into what is raised.
+    /// Converts an error into the value to raise.
     pub(super) handler: &'l Function,
-    /// The globals of scripts, which contain KEYS and ARGV.
+    /// The globals of scripts, including KEYS and ARGV.
     pub(super) globals: &'l Table,
-    /// A function is given them as arguments, and finds nothing of scripts in the globals.
+    /// Whether it is a function. A function gets them as arguments, and its globals contain nothing
+    /// of scripts.
     pub(super) is_function: bool,
     pub(super) keys: &'l [Bytes],
     pub(super) arguments: &'l [Bytes],
@@ -290,8 +293,8 @@ impl Entry<'_> {
         let mut reply = None;
         let own = &mut reply;
         let arguments = (self.handler, self.globals, self.function);
-        // SAFETY: the three values are at the places 1 to 3. What is left on the stack is whether the
-        // call succeeded, and its result.
+        // SAFETY: the three values are at the indexes 1 to 3. The closure leaves on the stack
+        // whether the call succeeded, and its result.
         let (is_done, value): (bool, Value) = unsafe {
             lua.exec_raw(arguments, |state| {
                 raw::reset_collector(state);
@@ -349,7 +352,7 @@ unsafe fn read(state: *mut lua_State) -> Option<Reply> {
                 ffi::lua_pushstring(state, name.as_ptr());
             }
         }
-        // From here on nothing makes Lua allocate memory.
+        // From here on, nothing makes Lua allocate memory.
         let mut room = Room {
             values: PLAIN_VALUES_MAX,
             bytes: PLAIN_BYTES_MAX,
@@ -360,7 +363,7 @@ unsafe fn read(state: *mut lua_State) -> Option<Reply> {
     }
 }
 
-/// What may still be read.
+/// How much may still be converted.
 struct Room {
     values: usize,
     bytes: usize,

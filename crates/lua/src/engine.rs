@@ -69,7 +69,7 @@ fn open(version: RedisVersion) -> Result<(Lua, Rc<State>)> {
     let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
     lua.set_memory_limit(SCRIPT_MEMORY_BYTES_MAX)?;
     let state = Rc::new(State::new(version));
-    // The functions of libraries find it there.
+    // Functions of libraries find it there.
     lua.set_app_data(Rc::clone(&state));
     Ok((lua, state))
 }
@@ -92,7 +92,7 @@ impl Engine<'_> {
                     // SAFETY: `Machine::run` keeps them until this run has ended.
                     unsafe { self.calling.set_commands(Some(commands)) };
                     let end = self.run(&program, &keys, &arguments, run);
-                    // SAFETY: there are none.
+                    // SAFETY: it sets none.
                     unsafe { self.calling.set_commands(None) };
                     let is_spent = self.is_spent();
                     Event::Ended { end, is_spent }
@@ -262,7 +262,7 @@ impl Engine<'_> {
             .ok_or_else(|| "ERR Function not found".to_owned())
     }
 
-    /// Runs the code of a library, and returns what it has registered.
+    /// Runs the code of a library, and returns what it registered.
     fn load(&self, source: &[u8]) -> std::result::Result<Registered, String> {
         let loaded = self.load_shown(source);
         let registered = self.state.registered.borrow_mut().take();
@@ -283,7 +283,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns the error line of what does not compile, or what the code has raised if it has.
+    /// Returns the error line if the code does not compile, or what it raised, if anything.
     fn load_shown(&self, source: &[u8]) -> Result<std::result::Result<Option<String>, String>> {
         *self.state.registered.borrow_mut() = Some(Registered {
             described: Vec::new(),
@@ -317,11 +317,11 @@ impl Engine<'_> {
     }
 }
 
-/// What runs what a machine has compiled.
+/// Runs compiled scripts and functions.
 pub(super) struct Runners {
     /// Calls the function of a loaded library: whether it succeeded, and its error. Errors are not converted.
     pub(super) library: Function,
-    /// Turns errors of scripts and functions into tables that contain the place of the error.
+    /// Turns errors of scripts and functions into tables that contain the error's position.
     pub(super) handler: Function,
 }
 
@@ -336,7 +336,7 @@ impl Runners {
     }
 }
 
-/// Turns errors into tables that contain the place of the error.
+/// Turns errors into tables that contain the error's position.
 fn error_handler(lua: &Lua) -> Result<Function> {
     let to_text: Function = lua.globals().raw_get("tostring")?;
     lua.create_function(move |lua, error: Value| {
@@ -345,7 +345,7 @@ fn error_handler(lua: &Lua) -> Result<Function> {
         }
         let found = place_in_script(lua);
         let table = match error {
-            // A table that scripts share stays as it is.
+            // A table that scripts share must stay unchanged.
             Value::Table(table) if !raw::is_read_only(&table)? => table,
             error => {
                 let text = match lua.coerce_string(error.clone())? {

@@ -15,12 +15,13 @@ use super::script::Script;
 use super::state::End;
 use quoin_resp::reply::Reply;
 
-/// What runs the commands that a script calls. It is called on the script's fiber.
+/// Runs the commands that a script calls. It is called on the script's fiber.
 pub trait Commands {
-    /// Runs a command, and waits with [`Fiber::wait`] if necessary. Nothing ends the script.
+    /// Runs a command, and waits with [`Fiber::wait`] if necessary. `None` ends the script.
     fn call(&mut self, arguments: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply>;
 
-    /// Whether the script's user may call a command. An error is raised, anything but true is no.
+    /// Whether the script's user may call a command. An error is raised. Anything except true means
+    /// no.
     fn check(&mut self, arguments: Vec<Bytes>) -> Reply;
 }
 
@@ -31,16 +32,16 @@ pub(super) enum Order {
         keys: Vec<Bytes>,
         arguments: Vec<Bytes>,
         run: Arc<Run>,
-        /// What runs its commands. It outlives the run.
+        /// Runs its commands. It outlives the run.
         commands: NonNull<dyn Commands>,
         waker: Waker,
     },
     Compile(Arc<Script>),
     /// Loads the source of a library, to see what it registers.
     Load(Bytes, Arc<Run>),
-    /// Goes on with what waits.
+    /// Polls the pending future.
     Poll(Waker),
-    /// What waits is given up, and the script ends.
+    /// Gives up the pending future and ends the script.
     Abort,
     Stop,
 }
@@ -70,7 +71,7 @@ pub(super) enum Event {
     },
 }
 
-/// A fiber, as what runs there sees it.
+/// A fiber, as seen by the code that runs on it.
 pub struct Fiber<'y> {
     yielder: &'y Yielder<Order, Event>,
     /// Of the task that drives the fiber now.
@@ -85,7 +86,7 @@ impl<'y> Fiber<'y> {
         }
     }
 
-    /// Stands still until there is an order.
+    /// Suspends the fiber until there is an order.
     pub(super) fn next(&self, event: Event) -> Order {
         self.yielder.suspend(event)
     }
@@ -94,8 +95,8 @@ impl<'y> Fiber<'y> {
         *self.waker.borrow_mut() = waker;
     }
 
-    /// The result of a future. The fiber is suspended while the future is pending. `None` if the run of the
-    /// script was given up meanwhile.
+    /// The result of a future. The fiber is suspended while the future is pending. `None` if the
+    /// script's run was given up meanwhile.
     pub fn wait<T>(&self, mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         loop {
             let polled = {

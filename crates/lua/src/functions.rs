@@ -1,4 +1,4 @@
-//! Libraries of functions, and what of them a server knows.
+//! Libraries of functions, and what a server knows about them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -41,21 +41,21 @@ impl FunctionFlags {
     }
 }
 
-/// What a library says of one of its functions.
+/// A library's description of one of its functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its description, if the library gives one.
     pub description: Option<Bytes>,
-    /// What it may do.
+    /// Its flags.
     pub flags: FunctionFlags,
 }
 
 /// A library that FUNCTION LOAD has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
-    /// A number that no other library has, not even an earlier one of this name.
+    /// A number that no other library has, not even an earlier one with this name.
     pub id: u64,
     /// Its name.
     pub name: String,
@@ -71,12 +71,12 @@ pub fn library_source(code: &Bytes) -> Bytes {
     code.slice(end.unwrap_or(code.len())..)
 }
 
-/// What a machine can run.
+/// A program that a machine can run.
 #[derive(Debug, Clone)]
 pub enum Program {
     /// A script.
     Script(Arc<Script>),
-    /// A function of a library, by its place there.
+    /// A function of a library, by its index there.
     Function(Arc<Library>, usize),
 }
 
@@ -92,7 +92,7 @@ impl Program {
         }
     }
 
-    /// What it may do.
+    /// Its flags.
     pub fn flags(&self) -> ScriptFlags {
         match self {
             Program::Script(script) => script.flags,
@@ -121,7 +121,7 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Of these libraries.
+    /// The collection of these libraries.
     pub fn new(version: u64, all: impl IntoIterator<Item = Arc<Library>>) -> Self {
         let mut libraries = Self {
             version,
@@ -133,7 +133,7 @@ impl Libraries {
         libraries
     }
 
-    /// Adds a library. Of functions of one name the first stays.
+    /// Adds a library. If several functions have one name, the first one stays.
     pub fn add(&mut self, library: Arc<Library>) {
         for (place, function) in library.functions.iter().enumerate() {
             let name = function.name.to_ascii_lowercase();
@@ -143,12 +143,12 @@ impl Libraries {
         self.by_name.insert(library.name.clone(), library);
     }
 
-    /// All of them, by name.
+    /// All libraries, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Library>> {
         self.by_name.values()
     }
 
-    /// How many there are.
+    /// The number of libraries.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
@@ -168,7 +168,7 @@ impl Libraries {
         self.by_name.get(name)
     }
 
-    /// A function, as what a machine can run.
+    /// A function as a program for machines.
     pub fn function(&self, name: &[u8]) -> Option<Program> {
         let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
         let (library, place) = self.functions.get(&name)?;

@@ -146,7 +146,7 @@ fn number_setting(
     Ok(Value::Number(f64::from(setting.get())))
 }
 
-/// What `luaL_checkoption` says of the first argument.
+/// The error of `luaL_checkoption` for the first argument.
 fn wrong_option(lua: &Lua, arguments: &[Value]) -> Raise {
     let first = arguments.first().cloned().unwrap_or(Value::Nil);
     match lua.coerce_string(first) {
@@ -267,7 +267,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The largest index, if all keys are indexes and enough of them exist.
+    /// The largest index, if all keys are indexes and the table is not too sparse.
     fn array_length(&self, table: &Table, value: &Value) -> Result<Option<i64>, Raise> {
         let mut largest = 0.0_f64;
         let mut items = 0_i64;

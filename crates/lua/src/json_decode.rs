@@ -88,7 +88,7 @@ fn unexpected(expected: &str, found: &Token, place: usize) -> Raise {
 }
 
 impl Decoder<'_> {
-    /// The byte `ahead` places further; 0 after the end, as in C.
+    /// The byte `ahead` positions further. 0 after the end, as in C.
     fn peek(&self, ahead: usize) -> u8 {
         self.text.get(self.at + ahead).copied().unwrap_or(0)
     }
@@ -97,7 +97,7 @@ impl Decoder<'_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next token, and where it begins or where the error is.
+    /// The next token, and where it begins, or the position of the error.
     fn next(&mut self) -> (Token, usize) {
         while matches!(self.peek(0), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
@@ -218,7 +218,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// Reads `\uXXXX`, or two of them that are one character.
+    /// Reads `\uXXXX`, or two of them that form one character.
     fn code_point(&mut self) -> Option<Vec<u8>> {
         let mut code = self.hex(2)?;
         let mut length = 6;

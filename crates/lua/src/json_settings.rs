@@ -1,4 +1,5 @@
-//! What scripts can set of `cjson`. The state of a machine owns the settings, and is below `json`.
+//! The settings of `cjson` that scripts can change. The state of a machine owns them. This module
+//! is below `json`.
 
 use std::cell::Cell;
 
@@ -9,7 +10,7 @@ const DEPTH_MAX: i32 = 1_000;
 pub(super) const NESTING_MAX: i32 = 2_000;
 pub(super) const PRECISION: i32 = 14;
 
-/// What is done with numbers that JSON does not have.
+/// How to handle numbers that JSON cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invalid {
     Off = 0,
@@ -17,7 +18,8 @@ pub(super) enum Invalid {
     Null = 2,
 }
 
-/// What scripts can set. Each script begins with the defaults, as any machine may run it.
+/// The settings that scripts can change. Each script begins with the defaults, because any machine
+/// may run it.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) sparse_convert: Cell<bool>,

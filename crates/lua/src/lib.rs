@@ -1,11 +1,12 @@
-//! Lua for scripts: machines of Lua 5.1 with Redis's libraries, each on a fiber of its own.
+//! Lua for scripts: machines of Lua 5.1 with Redis's libraries, each on its own fiber.
 //!
-//! A script runs on the fiber of its [`Machine`]. The commands that it calls run there too ([`Commands`]).
-//! The fiber is suspended while a command is pending ([`Fiber::wait`]). So a script may wait for the store at
-//! any point: in `pcall`, in `table.sort`, in a metamethod, in a coroutine. The crate knows nothing of stores
+//! A script runs on the fiber of its [`Machine`]. The commands that it calls run there too
+//! ([`Commands`]). The fiber is suspended while a command is pending ([`Fiber::wait`]). So a script
+//! may wait for the store at any point: in `pcall`, in `table.sort`, in a metamethod, in a
+//! coroutine. The crate knows nothing about stores
 //! (docs/understand/decisions/022-scripts-on-fibers.md).
 //!
-//! Scripts see stock Lua 5.1 with the gaps closed that Redis closes in its own copy of it:
+//! Scripts see stock Lua 5.1, with the holes closed that Redis closes in its own copy of it:
 //! [`raw`] and [`sandbox`].
 
 mod api;

@@ -1,5 +1,5 @@
-//! What the libraries of scripts are made of: functions that answer values or raise errors as
-//! functions of C do.
+//! What scripts' libraries are built from: functions that return values or raise errors like C
+//! functions.
 
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use super::working::CALL_STEPS;
 
 /// Why a function of a library has no result.
 pub(super) enum Raise {
-    /// This value is raised as it is.
+    /// Raises this value unchanged.
     Value(Value),
     /// This text is raised, with the caller's line before it.
     Text(String),
-    /// Something is wrong with the argument of that number.
+    /// Raises an error about the argument with this number.
     Argument(i32, String),
     /// Lua failed.
     Lua(mlua::Error),
@@ -51,8 +51,8 @@ pub(super) fn to_results(lua: &Lua, outcome: Outcome) -> Result<MultiValue> {
     }
 }
 
-/// Puts a function into a library. Its work is about the lengths of its arguments; what takes longer counts
-/// that itself.
+/// Puts a function into a library. Its work is assumed to be proportional to the lengths of its
+/// arguments. A function with more work counts the steps itself.
 pub(super) fn put(
     lua: &Lua,
     library: &Table,
@@ -79,7 +79,7 @@ fn count(lua: &Lua, arguments: &[Value]) -> Result<()> {
     state.end_if_due(lua)
 }
 
-/// What stock Lua calls a value's type, `no value` for none.
+/// Stock Lua's name for a value's type. `no value` for none.
 pub(super) fn type_name(value: Option<&Value>) -> &'static str {
     match value {
         None => "no value",
@@ -89,7 +89,7 @@ pub(super) fn type_name(value: Option<&Value>) -> &'static str {
     }
 }
 
-/// An argument that is a number or a text of one (Lua: `luaL_checknumber`).
+/// An argument that is a number or a string with one (Lua: `luaL_checknumber`).
 pub(super) fn number(
     lua: &Lua,
     arguments: &[Value],

@@ -1,4 +1,4 @@
-//! A machine: Lua on a fiber, which runs one script after the other.
+//! A machine: Lua on a fiber, which runs one script after another.
 #![allow(unsafe_code)]
 
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use super::state::{End, Origin};
 use quoin_base::limits::SCRIPT_STACK_BYTES;
 use quoin_base::redis_version::RedisVersion;
 
-/// How often a script that is given up may wait before its machine is.
+/// How often a script that is given up may wait before its machine is given up.
 const ABORTS_MAX: usize = 100;
 
 /// A machine. It runs one script at a time and stays on its thread.
@@ -32,10 +32,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that has run nothing. It tells scripts this version of Redis.
+    /// A machine that has run nothing. Its scripts see this version of Redis.
     ///
     /// # Errors
-    /// Why it was not created: no memory.
+    /// Why it was not created: out of memory.
     pub fn new(version: RedisVersion) -> std::result::Result<Self, String> {
         let stack = DefaultStack::new(SCRIPT_STACK_BYTES).map_err(|error| error.to_string())?;
         let mut fiber = Coroutine::with_stack(stack, move |yielder, _: Order| {
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// The version of Redis that it tells scripts.
+    /// The version of Redis that its scripts see.
     pub fn version(&self) -> RedisVersion {
         self.version
     }
@@ -69,7 +69,7 @@ impl Machine {
     ) -> End {
         let commands: NonNull<dyn Commands + '_> = commands.into();
         // SAFETY: only the lifetime changes. The fiber uses it until the script has ended, and
-        // `Running`, which is dropped before the borrow ends, sees to that.
+        // `Running`, which is dropped before the borrow ends, ensures that it has.
         let commands: NonNull<dyn Commands> = unsafe { std::mem::transmute(commands) };
         let running = Running(self);
         let mut begin = Some((program.clone(), keys, arguments, Arc::clone(run)));
@@ -117,7 +117,7 @@ impl Machine {
     /// takes too long.
     ///
     /// # Errors
-    /// Redis's error line if it is not Lua, or fails.
+    /// Redis's error line if the source is not Lua, or fails.
     pub fn load(
         &mut self,
         source: Bytes,
@@ -163,7 +163,7 @@ impl Machine {
     }
 }
 
-/// A run that ends when this is dropped, whether its script has ended or not.
+/// A run that ends when this is dropped, even if its script has not ended.
 struct Running<'m>(&'m mut Machine);
 
 impl Drop for Running<'_> {
@@ -180,14 +180,15 @@ impl Drop for Running<'_> {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // What waits on the fiber may refer to what is no more: the fiber stays as it is.
+        // The pending future on the fiber may refer to dropped values, so the fiber is left as it
+        // is.
         if self.is_running {
             return;
         }
         if !self.fiber.done() {
             self.fiber.resume(Order::Stop);
         }
-        // SAFETY: it is dropped here only.
+        // SAFETY: this is the only place that drops it.
         unsafe { ManuallyDrop::drop(&mut self.fiber) };
     }
 }

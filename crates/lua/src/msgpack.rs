@@ -11,7 +11,7 @@ use mlua::{Lua, MultiValue, Result, Table, Value};
 use super::library::{Outcome, Raise, number, put, type_name};
 use super::state::{Meter, State};
 
-/// Tables within tables that are packed; deeper ones are nil.
+/// Maximum nesting depth of packed tables. Deeper ones become nil.
 const DEPTH_MAX: usize = 16;
 
 /// Most bytes of a value besides the text of a string.
@@ -207,8 +207,8 @@ fn pack_table(
     Ok(())
 }
 
-/// Reads up to `limit` values (0: all) from an offset on. With `tells_offset`, the offset after them comes
-/// first, −1 at the end.
+/// Reads up to `limit` values (0: all) from an offset on. With `tells_offset`, the offset after
+/// them comes first, or −1 at the end.
 fn unpack(
     lua: &Lua,
     state: &Rc<State>,
@@ -262,7 +262,7 @@ fn raised(lua: &Lua, broken: Broken) -> Result<Raise> {
     let at_line = |text: &str| Ok(Raise::Text(text.to_owned()));
     let as_it_is = |text: &str| Ok(Raise::Value(Value::String(lua.create_string(text)?)));
     match broken {
-        // That it is to be ended has been raised.
+        // If the script should end, that has already been raised.
         Broken::Short | Broken::Ended => at_line("Missing bytes in input."),
         Broken::Bad => at_line("Bad data format in input."),
         Broken::TooMany => at_line(
@@ -274,8 +274,8 @@ fn raised(lua: &Lua, broken: Broken) -> Result<Raise> {
     }
 }
 
-/// Deepest nesting of tables that are read: as deep as Lua's stack allows if each takes two places, as in
-/// Redis.
+/// Maximum nesting depth of tables that are read. As in Redis, as deep as Lua's stack allows if
+/// each takes two slots.
 const READ_DEPTH_MAX: usize = 3_990;
 
 /// Values that are given at most (Lua: `LUAI_MAXCSTACK`).
@@ -287,7 +287,7 @@ const PLACES: c_int = 3;
 /// Steps that a value takes.
 const VALUE_STEPS: usize = 10;
 
-/// Most items that a table gets room for before they are read. The bytes may claim any number.
+/// Maximum number of items that a table gets space for in advance. The bytes may claim any number.
 const ROOM_MAX: usize = 64;
 
 /// Why bytes cannot be read.
@@ -296,18 +296,18 @@ pub(crate) enum Broken {
     /// They end too early.
     Short,
     Bad,
-    /// Lua's stack has no room for all these values.
+    /// Lua's stack has no room for this many values.
     TooMany,
-    /// Nor for this nesting of arrays.
+    /// Lua's stack has no room for this nesting of arrays.
     TooDeep,
-    /// The script is to be ended.
+    /// The script should end.
     Ended,
     /// A map has a name that no table of Lua can have.
     NameNil,
     NameNan,
 }
 
-/// What was read.
+/// The values that were read.
 pub(crate) struct Values {
     pub(crate) values: MultiValue,
     /// Bytes that follow them.
@@ -327,7 +327,7 @@ pub(crate) fn read(
     let mut reader = Reader { bytes, state };
     let mut outcome = Ok(());
     let (own, told) = (&mut reader, &mut outcome);
-    // SAFETY: what is left on the stack are the values.
+    // SAFETY: the closure leaves the values on the stack.
     let values = unsafe {
         lua.exec_raw((), |state| {
             *told = own.values(state, most);
@@ -408,7 +408,7 @@ impl<'b> Reader<'b> {
                 }
                 0xcb => ffi::lua_pushnumber(state, f64::from_bits(self.unsigned(8)?)),
                 0xcc..=0xcf => {
-                    // As in Redis, the largest are negative.
+                    // As in Redis, the largest numbers are negative.
                     let number = self.unsigned(1 << (kind - 0xcc))?.cast_signed();
                     ffi::lua_pushnumber(state, number as f64);
                 }
@@ -458,7 +458,7 @@ impl<'b> Reader<'b> {
 
     unsafe fn map(&mut self, state: *mut lua_State, length: usize, depth: usize) -> Read<()> {
         unsafe {
-            // It grows as in Redis, because that decides the order of `next`.
+            // Grows as in Redis, because that decides the order of `next`.
             ffi::lua_createtable(state, 0, 0);
             for _ in 0..length {
                 self.value(state, depth + 1)?;

@@ -39,7 +39,7 @@ fn digits(text: &[u8], is_digit: fn(&u8) -> bool) -> usize {
     text.iter().take_while(|byte| is_digit(byte)).count()
 }
 
-/// The number that a text begins with, and how long it is.
+/// The number at the beginning of a text, and its length.
 pub(super) fn strtod(text: &[u8]) -> Option<(f64, usize)> {
     let (sign, signed) = match text.first()? {
         b'-' => (-1.0, 1),

@@ -1,5 +1,5 @@
-//! Lua's patterns, as `lstrlib.c` of Lua 5.1 matches them. Lua's own matcher can take exponential time, and
-//! nothing can end it meanwhile. This one counts its steps.
+//! Lua's patterns, matched like `lstrlib.c` of Lua 5.1. Lua's own matcher can take exponential time
+//! and cannot be interrupted. This one counts its steps.
 
 use std::ffi::CStr;
 
@@ -7,15 +7,16 @@ use std::ffi::CStr;
 const CAPTURES_MAX: usize = 32;
 /// Deepest nesting of items of a pattern. Each level takes some of the fiber's stack.
 const DEPTH_MAX: usize = 2_000;
-/// What has a meaning in a pattern. Lua's list lacks `)`, which matters to `string.find`.
+/// Characters with a special meaning in a pattern. Lua's list lacks `)`, which matters to
+/// `string.find`.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
-/// Why there is no answer.
+/// Why there is no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The text that is raised.
+    /// The text to raise.
     Wrong(&'static CStr),
-    /// The script is to be ended.
+    /// The script should end.
     Ended,
 }
 
@@ -25,7 +26,7 @@ const fn wrong<T>(text: &'static CStr) -> Checked<T> {
     Err(Failure::Wrong(text))
 }
 
-/// What a pair of parentheses has caught.
+/// What a pair of parentheses has captured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Capture {
     pub(super) start: usize,
@@ -37,7 +38,7 @@ pub(super) struct Capture {
 pub(super) enum Extent {
     /// It is not closed.
     Unfinished,
-    /// It is a place.
+    /// A position.
     Position,
     Length(usize),
 }
@@ -57,7 +58,7 @@ pub(super) fn is_plain(pattern: &[u8]) -> bool {
         .any(|byte| SPECIALS.contains(byte))
 }
 
-/// A subject and a pattern. It owns nothing: Lua may jump over it.
+/// A subject and a pattern. It owns nothing, because Lua may jump over it.
 pub(super) struct Matcher<'m, S> {
     pub(super) subject: &'m [u8],
     /// Without its `^`.
@@ -65,7 +66,7 @@ pub(super) struct Matcher<'m, S> {
     level: usize,
     captures: [Capture; CAPTURES_MAX],
     depth: usize,
-    /// Takes steps; false if the script is to be ended.
+    /// Counts steps. False if the script should end.
     spend: S,
 }
 
@@ -106,18 +107,18 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(None)
     }
 
-    /// What the last match has caught.
+    /// The captures of the last match.
     pub(super) fn captures(&self) -> &[Capture] {
         self.captures.get(..self.level).unwrap_or_default()
     }
 
-    /// The byte of the pattern; 0 after its end.
+    /// The byte of the pattern. 0 after its end.
     #[inline]
     fn at(&self, place: usize) -> u8 {
         self.pattern.get(place).copied().unwrap_or(0)
     }
 
-    /// The byte of the subject; 0 after its end.
+    /// The byte of the subject. 0 after its end.
     #[inline]
     fn byte(&self, place: usize) -> u8 {
         self.subject.get(place).copied().unwrap_or(0)
@@ -131,7 +132,8 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         }
     }
 
-    /// Whether the pattern from `p` on begins with a letter or a digit that is not at `s`. Quick, and no more.
+    /// Whether the pattern at `p` begins with a letter or digit that differs from the byte at `s`.
+    /// A quick check only.
     #[inline]
     fn is_barred(&self, s: usize, p: usize) -> bool {
         let literal = self.at(p);
@@ -140,7 +142,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
             && !matches!(self.at(p + 1), b'*' | b'?' | b'-')
     }
 
-    /// Matches what is within something else.
+    /// Matches one nesting level deeper.
     fn descend(&mut self, s: usize, p: usize) -> Checked<Option<usize>> {
         if self.is_barred(s, p) {
             return Ok(None);
@@ -154,7 +156,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(end)
     }
 
-    /// End of the match of the pattern from `p` on, if it begins at `s`.
+    /// End of the match of the pattern from `p` on, if it matches at `s`.
     fn run(&mut self, mut s: usize, mut p: usize) -> Checked<Option<usize>> {
         loop {
             match self.at(p) {
@@ -204,7 +206,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         }
     }
 
-    /// A character or a class, and how often it may come.
+    /// Matches a character or class with its repetition.
     #[inline]
     fn item(&mut self, s: usize, p: usize) -> Checked<Next> {
         let end = self.item_end(p)?;
@@ -226,7 +228,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         })
     }
 
-    /// As often as it can be.
+    /// As often as possible.
     fn expand(&mut self, s: usize, p: usize, end: usize) -> Checked<Option<usize>> {
         let mut count = 0;
         while let Some(byte) = self.subject.get(s + count) {
@@ -245,7 +247,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(None)
     }
 
-    /// As seldom as it can be.
+    /// As rarely as possible.
     fn expand_little(&mut self, s: usize, p: usize, end: usize) -> Checked<Option<usize>> {
         for s in s.. {
             if let Some(found) = self.descend(s, end + 1)? {
@@ -289,7 +291,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok(found)
     }
 
-    /// The text of a capture again (`%1`).
+    /// Matches the text of an earlier capture (`%1`).
     fn repeated(&mut self, s: usize, digit: u8) -> Checked<Option<usize>> {
         let number = usize::from(digit).checked_sub(usize::from(b'1'));
         let capture = number.and_then(|number| self.captures().get(number).copied());
@@ -297,7 +299,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
             None => return wrong(c"invalid capture index"),
             Some(capture) => match capture.extent {
                 Extent::Unfinished => return wrong(c"invalid capture index"),
-                // Lua takes it for a text that is longer than all others.
+                // Lua treats its length as greater than any text's.
                 Extent::Position => return Ok(None),
                 Extent::Length(length) => (capture.start, length),
             },
@@ -308,7 +310,8 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         Ok((here.is_some() && caught == here).then_some(s + length))
     }
 
-    /// What begins with the first byte at `p`, ends with the second, and is balanced (`%b()`).
+    /// Matches balanced text that begins with the first byte at `p` and ends with the second
+    /// (`%b()`).
     fn balanced(&mut self, s: usize, p: usize) -> Checked<Option<usize>> {
         let [open, close] = match self.pattern.get(p..p + 2) {
             Some([open, close]) => [*open, *close],
@@ -349,7 +352,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         if self.at(place) == b'^' {
             place += 1;
         }
-        // A `]` that comes first is one of the class.
+        // A `]` at the beginning belongs to the class.
         loop {
             if place >= self.pattern.len() {
                 return wrong(c"malformed pattern (missing ']')");
@@ -365,7 +368,7 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
         }
     }
 
-    /// Whether a byte is what the item from `p` to `end` says.
+    /// Whether a byte matches the item from `p` to `end`.
     #[inline]
     fn is_match(&self, byte: u8, p: usize, end: usize) -> bool {
         match self.at(p) {
@@ -403,14 +406,14 @@ impl<'m, S: FnMut(usize) -> bool> Matcher<'m, S> {
     }
 }
 
-/// What follows an item.
+/// What comes after an item.
 enum Next {
     /// The subject and the pattern from these places on.
     GoOn(usize, usize),
     Done(Option<usize>),
 }
 
-/// Whether a byte is what the letter after a `%` says, in the locale `C`.
+/// Whether a byte is in the class that the letter after a `%` names, in the locale `C`.
 fn is_of_kind(byte: u8, letter: u8) -> bool {
     let is_of_kind = match letter.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),

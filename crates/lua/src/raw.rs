@@ -1,12 +1,12 @@
-//! What needs Lua's C interface: raising any value as an error at the caller's line, and keeping
-//! scripts away from tables that are not theirs.
+//! Code that needs Lua's C interface: raising any value as an error with the caller's line, and
+//! protecting tables from scripts.
 //!
-//! Stock Lua 5.1 has no tables that cannot be changed. What scripts may only read is an empty table
-//! whose metatable reads from the real one and refuses writes. The functions that would go around
-//! a metatable are guarded here.
+//! Stock Lua 5.1 has no read-only tables. A table that scripts may only read is shown as an empty
+//! table whose metatable reads from the real one and refuses writes. The functions that could
+//! bypass a metatable are guarded here.
 //!
-//! Every function is called by Lua with its own stack frame, leaves its results on top and returns
-//! their number. An error leaves by `lua_error`, which jumps over frames that own nothing.
+//! Lua calls each function with its own stack frame. The function leaves its results on top and
+//! returns their number. An error leaves by `lua_error`, which jumps over frames that own nothing.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -18,17 +18,17 @@ use super::working::{
     CALL_STEPS, Native, Working, catching, counted, look, look_after_error, making, original, spend,
 };
 
-/// Runs of `=` in an opening long bracket from which on a text is not parsed (CVE-2025-46819).
+/// A text is not parsed if an opening long bracket has at least this many `=` (CVE-2025-46819).
 const LONG_BRACKET_MAX: usize = 256;
 /// Results that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
 const UNPACKED_MAX: i64 = 8_000;
-/// Arguments that are passed one by one. Lua has room for 8,000 in a function of C, and the bindings need
-/// some.
+/// Maximum number of arguments that are passed individually. Lua has room for 8,000 in a C
+/// function, and the bindings need some.
 const ARGUMENTS_MAX: c_int = 1_000;
 /// Steps to compile a byte.
 const COMPILE_STEPS: usize = 10;
-/// Most pieces of text that a reader function may give to `load`. Each is joined with all before it, and if
-/// the reader is a function of C nothing can stop it meanwhile.
+/// Maximum number of pieces that a reader function may give to `load`. Each is joined with all
+/// previous ones, and if the reader is a C function, nothing can stop it meanwhile.
 const LOADED_PIECES_MAX: usize = 16_384;
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
@@ -36,19 +36,20 @@ const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 const COLLECTOR_PERCENT: c_int = 200;
 
 static MARK: u8 = 0;
-/// Different from [`MARK`], so that the two have different addresses.
+/// Its value differs from [`MARK`], so that the two have different addresses.
 static COLLECTOR_MARK: u8 = 1;
 
 fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// The place in the registry that says whether a script has used `collectgarbage`.
+/// The key in the registry that records whether a script has used `collectgarbage`.
 fn collector_mark() -> *mut c_void {
     (&raw const COLLECTOR_MARK).cast_mut().cast()
 }
 
-/// A table through which scripts see `real` and cannot change it. `getmetatable` returns `metatable`, or nil.
+/// A table through which scripts see `real` without being able to change it. `getmetatable` returns
+/// `metatable`, or nil.
 pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Result<Table> {
     let proxy = lua.create_table()?;
     let meta = lua.create_table()?;
@@ -63,20 +64,20 @@ pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Re
     Ok(proxy)
 }
 
-/// Has the table of [`read_only`] that has this metatable show another one.
+/// Makes the table of [`read_only`] that has this metatable show another table.
 pub(super) fn show(metatable: &Table, real: &Table) -> Result<()> {
     metatable.raw_set(2, real)?;
     metatable.raw_set("__index", real)
 }
 
-/// A function that calls `inner`, whose first result says what the others are: nil for results, 0
-/// for a value to raise, 1 for a text to raise with the caller's line, n + 2 for what is wrong with
-/// argument n.
+/// A function that calls `inner`. The first result of `inner` says what the others are: nil for
+/// results, 0 for a value to raise, 1 for a text to raise with the caller's line, n + 2 for an
+/// error of argument n.
 pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
     c_function(lua, raise, Some(inner))
 }
 
-/// Replaces functions of `globals` by ones that obey the rules of the sandbox.
+/// Replaces functions of `globals` with ones that follow the rules of the sandbox.
 pub(super) fn guard(working: &Working<'_>, globals: &Table) -> Result<()> {
     let guards: [(&str, Native); 14] = [
         ("collectgarbage", collect_garbage),
@@ -115,7 +116,7 @@ pub(super) fn guard_coroutines(working: &Working<'_>, coroutines: &Table) -> Res
     Ok(())
 }
 
-/// The function that reports a global that is not there.
+/// The function that reports a missing global.
 pub(super) fn missing_global(lua: &Lua) -> Result<Function> {
     c_function(lua, refuse_missing, None)
 }
@@ -178,7 +179,8 @@ fn c_function(
     upvalue: Option<Function>,
 ) -> Result<Function> {
     let upvalues = c_int::from(upvalue.is_some());
-    // SAFETY: the upvalue, if there is one, is the only value on the stack; the closure replaces it.
+    // SAFETY: the upvalue, if there is one, is the only value on the stack, and the closure
+    // replaces it.
     unsafe {
         lua.exec_raw(upvalue, |state| {
             ffi::lua_settop(state, upvalues);
@@ -300,7 +302,7 @@ unsafe extern "C-unwind" fn handle(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Puts the real table into the place of the first argument if scripts may only read that.
+/// Replaces the first argument with the real table if scripts may only read that.
 pub(super) unsafe fn replace_by_real(state: *mut lua_State) {
     unsafe {
         if is_protected(state, 1) {
@@ -312,7 +314,7 @@ pub(super) unsafe fn replace_by_real(state: *mut lua_State) {
     }
 }
 
-/// Has the function look at the real table.
+/// Runs the function on the real table.
 unsafe extern "C-unwind" fn on_real(state: *mut lua_State) -> c_int {
     unsafe {
         replace_by_real(state);
@@ -332,18 +334,18 @@ unsafe extern "C-unwind" fn get_metatable(state: *mut lua_State) -> c_int {
     }
 }
 
-/// The upvalue is the stock function. What it changes holds beyond the script.
+/// The upvalue is the stock function. Its changes outlast the script.
 unsafe extern "C-unwind" fn collect_garbage(state: *mut lua_State) -> c_int {
     unsafe {
         note_collector_use(state, true);
-        // It may look at all memory.
+        // It may examine all memory.
         look(state);
         original(state)
     }
 }
 
-/// Sets the collector as Lua does at first, if a script has used `collectgarbage`. To restart it costs a
-/// step each time.
+/// Resets the collector to Lua's defaults if a script has used `collectgarbage`. Restarting it
+/// costs a step each time.
 pub(super) unsafe fn reset_collector(state: *mut lua_State) {
     unsafe {
         ffi::lua_pushlightuserdata(state, collector_mark());
@@ -383,7 +385,7 @@ unsafe extern "C-unwind" fn pairs(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Redis's `pcall`: of an error that is a table with a text, the text.
+/// Redis's `pcall`: for an error that is a table with a message, returns the message.
 unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
     unsafe {
         let count = ffi::lua_gettop(state);
@@ -391,7 +393,7 @@ unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
             ffi::lua_pushboolean(state, 0);
             return 1;
         }
-        // Before the call: its results may take all the room that there is.
+        // Before the call, because its results may use up the stack.
         ffi::lua_pushboolean(state, 1);
         ffi::lua_insert(state, 1);
         if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == 0 {
@@ -533,7 +535,7 @@ unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Arguments of a function as [`raising`] hands them to what it calls.
+/// Arguments of a function in the form in which [`raising`] passes them on.
 pub(super) fn arguments(handed: MultiValue) -> Result<Vec<Value>> {
     let handed: Vec<Value> = handed.into_iter().collect();
     let [Value::LightUserData(marked), Value::Table(packed)] = handed.as_slice() else {

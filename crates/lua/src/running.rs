@@ -1,4 +1,4 @@
-//! Which scripts a server is running, for BUSY and SCRIPT KILL, and the scripts that it knows.
+//! The scripts that a server is running, for BUSY and SCRIPT KILL, and the scripts that it knows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::script::{Kept, Recent, Script};
 use quoin_base::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
 use quoin_base::stopwatch::BusyLimit;
 
-/// What a run was called by.
+/// The kind of call that started a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// EVAL or its kin.
@@ -31,7 +31,7 @@ impl Caller {
 /// One run of a script or a function.
 #[derive(Debug)]
 pub struct Run {
-    /// What it was called by.
+    /// The kind of call that started it.
     pub caller: Caller,
     since: Instant,
     worked: Mutex<Worked>,
@@ -39,7 +39,8 @@ pub struct Run {
     limit: TimeLimit,
     /// When its first instruction ran: after it was compiled, or its library loaded.
     began: OnceLock<Instant>,
-    /// One of the constants below. It leaves [`UNDECIDED`] once, so that a killed run writes nothing.
+    /// One of the constants below. It leaves [`UNDECIDED`] only once, so that a killed run writes
+    /// nothing.
     fate: AtomicU8,
 }
 
@@ -58,20 +59,21 @@ const UNDECIDED: u8 = 0;
 /// It has called a command that writes, and is not killed any more.
 const WRITTEN: u8 = 1;
 
-/// It was killed, and writes nothing any more.
+/// It was killed, and writes nothing more.
 const KILLED: u8 = 2;
 
-/// The server stops, and the run with it. What it has written is undone.
+/// The server stops, and ends the run. Its writes are undone.
 const ENDED: u8 = 3;
 
 /// How long a run may take before it is ended.
 #[derive(Debug, Clone, Copy)]
 pub enum TimeLimit {
-    /// As long as it likes.
+    /// Unlimited.
     Nothing,
     /// So long.
     Elapsed(Duration),
-    /// Until it has kept its thread so busy, without what comes before its first instruction.
+    /// Until it has kept its thread busy for this long, not counting the time before its first
+    /// instruction.
     Busy(BusyLimit),
 }
 
@@ -91,7 +93,7 @@ impl Run {
         })
     }
 
-    /// One that loads a library. It ends by itself, and nothing but time ends it.
+    /// A run that loads a library. It ends by itself, or at its time limit.
     pub fn of_load(longest: Duration) -> Arc<Self> {
         Self::new(Caller::Script, TimeLimit::Elapsed(longest))
     }
@@ -101,7 +103,7 @@ impl Run {
         self.since.elapsed()
     }
 
-    /// How long it has run, without what it has waited for.
+    /// How long it has run, excluding the time that it waited.
     fn worked(&self) -> Duration {
         let worked = lock(&self.worked);
         let now = worked.since.map(|since| since.elapsed());
@@ -136,7 +138,8 @@ impl Run {
         let _ = self.began.set(Instant::now());
     }
 
-    /// It has run longer than it may. One that was killed ends by that.
+    /// Whether it has run for longer than it may. False if it was killed, because that already ends
+    /// it.
     pub fn is_late(&self) -> bool {
         match self.limit {
             TimeLimit::Nothing => false,
@@ -159,7 +162,7 @@ impl Run {
         self.fate.load(Ordering::Relaxed) == WRITTEN
     }
 
-    /// Decides its fate; false if it was decided otherwise.
+    /// Decides its fate. Returns false if it had already been decided differently.
     fn decide(&self, fate: u8) -> bool {
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         let decided = self
@@ -169,24 +172,24 @@ impl Run {
     }
 }
 
-/// Why SCRIPT KILL has killed nothing.
+/// Why SCRIPT KILL killed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KillError {
     /// No script runs.
     NotBusy,
     /// It has called a command that writes.
     Unkillable,
-    /// A function runs, and a script was to be killed, or the other way round.
+    /// A function is running instead of a script, or the other way round.
     OtherKind,
 }
 
-/// What the lanes and the connections of a server share about scripts.
+/// What a server's lanes and connections share about scripts.
 #[derive(Debug)]
 pub struct Scripts {
     is_enabled: AtomicBool,
     running_count: AtomicUsize,
     running: Mutex<Vec<Arc<Run>>>,
-    /// Whether runs are ended as they begin. It changes while `running` is locked.
+    /// Whether runs are ended as soon as they begin. Changes only while `running` is locked.
     are_ended: AtomicBool,
     known: Mutex<Known>,
     libraries: Mutex<Arc<Libraries>>,
@@ -195,7 +198,7 @@ pub struct Scripts {
 /// Scripts that EVALSHA finds without asking the store.
 #[derive(Debug, Default)]
 struct Known {
-    /// The count of flushes at which they were found.
+    /// The flush number for which they are valid.
     epoch: u64,
     bytes: usize,
     scripts: HashMap<String, (Arc<Script>, Kept)>,
@@ -207,7 +210,7 @@ struct Known {
 /// The names of the scripts that were run or loaded since the last flush.
 #[derive(Debug, Default)]
 struct Met {
-    /// The count of flushes at which they were met.
+    /// The flush number for which they are valid.
     epoch: u64,
     names: HashSet<String>,
 }
@@ -258,7 +261,7 @@ impl Scripts {
         self.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// A run begins. It ends when the result is dropped, or is ended at the `limit`.
+    /// Begins a run. It ends when the result is dropped, or at the `limit`.
     pub fn begin(&self, caller: Caller, limit: TimeLimit) -> RunGuard<'_> {
         let run = Run::new(caller, limit);
         let mut running = lock(&self.running);
@@ -271,8 +274,8 @@ impl Scripts {
         RunGuard { scripts: self, run }
     }
 
-    /// A run that has occupied its thread for more than this number of milliseconds; never with 0. The limit
-    /// is read only while something runs.
+    /// A run that has occupied its thread for more than this number of milliseconds. None with a
+    /// limit of 0. The limit is read only while something runs.
     pub fn busy(&self, limit_ms: impl FnOnce() -> u64) -> Option<Arc<Run>> {
         if self.running_count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -285,7 +288,7 @@ impl Scripts {
         running.iter().find(|run| run.worked() >= limit).cloned()
     }
 
-    /// What runs.
+    /// The current runs.
     pub fn under_way(&self) -> Vec<Arc<Run>> {
         lock(&self.running).clone()
     }
@@ -339,7 +342,7 @@ impl Scripts {
         }
     }
 
-    /// The place of a stored script, unless there was a flush after flush number `epoch`.
+    /// Where a script is stored, unless there was a flush after flush number `epoch`.
     pub fn kept(&self, epoch: u64, script: &Arc<Script>) -> Option<Kept> {
         let mut known = lock(&self.known);
         if let Some(kept) = known.recent.kept(epoch, script) {
@@ -354,7 +357,7 @@ impl Scripts {
         Some(kept)
     }
 
-    /// Stores a script and its place.
+    /// Remembers a script and where it is stored.
     pub fn remember(&self, epoch: u64, script: Arc<Script>, kept: Kept) {
         let mut known = lock(&self.known);
         known.recent.note_kept(epoch, &script, kept);

@@ -1,5 +1,5 @@
-//! What scripts see: Lua's libraries without what reaches beyond the script, Redis's own, and
-//! nothing that a script could change.
+//! What scripts see: Lua's libraries without anything that reaches beyond the script, Redis's own
+//! libraries, and nothing that a script could change.
 
 use std::rc::Rc;
 
@@ -19,13 +19,13 @@ const HIDDEN: &[&str] = &[
 
 /// The globals of a machine.
 pub(super) struct Globals {
-    /// The globals of scripts, which contain KEYS and ARGV.
+    /// The globals of scripts, including KEYS and ARGV.
     pub(super) scripts: Table,
-    /// What functions see.
+    /// The globals of functions.
     pub(super) functions: FunctionGlobals,
 }
 
-/// The globals of functions. They share one table, which shows less while a library is loaded.
+/// The globals of functions. They share one table, which shows fewer while a library is loaded.
 pub(super) struct FunctionGlobals {
     /// The table.
     pub(super) shown: Table,
@@ -64,7 +64,7 @@ impl FunctionGlobals {
     }
 }
 
-/// Replaces the machine's globals by what scripts see.
+/// Replaces the machine's globals with those that scripts see.
 pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Globals> {
     let globals = lua.globals();
     let working = Working::new(lua, state)?;
@@ -125,7 +125,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
     })
 }
 
-/// Strings share one metatable, which scripts may look at and not change.
+/// Strings share one metatable. Scripts may read it but not change it.
 fn protect_strings(lua: &Lua, globals: &Table, seen: &Table) -> Result<()> {
     let get_metatable: Function = globals.raw_get("getmetatable")?;
     let metatable: Table = get_metatable.call(lua.create_string("")?)?;

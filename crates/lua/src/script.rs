@@ -1,20 +1,21 @@
-//! A script: its text, its name, what its first line says, and the cache of recent texts.
+//! A script: its text, its name, the flags in its first line, and the cache of recent texts.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use sha1::{Digest, Sha1};
 
-/// What the first line of a script (`#!lua flags=…`) says of it.
+/// The flags in the first line of a script (`#!lua flags=…`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScriptFlags {
-    /// There is no such line: the script may do what scripts of Redis before 7.0 could.
+    /// Whether there is no such line. The script may then do what scripts of Redis before 7.0
+    /// could.
     pub is_plain: bool,
     /// `no-writes`: it only reads.
     pub no_writes: bool,
     /// `allow-oom`: it may add data although `maxmemory` is reached.
     pub allow_oom: bool,
-    /// `atomic`, which Redis does not have: if it fails, all its writes are undone.
+    /// `atomic`, which Redis does not have: if the script fails, all its writes are undone.
     pub is_atomic: bool,
 }
 
@@ -26,7 +27,8 @@ impl ScriptFlags {
     }
 }
 
-/// The flags that mean nothing here: there is no replica that could be stale, and no Redis Cluster.
+/// Flags without effect here, because there is no replica that could be stale, and no Redis
+/// Cluster.
 const WITHOUT_EFFECT: &[&[u8]] = &[b"allow-stale", b"no-cluster", b"allow-cross-slot-keys"];
 
 /// A script that can be run.
@@ -36,9 +38,10 @@ pub struct Script {
     pub sha: String,
     /// The whole text.
     pub text: Bytes,
-    /// What its first line says.
+    /// The flags in its first line.
     pub flags: ScriptFlags,
-    /// Bytes of the first line that are not Lua. The end of the line stays, so lines keep their numbers.
+    /// Bytes of the first line that are not Lua. The line break stays, so that line numbers do not
+    /// change.
     shebang_bytes: usize,
 }
 
@@ -56,7 +59,7 @@ impl Script {
     /// Reads a script's first line.
     ///
     /// # Errors
-    /// Redis's error line if that is invalid (`evalExtractShebangFlags`).
+    /// Redis's error line if the line is invalid (`evalExtractShebangFlags`).
     pub fn parse(text: Bytes) -> Result<Self, String> {
         let (flags, shebang_bytes) = parse_shebang(&text)?;
         Ok(Self {
@@ -72,7 +75,7 @@ impl Script {
         text.starts_with(b"#!") && parse_shebang(text).is_ok_and(|(flags, _)| flags.no_writes)
     }
 
-    /// What Lua is given.
+    /// The text that Lua gets.
     pub(super) fn source(&self) -> &[u8] {
         self.text.get(self.shebang_bytes..).unwrap_or_default()
     }
@@ -125,13 +128,13 @@ fn parse_shebang(text: &[u8]) -> Result<(ScriptFlags, usize), String> {
 /// Scripts that are remembered, each in the slot that its text chooses.
 const SLOTS: usize = 64;
 
-/// Bytes of the longest text that is remembered.
+/// Maximum length of a remembered text, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes at the end of a text that choose its slot, besides its length.
+/// Number of bytes at the end of a text that determine its slot, together with its length.
 const HASHED_BYTES: usize = 16;
 
-/// The place where EVALSHA finds a script.
+/// Where EVALSHA finds a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// On this server, while it runs.
@@ -150,7 +153,7 @@ pub(super) struct Recent {
 #[derive(Debug, Clone)]
 struct Slot {
     script: Arc<Script>,
-    /// Its place, and the flush number of it, if known.
+    /// Where it is stored, and the flush number of that, if known.
     kept: Option<(u64, Kept)>,
 }
 
@@ -170,7 +173,7 @@ impl Recent {
         (slot.script.text == text).then(|| Arc::clone(&slot.script))
     }
 
-    /// A script with this text, which is remembered unless it is long.
+    /// The script with this text. Remembers it unless it is long.
     ///
     /// # Errors
     /// Redis's error line if its first line is invalid.
@@ -190,7 +193,7 @@ impl Recent {
         Ok(script)
     }
 
-    /// The place of this script since flush number `epoch`, if known.
+    /// Where this script is stored, if known for flush number `epoch`.
     pub(super) fn kept(&self, epoch: u64, script: &Arc<Script>) -> Option<Kept> {
         let slot = self.slots.get(slot_of(&script.text))?.as_ref()?;
         match slot.kept {
@@ -199,7 +202,7 @@ impl Recent {
         }
     }
 
-    /// This script was kept there at that count of flushes.
+    /// Records where this script is stored, as of flush number `epoch`.
     pub(super) fn note_kept(&mut self, epoch: u64, script: &Arc<Script>, kept: Kept) {
         let slot = self.slots.get_mut(slot_of(&script.text));
         if let Some(slot) = slot.and_then(Option::as_mut)
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!(recent.kept(4, &script), None);
         let other = Arc::new(Script::parse(text.clone()).unwrap());
         assert_eq!(recent.kept(3, &other), None);
-        // Another script with the same text takes its place.
+        // Another script with the same text replaces it.
         assert!(!Arc::ptr_eq(&recent.parse(&text).unwrap(), &script));
         assert_eq!(recent.kept(3, &script), None);
     }

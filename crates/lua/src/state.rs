@@ -1,5 +1,5 @@
-//! What the functions of a machine share: how its scripts end, how much memory outside Lua they may use, and the
-//! numbers of Redis's `math.random`.
+//! State that the functions of a machine share: when its scripts should end, how much memory
+//! outside Lua they may use, and the numbers of Redis's `math.random`.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
@@ -15,16 +15,16 @@ use quoin_base::limits::SCRIPT_MEMORY_BYTES_MAX;
 use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
-/// Instructions between two looks whether a script is to be ended.
+/// Number of instructions between two checks whether a script should end.
 const INSTRUCTIONS_PER_LOOK: u32 = 2_000;
 
-/// The same for one that uses much memory: each instruction may copy a part of it.
+/// The same for a script that uses much memory, because each instruction may copy part of it.
 const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 100;
 
-/// Bytes from which on a script uses much.
+/// From this many bytes on, a script uses much memory.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Steps of work outside Lua between two looks. A step is about a byte that is read or written.
+/// Steps of work outside Lua between two checks. A step is about one byte read or written.
 const STEPS_PER_LOOK: usize = 100_000;
 
 /// Frames that are searched for a line of a script.
@@ -33,7 +33,7 @@ const FRAMES_MAX: usize = 16;
 /// How a script has ended.
 #[derive(Debug, PartialEq)]
 pub enum End {
-    /// With this reply. An error is one that the script has returned.
+    /// With this reply. If it is an error, the script returned it.
     Replied(Reply, Origin),
     /// With an error that it has not caught: the error line.
     Failed(String, Origin),
@@ -45,7 +45,7 @@ pub enum End {
     Aborted,
 }
 
-/// The error of a script that SCRIPT KILL has ended, without the place.
+/// The error of a script that SCRIPT KILL has ended, without the position.
 pub const KILLED_LINE: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 /// The origin of the error that ends a script.
@@ -53,7 +53,7 @@ pub const KILLED_LINE: &str = "ERR Script killed by user with SCRIPT KILL...";
 pub enum Origin {
     /// The script itself.
     Script,
-    /// A command that the script has called. It is one error for both.
+    /// A command that the script called. The error is counted once for both.
     Call,
 }
 
@@ -69,25 +69,25 @@ pub(super) enum Stop {
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) described: Vec<Function>,
-    /// By their names. Lua owns them: the bindings have room for some thousand references.
+    /// By name. Lua owns them, because the bindings have room for only some thousand references.
     pub(super) by_name: mlua::Table,
 }
 
-/// What the functions of a machine share.
+/// State that the functions of a machine share.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The version of Redis that scripts are told.
+    /// The version of Redis that scripts see.
     pub(super) version: RedisVersion,
     pub(super) is_resp3: Cell<bool>,
     pub(super) random: Random,
     pub(super) json: Rc<json_settings::Settings>,
     pub(super) stopping: Cell<Option<Stop>>,
-    /// The place at which the script was ended: the source and the line.
+    /// Where the script was ended: the source and the line.
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
-    /// Steps until the next look.
+    /// Steps until the next check.
     steps_left: Cell<usize>,
-    /// What a library has registered, while it is loaded.
+    /// What a library has registered while it is loaded.
     pub(super) registered: RefCell<Option<Registered>>,
 }
 
@@ -103,8 +103,9 @@ impl State {
         self.stopping.get().is_some()
     }
 
-    /// Creates values of Lua from data that the server already has, and checks the memory limit afterwards.
-    /// With a limit the bindings protect each allocation by a call, which costs more than the allocation.
+    /// Creates Lua values from data that the server already has, and checks the memory limit
+    /// afterwards. With a limit, the bindings would protect each allocation with a call that costs
+    /// more than the allocation.
     pub(super) fn make<T>(&self, lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<T> {
         lua.set_memory_limit(0)?;
         let made = make();
@@ -127,8 +128,9 @@ impl State {
         self.look_as_needed(lua)
     }
 
-    /// Installs a hook that checks as often as the memory in use requires. Installed again each time: each
-    /// coroutine has its own hook, and another coroutine may have had the last one.
+    /// Installs a hook that checks as often as the memory in use requires. It must be installed
+    /// again each time, because each coroutine has its own hook, and the last one may have been in
+    /// another coroutine.
     fn look_as_needed(self: &Rc<Self>, lua: &Lua) -> Result<()> {
         let instructions = match lua.used_memory() < LARGE_BYTES {
             true => INSTRUCTIONS_PER_LOOK,
@@ -146,7 +148,8 @@ impl State {
         lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
     }
 
-    /// Takes steps of work outside Lua. Whether it is time to look whether the script is to be ended.
+    /// Counts steps of work outside Lua. Returns whether it is time to check if the script should
+    /// end.
     pub(super) fn spend(&self, steps: usize) -> bool {
         let left = self.steps_left.get().checked_sub(steps);
         self.steps_left.set(left.unwrap_or(STEPS_PER_LOOK));
@@ -158,12 +161,12 @@ impl State {
         !self.spend(steps) || self.due().is_none()
     }
 
-    /// Whether the script is to be ended.
+    /// Whether the script should end.
     pub(super) fn is_due(&self) -> bool {
         self.due().is_some()
     }
 
-    /// Why the script is to be ended, if it is.
+    /// Why the script should end, if it should.
     fn due(&self) -> Option<Stop> {
         match (self.stopping.get(), &*self.run.borrow()) {
             (Some(why), _) => Some(why),
@@ -174,10 +177,10 @@ impl State {
         }
     }
 
-    /// Ends the script if it is to be ended. For long work without instructions of Lua.
+    /// Ends the script if it should end. For long work without Lua instructions.
     ///
     /// # Errors
-    /// It is ended.
+    /// If the script should end.
     pub(super) fn end_if_due(self: &Rc<Self>, lua: &Lua) -> Result<()> {
         let Some(why) = self.due() else {
             return self.look_as_needed(lua);
@@ -208,8 +211,8 @@ impl State {
     }
 }
 
-/// The source and the line of what a function of C was called by. Functions of C have no lines: what counts
-/// is who called them.
+/// The source and line of the code that called a C function. C functions have no lines, so the
+/// caller's counts.
 pub(super) fn place_in_script(lua: &Lua) -> Option<(Option<String>, i64)> {
     let place = |level| {
         lua.inspect_stack(level, |frame| {
@@ -228,7 +231,7 @@ pub(super) fn place_in_script(lua: &Lua) -> Option<(Option<String>, i64)> {
     found.map(|(_, source, line)| (source, line))
 }
 
-/// The error that ends a script, which no script can catch.
+/// The error that ends a script. No script can catch it.
 pub(super) fn ended() -> mlua::Error {
     mlua::Error::runtime("the script is ended")
 }
@@ -236,7 +239,7 @@ pub(super) fn ended() -> mlua::Error {
 /// Steps of a value besides its bytes.
 const VALUE_STEPS: usize = 10;
 
-/// What is built at one time.
+/// Measures what is being built.
 pub(super) struct Meter<'s> {
     lua: &'s Lua,
     state: &'s Rc<State>,
@@ -252,18 +255,18 @@ impl<'s> Meter<'s> {
         }
     }
 
-    /// One more value of `bytes` bytes is built.
+    /// Counts another value of `bytes` bytes.
     ///
     /// # Errors
-    /// As [`Self::reach`].
+    /// Those of [`Self::reach`].
     pub(super) fn add(&mut self, bytes: usize) -> Result<()> {
         self.reach(self.bytes.saturating_add(bytes))
     }
 
-    /// One more value is built, of `bytes` bytes in total.
+    /// Counts another value, with `bytes` bytes in total so far.
     ///
     /// # Errors
-    /// It is more than a script may use, or the script is to be ended.
+    /// If that is more than a script may use, or the script should end.
     pub(super) fn reach(&mut self, bytes: usize) -> Result<()> {
         if bytes > SCRIPT_MEMORY_BYTES_MAX {
             return Err(Error::MemoryError("not enough memory".to_owned()));
@@ -289,7 +292,7 @@ const LARGEST: u64 = i32::MAX as u64;
 pub(super) struct Random(Cell<u64>);
 
 impl Default for Random {
-    /// Begins with any number, so that machines differ.
+    /// Begins with an arbitrary number, so that machines differ.
     fn default() -> Self {
         Self(Cell::new(RandomState::new().hash_one(0) & MASK))
     }

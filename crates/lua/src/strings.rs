@@ -1,5 +1,5 @@
-//! The functions of `string` that match patterns, as `lstrlib.c` of Lua 5.1 has them, over a matcher that can
-//! be ended ([`super::patterns`]), and what of the others takes long.
+//! The functions of `string` that match patterns, as in `lstrlib.c` of Lua 5.1, with a matcher that
+//! can be interrupted ([`super::patterns`]). Also other functions of `string` that may take long.
 //!
 //! An error leaves by `lua_error`, which jumps over frames that own nothing.
 #![allow(unsafe_code)]
@@ -18,7 +18,8 @@ use super::working::{
     state_at,
 };
 
-/// The values of an iterator of `gmatch`: the subject, the pattern, the next place, and its state.
+/// Indexes of the upvalues of a `gmatch` iterator: the subject, the pattern, the next position, and
+/// its state.
 const ITERATOR_PLACE: c_int = 3;
 const ITERATOR_STATE: c_int = 4;
 
@@ -50,7 +51,7 @@ pub(super) fn replace(working: &Working<'_>, strings: &Table) -> Result<()> {
     Ok(())
 }
 
-/// The argument at `place`, or a value of the function. Lua owns the text while the function runs.
+/// The argument or upvalue at `place`. Lua owns the text while the function runs.
 unsafe fn text<'t>(state: *mut lua_State, place: c_int) -> &'t [u8] {
     unsafe {
         let mut length = 0;
@@ -67,7 +68,7 @@ fn without_anchor(pattern: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// `string.rep`. Stock Lua repeats nothing two billion times.
+/// `string.rep`. Stock Lua would loop two billion times over an empty text.
 unsafe extern "C-unwind" fn repeat(state: *mut lua_State) -> c_int {
     unsafe {
         let length = text(state, 1).len();
@@ -78,7 +79,8 @@ unsafe extern "C-unwind" fn repeat(state: *mut lua_State) -> c_int {
         }
         let count = usize::try_from(count).unwrap_or(0);
         let steps = length.saturating_mul(count).saturating_add(CALL_STEPS);
-        // Before, as it may run out of memory, and afterwards, as what looks asks for the memory in use.
+        // Before the call, because it may run out of memory, and after it, because the check looks
+        // at the memory in use.
         spend(state, steps);
         let results = original(state);
         spend(state, steps);
@@ -141,7 +143,7 @@ unsafe fn nothing(state: *mut lua_State) -> c_int {
     1
 }
 
-/// Start of a search: from 1 on, or from the end if it is negative.
+/// Start of a search: counted from 1, or from the end if negative.
 fn start_of(place: i64, length: usize) -> usize {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let place = if place < 0 {
@@ -153,7 +155,8 @@ fn start_of(place: i64, length: usize) -> usize {
     usize::try_from(start).unwrap_or(0)
 }
 
-/// Raises what a matcher says, after a look: a script that is to be ended has been.
+/// Raises a matcher's error. Call it after a check, which has already ended the script if it should
+/// end.
 unsafe fn fail(state: *mut lua_State, failure: Failure) -> c_int {
     unsafe {
         refuse_text(
@@ -198,7 +201,8 @@ unsafe fn push_capture(
     }
 }
 
-/// Pushes all captures, or if there are none the whole match if it is asked for; their number.
+/// Pushes all captures. If there are none, pushes the whole match if requested. Returns the number
+/// pushed.
 unsafe fn push_captures(
     state: *mut lua_State,
     subject: &[u8],
@@ -238,7 +242,7 @@ unsafe extern "C-unwind" fn next_match(state: *mut lua_State) -> c_int {
         let mut matcher = Matcher::new(subject, pattern, |steps| own.go_on_after(steps));
         match matcher.find_from(start) {
             Ok(Some((from, to))) => {
-                // After an empty match it continues one place later.
+                // After an empty match it continues one position further.
                 let next = if from == to { to + 1 } else { to };
                 ffi::lua_pushnumber(state, next as f64);
                 ffi::lua_replace(state, ffi::lua_upvalueindex(ITERATOR_PLACE));
@@ -310,7 +314,7 @@ unsafe extern "C-unwind" fn gsub(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Adds what a match is replaced by.
+/// Adds the replacement of a match.
 unsafe fn add_replacement(
     state: *mut lua_State,
     result: *mut ffi::luaL_Buffer,
@@ -366,7 +370,7 @@ unsafe fn add_template(
                 ffi::luaL_addchar(result, *byte as c_char);
                 continue;
             }
-            // A text of C ends with a zero.
+            // A C string ends with a zero.
             match bytes.next().copied().unwrap_or(0) {
                 b'0' => {
                     let matched = subject.get(whole.0..whole.1).unwrap_or_default();

@@ -107,7 +107,7 @@ impl<'f> Format<'f> {
         }
     }
 
-    /// An option that changes how others are laid out, or none at all.
+    /// Applies an option that changes the layout of others, and refuses unknown ones.
     fn control(&mut self, option: u8) -> Checked<()> {
         match option {
             b' ' => {}
@@ -189,7 +189,8 @@ fn pack(lua: &Lua, arguments: &[Value], mut meter: Meter<'_>) -> Outcome {
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
                 let value = to_word(packed(lua, arguments, place)?);
                 place += 1;
-                // Beyond eight bytes the library writes what is left of shifting: nothing.
+                // Beyond eight bytes the library writes the result of further shifting, which is
+                // zero.
                 let mut wide = value.to_le_bytes().to_vec();
                 wide.resize(size.max(8), 0);
                 put_number(
@@ -228,7 +229,7 @@ fn pack(lua: &Lua, arguments: &[Value], mut meter: Meter<'_>) -> Outcome {
     Ok(vec![Value::String(lua.create_string(bytes)?)])
 }
 
-/// As C converts a double that is not negative to an unsigned number, on x86-64.
+/// Converts a non-negative double to an unsigned number like C on x86-64.
 fn to_word(number: f64) -> i64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     match number >= HALF {

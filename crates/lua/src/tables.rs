@@ -1,5 +1,5 @@
-//! The functions of `table` that take long, as `ltablib.c` of Lua 5.1 has them. They count steps, so that
-//! they can be ended even if they call nothing of Lua.
+//! Functions of `table` that may take long, as in `ltablib.c` of Lua 5.1. They count steps, so that
+//! they can be ended even if they call no Lua code.
 //!
 //! An error leaves by `lua_error`, which jumps over frames that own nothing.
 #![allow(unsafe_code)]
@@ -33,7 +33,7 @@ pub(super) fn replace(working: &Working<'_>, tables: &Table) -> Result<()> {
     Ok(())
 }
 
-/// The length of the table that is the first argument, as an `int`.
+/// The length of the first argument, which is a table, as an `int`.
 unsafe fn length(state: *mut lua_State) -> c_int {
     unsafe {
         ffi::luaL_checktype(state, 1, ffi::LUA_TTABLE);
@@ -128,7 +128,7 @@ unsafe extern "C-unwind" fn sort(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Whether the value at one place of the stack comes before that at another; both count from the top.
+/// Whether one value sorts before another. Both indexes count from the top of the stack.
 unsafe fn is_before(state: *mut lua_State, one: c_int, other: c_int) -> bool {
     unsafe {
         if ffi::lua_isnil(state, 2) != 0 {
@@ -151,7 +151,7 @@ unsafe fn is_before(state: *mut lua_State, one: c_int, other: c_int) -> bool {
     }
 }
 
-/// Sets two elements to what is at the top of the stack.
+/// Sets two elements to the values on top of the stack.
 unsafe fn set_two(state: *mut lua_State, one: c_int, other: c_int) {
     unsafe {
         set(state, one);
@@ -227,7 +227,7 @@ unsafe fn sort_range(state: *mut lua_State, mut low: c_int, mut high: c_int) {
             get(state, high - 1);
             get(state, from_low);
             set_two(state, high - 1, from_low);
-            // The larger part is sorted here, the smaller within.
+            // Sorts the larger part here, and the smaller one recursively.
             if from_low - low < high - from_low {
                 let smaller = (low, from_low - 1);
                 low = from_low + 1;

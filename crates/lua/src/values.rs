@@ -20,7 +20,7 @@ fn nested(lua: &Lua, pairs: &[(Reply, Reply)], is_resp3: bool) -> Result<Value> 
     Ok(Value::Table(table))
 }
 
-/// What a script is given for a reply. `is_resp3` after `redis.setresp(3)`.
+/// The value that a script gets for a reply. `is_resp3`: whether `redis.setresp(3)` is in effect.
 pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Value> {
     let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
     let each = |items: &[Reply]| -> Result<Value> {
@@ -73,7 +73,7 @@ pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Val
         Reply::Double(number) if is_resp3 => field("double", Value::Number(*number)),
         Reply::Double(number) => text(format_double(*number).as_bytes()),
         Reply::Decimal(number) if is_resp3 => {
-            // As in Redis, the number in the text of the reply.
+            // As in Redis, the number as the text of the reply shows it.
             let number = number.to_string().parse().unwrap_or(f64::NAN);
             field("double", Value::Number(number))
         }
@@ -114,7 +114,7 @@ fn error_of_command(lua: &Lua, line: &str) -> Result<Table> {
     Ok(table)
 }
 
-/// The field of errors of commands: Redis's name, which scripts may see.
+/// The field of command errors. The name is Redis's, because scripts may see it.
 const OF_COMMAND: &str = "ignore_error_stats_update";
 
 /// The origin of an error that a script has returned or raised.
@@ -136,15 +136,15 @@ fn without_line_ends(bytes: &[u8]) -> Bytes {
     bytes.iter().map(blank).collect::<Vec<u8>>().into()
 }
 
-/// The reply that the client of a script gets. `is_resp3` after `redis.setresp(3)`.
+/// The reply that a script's client gets. `is_resp3`: whether `redis.setresp(3)` is in effect.
 ///
 /// # Errors
-/// What `meter` refuses.
+/// Those of `meter`.
 pub(super) fn to_reply(value: &Value, is_resp3: bool, meter: Meter<'_>) -> Result<Reply> {
     ToReply { is_resp3, meter }.value(value, 0)
 }
 
-/// Bytes of a reply besides its text: its place in a list, which grows by doubling.
+/// Bytes of a reply in addition to its text: its slot in a list, which grows by doubling.
 const REPLY_BYTES: usize = 2 * size_of::<Reply>();
 
 struct ToReply<'m> {
@@ -175,7 +175,7 @@ impl ToReply<'_> {
         Ok(Bytes::copy_from_slice(&text))
     }
 
-    /// In what is one line of the protocol.
+    /// In a reply that is one line of the protocol.
     fn line(&mut self, text: &LuaString) -> Result<Bytes> {
         Ok(without_line_ends(&self.text(text)?))
     }
@@ -233,7 +233,7 @@ impl ToReply<'_> {
     }
 }
 
-/// As C on x86-64 casts a double to a `long long`: what does not fit is the least.
+/// Converts a double to a `long long` like C on x86-64: out of range becomes the least value.
 pub(super) fn truncated(number: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
@@ -242,8 +242,8 @@ pub(super) fn truncated(number: f64) -> i64 {
     }
 }
 
-/// A number as commands are given it: shorter than Lua would write it, and exact (Redis:
-/// `double2ll`, `fpconv_dtoa`).
+/// A number as commands get it: shorter than Lua would write it, and exact (Redis: `double2ll`,
+/// `fpconv_dtoa`).
 pub(super) fn number_argument(number: f64) -> String {
     const HALF: f64 = 4_611_686_018_427_387_904.0;
     if number.abs() <= HALF && number.trunc() == number {

@@ -1,8 +1,9 @@
-//! Functions of C whose work counts. Lua's hook counts only instructions of Lua, and one of them may call a
-//! function that takes long. Such functions count steps, and check from time to time whether the script is to
-//! be ended.
+//! C functions whose work counts. Lua's hook counts only Lua instructions, and one of them may call
+//! a function that takes long. Such functions count steps, and check from time to time whether the
+//! script should end.
 //!
-//! Each function has three upvalues: the function of stock Lua that it replaces, the state, and the check.
+//! Each function has three upvalues: the stock Lua function that it replaces, the state, and the
+//! check.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -17,13 +18,13 @@ use super::state::State;
 pub(super) const CALL_STEPS: usize = 20;
 /// Steps that a new coroutine counts for, about the bytes that it takes.
 const COROUTINE_STEPS: usize = 1_000;
-/// The place of the state among a function's values, before what looks.
+/// Index of the state among a function's upvalues. The check follows it.
 const STATE: c_int = 2;
 
 /// A function of C.
 pub(super) type Native = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
 
-/// Makes such functions.
+/// Creates such functions.
 pub(super) struct Working<'l> {
     lua: &'l Lua,
     state: LightUserData,
@@ -31,7 +32,7 @@ pub(super) struct Working<'l> {
 }
 
 impl<'l> Working<'l> {
-    /// `state` outlives what Lua runs: the hook holds it.
+    /// `state` outlives what Lua runs, because the hook holds it.
     pub(super) fn new(lua: &'l Lua, state: &Rc<State>) -> Result<Self> {
         let own = Rc::clone(state);
         Ok(Self {
@@ -53,7 +54,8 @@ impl<'l> Working<'l> {
     }
 }
 
-/// Calls the function of stock Lua in this frame, so that its errors contain the name that it was called by.
+/// Calls the stock Lua function in this frame, so that its errors contain the name that it was
+/// called by.
 pub(super) unsafe fn original(state: *mut lua_State) -> c_int {
     unsafe {
         match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
@@ -63,7 +65,7 @@ pub(super) unsafe fn original(state: *mut lua_State) -> c_int {
     }
 }
 
-/// What the function counts by: its upvalue of this number.
+/// The state that counts the function's steps: its upvalue with this number.
 pub(super) unsafe fn state_at<'s>(state: *mut lua_State, place: c_int) -> &'s State {
     unsafe {
         let own = ffi::lua_touserdata(state, ffi::lua_upvalueindex(place));
@@ -84,7 +86,8 @@ pub(super) unsafe fn own_state<'s>(state: *mut lua_State) -> &'s State {
     unsafe { state_at(state, STATE) }
 }
 
-/// Raises what ends the script, if it is to be ended. What looks is the function's value of this number.
+/// Raises the error that ends the script, if it should end. The check is the function's upvalue
+/// with this number.
 pub(super) unsafe fn look_at(state: *mut lua_State, place: c_int) {
     unsafe {
         ffi::lua_pushvalue(state, ffi::lua_upvalueindex(place));
@@ -92,12 +95,12 @@ pub(super) unsafe fn look_at(state: *mut lua_State, place: c_int) {
     }
 }
 
-/// Raises what ends the script, if it is to be ended.
+/// Raises the error that ends the script, if it should end.
 pub(super) unsafe fn look(state: *mut lua_State) {
     unsafe { look_at(state, STATE + 1) }
 }
 
-/// Takes steps, and raises what ends the script if that is due.
+/// Counts steps, and raises the error that ends the script if that is due.
 pub(super) unsafe fn spend(state: *mut lua_State, steps: usize) {
     unsafe {
         if own_state(state).spend(steps) {
@@ -106,7 +109,8 @@ pub(super) unsafe fn spend(state: *mut lua_State, steps: usize) {
     }
 }
 
-/// After an error that is caught. What has run out of memory may have worked for long and taken no steps.
+/// Call it after catching an error. Code that ran out of memory may have worked for long without
+/// counting steps.
 pub(super) unsafe fn look_after_error(state: *mut lua_State) {
     unsafe {
         if own_state(state).is_due() {
@@ -126,8 +130,8 @@ pub(super) unsafe extern "C-unwind" fn catching(state: *mut lua_State) -> c_int 
     }
 }
 
-/// The function of stock Lua that creates a coroutine. Each coroutine counts its own instructions, so one
-/// that ends early is never checked.
+/// The stock Lua function that creates a coroutine. Each coroutine counts its own instructions, so
+/// one that ends early is never checked.
 pub(super) unsafe extern "C-unwind" fn making(state: *mut lua_State) -> c_int {
     unsafe {
         spend(state, COROUTINE_STEPS);
@@ -135,7 +139,8 @@ pub(super) unsafe extern "C-unwind" fn making(state: *mut lua_State) -> c_int {
     }
 }
 
-/// The function of stock Lua, whose work is about the lengths of its arguments and of its result.
+/// The stock Lua function. Its work is assumed to be proportional to the lengths of its arguments
+/// and its result.
 pub(super) unsafe extern "C-unwind" fn counted(state: *mut lua_State) -> c_int {
     unsafe {
         let length = |place| match ffi::lua_type(state, place) {

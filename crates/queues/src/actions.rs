@@ -1,4 +1,4 @@
-//! What steers queues: single commands, and those that take bounded steps.
+//! Actions on queues: single commands, and actions in bounded steps.
 
 use quoin_client::{Client, ClientError};
 
@@ -6,10 +6,10 @@ use crate::inside::tasks;
 use crate::kind::State;
 use crate::reply::{Pairs, Words, items, number, text};
 
-/// What the error of a command says that changes too much at once.
+/// Part of the error for a command that changes too much at once.
 const TOO_LARGE: &str = "needs more than one transaction";
 
-/// Stops what consumers get of a task queue. The reply is 0 if it is paused already.
+/// Stops a task queue from giving tasks to consumers. The reply is 0 if it is already paused.
 pub fn pause(key: &[u8]) -> Words {
     words!["TASK.PAUSE", key]
 }
@@ -19,19 +19,21 @@ pub fn resume(key: &[u8]) -> Words {
     words!["TASK.RESUME", key]
 }
 
-/// Makes a dead task ready again, with no tries. The reply is 0 if it is not dead.
+/// Makes a dead task ready again, with all its tries. The reply is 0 if it is not dead.
 pub fn revive(key: &[u8], id: &[u8]) -> Words {
     words!["TASK.REVIVE", key, id]
 }
 
-/// Moves tasks to another task queue of the database. The reply is how many: none that is leased, waiting or gone.
+/// Moves tasks to another task queue of the database. The reply is the number moved. Tasks that are
+/// leased, waiting or gone are not moved.
 pub fn move_tasks<I: AsRef<[u8]>>(source: &[u8], destination: &[u8], ids: &[I]) -> Words {
     let mut command = words!["TASK.MOVE", source, destination];
     command.extend(ids.iter().map(|id| id.as_ref().to_vec()));
     command
 }
 
-/// Ends the lease of a task. The reply is 2 if that was its last try, and not positive if there is no such lease.
+/// Ends the lease of a task. The reply is 2 if that was its last try, and not positive if there is
+/// no such lease.
 pub fn give_back(key: &[u8], id: &[u8]) -> Words {
     words!["TASK.NACK", key, id]
 }
@@ -46,7 +48,7 @@ pub fn trim(key: &[u8]) -> Words {
     words!["XTRIM", key, "MAXLEN", "0"]
 }
 
-/// What the steps of an action have come to.
+/// The outcome of an action in steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
     /// Tasks that were changed.
@@ -118,11 +120,11 @@ pub fn purge_tasks(
     Ok(ended(changed, Outcome::Unfinished))
 }
 
-/// Moves the tasks of a state to another task queue, in at most `steps_max` steps of up to `at_once` tasks each: fewer where
-/// as many do not fit into a transaction of the store.
+/// Moves the tasks of a state to another task queue, in at most `steps_max` steps of up to
+/// `at_once` tasks each, or fewer if that many do not fit into a transaction of the store.
 ///
 /// # Errors
-/// The connection's, and the server's where it does not list the tasks.
+/// The connection's, and the server's if it does not list the tasks.
 pub fn move_all(
     client: &mut Client,
     source: &[u8],
@@ -144,7 +146,7 @@ pub fn move_all(
             let reply = client.call(&move_tasks(source, destination, &ids))?;
             match reply.error_text() {
                 None => changed += number(&reply),
-                // The server bounds what a purge removes, but not what these ids move.
+                // The server bounds what a purge removes, but not how many tasks these ids move.
                 Some(line) if line.contains(TOO_LARGE) && ids.len() > 1 => {
                     at_once = ids.len() as i64 / 2;
                     continue;
@@ -171,7 +173,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    /// Moves dead tasks, ten at once, and gets these replies. What came of it, and what was sent.
+    /// Moves dead tasks, ten at a time, with these replies. Returns the outcome and what was sent.
     fn moved(replies: &str, steps_max: usize) -> (Steps, String) {
         let (mut server, socket) = UnixStream::pair().unwrap();
         server.write_all(replies.as_bytes()).unwrap();

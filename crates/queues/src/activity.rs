@@ -6,7 +6,7 @@ use quoin_resp::wire::reply_reader::Value;
 use crate::kind::Kind;
 use crate::reply::{Pairs, items, text};
 
-/// What the server has counted of a queue. It counts the most active queues only.
+/// What the server has counted for a queue. It counts only the most active queues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
     /// Its database.
@@ -15,15 +15,15 @@ pub struct Activity {
     pub name: Vec<u8>,
     /// Its type.
     pub kind: Kind,
-    /// Elements that came in since the server counts.
+    /// Elements added since the server began to count.
     pub elements_in: i64,
-    /// Elements that went out since then.
+    /// Elements removed since then.
     pub elements_out: i64,
     /// Tries that failed, or ended with their lease, since then.
     pub retries: i64,
     /// Tasks that died since then.
     pub deaths: i64,
-    /// Elements that come in a second.
+    /// Elements added per second.
     pub in_per_second: f64,
     /// Elements that go out a second.
     pub out_per_second: f64,
@@ -32,7 +32,8 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Whether elements come or go, or clients wait. Less than an element in twenty seconds does not count.
+    /// Whether elements are added or removed, or clients wait. Less than one element in twenty
+    /// seconds does not count.
     pub fn is_busy(&self) -> bool {
         self.in_per_second.max(self.out_per_second) >= 0.05 || self.waiting > 0
     }
@@ -51,7 +52,7 @@ pub fn activities(client: &mut Client, count: usize) -> Result<Option<Vec<Activi
     Ok(Some(items(&reply).iter().filter_map(activity).collect()))
 }
 
-/// A map of the reply. Types that are no queues here are left out.
+/// One map of the reply. `None` for types that are not queues here.
 fn activity(reply: &Value) -> Option<Activity> {
     let fields = Pairs::of(reply);
     let rate = |name: &str| {

@@ -1,4 +1,4 @@
-//! How much is in queues.
+//! The sizes of queues.
 
 use quoin_client::{Client, ClientError};
 use quoin_resp::wire::reply_reader::Value;
@@ -14,11 +14,11 @@ pub struct Queue {
     pub name: Vec<u8>,
     /// Its type.
     pub kind: Kind,
-    /// What is in it.
+    /// Its figures.
     pub figures: Figures,
 }
 
-/// What is in a queue. `None` is what its type does not have, or the user may not see.
+/// The figures of a queue. `None` for what its type does not have, or the user may not see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Tasks that can be taken; the length of other types.
@@ -27,7 +27,7 @@ pub struct Figures {
     pub in_work: Option<i64>,
     /// Tasks that can be taken later.
     pub delayed: Option<i64>,
-    /// Tasks that had their last try.
+    /// Tasks that have used up their tries.
     pub dead: Option<i64>,
     /// Tasks that can be taken when others are acknowledged.
     pub held: Option<i64>,
@@ -35,7 +35,7 @@ pub struct Figures {
     pub groups: Option<Groups>,
     /// Whether consumers get nothing until it is resumed.
     pub is_paused: bool,
-    /// The server's error, where the user may not look.
+    /// The server's error, if the user may not read it.
     pub refusal: Option<String>,
 }
 
@@ -122,8 +122,9 @@ fn note_groups(figures: &mut Figures, groups: &[Value]) {
     });
 }
 
-/// Since when the first element of each queue is there, in Unix milliseconds, where the server keeps a time: of a task
-/// queue the task that is taken next, of a stream the oldest entry, of a sorted set the lowest score, if that is a time.
+/// Since when the first element of each queue exists, in Unix milliseconds, if the server stores a
+/// time: for a task queue the next task to be taken, for a stream the oldest entry, for a sorted
+/// set the lowest score if that is a time.
 ///
 /// # Errors
 /// The connection's. What the user may not see is `None`.

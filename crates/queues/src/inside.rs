@@ -1,4 +1,4 @@
-//! What is in a queue, a page at a time.
+//! The elements of a queue, a page at a time.
 
 use std::ops::Range;
 
@@ -8,17 +8,18 @@ use quoin_resp::wire::reply_reader::Value;
 use crate::kind::State;
 use crate::reply::{Words, expect, items, text};
 
-/// Scores from here on are read as times in seconds, which frameworks use for delays (2001 to 2286).
+/// Scores in this range are read as times in seconds, which frameworks use for delays (2001 to
+/// 2286).
 const SECONDS: Range<f64> = 1e9..1e10;
-/// And from here on as times in milliseconds.
+/// Scores in this range are read as times in milliseconds.
 const MILLISECONDS: Range<f64> = 1e12..1e13;
 
 /// A page, and where the next one begins, if there is one.
 #[derive(Debug)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The elements on it.
     pub rows: Vec<T>,
-    /// What leads to the next one.
+    /// The cursor of the next page.
     pub next: Option<String>,
 }
 

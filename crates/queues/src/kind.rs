@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, those with the most states first.
+    /// All types, those with the most states first.
     pub const ALL: [Kind; 5] = [
         Kind::TaskQueue,
         Kind::PriorityQueue,
@@ -63,7 +63,7 @@ pub enum State {
     Leased,
     /// It can be taken later.
     Delayed,
-    /// It had its last try.
+    /// It has used up its tries.
     Dead,
     /// It can be taken when others are acknowledged.
     Waiting,

@@ -1,8 +1,8 @@
-//! Queues as a client of the server sees them: which keys are queues, how they are listed within bounds, what is in
-//! them, how active they are, and what steers them.
+//! Queues as a client of the server sees them: which keys are queues, how to list them within
+//! bounds, what is in them, how active they are, and actions on them.
 //!
-//! The dashboard and the command line show and do the same by it. It knows commands and their replies. It knows neither
-//! how the server stores queues nor how they are shown.
+//! The dashboard and the command line use it to show and do the same things. It knows commands and
+//! their replies. It knows neither how the server stores queues nor how they are shown.
 
 #[macro_use]
 mod reply;

@@ -6,16 +6,16 @@ use quoin_resp::wire::reply_reader::Value;
 use crate::kind::Kind;
 use crate::reply::{Words, expect, items, run_all, text};
 
-/// Which queues are looked for.
+/// Which queues to search for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Of this type; otherwise of all.
+    /// Only of this type. `None` means all types.
     pub kind: Option<Kind>,
     /// With names that match this glob pattern; empty for all.
     pub pattern: Vec<u8>,
 }
 
-/// How much one search examines at most.
+/// Limits of one search.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Names that one SCAN examines.
@@ -26,7 +26,7 @@ pub struct Bounds {
     pub queues_max: usize,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Names {
     /// Names and types.
@@ -37,10 +37,10 @@ pub struct Names {
     pub examined: usize,
 }
 
-/// Finds queues of the selected database from a cursor of SCAN on; `0` is the beginning.
+/// Finds queues of the selected database, starting at a SCAN cursor (`0` is the beginning).
 ///
 /// # Errors
-/// The connection's, and `Refused` where the user may not SCAN.
+/// The connection's, and `Refused` if the user may not SCAN.
 pub fn find(
     client: &mut Client,
     wanted: &Wanted,
@@ -84,7 +84,8 @@ fn kinds_of(client: &mut Client, names: &[Vec<u8>]) -> Result<Vec<Option<Kind>>,
     Ok(kinds.collect())
 }
 
-/// What a person types is looked for anywhere in names, unless it is a pattern.
+/// The pattern for a text that a person typed. The text may occur anywhere in a name, unless it is
+/// a pattern itself.
 pub fn pattern_of(typed: &[u8]) -> Vec<u8> {
     match typed.iter().any(|byte| b"*?[".contains(byte)) {
         _ if typed.is_empty() => Vec::new(),
@@ -93,7 +94,7 @@ pub fn pattern_of(typed: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The cursor of a reply of SCAN, if there is more, and its names.
+/// The cursor in a reply of SCAN, if there is more, and the names.
 pub fn cursor_and_names(reply: Value) -> (Option<String>, Vec<Vec<u8>>) {
     match items(&reply) {
         [cursor, names] => {

@@ -38,7 +38,7 @@ pub fn run_all(client: &mut Client, commands: &[Words]) -> Result<Vec<Value>, Cl
     commands.iter().map(|_| client.read()).collect()
 }
 
-/// Names and values that alternate, as in the reply of XINFO or TASK.INFO.
+/// Alternating names and values, as in the reply of XINFO or TASK.INFO.
 pub struct Pairs<'r>(&'r [Value]);
 
 impl<'r> Pairs<'r> {
@@ -77,7 +77,7 @@ pub fn text(reply: &Value) -> String {
     }
 }
 
-/// A reply as a number; 0 if it is none.
+/// A reply as a number. 0 if it is not one.
 pub fn number(reply: &Value) -> i64 {
     reply
         .integer()

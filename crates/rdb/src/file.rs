@@ -1,8 +1,8 @@
-//! An RDB file: what `redis-server` writes by SAVE, item by item.
+//! An RDB file, as `redis-server` writes it with SAVE, item by item.
 //!
-//! Every version up to those of Redis 8.6 and Valkey 9 is read. A value is not parsed, only its end is found.
-//! It becomes a payload of DUMP, which is checked when it is read. Memory is bounded by the longest value
-//! that is kept. The format is that of `rdb.c`.
+//! Reads every version up to those of Redis 8.6 and Valkey 9. A value is not parsed: only its end
+//! is found. It becomes a DUMP payload, which is checked when it is read. Memory is bounded by the
+//! longest value that is kept. The format is that of `rdb.c`.
 
 use super::functions::LIBRARY;
 use super::input::{Extent, Input, RdbError, pass_key_data, pass_module_data, pass_value};
@@ -10,7 +10,7 @@ use super::payload::{Reader, VERSION_WRITTEN, is_read, seal_as};
 use bytes::Bytes;
 use std::io::{self, Read};
 
-/// What a file begins with; the version follows in four digits.
+/// The beginning of a file. The version follows in four digits.
 pub const HEADER: &[u8; 5] = b"REDIS";
 
 /// The same of Valkey 9 and later; the version follows in three digits.
@@ -43,10 +43,10 @@ pub(super) const OPCODE_IDLE: u8 = 0xf8;
 /// How often a key was used.
 pub(super) const OPCODE_FREQUENCY: u8 = 0xf9;
 
-/// A name and a value that say how the file came to be.
+/// A name and a value that say how the file was created.
 pub(super) const OPCODE_FACT: u8 = 0xfa;
 
-/// How many keys the database has, and how many of them expire.
+/// The number of keys in the database, and how many of them expire.
 pub(super) const OPCODE_SIZES: u8 = 0xfb;
 
 /// Before the expiry of a key, in seconds.
@@ -61,30 +61,30 @@ pub(super) const VERSION_WITH_CHECKSUM: u16 = 5;
 /// Bytes of the header and the version.
 const HEADER_BYTES: usize = 9;
 
-/// The facts that say whether a file begins an append-only file: those of Redis 7.0 and later, and of
-/// Redis before.
+/// The facts that show that a file is the beginning of an append-only file: those of Redis 7.0 and
+/// later, and of earlier versions.
 const FACT_BASE: &[u8] = b"aof-base";
 const FACT_PREAMBLE: &[u8] = b"aof-preamble";
 
-/// What a file is in an append-only file.
+/// The role of a file in an append-only file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AofRole {
-    /// Nothing: it is whole.
+    /// None: it is complete.
     None,
-    /// Its base, after which come other files (Redis 7.0 and later).
+    /// Its base, which other files continue (Redis 7.0 and later).
     Base,
-    /// Its beginning, after which come commands in the same file (Redis before 7.0).
+    /// Its beginning, which commands in the same file continue (Redis before 7.0).
     Preamble,
 }
 
-/// One thing that a file holds.
+/// An item of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RdbItem {
     /// The code of a library of functions.
     Library(Bytes),
     /// A key.
     Key(RdbKey),
-    /// Data of a module that belongs to no key. It was passed over.
+    /// Data of a module that belongs to no key. It was skipped.
     ModuleData,
 }
 
@@ -153,7 +153,7 @@ impl<R: Read> RdbReader<R> {
         }
     }
 
-    /// What the file says that it is in an append-only file. It says so before its first key.
+    /// The role in an append-only file that the file claims. It does so before its first key.
     pub fn aof_role(&self) -> AofRole {
         self.aof_role
     }
@@ -163,8 +163,7 @@ impl<R: Read> RdbReader<R> {
         self.input.position()
     }
 
-    /// The next thing; `None` at the end, when the checksum has been compared. The last error is the
-    /// end too.
+    /// The next item. `None` at the end, after the checksum was verified. An error is also the end.
     ///
     /// # Errors
     /// If the file is damaged or cannot be read.
@@ -193,7 +192,8 @@ impl<R: Read> RdbReader<R> {
                     let (name, value) = (self.string()?, self.string()?);
                     self.note_fact(&name, &value);
                 }
-                // In Valkey: slots that were on their way to this server. Their keys come as all others.
+                // In Valkey: slots that were being migrated to this server. Their keys follow like
+                // all others.
                 OPCODE_KEY_DATA if self.is_of_valkey => {
                     self.input.pass_string()?;
                     for _ in 0..self.input.length()?.saturating_mul(2) {

@@ -13,13 +13,13 @@ const EARLY_LIBRARY: u8 = 246;
 /// Why libraries are not read. The texts are Redis's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LibrariesError {
-    /// Too short, of a later version than is read, or changed on its way.
+    /// Too short, of an unsupported later version, or changed in transit.
     #[error("DUMP payload version or checksum are wrong")]
     VersionOrChecksum,
     /// Written by a release candidate of Redis 7.0.
     #[error("Pre-GA function format not supported")]
     Early,
-    /// Something else than a library.
+    /// Not a library.
     #[error("given type is not a function")]
     Other,
     /// A library's code is cut off.

@@ -18,8 +18,8 @@ const SMALL_HASH_PART_BYTES_MAX: usize = 64;
 const FIELDS_AND_VALUES: u8 = 4;
 const LISTPACK: u8 = 16;
 
-/// The same with an expiry for each field: as release candidates of Redis 7.4 wrote them, and as
-/// Redis 7.4 and later do. Valkey 9 gives the first of these numbers another form.
+/// The same with an expiry for each field, as written by release candidates of Redis 7.4, and by
+/// Redis 7.4 and later. In Valkey 9 the first of these numbers means another form.
 const EXPIRING_EARLY: u8 = 22;
 const EXPIRING_LISTPACK_EARLY: u8 = 23;
 const EXPIRING: u8 = 24;
@@ -28,7 +28,7 @@ const EXPIRING_LISTPACK: u8 = 25;
 /// The latest expiry of a field (Redis: `EB_EXPIRE_TIME_MAX`).
 const EXPIRE_AT_MS_MAX: u64 = (1 << 48) - 2;
 
-/// How a field without an expiry is written: as a length, in a listpack, in Valkey's time.
+/// How a field without an expiry is written: as a length, in a listpack, and as a Valkey time.
 const NO_EXPIRY: u64 = 0;
 const NO_EXPIRY_PACKED: &[u8] = b"0";
 const NO_EXPIRY_OF_VALKEY: i64 = -1;
@@ -44,15 +44,15 @@ pub struct HashField {
     pub expire_at_ms: Option<i64>,
 }
 
-/// The fields of a hash with their values; ends after the first error. Whether a field comes twice
-/// is for the caller to see.
+/// The fields of a hash with their values. Ends after the first error. The caller must check for
+/// repeated fields.
 #[derive(Debug, Clone)]
 pub struct HashFields(Form);
 
 /// The form of fields and values in a payload.
 #[derive(Debug, Clone)]
 enum Form {
-    /// In turns.
+    /// Alternating.
     Pairs(Strings),
     /// Each field's expiry, field, value. Expiries count from the second number, plus 1.
     Expiring(Reader, u64, u64),
@@ -181,8 +181,8 @@ impl Iterator for HashFields {
     }
 }
 
-/// The payload of a hash in the compact encoding. `None` if there are too many fields or too long ones. They
-/// must be distinct.
+/// The payload of a hash in the compact encoding. `None` if there are too many fields or some are
+/// too long. They must be distinct.
 pub fn small_hash<'f>(
     fields: impl ExactSizeIterator<Item = (&'f Bytes, &'f Bytes)>,
 ) -> Option<Bytes> {
@@ -202,8 +202,9 @@ pub fn small_hash<'f>(
     Some(seal(bytes, 0))
 }
 
-/// The payload of a hash with fields that expire, in the compact encoding. `None` if there are too many
-/// fields or too long ones. They must be distinct. Redis keeps those that expire first in front.
+/// The payload of a hash with fields that expire, in the compact encoding. `None` if there are too
+/// many fields or some are too long. They must be distinct. As in Redis, those that expire first
+/// come first.
 pub fn small_expiring_hash(mut fields: Vec<HashField>) -> Option<Bytes> {
     if fields.len() > SMALL_HASH_FIELDS_MAX {
         return None;
@@ -244,7 +245,7 @@ impl HashWriter {
         }
     }
 
-    /// For `count` fields, of which the first to expire does so at `first_ms`.
+    /// For `count` fields, the first of which expires at `first_ms`.
     pub fn expiring(count: u64, first_ms: i64) -> Self {
         let mut bytes = vec![EXPIRING];
         bytes.extend(first_ms.to_le_bytes());

@@ -11,7 +11,7 @@ const STREAM_ID_BYTES: u64 = 16;
 /// Bytes of a time in milliseconds.
 const TIME_BYTES: u64 = 8;
 
-/// What was passed over.
+/// What was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     /// A value of a type of Redis's or Quoin's own.
@@ -27,7 +27,7 @@ pub(super) fn pass_value<R: Read>(
     is_of_valkey: bool,
 ) -> Result<Extent, RdbError> {
     match rdb_type {
-        // A string, or a value that is packed into one.
+        // A string, or a value packed into one.
         0 | 9..=13 | 16 | 17 | 20 => input.pass_string()?,
         // Lists and sets, and lists of packed nodes.
         1 | 2 | 14 => pass_strings(input, 1)?,
@@ -89,9 +89,9 @@ pub(super) fn pass_value<R: Read>(
     Ok(Extent::Value)
 }
 
-/// Passes over data of a module that belongs to no key.
+/// Skips data of a module that belongs to no key.
 pub(super) fn pass_module_data<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
-    // The module's id, and when it is to be loaded.
+    // The module's id, and when the data should be loaded.
     input.length()?;
     input.length()?;
     input.length()?;
@@ -112,7 +112,7 @@ fn pass_module_parts<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
     }
 }
 
-/// A count, and for each of them `each` strings.
+/// A count, followed by `each` strings for each item.
 fn pass_strings<R: Read>(input: &mut Input<R>, each: u64) -> Result<(), RdbError> {
     for _ in 0..input.length()? {
         for _ in 0..each {
@@ -135,7 +135,7 @@ fn pass_expiring_hash<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
 /// Passes over data of modules about the key that follows.
 pub(super) fn pass_key_data<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
     for _ in 0..input.length()? {
-        // What module and version it is of.
+        // The module and its version.
         input.pass(4)?;
         pass_module_parts(input)?;
     }
@@ -153,9 +153,10 @@ fn pass_text_score<R: Read>(input: &mut Input<R>) -> Result<(), RdbError> {
 fn pass_stream<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<(), RdbError> {
     let knows_first_id = rdb_type >= 19;
     let knows_activity = rdb_type >= 21;
-    // Nodes: the id that each begins with, and its entries.
+    // Nodes: the id at the beginning of each, and its entries.
     pass_strings(input, 2)?;
-    // The number of entries and the last id; the first id, the greatest deleted one, entries ever.
+    // The number of entries and the last id, then the first id, the greatest deleted one, and the
+    // number of entries ever added.
     let numbers = if knows_first_id { 8 } else { 3 };
     pass_lengths(input, numbers)?;
     for _ in 0..input.length()? {
@@ -167,7 +168,7 @@ fn pass_stream<R: Read>(input: &mut Input<R>, rdb_type: u8) -> Result<(), RdbErr
             input.length()?;
         }
         for _ in 0..input.length()? {
-            // A consumer: its name, when it was seen, when it was active, what is pending.
+            // A consumer: its name, when it was seen, when it was active, and its pending entries.
             input.pass_string()?;
             input.pass(if knows_activity {
                 2 * TIME_BYTES
@@ -200,7 +201,7 @@ fn pass_lengths<R: Read>(input: &mut Input<R>, count: u64) -> Result<(), RdbErro
     Ok(())
 }
 
-/// Why a file is not read to its end.
+/// Why a file was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum RdbError {
     /// The system cannot read it, or it ends too early.
@@ -211,7 +212,7 @@ pub enum RdbError {
         /// Why.
         source: io::Error,
     },
-    /// It does not begin as RDB files do.
+    /// It does not begin like an RDB file.
     #[error(
         "it is no RDB file: it does not begin with REDIS or VALKEY and a version; \
          nor does it begin as an append-only file"
@@ -224,7 +225,7 @@ pub enum RdbError {
          import from that (--from redis://…), which reads what it has by commands"
     )]
     Version(u16),
-    /// Bytes follow that belong to no RDB file.
+    /// Bytes follow that do not belong to an RDB file.
     #[error(
         "{bytes} bytes follow after the end of the RDB file at byte {at}, and nothing in it says that \
          it begins an append-only file; nothing was written"
@@ -260,7 +261,7 @@ pub(super) struct Input<R> {
     kept_bytes_max: usize,
 }
 
-/// What is done with the bytes that are read.
+/// What happens with the bytes that are read.
 #[derive(Debug)]
 enum Keeping {
     Nothing,
@@ -293,7 +294,7 @@ impl<R: Read> Input<R> {
         self.position
     }
 
-    /// The checksum of what was read. The next one begins with nothing.
+    /// The checksum of what was read. The next one starts over.
     pub(super) fn checksum(&mut self) -> u64 {
         std::mem::replace(&mut self.checksum, Checksum::begin()).value()
     }
@@ -311,7 +312,7 @@ impl<R: Read> Input<R> {
         self.keeping = Keeping::All(bytes);
     }
 
-    /// What was kept; `None` if it was too much.
+    /// The kept bytes. `None` if there were too many.
     pub(super) fn end_keeping(&mut self) -> Option<Vec<u8>> {
         match std::mem::replace(&mut self.keeping, Keeping::Nothing) {
             Keeping::All(bytes) => Some(bytes),
@@ -319,7 +320,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Keeps nothing of what follows.
+    /// Stops keeping bytes.
     pub(super) fn stop_keeping(&mut self) {
         self.keeping = Keeping::Nothing;
     }
@@ -355,7 +356,7 @@ impl<R: Read> Input<R> {
         Ok(byte)
     }
 
-    /// Skips bytes. Nothing is reserved for a length that the file does not have.
+    /// Skips bytes. Reserves no memory for a length that exceeds the file.
     pub(super) fn pass(&mut self, bytes: u64) -> Result<(), RdbError> {
         let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(bytes).unwrap_or(PIECE_BYTES))];
         let mut left = bytes;

@@ -1,15 +1,16 @@
-//! Redis's serialization of values: payloads of DUMP and RESTORE, and RDB files. Types that Redis does not
-//! have are written as Redis's modules write theirs ([`own`]).
+//! Redis's serialization of values: payloads of DUMP and RESTORE, and RDB files. Types that Redis
+//! does not have are written in the form of Redis's modules ([`own`]).
 //!
-//! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in two bytes
-//! and a CRC-64 of all that in eight, both little-endian. Each type has a file. It reads every encoding of a
-//! value that Redis up to 8.6 and Valkey up to 9 write and that Quoin can keep, except values of modules. It
-//! writes encodings that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
+//! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
+//! two bytes, and a CRC-64 of all that in eight. Version and CRC are little-endian. Each type has a
+//! file. It reads every encoding that Redis up to 8.6 and Valkey up to 9 write and that Quoin can
+//! store, except values of modules. It writes encodings that both Redis 7.0 and 7.2 can read.
+//! [`RdbReader`] reads whole RDB files.
 //!
-//! A payload comes from clients: reading it neither panics nor recurses, reserves no more memory than its
-//! bytes justify, and returns elements one by one.
+//! Payloads come from clients: reading one neither panics nor recurses, reserves no more memory
+//! than its bytes justify, and returns elements one by one.
 //!
-//! It knows bytes, and neither keys nor the store.
+//! The crate knows bytes, and neither keys nor the store.
 
 mod file;
 mod functions;
@@ -63,11 +64,11 @@ use crc::{CRC_64_REDIS, Crc};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
 
-/// The checksum of an RDB file, of parts that come one after the other.
+/// The checksum of an RDB file, computed over consecutive parts.
 pub struct Checksum(crc::Digest<'static, u64, crc::Table<16>>);
 
 impl Checksum {
-    /// Of nothing yet.
+    /// The checksum of nothing.
     pub fn begin() -> Self {
         Self(CHECKSUM.digest())
     }
@@ -90,7 +91,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 /// Why a payload is not read. The texts are Redis's, except the last two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
-    /// Too short, of a later version than is read, or changed on its way.
+    /// Too short, of an unsupported later version, or changed in transit.
     #[error("DUMP payload version or checksum are wrong")]
     VersionOrChecksum,
     /// Not a value of its type, or an empty one.

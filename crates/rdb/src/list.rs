@@ -9,16 +9,16 @@ use super::payload::{Payload, Reader, put_length, put_string, seal};
 /// Bytes of one node of a list in a payload of DUMP (Redis: `list-max-listpack-size` -2).
 const LISTPACK_BYTES_MAX: usize = 8 * 1024;
 
-/// Room for a type and a count in front of what is written before the count is known.
+/// Space for a type and a count before data that is written before the count is known.
 const HEAD_BYTES: usize = 10;
 
 /// Bytes per element that Redis adds to the element's own.
 const ENTRY_OVERHEAD_BYTES: usize = 8;
 
-/// The kind of a list's node that is a listpack.
+/// The kind of a list node that is a listpack.
 const PACKED_NODE: u64 = 2;
 
-/// The encoding that is written, as RDB files number it.
+/// The encoding that is written, with its number in RDB files.
 const LIST_OF_LISTPACKS: u8 = 18;
 
 /// How a list is encoded.
@@ -42,12 +42,12 @@ impl ListForm {
     }
 }
 
-/// The elements of a list, from its head; ends after the first error.
+/// The elements of a list, from its head. Ends after the first error.
 #[derive(Debug, Clone)]
 pub struct ListElements {
     value: Reader,
     form: ListForm,
-    /// Strings or nodes that are still to come.
+    /// Remaining strings or nodes.
     left: u64,
     node: Option<Packed>,
 }
@@ -178,7 +178,7 @@ impl ListWriter {
         self.end_node();
         let mut head = vec![LIST_OF_LISTPACKS];
         put_length(&mut head, self.node_count);
-        // The head ends directly before the nodes. The unused bytes before it are cut off.
+        // The head ends directly before the nodes. Unused bytes before it are cut off.
         let start = HEAD_BYTES - head.len();
         for (place, byte) in self.bytes.iter_mut().skip(start).zip(head) {
             *place = byte;

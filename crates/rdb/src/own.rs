@@ -1,9 +1,9 @@
 //! Values of Quoin's own types, in the form that Redis's modules use.
 //!
-//! A value begins with a number that encodes the name of the type and the version of its form. Parts follow,
-//! each with its kind, and then an end mark. So a Redis refuses such a payload as the value of an unknown
-//! module, and refuses a file with the name of the type. Tools that read files of Redis find the end of the
-//! value.
+//! A value begins with a number that encodes the name of the type and the version of its form.
+//! Parts follow, each with its kind, and then an end mark. So Redis refuses such a payload as the
+//! value of an unknown module, and refuses a file and names the type. Tools that read Redis's files
+//! can find the end of the value.
 
 mod parts;
 mod priority_queue;
@@ -19,7 +19,7 @@ pub use task_queue::{
     TaskQueueReader, TaskQueueWriter,
 };
 
-/// Hands out the elements of a payload of one of Quoin's own types in chunks.
+/// Splits a payload of one of Quoin's own types into chunks.
 #[derive(Debug, Clone)]
 pub enum Chunks {
     /// Of a priority queue.
@@ -32,7 +32,7 @@ impl Chunks {
     /// Begins to read a payload.
     ///
     /// # Errors
-    /// If it is not of such a type, or not sound.
+    /// If it is not of such a type, or is invalid.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
         Ok(match payload.own_type() {
             Some(OwnType::PriorityQueue) => {

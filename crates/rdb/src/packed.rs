@@ -47,10 +47,10 @@ impl Packed {
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xff;
 
-/// The count if there are too many entries for the field.
+/// The value of the count field if there are too many entries for it.
 const COUNT_UNKNOWN: u16 = u16::MAX;
 
-/// Hands out the entries of a listpack, checking each on the way.
+/// Returns the entries of a listpack, checking each one.
 #[derive(Debug, Clone)]
 pub(super) struct Listpack {
     entries: Reader,
@@ -128,7 +128,8 @@ impl Listpack {
     }
 }
 
-/// The length of an entry as stored after it, to be read backwards, and the number of bytes that it takes.
+/// The length of an entry as stored after it, to be read backwards, and the number of bytes that
+/// this takes.
 fn back_length(entry_bytes: u64) -> ([u8; 5], usize) {
     let count = match entry_bytes {
         0..=127 => 1,
@@ -161,7 +162,7 @@ impl ListpackWriter {
         }
     }
 
-    /// Its length as it would be finished now.
+    /// Its length if it were finished now.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() + 1
     }
@@ -236,14 +237,14 @@ const ZIPLIST_HEADER_BYTES: usize = 10;
 /// The first byte of a previous entry's length that takes four more.
 const LONG_PREVIOUS: u8 = 0xfe;
 
-/// Hands out the entries of a ziplist, checking each on the way.
+/// Returns the entries of a ziplist, checking each one.
 #[derive(Debug, Clone)]
 pub(super) struct Ziplist {
     entries: Reader,
-    /// What the header says.
+    /// From the header.
     last_offset: u64,
     declared_count: u16,
-    /// What has been seen.
+    /// As read so far.
     offset: u64,
     previous_bytes: u64,
     count: u64,
@@ -375,7 +376,7 @@ impl Intset {
     }
 }
 
-/// An intset of these numbers, which ascend.
+/// An intset of these numbers, which must ascend.
 pub(super) fn write_intset(numbers: &[i64]) -> Vec<u8> {
     let fits = |number_bits: u32| {
         let ends = [numbers.first(), numbers.last()].into_iter().flatten();
@@ -405,7 +406,7 @@ const LONG: u8 = 0xfe;
 #[derive(Debug, Clone)]
 pub(super) struct Zipmap {
     entries: Reader,
-    /// What the header says; [`LONG`] and more are not known.
+    /// From the header. Lengths from [`LONG`] on are unknown.
     declared_count: u8,
     /// Fields and values so far.
     count: u64,

@@ -6,18 +6,19 @@ use super::{DumpError, checksum};
 use quoin_base::limits::REQUEST_BULK_BYTES_MAX;
 use quoin_base::number::parse_i64;
 
-/// The newest RDB version of Redis that is read: that of Redis 8.6. Redis 7.2 writes 11, 7.4 to 8.4
-/// write 12.
+/// The newest RDB version of Redis that can be read: that of Redis 8.6. Redis 7.2 writes 11, 7.4 to
+/// 8.4 write 12.
 pub(super) const VERSION_READ_MAX: u16 = 13;
 
-/// The RDB version of Valkey 9, which has left Redis's numbers.
+/// The RDB version of Valkey 9, which no longer follows Redis's numbers.
 pub(super) const VERSION_OF_VALKEY: u16 = 80;
 
-/// The RDB version that is written: that of Redis 7.0, which refuses a later one. Nothing that is
-/// written here has changed since, except hashes with fields that expire.
+/// The RDB version to write: that of Redis 7.0, which refuses later ones. Nothing that is written
+/// here has changed since, except hashes with fields that expire.
 pub const VERSION_WRITTEN: u16 = 10;
 
-/// The RDB version of hashes with fields that expire, the latest that is written: that of Redis 7.4 to 8.4.
+/// The RDB version for hashes with fields that expire, the latest that is written: that of Redis
+/// 7.4 to 8.4.
 pub const VERSION_WRITTEN_MAX: u16 = 12;
 
 /// Bytes after the value: version and checksum.
@@ -29,7 +30,7 @@ const CHECKSUM_BYTES: usize = 8;
 /// Longest string that may be written as an integer.
 const INTEGER_TEXT_BYTES_MAX: usize = 11;
 
-/// A payload that is sound on the outside. What is inside is checked as it is read.
+/// A payload whose version and checksum are correct. Its content is checked as it is read.
 #[derive(Debug, Clone)]
 pub struct Payload {
     version: u16,
@@ -43,7 +44,7 @@ impl Payload {
         self.version
     }
 
-    /// The value, in the form of an RDB file. To be called before anything is read.
+    /// The value, in the form of an RDB file. Must be called before anything is read.
     pub fn bytes(&self) -> Bytes {
         self.value.rest()
     }
@@ -58,13 +59,13 @@ impl Payload {
         OwnType::of(self.module_id()?)
     }
 
-    /// What the value of a module begins with.
+    /// The number at the beginning of a module's value.
     fn module_id(&self) -> Option<u64> {
         let mut value = self.value.clone();
         { value.length().ok() }.filter(|_| self.rdb_type == MODULE)
     }
 
-    /// Whether Valkey 9 or later wrote it, which gives other meanings to the numbers of later types.
+    /// Whether Valkey 9 or later wrote it, where the numbers of later types have other meanings.
     pub(super) fn is_of_valkey(&self) -> bool {
         self.version == VERSION_OF_VALKEY
     }
@@ -148,7 +149,7 @@ pub fn put_length(bytes: &mut Vec<u8>, length: u64) {
     }
 }
 
-/// Writes a string as RDB files do: one that is a short integer as that.
+/// Writes a string as in RDB files: as a number if it is a short integer.
 pub fn put_string(bytes: &mut Vec<u8>, string: &[u8]) {
     let integer = if string.len() <= INTEGER_TEXT_BYTES_MAX {
         parse_i64(string).and_then(|integer| i32::try_from(integer).ok())
@@ -185,7 +186,7 @@ impl Reader {
         Self { bytes }
     }
 
-    /// What was not read yet.
+    /// The unread rest.
     pub(super) fn rest(&self) -> Bytes {
         self.bytes.clone()
     }
@@ -263,7 +264,7 @@ pub(super) fn decimal(integer: i64) -> Bytes {
     integer.to_string().into()
 }
 
-/// Bytes of one string that RESTORE unpacks: the longest element, with its framing.
+/// Maximum length of a string that RESTORE unpacks: the longest element, with its framing.
 const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
 
 /// Most bytes that RESTORE reserves for the claimed length of a compressed string before they exist.
@@ -292,7 +293,7 @@ fn decompress(compressed: &[u8], length: u64) -> Result<Vec<u8>, DumpError> {
             output.extend_from_slice(run);
             rest
         } else {
-            // A copy of what has gone before.
+            // A copy of previous output.
             let (count, distance_low, rest) = match (control >> 5, rest) {
                 (7, [more, low, rest @ ..]) => (9 + usize::from(*more), low, rest),
                 (short, [low, rest @ ..]) if short < 7 => (2 + short, low, rest),
@@ -313,8 +314,8 @@ fn decompress(compressed: &[u8], length: u64) -> Result<Vec<u8>, DumpError> {
     }
 }
 
-/// Repeats `count` bytes that begin `distance` before the end; they may reach into what they
-/// themselves add.
+/// Repeats `count` bytes that begin `distance` before the end. They may overlap with the bytes
+/// being added.
 fn copy_back(output: &mut Vec<u8>, distance: usize, count: usize) -> Result<(), DumpError> {
     let start = output
         .len()
@@ -364,7 +365,7 @@ impl OwnType {
         }
     }
 
-    /// The number that such a value begins with.
+    /// The number at the beginning of values of this type.
     pub(super) fn module_id(self) -> u64 {
         let name = self.module_name().bytes().fold(0, |id, letter| {
             let number = NAME_LETTERS.iter().position(|known| *known == letter);
@@ -373,7 +374,7 @@ impl OwnType {
         name << VERSION_BITS | FORM_VERSION
     }
 
-    /// The type whose values begin with this number, in a version that is read.
+    /// The type whose values begin with this number, in a supported version.
     pub(super) fn of(module_id: u64) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|own| own.module_id() == module_id)

@@ -12,16 +12,15 @@ use quoin_base::number::parse_i64;
 /// `set-max-intset-entries`).
 pub const SMALL_SET_NUMBERS_MAX: usize = 512;
 
-/// The encodings that are written, as RDB files number them. Not the listpacks of Redis 7.2, which
-/// Redis 7.0 does not read.
+/// The encodings that are written, with their numbers in RDB files. The listpacks of Redis 7.2 are
+/// not among them, because Redis 7.0 cannot read them.
 const STRINGS: u8 = 2;
 const INTSET: u8 = 11;
 
-/// Another encoding that is read.
+/// Another encoding that can be read.
 const LISTPACK: u8 = 20;
 
-/// The members of a set; ends after the first error. Whether a member comes twice is for the caller
-/// to see.
+/// The members of a set. Ends after the first error. The caller must check for repeated members.
 #[derive(Debug, Clone)]
 pub struct SetMembers(Strings);
 
@@ -62,8 +61,8 @@ impl Iterator for SetMembers {
     }
 }
 
-/// The payload of a set of integers. `None` if there are too many members or other members. They must be
-/// distinct.
+/// The payload of a set of integers. `None` if there are too many members, or any that is not an
+/// integer. They must be distinct.
 pub fn small_set<'m>(members: impl ExactSizeIterator<Item = &'m Bytes>) -> Option<Bytes> {
     if members.len() > SMALL_SET_NUMBERS_MAX {
         return None;

@@ -39,13 +39,13 @@ impl SortedSetForm {
     }
 }
 
-/// The members of a sorted set with their scores, which are never NaN; ends after the first
-/// error. Whether a member comes twice is for the caller to see.
+/// The members of a sorted set with their scores, which are never NaN. Ends after the first error.
+/// The caller must check for repeated members.
 #[derive(Debug, Clone)]
 pub struct SortedSetMembers {
     value: Reader,
     has_text_scores: bool,
-    /// Members outside of `packed` that are still to come.
+    /// Remaining members outside of `packed`.
     left: u64,
     packed: Option<Packed>,
 }
@@ -125,8 +125,8 @@ impl Iterator for SortedSetMembers {
     }
 }
 
-/// The payload of a sorted set in the compact encoding. `None` if there are too many members or too long
-/// ones. They must be distinct and in Redis's order.
+/// The payload of a sorted set in the compact encoding. `None` if there are too many members or
+/// some are too long. They must be distinct and in Redis's order.
 pub fn small_sorted_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
     let is_small = members.len() <= SMALL_SORTED_SET_MEMBERS_MAX
         && members

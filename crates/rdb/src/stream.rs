@@ -1,10 +1,10 @@
 //! Streams in Redis's serialization: nodes of entries, each a listpack under the id of its first
-//! entry, then what the stream knows of itself, then its consumer groups.
+//! entry, then the stream's information about itself, then its consumer groups.
 //!
-//! A node begins with the number of its entries, the number of its deleted entries, and the names of the
-//! fields of its first entry (the *master*). Each entry follows with flags, the distance of its id from the
-//! id of the node, its names and values (only the values if the names are those of the master), and the
-//! number of its parts.
+//! A node begins with the number of its entries, the number of its deleted entries, and the names
+//! of the fields of its first entry (the *master*). Each entry follows with flags, the distance of
+//! its id from the id of the node, its names and values (only the values if the names are those of
+//! the master), and the number of its parts.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::packed::{Listpack, ListpackWriter};
 use super::payload::{Payload, Reader, put_length, put_string, seal};
 use quoin_base::number::parse_i64;
 
-/// The encodings, as RDB files number them: those of Redis 5, 7.0, 7.2 and 8.6.
+/// The encodings, with their numbers in RDB files: those of Redis 5, 7.0, 7.2 and 8.6.
 const FIRST_FORM: u8 = 15;
 const SECOND_FORM: u8 = 19;
 const THIRD_FORM: u8 = 21;
@@ -27,7 +27,7 @@ const NODE_ENTRIES_MAX: usize = 100;
 /// Bytes of a node that is written, unless one entry has more (Redis: `stream-node-max-bytes`).
 const NODE_BYTES_MAX: usize = 4_096;
 
-/// Room for a type and a count in front of what is written before the count is known.
+/// Space for a type and a count before data that is written before the count is known.
 const HEAD_BYTES: usize = 10;
 const IS_DELETED: i64 = 1;
 const HAS_MASTER_NAMES: i64 = 2;
@@ -61,7 +61,7 @@ pub struct DumpedGroup {
     pub name: Bytes,
     /// The id that was delivered last.
     pub last: EntryId,
-    /// How many entries it has read, if that is known.
+    /// How many entries it has read, if known.
     pub entries_read: Option<u64>,
     /// Its pending entries, by id.
     pub pending: Vec<DumpedPending>,
@@ -69,7 +69,7 @@ pub struct DumpedGroup {
     pub consumers: Vec<DumpedConsumer>,
 }
 
-/// An entry that is pending in a group.
+/// A pending entry of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DumpedPending {
     /// The entry's id.
@@ -85,7 +85,7 @@ pub struct DumpedPending {
 pub struct DumpedConsumer {
     /// Its name.
     pub name: Bytes,
-    /// When it last tried to do something, in milliseconds since the Unix epoch.
+    /// When it last attempted something, in milliseconds since the Unix epoch.
     pub seen_at_ms: i64,
     /// When it last read or claimed an entry, if it did.
     pub active_at_ms: Option<i64>,
@@ -98,7 +98,7 @@ pub struct DumpedConsumer {
 pub struct StreamReader {
     value: Reader,
     rdb_type: u8,
-    /// Nodes that are still to come.
+    /// Remaining nodes.
     nodes_left: u64,
     node: Option<Node>,
     /// The entries so far.
@@ -113,7 +113,7 @@ struct Node {
     parts: Listpack,
     id: EntryId,
     master_names: Vec<Bytes>,
-    /// Entries that are still to come, and how many of them are deleted.
+    /// Remaining entries, and how many of them are deleted.
     left: u64,
     deleted_left: u64,
 }
@@ -140,7 +140,7 @@ impl Node {
         })
     }
 
-    /// The next entry that is not deleted; `None` after the last.
+    /// The next entry that is not deleted. `None` after the last.
     fn next(&mut self) -> Result<Option<DumpedEntry>, DumpError> {
         while self.left > 0 {
             self.left -= 1;
@@ -176,7 +176,7 @@ impl Node {
             }
             fields.len() as u64 + 1
         };
-        // By this Redis walks a node from its end.
+        // Redis uses this to walk a node from its end.
         if count(&mut self.parts)? != parts + FIXED_PARTS as u64 {
             return Err(DumpError::Format);
         }
@@ -253,7 +253,7 @@ impl StreamReader {
         }
     }
 
-    /// A writer that keeps what this payload says about consumers.
+    /// A writer that keeps this payload's information about consumers.
     pub fn writer(&self) -> StreamWriter {
         match knows_activity(self.rdb_type) {
             true => StreamWriter::with_activity(),
@@ -261,7 +261,7 @@ impl StreamReader {
         }
     }
 
-    /// What follows the entries. All entries must have been read.
+    /// The part after the entries. All entries must have been read.
     ///
     /// # Errors
     /// If the payload is invalid.
@@ -281,7 +281,7 @@ impl StreamReader {
             groups: Vec::new(),
         };
         if self.rdb_type != FIRST_FORM {
-            // The first entry's, which is known.
+            // The first entry's id, which is already known.
             id(value)?;
             stream.deleted = id(value)?;
             stream.added = value.length()?;
@@ -325,7 +325,7 @@ impl StreamReader {
         let mut consumers = Vec::new();
         for _ in 0..value.length()? {
             let consumer = consumer(value, self.rdb_type)?;
-            // Each entry is pending at one consumer.
+            // Each entry is pending for one consumer only.
             let is_sound = consumer.pending.iter().all(|id| unclaimed.remove(id));
             if !is_sound || !names.insert(consumer.name.clone()) {
                 return Err(DumpError::Format);
@@ -344,7 +344,7 @@ impl StreamReader {
         })
     }
 
-    /// How many entries a group has read, which the first form does not say (Redis:
+    /// How many entries a group has read, which the first form does not contain (Redis:
     /// `streamEstimateDistanceFromFirstEverEntry`).
     fn estimated_read(&self, stream: &DumpedStream, read: EntryId) -> Option<u64> {
         if stream.added == 0 {
@@ -364,8 +364,8 @@ fn knows_activity(rdb_type: u8) -> bool {
     matches!(rdb_type, THIRD_FORM | FOURTH_FORM)
 }
 
-/// Skips the end of the fourth form: which messages of which producers were added recently. Redis uses it to
-/// ignore the repetition of a message for a few seconds.
+/// Skips the end of the fourth form: which producers recently added which messages. Redis uses it
+/// to ignore repeated messages for a few seconds.
 fn pass_producers(value: &mut Reader) -> Result<(), DumpError> {
     // How long and how many messages of a producer are remembered.
     id(value)?;
@@ -376,7 +376,7 @@ fn pass_producers(value: &mut Reader) -> Result<(), DumpError> {
             id(value)?;
         }
     }
-    // How many messages had been named by their producers, and how many came twice.
+    // How many messages had producer ids, and how many were repeated.
     id(value)?;
     Ok(())
 }
@@ -386,7 +386,7 @@ fn consumer(value: &mut Reader, rdb_type: u8) -> Result<DumpedConsumer, DumpErro
     let seen_at_ms = i64::from_le_bytes(value.array()?);
     let active_at_ms = match knows_activity(rdb_type) {
         true => i64::from_le_bytes(value.array()?),
-        // The best that is known, as in Redis.
+        // As in Redis, the best approximation.
         false => seen_at_ms,
     };
     let mut pending = Vec::new();
@@ -445,7 +445,7 @@ impl StreamWriter {
         }
     }
 
-    /// Without entries, for consumers whose last activity is known.
+    /// An empty writer, for consumers whose last activity is known.
     pub fn with_activity() -> Self {
         Self {
             form: THIRD_FORM,
@@ -518,7 +518,7 @@ impl StreamWriter {
         }
         let mut head = vec![self.form];
         put_length(&mut head, self.node_count);
-        // The head ends directly before the nodes. The unused bytes before it are cut off.
+        // The head ends directly before the nodes. Unused bytes before it are cut off.
         let start = HEAD_BYTES - head.len();
         for (place, byte) in self.bytes.iter_mut().skip(start).zip(head) {
             *place = byte;
@@ -555,7 +555,7 @@ impl StreamWriter {
 /// An id: milliseconds and sequence number.
 pub type EntryId = (u64, u64);
 
-/// Entries above which their number takes a byte more.
+/// With more entries, their number takes another byte.
 const SHORT_COUNT_MAX: u64 = 127;
 
 /// Most bytes of a node, with any settings (Redis: `STREAM_LISTPACK_MAX_SIZE`).
@@ -587,7 +587,7 @@ impl StreamNode {
         node
     }
 
-    /// A node that one large entry fills.
+    /// A node that a single large entry fills.
     pub fn of_one_large_entry() -> Self {
         Self {
             listpack: ListpackWriter::new(),
@@ -618,7 +618,7 @@ impl StreamNode {
     }
 }
 
-/// A node's head: how many entries it has, and the names of the first one's fields.
+/// A node's head: the number of its entries, and the names of the first one's fields.
 fn node_head<'n>(
     entries: usize,
     names: impl ExactSizeIterator<Item = &'n Bytes>,

@@ -1,4 +1,4 @@
-//! Strings, and the sequences of strings that hashes and sets are made of.
+//! Strings, and the sequences of strings that represent hashes and sets.
 
 use bytes::Bytes;
 
@@ -38,7 +38,7 @@ pub fn string_payload(string: &[u8]) -> Bytes {
 #[derive(Debug, Clone)]
 pub(super) struct Strings {
     value: Reader,
-    /// Strings outside of `packed` that are still to come.
+    /// Remaining strings outside of `packed`.
     left: u64,
     packed: Option<Packed>,
 }
@@ -53,7 +53,7 @@ impl Strings {
         }
     }
 
-    /// Those of a compact encoding.
+    /// The strings of a compact encoding.
     pub(super) fn packed(packed: Packed) -> Self {
         Self {
             value: Reader::new(Bytes::new()),
@@ -74,7 +74,7 @@ impl Strings {
         self.value.string().map(Some)
     }
 
-    /// Hands out nothing more.
+    /// Returns nothing more.
     pub(super) fn end(&mut self) {
         self.left = 0;
         self.packed = None;

@@ -1,6 +1,6 @@
 //! Payloads of RESTORE in encodings that current Redis versions do not write.
 
-/// A value with its type in front, made a payload.
+/// Makes a payload of a value, which begins with its type.
 pub fn sealed(version: u16, value: &[u8]) -> Vec<u8> {
     let mut payload = value.to_vec();
     payload.extend(version.to_le_bytes());
@@ -17,7 +17,7 @@ pub fn crc64(bytes: &[u8]) -> u64 {
             let has_one = sum & 1 == 1;
             sum >>= 1;
             if has_one {
-                // 0xad93d23594c935a9 from the other end.
+                // 0xad93d23594c935a9 with its bits reversed.
                 sum ^= 0x95ac_9329_ac4b_c9b5;
             }
         }
@@ -41,7 +41,7 @@ pub fn string(bytes: &[u8]) -> Vec<u8> {
 
 /// A string in each of its encodings, with a name.
 pub fn strings(value: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-    // Nothing cannot be packed.
+    // An empty value cannot be packed.
     let value = if value.is_empty() { b"a" } else { value };
     let mut packed = Vec::new();
     for run in value.chunks(32) {

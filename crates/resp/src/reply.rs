@@ -5,14 +5,14 @@ use quoin_base::number::LongDouble;
 
 /// A typed reply. `wire::encode` turns it into RESP2 or RESP3.
 ///
-/// Its tag fills a word: replies are moved often, and moving whole words is faster than moving the bytes next
-/// to a tag of one.
+/// Its tag fills a word, because replies are moved often, and moving whole words is faster than
+/// moving the bytes next to a one-byte tag.
 #[derive(Debug, Clone, PartialEq)]
 #[repr(u64)]
 pub enum Reply {
     /// A status such as `+OK`.
     Simple(&'static str),
-    /// A status that a script has made.
+    /// A status from a script.
     Status(Bytes),
     /// An error: the whole line after the `-`, including the code (`ERR syntax error`).
     Error(String),
@@ -38,9 +38,10 @@ pub enum Reply {
     Push(Vec<Reply>),
     /// A floating-point number: a bulk string in RESP2.
     Double(f64),
-    /// The same without an exponent and with up to 17 digits after its point, as places have and INCREX answers.
+    /// The same without an exponent and with up to 17 decimals, as for positions and INCREX.
     Decimal(LongDouble),
-    /// A whole number among floating-point ones: an integer, but in RESP2 a bulk string as they.
+    /// A whole number among floating-point numbers: an integer, but in RESP2 a bulk string like
+    /// them.
     Whole(i64),
     /// A boolean: an integer in RESP2.
     Boolean(bool),
@@ -48,13 +49,13 @@ pub enum Reply {
     Verbatim(&'static str, Bytes),
     /// Text with a format that a script has chosen.
     FormattedVerbatim([u8; 3], Bytes),
-    /// A whole number of any length, which a script has made: a bulk string in RESP2.
+    /// A whole number of any length, from a script. A bulk string in RESP2.
     BigNumber(Bytes),
-    /// Several replies to one command, one after the other (SUBSCRIBE).
+    /// Several replies to one command, one after another (SUBSCRIBE).
     Several(Vec<Reply>),
-    /// A whole reply in the protocol of its client, which another server has encoded.
+    /// A whole reply in its client's protocol, encoded by another server.
     Encoded(Bytes),
-    /// Nothing at all (CLIENT REPLY OFF).
+    /// No reply at all (CLIENT REPLY OFF).
     Silence,
 }
 
@@ -82,12 +83,12 @@ impl Reply {
         }
     }
 
-    /// Whether this says that there is nothing: what a command that blocks waits upon.
+    /// Whether this says that nothing was found, so that a blocking command waits.
     pub fn is_nothing(&self) -> bool {
         matches!(self, Reply::Null | Reply::NullArray)
     }
 
-    /// About how many bytes this takes on the wire; used to bound what waits for a client.
+    /// Approximate number of bytes on the wire, for bounding the output that waits for a client.
     pub fn size_hint(&self) -> usize {
         match self {
             Reply::Simple(text) => text.len() + 3,

@@ -19,7 +19,7 @@ use quoin_data::error::CommandError;
 use quoin_data::table;
 use quoin_data::unit::host::{ClientRights, NO_CLIENT, RefusedCall, RefusedPart, Rights};
 
-/// Users, and what they were refused.
+/// Users, and the log of what they were refused.
 pub(super) struct AccessControl {
     /// The users.
     pub(super) users: Users,
@@ -64,7 +64,7 @@ impl AccessControl {
         default_user(&self.config)
     }
 
-    /// Makes the setting `requirepass`, which has changed, the password of `default`.
+    /// Makes the changed setting `requirepass` the password of `default`.
     pub(super) fn take_requirepass(&self) {
         let password = self.config.requirepass();
         let name = DEFAULT_USER.as_bytes();
@@ -87,7 +87,7 @@ impl AccessControl {
         user.filter(|_| is_right)
     }
 
-    /// Makes a user or changes it by rules, all or none.
+    /// Creates or changes a user by applying rules, all or none.
     ///
     /// # Errors
     /// Redis's text, without its code.
@@ -103,16 +103,16 @@ impl AccessControl {
         Ok(())
     }
 
-    /// Deletes a user and disconnects its clients. Whether there was one.
+    /// Deletes a user and disconnects its clients. Returns whether the user existed.
     pub(super) fn delete_user(&self, name: &[u8]) -> bool {
         let deleted = self.users.delete(name);
         self.disconnect(deleted.as_slice());
         deleted.is_some()
     }
 
-    /// Replaces all users by those of a file. As in Redis, clients of all users except `default` are
-    /// disconnected. If the file does not name `default`, it may do everything, with the password of the
-    /// settings.
+    /// Replaces all users with those of a file. As in Redis, clients of all users except `default`
+    /// are disconnected. If the file does not name `default`, it may do everything, with the
+    /// password of the settings.
     pub(super) fn load_users(&self, definitions: BTreeMap<Bytes, Definition>) {
         self.replace_users(definitions, self.configured_default(), false);
     }
@@ -144,8 +144,8 @@ impl AccessControl {
         }
     }
 
-    /// Disconnects the clients of a user that are subscribed to channels which it may no longer hear
-    /// (Redis: `ACLKillPubsubClientsIfNeeded`).
+    /// Disconnects the clients of a user that are subscribed to channels that the user may no
+    /// longer receive (Redis: `ACLKillPubsubClientsIfNeeded`).
     fn disconnect_subscribers(&self, user: &Arc<User>, before: &Definition) {
         let now = user.definition();
         if now.hears_as_much_as(before) {
@@ -197,7 +197,7 @@ impl AccessControl {
             .record(event, now_ms, self.config.live.acllog_max_len());
     }
 
-    /// Logs that a script has called a command which its client may not run.
+    /// Logs that a script has called a command that its client may not run.
     pub(super) fn note_refused_call(&self, client: u64, refused: &RefusedCall) {
         // Its client may be gone.
         let Some(client) = self.clients.find(client) else {

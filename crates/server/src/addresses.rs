@@ -73,8 +73,8 @@ pub(crate) enum Face {
     },
 }
 
-/// Addresses that this server has bound, and the path of its Unix socket. Nobody can connect until it
-/// listens on them.
+/// Addresses that this server has bound, and the path of its Unix socket. Clients cannot connect
+/// before it listens.
 pub(super) struct Addresses {
     tcp: Vec<BoundTcp>,
     unix: Option<SocketPath>,
@@ -111,7 +111,7 @@ impl Ports {
         }
     }
 
-    /// The one that INFO shows as `tcp_port`: that of TLS if there is no other, as in Redis.
+    /// The port that INFO shows as `tcp_port`: as in Redis, the TLS port if there is no other.
     pub(super) fn shown(self) -> u16 {
         match self.plain {
             0 => self.tls,
@@ -186,7 +186,7 @@ impl Addresses {
                 Ok(bound) => bound,
                 Err(_) => address,
             };
-            // Two programs may bind an address as long as neither listens.
+            // Two programs may bind an address while neither listens.
             let socket = socket
                 .listen(LISTEN_BACKLOG)
                 .map_err(|source| ServerError::Listen { address, source })?;
@@ -251,7 +251,7 @@ pub(super) enum Listener {
         /// What clients talk to.
         face: Face,
     },
-    /// A Unix socket, which is removed with this value.
+    /// A Unix socket. Its file is removed when this value is dropped.
     Unix(UnixSocket),
     /// Connections that the dashboard makes for browsers.
     Dashboard(Mutex<Receiver<OfBrowser>>),
@@ -298,7 +298,7 @@ impl Listener {
                     let stream = UnixStream::from_std(stream)?;
                     Ok((Socket::Unix(stream), Endpoint::Tcp(browser)))
                 }
-                // There is no dashboard any more.
+                // The dashboard has ended.
                 None => std::future::pending().await,
             },
         }
@@ -341,7 +341,7 @@ impl SocketPath {
     /// Checks that the path can be used. Changes nothing.
     ///
     /// # Errors
-    /// If a server listens there, or something else has the path.
+    /// If a server listens there, or the path is not a socket.
     fn check(path: &Path, permissions: u32) -> Result<Self, ServerError> {
         let free = Self {
             path: path.to_owned(),
@@ -353,10 +353,10 @@ impl SocketPath {
         }
     }
 
-    /// Creates the socket's file and listens. A file that a dead server has left is replaced.
+    /// Creates the socket's file and listens. Replaces a file that a dead server left.
     ///
     /// # Errors
-    /// If a server listens there, or something else has the path.
+    /// If a server listens there, or the path is not a socket.
     fn listen(self) -> Result<UnixSocket, ServerError> {
         self.try_listen().map_err(|source| self.error(source))
     }
@@ -370,7 +370,7 @@ impl SocketPath {
         socket.set_nonblocking(true)?;
         socket.bind(&SockAddr::unix(path)?)?;
         let file = SocketFile::of(path)?;
-        // Before it listens: nobody may connect with other permissions.
+        // Before it listens, so that nobody can connect with other permissions.
         if self.permissions != 0 {
             fs::set_permissions(path, fs::Permissions::from_mode(self.permissions))?;
         }
@@ -410,7 +410,7 @@ impl UnixSocket {
     }
 }
 
-/// The file of a socket, which is removed with this value unless another has taken its place.
+/// A socket's file. It is removed when this value is dropped, unless another file has replaced it.
 struct SocketFile {
     path: PathBuf,
     /// Device and inode number.
@@ -440,7 +440,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Whether the path is a socket on which nobody listens. An error if something else has the path.
+/// Whether the path is a socket that nobody listens on. An error if it is not a socket.
 fn is_stale(path: &Path) -> io::Result<bool> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -22,7 +22,7 @@ use quoin_base::limits::{LINGERING_REFUSED_MAX, TLS_HANDSHAKE_MAX};
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Bytes that are read from a refused client, so that it receives the reason.
+/// Number of bytes read from a refused client, so that it receives the reason.
 const REFUSED_READ_BYTES: usize = 4 * 1024;
 /// The longest time before a TCP keepalive probe that Linux accepts.
 const KEEPALIVE_MAX_S: u32 = 32_767;
@@ -54,12 +54,12 @@ impl Admission {
         }
     }
 
-    /// Makes a client of a connection, or refuses it with the reason. `None` if the connection is to
-    /// be closed at once.
+    /// Turns a connection into a client, or refuses it with the reason. `None` if the connection
+    /// should be closed at once.
     pub(super) fn admit(&mut self, socket: Socket, address: Endpoint) -> Option<Admitted> {
         if !self.has_spare() {
-            // This connection has the last descriptor. If it became a client, no later client could be
-            // told why it is refused.
+            // This connection has the last descriptor. If it became a client, later clients could
+            // not be told why they are refused.
             self.say(&socket, TOO_MANY);
             drop(socket);
             self.spare = open_spare();
@@ -106,7 +106,8 @@ impl Admission {
         })
     }
 
-    /// Handles a failed accept. No error ends a listener, because a lack of resources may be temporary.
+    /// Handles a failed accept. No error ends a listener, because a lack of resources may be
+    /// temporary.
     pub(super) async fn recover(&mut self, listener: &Listener, error: io::Error) {
         if is_of_one_connection(&error) {
             return;
@@ -127,8 +128,8 @@ impl Admission {
         self.spare.is_some()
     }
 
-    /// Accepts a connection with the spare descriptor, to say that there are too many. Whether that
-    /// succeeded.
+    /// Accepts a connection with the spare descriptor, to reply that there are too many. Returns
+    /// whether that succeeded.
     fn refuse_next(&mut self, listener: &Listener) -> bool {
         let has_spare = self.has_spare();
         self.spare = None;
@@ -145,8 +146,9 @@ impl Admission {
         is_refused
     }
 
-    /// Tells a client why it is refused. If few others are being refused, the server reads what the
-    /// client still sends, so that the client receives the reason. A TLS client could not read it.
+    /// Tells a client why it is refused. If few others are being refused, the server also reads
+    /// what the client still sends, so that the client receives the reason. A TLS client could not
+    /// read it.
     fn refuse(&self, socket: Socket, line: &str) -> Option<Admitted> {
         self.say(&socket, line);
         if self.speaks_tls {
@@ -171,13 +173,13 @@ impl Admission {
     }
 }
 
-/// A connection that is not to be closed at once.
+/// A connection that should not be closed at once.
 pub(super) enum Admitted {
     /// It is registered and can be served.
     Client(Socket, Place, Face, Arc<ServerState>),
     /// It must do a TLS handshake first.
     Handshaking(TcpStream, Place, Face, Arc<ServerState>),
-    /// It was told why it is refused, and may still send.
+    /// It was told why it is refused, and may still be sending.
     Refused(Socket, Arc<ServerState>, OwnedSemaphorePermit),
 }
 
@@ -270,8 +272,8 @@ fn open_spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
-/// Whether an error concerns only the connection that was to be accepted (accept(2) names these). The
-/// next one can be accepted at once.
+/// Whether an error concerns only the connection being accepted (see accept(2)). The next one can
+/// be accepted at once.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -293,8 +295,8 @@ fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Enables TCP keepalive as Redis does: the first probe after `interval_s` seconds without data, the
-/// next after a third of that, the end after three without an answer.
+/// Enables TCP keepalive as Redis does: the first probe after `interval_s` seconds without data,
+/// later ones after a third of that. Three unanswered probes end the connection.
 fn keep_alive(stream: &TcpStream, interval_s: u32) -> io::Result<()> {
     if interval_s == 0 {
         return Ok(());

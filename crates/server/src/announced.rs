@@ -1,4 +1,4 @@
-//! The address that a server tells other servers and clients.
+//! The address that a server announces to other servers and clients.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -7,7 +7,8 @@ use crate::version;
 use quoin_config::Settings;
 use quoin_layout::ServerRow;
 
-/// Addresses of documentation, which nobody has. A socket is only directed there, nothing is sent.
+/// Addresses reserved for documentation, which no host has. A socket is only connected to them, and
+/// sends nothing.
 const ELSEWHERE_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const ELSEWHERE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
@@ -29,8 +30,8 @@ pub(super) fn own_row(settings: &Settings, ports: Ports, run_id: &str) -> Server
     }
 }
 
-/// The address that clients should use: a setting, or the first of `bind`, or that of the network card by
-/// which other networks are reached.
+/// The address that clients should use: a setting, or the first of `bind`, or that of the network
+/// card that reaches other networks.
 fn ip(settings: &Settings) -> IpAddr {
     if let Some(ip) = settings.announce_ip {
         return ip;

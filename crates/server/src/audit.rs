@@ -36,7 +36,7 @@ pub(super) fn log_change(arguments: &[Bytes], session: &Session) {
     );
 }
 
-/// A rule of a user without its password, or the hash of one.
+/// A rule of a user, without its password or password hash.
 fn without_password(rule: &Bytes) -> Bytes {
     match rule.first() {
         Some(sign @ (b'>' | b'<' | b'#' | b'!')) => {

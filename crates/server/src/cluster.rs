@@ -1,5 +1,5 @@
-//! What the cluster port tells of servers (docs/understand/decisions/044-cluster-port.md): the nodes, and which of them
-//! a slot belongs to.
+//! What the cluster port shows of servers (docs/understand/decisions/044-cluster-port.md): the
+//! nodes, and which slots belong to each.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,19 +15,20 @@ mod tests;
 
 /// The number of slots of a Redis Cluster.
 pub(super) const SLOTS: u16 = 16_384;
-/// Slots that always have one owner. As many blocks as there may be servers.
+/// Number of slots in a block. A block has one owner. There are as many blocks as there may be
+/// servers.
 const BLOCK_SLOTS: u16 = 64;
 const BLOCKS: usize = (SLOTS / BLOCK_SLOTS) as usize;
 /// A node takes this part of an even share in addition, before the next best node has to take a block.
 const EXTRA_SHARE: usize = 8;
-/// Time for which the nodes must have been the same before clients are sent elsewhere: until then, other servers may see
-/// others.
+/// How long the nodes must have been the same before clients are redirected. Until then, other
+/// servers may see different nodes.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 const SUMS: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
-/// The slot of a key (Redis: `keyHashSlot`): of what is between the first braces if that is not empty, or else of the
-/// whole name.
+/// The slot of a key (Redis: `keyHashSlot`). Hashes what is between the first braces, or the whole
+/// name if that is empty.
 pub(super) fn slot_of(key: &[u8]) -> u16 {
     let tag = || {
         let open = key.iter().position(|byte| *byte == b'{')?;
@@ -43,7 +44,7 @@ pub(super) fn block_of(key: &[u8]) -> usize {
     usize::from(slot_of(key) / BLOCK_SLOTS)
 }
 
-/// The slot that all keys have. `None` if there are no keys, or if they have several slots.
+/// The slot of all these keys. `None` if there are no keys, or if they have several slots.
 pub(super) fn slot_of_all<'k>(mut keys: impl Iterator<Item = &'k Bytes>) -> Option<u16> {
     let slot = slot_of(keys.next()?);
     keys.all(|key| slot_of(key) == slot).then_some(slot)
@@ -85,14 +86,14 @@ impl Node {
 pub(super) struct View {
     /// The oldest first. Never empty.
     nodes: Vec<Node>,
-    /// For each block of slots, the place of its node.
+    /// For each block of slots, the index of its node.
     owners: [u8; BLOCKS],
     own: Option<usize>,
     since: Instant,
 }
 
 impl View {
-    /// `None` if nobody has such a port.
+    /// `None` if no server has such a port.
     fn of(roster: &Roster, nodes: Vec<Node>) -> Option<Self> {
         let rows: Vec<&LivingServer> = nodes
             .iter()
@@ -165,14 +166,15 @@ impl View {
         self.nodes.len() > 1
     }
 
-    /// Whether another node answers what clients ask of every node and add up: the oldest of those with slots, as clients
-    /// know no others.
+    /// Whether another node answers requests that clients send to every node and add up. That is
+    /// the oldest node with slots, because clients know no others.
     pub(super) fn is_answered_elsewhere(&self) -> bool {
         let answering = self.owners.iter().min().copied().map(usize::from);
         self.own.is_some() && self.own != answering
     }
 
-    /// The node to which clients with keys of a slot should go, if it is another one and other servers should know it.
+    /// The node that clients with keys of a slot should use, if it is another one and other servers
+    /// should know it.
     pub(super) fn better_node(&self, slot: u16) -> Option<&Node> {
         let owner = self.owners.get(usize::from(slot / BLOCK_SLOTS))?;
         let owner = usize::from(*owner);
@@ -181,7 +183,8 @@ impl View {
     }
 }
 
-/// For each block of slots, the place of the server that owns it. All versions of Quoin must compute the same.
+/// For each block of slots, the index of the server that owns it. All versions of Quoin must
+/// compute the same.
 pub(super) fn owners_of_blocks<'s>(
     servers: impl Iterator<Item = &'s LivingServer>,
 ) -> [u8; BLOCKS] {
@@ -215,7 +218,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// The nodes for clients with TLS or without. `None` as long as this server does not know who lives.
+    /// The nodes for clients with TLS or without. `None` while this server does not know who is
+    /// alive.
     pub(super) fn view(&self, membership: &Membership, speaks_tls: bool) -> Option<Arc<View>> {
         let roster = membership.roster()?;
         match speaks_tls {

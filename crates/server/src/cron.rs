@@ -13,8 +13,8 @@ use quoin_tools::backup::Retention;
 
 /// Time between two samples (Redis: 100 ms).
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Ticks between two samples of memory and of the activity of queues, and between two searches for idle clients: those of
-/// a second.
+/// Ticks in a second: between two samples of memory and of queue activity, and between two searches
+/// for idle clients.
 const SLOW_TICKS: u64 = 10;
 /// Ticks between two samples of the charts.
 const HISTORY_TICKS: u64 = (HISTORY_INTERVAL.as_millis() / INTERVAL.as_millis()) as u64;

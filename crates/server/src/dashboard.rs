@@ -1,4 +1,5 @@
-//! The dashboard's address, and what it gets from the server: connections, what users may do, and what clients wait for.
+//! The dashboard's address, and what it gets from the server: connections, users' rights, and what
+//! clients wait for.
 
 use std::cmp::Reverse;
 use std::io;
@@ -33,10 +34,10 @@ use quoin_data::table;
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
-/// Serves the dashboard if the settings say so. Returns its thread, and where its connections come from.
+/// Serves the dashboard if it is configured. Returns its thread, and the source of its connections.
 ///
 /// # Errors
-/// If the server cannot listen on the address that the settings name, or start the thread.
+/// If the server cannot listen on the configured address, or start the thread.
 pub(super) fn start(
     state: &Arc<ServerState>,
 ) -> Result<Option<(HttpThread, Listener)>, ServerError> {
@@ -105,7 +106,7 @@ impl Service for Served {
 /// This server.
 struct OwnServer {
     state: Arc<ServerState>,
-    /// The other end is a listener of the server.
+    /// A listener of the server has the other end.
     browsers: Sender<OfBrowser>,
 }
 
@@ -153,7 +154,8 @@ impl Host for OwnServer {
             }
         }
         clients.fitting = fitting.len();
-        // By what was read: a client that does something meanwhile keeps its place.
+        // Sorted by the values that were read, so that a client keeps its place even if it does
+        // something meanwhile.
         fitting.sort_by_key(|(is_free, last_ms, _)| (*is_free, *last_ms));
         fitting.truncate(shown_max);
         let may_read = |key: &Bytes| rights.reads_key(row, &words, key);

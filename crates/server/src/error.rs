@@ -4,7 +4,7 @@ use std::io;
 
 use quoin_data::unit::startup::StartError;
 
-/// Why a server did not start or did not end well.
+/// Why a server did not start or did not end cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The embedded store cannot be opened.
@@ -14,10 +14,10 @@ pub enum ServerError {
     #[cfg(feature = "fdb")]
     #[error(transparent)]
     OpenFdb(#[from] quoin_store_fdb::OpenError),
-    /// The store is not one for this server, or failed at once.
+    /// The store cannot be used by this server, or failed immediately.
     #[error("{store}: {source}")]
     Start {
-        /// Which store.
+        /// The store.
         store: String,
         /// Why.
         source: StartError,
@@ -45,7 +45,7 @@ pub enum ServerError {
     /// The certificates cannot be used.
     #[error("cannot speak TLS: {0}")]
     Tls(#[from] quoin_tls::TlsError),
-    /// The collector of traces cannot be one.
+    /// The collector of traces is invalid.
     #[error("cannot send traces to trace-endpoint: {0}")]
     Traces(String),
     /// The process may open too few files for even one client.

@@ -1,6 +1,6 @@
-//! The bound on the memory that all clients take together (`maxmemory-clients`). Beyond it clients are
-//! evicted, the largest first, as in Redis. Before that, each client's share becomes smaller with
-//! their number, so that clients which merely read slowly are slowed down instead.
+//! The bound on the memory of all clients together (`maxmemory-clients`). As in Redis, clients are
+//! evicted beyond it, the largest first. Before that, each client's share shrinks as their number
+//! grows, so that clients that merely read slowly are slowed down instead.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use quoin_base::limits::{
     CLIENT_EVICTION_LIMIT_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX, SUBMISSION_REPLY_BYTES_MIN,
 };
 
-/// The share of `maxmemory-clients` for replies is one part in this number. All clients share it.
+/// Replies may use one part in this number of `maxmemory-clients`. All clients share it.
 const REPLY_SHARES: u64 = 8;
 /// Clients are evicted until they take this number of sixteenths of `maxmemory-clients`. Without this
 /// reserve, the next bytes of any client would start another pass over all clients.
@@ -35,7 +35,7 @@ pub(super) fn reply_share_bytes(state: &ServerState) -> usize {
         .clamp(SUBMISSION_REPLY_BYTES_MIN, SUBMISSION_REPLY_BYTES_MAX)
 }
 
-/// Notes how much memory a client takes, and evicts clients if all take too much.
+/// Records a client's memory, and evicts clients if all together use too much.
 pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, bytes: usize) {
     state.clients.note_held(client, bytes);
     // If no client was left to evict, `cron` is the next to try.
@@ -44,7 +44,7 @@ pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, byt
     }
 }
 
-/// Evicts clients if all take too much.
+/// Evicts clients if all together use too much memory.
 pub(super) fn evict_if_needed(state: &ServerState) {
     let Some(limit) = limit_bytes(state) else {
         return;

@@ -24,7 +24,8 @@ use quoin_store::{
 };
 use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 
-/// A server's way to the store that all share. A server whose way is cut is as good as killed for the others.
+/// A server's access to the shared store. To the other servers, a server whose access is cut looks
+/// killed.
 pub(super) struct Way {
     store: Arc<OptimisticStore<EmbeddedStore>>,
     pub(super) is_cut: AtomicBool,
@@ -157,7 +158,7 @@ impl TestServer {
         self.state.ports().cluster
     }
 
-    /// Ends the server as a kill does: its connections break, and it leaves nothing in order.
+    /// Ends the server like a kill: its connections break, and it cleans up nothing.
     pub(super) async fn kill(&mut self) {
         self.cut_off();
         self.tasks.shutdown().await;
@@ -180,7 +181,7 @@ impl Client {
         TcpStream::connect(address).await.ok().map(Self)
     }
 
-    /// A reply that fits into one read, or `None` if the connection breaks.
+    /// A reply that fits into one read. `None` if the connection breaks.
     pub(super) async fn try_run(&mut self, line: &str) -> Option<String> {
         self.0
             .write_all(format!("{line}\r\n").as_bytes())
@@ -197,7 +198,7 @@ impl Client {
         self.0.write_all(line.as_bytes()).await.unwrap();
     }
 
-    /// What has arrived once a text is among it.
+    /// Reads until a text arrives. Returns everything that was read.
     pub(super) async fn until(&mut self, text: &str) -> String {
         let mut got = String::new();
         let mut buffer = [0; 4096];

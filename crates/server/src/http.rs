@@ -25,7 +25,7 @@ use quoin_base::threads;
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Time for work that is under way when the thread ends.
+/// Time for unfinished work when the thread ends.
 const END_MAX: Duration = Duration::from_secs(1);
 
 /// Answers requests.
@@ -46,12 +46,12 @@ pub(super) trait Service: Send + Sync + 'static {
     }
 }
 
-/// What connections may take.
+/// Limits for connections.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     /// Connections at once. Others wait to be accepted.
     pub(super) connections: usize,
-    /// From the beginning of a connection to its end.
+    /// Maximum duration of a connection.
     pub(super) duration: Duration,
     /// Bytes of a request's head.
     pub(super) head_bytes: usize,
@@ -166,7 +166,7 @@ async fn accept<S: Service>(
                             },
                         }
                     };
-                    // A client that takes longer is cut off. It can ask again.
+                    // A client that takes longer is cut off, and can ask again.
                     let _ = tokio::time::timeout(bounds.duration, answered).await;
                 });
             }
@@ -184,7 +184,7 @@ async fn accept<S: Service>(
     }
 }
 
-/// Answers one request. The connection is then closed, because there are few.
+/// Answers one request, then closes the connection, because there are few connections.
 async fn serve<S: Service>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     from: SocketAddr,

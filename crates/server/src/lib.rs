@@ -1,11 +1,12 @@
 //! The server: connections, clients, and the commands that concern them rather than data.
 //!
-//! A connection parses requests and hands commands on data to the executor (`quoin_engine`). It runs the
-//! other commands itself. The server knows who is connected, as which user, and who hears which messages.
-//! It must not know what a command on data means, nor which rows a store holds.
+//! A connection parses requests and hands commands on data to the executor (`quoin_engine`). It
+//! runs the other commands itself. The server knows who is connected, as which user, and who
+//! receives which messages. It must not know what a command on data means, or which rows a store
+//! holds.
 //!
-//! The modules below are in the order of a request's way: from the start of the server to a connection, its
-//! commands, and what all connections share.
+//! The modules below follow the path of a request: from the start of the server to a connection,
+//! its commands, and what all connections share.
 
 // From the start to the stop.
 mod cron;
@@ -17,7 +18,7 @@ mod startup;
 mod systemd;
 pub mod version;
 
-// How clients come in.
+// How clients connect.
 mod addresses;
 mod admission;
 mod announced;

@@ -20,11 +20,11 @@ use quoin_lua::{Run, Scripts};
 
 /// Interval at which a shutdown checks whether scripts have ended.
 const SCRIPTS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// Time in which connections send the replies of scripts that a shutdown has ended.
+/// Time for connections to send the replies of scripts that a shutdown has ended.
 const ENDED_SCRIPTS_ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then scripts and connections have `shutdown-timeout` to
-/// finish. A second signal ends the process at once.
+/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then scripts and connections have `shutdown-timeout`
+/// to finish. A second signal ends the process at once.
 pub(super) async fn serve(
     state: Arc<ServerState>,
     addresses: Addresses,
@@ -84,12 +84,13 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// The file in the data folder that says on which addresses the server listens. It is removed when this
-/// value is dropped.
+/// The file in the data folder that names the addresses on which the server listens. It is removed
+/// when this value is dropped.
 struct Note(Settings);
 
 impl Note {
-    /// On a cluster there is no folder, and tools need no server. A failure does not stop the server.
+    /// On a cluster there is no folder, and tools do not need a server. A failure does not stop the
+    /// server.
     fn write(state: &ServerState) -> Option<Self> {
         let settings = state.config.settings();
         if settings.store != StoreKind::Embedded {
@@ -112,7 +113,7 @@ impl Drop for Note {
 /// Waits until the scripts that run now have ended.
 async fn end_of(scripts: &Scripts) {
     let mut awaited = scripts.under_way();
-    // A script that is being handed to a lane is running at the second check.
+    // A script that is being handed to a lane is running by the second check.
     tokio::time::sleep(SCRIPTS_LOOK_INTERVAL).await;
     awaited.extend(scripts.under_way());
     let is_awaited = |run: &Arc<Run>| awaited.iter().any(|one| Arc::ptr_eq(one, run));
@@ -121,7 +122,7 @@ async fn end_of(scripts: &Scripts) {
     }
 }
 
-/// Ends the scripts that are still running when the time of a shutdown is over.
+/// Ends the scripts that are still running when a shutdown's time is up.
 fn end(scripts: &Scripts, limit: Duration) {
     if !scripts.under_way().is_empty() {
         let seconds = limit.as_secs();
@@ -132,7 +133,7 @@ fn end(scripts: &Scripts, limit: Duration) {
     scripts.end_all();
 }
 
-/// Logs the addresses, the place of the data, and how to stop the server.
+/// Logs the addresses, the location of the data, and how to stop the server.
 fn announce(state: &ServerState, listeners: &[Listener]) {
     let settings = state.config.settings();
     let store = state.store.capabilities().name;
@@ -157,7 +158,8 @@ fn announce(state: &ServerState, listeners: &[Listener]) {
 /// Serves the clients of a listener until the server stops.
 pub(super) async fn accept(listener: Listener, state: Arc<ServerState>) {
     if listener.face() != Face::Data {
-        // Clients wait until there is an answer. Otherwise the first would hear of this server only.
+        // Clients wait until the other servers are known. Otherwise the first ones would see only
+        // this server.
         tokio::select! {
             () = state.membership.settled() => {}
             () = state.shutdown.begun() => return,

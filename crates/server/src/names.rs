@@ -1,4 +1,4 @@
-//! Host names: the addresses that they stand for.
+//! Resolves host names to addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -12,7 +12,8 @@ use quoin_base::threads;
 /// any more.
 static LOOKUPS: Semaphore = Semaphore::const_new(NAME_LOOKUPS_MAX);
 
-/// The addresses of a host. A name is looked up on a thread, which ends when the name server answers.
+/// The addresses of a host. A name is resolved on a thread, which ends when the name server
+/// replies.
 pub(super) async fn addresses_of(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -39,7 +40,7 @@ mod tests {
         let turns = LOOKUPS.acquire_many(all).await.unwrap();
         let moment = Duration::from_millis(50);
         assert!(tokio::time::timeout(moment, of("localhost")).await.is_err());
-        // An address needs no turn.
+        // An address is not looked up.
         assert_eq!(of("127.0.0.1").await.unwrap(), [([127, 0, 0, 1], 7).into()]);
         drop(turns);
         assert!(!of("localhost").await.unwrap().is_empty());

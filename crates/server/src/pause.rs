@@ -95,7 +95,8 @@ impl Pause {
     }
 }
 
-/// Keys do not expire and timers do not run in the background meanwhile, as in Redis keys do not.
+/// Meanwhile, keys do not expire and timers do not run in the background. In Redis, keys do not
+/// expire either.
 impl Standstill for Pause {
     fn is_on(&self) -> bool {
         self.applies(true)

@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(warnings(&settings, &open).len(), 1);
         let closed = users(Some("secret"));
         assert!(warnings(&settings, &closed).is_empty());
-        // The user counts, not the setting that its password comes from.
+        // The user's state counts, not the setting that its password comes from.
         let off = Definition::unrestricted().with_rules(&["off"], Defaults::default());
         assert!(warnings(&settings, &Users::new(off.unwrap())).is_empty());
         settings.metrics_address = "0.0.0.0:9121".parse().ok();

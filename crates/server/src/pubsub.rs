@@ -81,7 +81,7 @@ impl PubSub {
         client.show_subscriptions(subscriptions);
     }
 
-    /// Disconnects each subscriber for which `loses` is true of a name that it is subscribed to.
+    /// Disconnects each subscriber with a subscription to a name for which `loses` is true.
     pub(super) fn disconnect(&self, loses: impl Fn(Scope, &[u8], &ClientRecord) -> bool) {
         for (scope, name, clients) in self.read().all() {
             for client in clients.iter().filter(|client| loses(scope, name, client)) {

@@ -1,5 +1,5 @@
-//! What the Sentinel port tells of servers (docs/understand/decisions/040-servers.md): addresses as its clients want
-//! them, and messages about changes.
+//! What the Sentinel port shows of servers (docs/understand/decisions/040-servers.md): addresses in
+//! the form that its clients want, and messages about changes.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl std::fmt::Display for ServerAddress {
     }
 }
 
-/// Tells subscribers of the Sentinel port of servers that come and go, and of masters that change.
+/// Notifies subscribers of the Sentinel port when servers come and go, and when masters change.
 pub(super) struct Announcer {
     rosters: RosterWatch,
     told: Option<Arc<Roster>>,
@@ -117,7 +117,7 @@ impl Announcer {
         }
     }
 
-    /// Tells what has changed by now.
+    /// Announces what has changed by now.
     pub(super) fn catch_up(&mut self, sentinel: &Sentinel) {
         if let Some(roster) = self.rosters.latest() {
             self.tell(sentinel, roster);
@@ -148,7 +148,7 @@ impl Announcer {
     }
 }
 
-/// Redis Sentinel's messages about what has changed: channels and payloads.
+/// Redis Sentinel's messages about the changes: channels and payloads.
 fn changes(
     names: &[String],
     before: &Roster,

@@ -25,9 +25,9 @@ pub(super) enum ReplyMode {
     On,
     /// No command is answered.
     Off,
-    /// The next command is not answered, the one after it is.
+    /// The next command gets no reply, the one after it does.
     SkipNext,
-    /// This command is not answered, the next one is.
+    /// This command gets no reply, the next one does.
     Skip,
 }
 
@@ -37,9 +37,9 @@ pub(super) enum LinkStage {
     /// It has not begun.
     #[default]
     Unproven,
-    /// The nonces of the other server and of this one are exchanged.
+    /// The nonces of the other server and of this one have been exchanged.
     Asked([Bytes; 2]),
-    /// The other server shares the store. What follows are frames.
+    /// The other server shares the store. Frames follow.
     Proven,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum LinkStage {
 pub(super) struct Session {
     /// Its record in the registry.
     pub(super) client: Arc<ClientRecord>,
-    /// What the client talks to.
+    /// The kind of port that the client uses.
     pub(super) face: Face,
     /// RESP2, or RESP3 after HELLO 3.
     pub(super) protocol: Protocol,
@@ -61,7 +61,7 @@ pub(super) struct Session {
     pub(super) subscriptions: Subscriptions,
     /// Whether commands are answered.
     pub(super) reply_mode: ReplyMode,
-    /// The connection ends when the replies so far are written.
+    /// Whether the connection ends once the replies so far are written.
     pub(super) is_closing: bool,
     /// The commands since MULTI.
     pub(super) transaction: Option<OpenTransaction>,
@@ -77,7 +77,7 @@ pub(super) struct Session {
     pub(super) prefix_bytes: usize,
     /// How far another server has proved that it shares the store.
     pub(super) link: LinkStage,
-    /// CLIENT CACHING came right before the current command or transaction.
+    /// Whether CLIENT CACHING came right before the current command or transaction.
     pub(super) is_caching: bool,
 }
 
@@ -117,7 +117,7 @@ impl Session {
         matches!(self.face, Face::Cluster { .. })
     }
 
-    /// Whether the client wants ports for TLS, on a port that tells of servers.
+    /// Whether the client wants ports for TLS, on a port that shows servers.
     pub(super) fn speaks_tls(&self) -> bool {
         match self.face {
             Face::Data => false,
@@ -131,7 +131,7 @@ impl Session {
         self.is_authenticated || !users.requires_authentication()
     }
 
-    /// Makes the client another user.
+    /// Changes the client's user.
     pub(super) fn set_user(&mut self, user: Arc<User>, is_authenticated: bool) {
         self.client.set_user(Arc::clone(&user));
         self.user = user;
@@ -193,7 +193,7 @@ impl Session {
         self.unwatch(watchers);
     }
 
-    /// Ends the watching of keys. Returns what was watched.
+    /// Stops watching keys. Returns what was watched.
     pub(super) fn unwatch(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
         {
             let mut details = self.client.details();
@@ -270,14 +270,14 @@ pub(super) struct OpenTransaction {
 }
 
 impl OpenTransaction {
-    /// Queues a command. False, and the transaction is aborted, if there are too many.
+    /// Queues a command. If there are too many, returns false and aborts the transaction.
     pub(super) fn queue(&mut self, command: TransactionCommand, held_bytes: usize) -> bool {
         let held_bytes = held_bytes.saturating_add(size_of::<TransactionCommand>());
         self.bytes = self.bytes.saturating_add(held_bytes);
         let has_room = self.commands.len() < TRANSACTION_COMMANDS_MAX
             && self.bytes <= TRANSACTION_QUEUE_BYTES_MAX;
         if has_room {
-            // EXEC will run none of them, so they need not be kept.
+            // EXEC will run none of them, so they are not stored.
             if !self.is_aborted {
                 self.commands.push(command);
             }
@@ -327,7 +327,7 @@ impl WatchState {
         Arc::clone(&self.touched)
     }
 
-    /// Begins to note changes of keys. Returns those that were not watched before.
+    /// Begins to record changes of keys. Returns the keys that were not watched before.
     pub(super) fn begin(
         &mut self,
         database: u32,
@@ -355,7 +355,7 @@ impl WatchState {
         self.keys.extend(keys);
     }
 
-    /// Ends the watching. Returns what was watched.
+    /// Stops watching. Returns what was watched.
     pub(super) fn end(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
         let keys = std::mem::take(&mut self.keys);
         let touched = std::mem::take(&mut self.touched);

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// The stage of a shutdown. It never goes back.
+/// The stage of a shutdown. It only advances.
 #[derive(Debug, Default)]
 pub(super) struct Shutdown(watch::Sender<Stage>);
 
@@ -10,7 +10,7 @@ pub(super) struct Shutdown(watch::Sender<Stage>);
 enum Stage {
     #[default]
     Serving,
-    /// Waits for running scripts to end. Clients are served meanwhile.
+    /// Running scripts may finish. Clients are served meanwhile.
     Asked,
     /// The server stops.
     Begun,
@@ -52,8 +52,8 @@ impl Shutdown {
     }
 
     async fn reached(&self, stage: Stage) {
-        // The value that is returned holds a lock and must not live on. There is no error: the
-        // sender lives as long as this.
+        // The returned value holds a lock and must be dropped. Cannot fail, because the sender
+        // lives as long as this.
         let mut stages = self.0.subscribe();
         let _ = stages.wait_for(|now| *now >= stage).await.map(|_| ());
     }

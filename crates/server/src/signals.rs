@@ -1,5 +1,5 @@
-//! Signals. SIGHUP reads settings, certificates and the log file again, and never ends the server. A
-//! second SIGTERM or SIGINT ends the process at once.
+//! Signals. SIGHUP reloads settings and certificates and reopens the log file, and never ends the
+//! server. A second SIGTERM or SIGINT ends the process at once.
 
 use std::io;
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use quoin_config::logging::Log;
 
 /// Ignores SIGHUP until [`reload_at_hangup`], while there is no runtime yet.
 pub(super) fn ignore_hangup() {
-    // SAFETY: a signal that is ignored runs no code.
+    // SAFETY: an ignored signal runs no code.
     #[allow(unsafe_code)]
     unsafe {
         libc::signal(libc::SIGHUP, libc::SIG_IGN);
     }
 }
 
-/// Milliseconds between two signals that count as two: `timeout` and terminals may send one twice.
+/// Signals that are closer together count as one, in milliseconds: `timeout` and terminals may send
+/// one twice.
 const SIGNALS_APART_MS: u64 = 100;
 /// The exit code after a second signal, as in Redis.
 const SECOND_SIGNAL_EXIT_CODE: i32 = 1;
@@ -33,7 +34,7 @@ const SECOND_SIGNAL_EXIT_CODE: i32 = 1;
 /// store.
 pub(super) fn exit_at_second() -> io::Result<()> {
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        // SAFETY: what runs in the handler is an atomic, the clock, `write` and `_exit`.
+        // SAFETY: the handler uses only an atomic, the clock, `write` and `_exit`.
         #[allow(unsafe_code)]
         unsafe {
             signal_hook_registry::register(signal, note_end_signal)?;
@@ -61,8 +62,8 @@ fn note_end_signal() {
     }
 }
 
-/// At each SIGHUP, opens the log file again, and reads settings and TLS certificates again. Terminals
-/// send the signal when they are closed, and tools send it after they rotate logs. (SIGPIPE, the other
+/// At each SIGHUP, reopens the log file, and reloads settings and TLS certificates. Terminals send
+/// the signal when they are closed, and tools send it after they rotate logs. (SIGPIPE, the other
 /// signal that Redis ignores, is ignored in every Rust program.)
 pub(super) fn reload_at_hangup(
     runtime: &Runtime,
@@ -85,7 +86,7 @@ pub(super) fn reload_at_hangup(
                 Ok(changed) if changed.contains(&"requirepass") => {
                     let given = state.config.requirepass();
                     if let Err(error) = users::take_requirepass(&state).await {
-                        // So that the next SIGHUP tries it again.
+                        // So that the next SIGHUP tries again.
                         let config = &state.config;
                         config.undo_reloaded_requirepass(given.as_deref(), before);
                         tracing::error!(

@@ -49,8 +49,8 @@ impl<V: Copy, E: Clone> SingleFlight<V, E> {
         }
     }
 
-    /// Waits until a run that began after this call has ended, or until the caller may run the task.
-    /// Cancel-safe.
+    /// Waits until a run that began after this call has ended, or until the caller may run the
+    /// task. Cancel-safe.
     pub(super) async fn turn(&self) -> Turn<'_, V, E> {
         let arrived = self.begun.load(Ordering::SeqCst);
         let latest = self.latest.lock().await;
@@ -117,7 +117,7 @@ mod tests {
         let flight = SingleFlight::new(0);
         let results = join_all((0..100).map(|_| run(&flight, false))).await;
         assert!(results.iter().all(Result::is_err));
-        // The first began alone. The second began after all others had come.
+        // The first began alone. The second began after all others had arrived.
         assert!(runs(&flight).await <= 2);
         // A run that ended before a call does not count for the call.
         let before = runs(&flight).await;

@@ -84,7 +84,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     if let Some(user_watch) = user_watch {
         user_watch.stop();
     }
-    // The time of connections is over. The remaining ones end with the runtime.
+    // Connections have had their time. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     for thread in [metrics, dashboard].into_iter().flatten() {
         state.shutdown.begin();
@@ -104,7 +104,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Warns of variables that look like settings and that Kubernetes has made.
+/// Warns about environment variables that look like settings but were set by Kubernetes.
 fn warn_of_services(variables: &[String]) {
     if !variables.is_empty() {
         tracing::warn!(

@@ -75,7 +75,7 @@ pub(super) struct ServerState {
     pub(super) executor: Arc<Executor>,
     /// The store, for INFO and for whether it takes more data.
     pub(super) store: Arc<dyn Store>,
-    /// This server among those that share its store.
+    /// This server's membership among those that share its store.
     pub(super) membership: Membership,
     /// What clients of the Sentinel port share.
     pub(super) sentinel: Sentinel,
@@ -89,7 +89,7 @@ pub(super) struct ServerState {
     pub(super) clients: Arc<ClientRegistry>,
     /// Counters.
     pub(super) statistics: Arc<ServerStatistics>,
-    /// Counters of clients that were disconnected because the server holds too much for them.
+    /// Counters of clients that were disconnected because too much was held for them.
     pub(super) disconnections: Arc<Disconnections>,
     /// The memory that this process may use. The limit of a container may change.
     pub(super) memory_bytes: AtomicU64,
@@ -109,7 +109,7 @@ pub(super) struct ServerState {
     pub(super) delivery: Arc<Delivery>,
     /// Subscriptions.
     pub(super) pubsub: Arc<PubSub>,
-    /// Users, and what they were refused.
+    /// Users, and the log of what they were refused.
     pub(super) access: Arc<AccessControl>,
     /// Clients that track keys.
     pub(super) tracking: Arc<Tracking>,
@@ -125,7 +125,7 @@ pub(super) struct ServerState {
     pub(super) warnings: Warnings,
     /// TLS handshakes, if anything uses TLS.
     pub(super) handshakes: Option<Arc<Handshakes>>,
-    /// What goes to a collector of traces, if there is one.
+    /// What is sent to a collector of traces, if there is one.
     pub(super) traces: Option<Arc<Traces>>,
     /// The stage of the shutdown.
     pub(super) shutdown: Shutdown,
@@ -134,16 +134,16 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    /// The version of Redis that clients are told.
+    /// The version of Redis that clients see.
     pub(super) fn told_version(&self) -> RedisVersion {
         self.executor.environment().told_version
     }
 
-    /// The state of a server that starts now, with an executor in this environment.
-    /// Links to other servers are served by the runtime in whose context this is called.
+    /// The state of a server that starts now, with an executor in this environment. Links to other
+    /// servers are served by the runtime that this is called in.
     ///
     /// # Errors
-    /// When a thread cannot be started, outside of a runtime, or if the collector of traces cannot be one.
+    /// If a thread cannot be started, there is no runtime, or the collector of traces is invalid.
     pub(super) fn start(
         config: Arc<RuntimeConfig>,
         mut environment: Environment,
@@ -265,8 +265,8 @@ impl ServerState {
         }
     }
 
-    /// The nodes of the cluster, for clients of its ports. `None` for others, and as long as this server does not know who
-    /// lives.
+    /// The nodes of the cluster, for clients of its ports. `None` for other clients, and while this
+    /// server does not know who is alive.
     pub(super) fn view_of(&self, face: Face) -> Option<Arc<View>> {
         match face {
             Face::Data | Face::Sentinel { .. } => None,
@@ -274,7 +274,7 @@ impl ServerState {
         }
     }
 
-    /// Adds a command to the slow log, and to the traces if it is to be there.
+    /// Adds a command to the slow log, and to the traces if it belongs there.
     pub(super) fn note_slow(&self, command: &SlowCommand<'_>) {
         if command.row.flags.contains(Flags::SKIP_SLOWLOG) {
             return;

@@ -17,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 
 use quoin_base::limits::{LINGER_BYTES_MAX, LINGER_IDLE_MAX, LINGER_MAX};
 
-/// Time after which [`Stream::gone`] looks again at a client that has sent something.
+/// Interval at which [`Stream::gone`] checks a client that has sent something.
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes of dropped input that are read at a time.
@@ -95,9 +95,9 @@ impl Stream {
         }
     }
 
-    /// Ends the output, and drops what the client still sends until the client ends. Closing a socket
-    /// with unread bytes would discard what was written, and the client would not learn the reason.
-    /// Bounded in time and bytes.
+    /// Ends the output, and drops what the client still sends until the client closes. Closing a
+    /// socket with unread bytes would discard what was written, and the client would not learn the
+    /// reason. Bounded in time and bytes.
     pub(super) async fn linger(&mut self) {
         let (mut reader, mut writer) = self.split();
         let lingering = async {
@@ -125,7 +125,7 @@ async fn gone(stream: &TcpStream) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        // There is something to read, so this returns at once.
+        // There is something to read, so this returns immediately.
         if is_closed(stream.ready(Interest::READABLE).await) {
             return;
         }

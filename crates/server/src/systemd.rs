@@ -37,7 +37,7 @@ pub(super) fn note_stopping() {
     send("STOPPING=1");
 }
 
-/// Sends the supervisor regular signs of life, if it expects them. Never ends.
+/// Sends the supervisor regular signs of life, if it expects them. Never returns.
 pub(super) async fn keep_informed() {
     let asked_us = env::var(WATCHDOG_VARIABLE).ok();
     let asked_us = asked_us.and_then(|text| text.parse().ok());

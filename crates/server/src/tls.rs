@@ -1,7 +1,7 @@
-//! TLS handshakes of clients, and the certificates that they use.
+//! TLS handshakes of clients, and their certificates.
 //!
-//! The number of handshakes at one time is bounded, in all and for each address, so that the clients of one
-//! address cannot block all others.
+//! The number of concurrent handshakes is bounded, in total and for each address, so that the
+//! clients of one address cannot block all others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -110,8 +110,8 @@ impl Handshakes {
 
     /// Does the handshake with a client of this address. The error is the reason of a failure.
     pub(super) async fn shake(&self, stream: TcpStream, address: IpAddr) -> Result<Stream, String> {
-        // A client takes a place only after its whole first message. Otherwise clients that send a part
-        // of it could hold all places.
+        // A client takes a slot only after its whole first message. Otherwise clients that send
+        // part of it could hold all slots.
         let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await;
         let begun = begun.map_err(|error| error.to_string())?;
         let Some(_place) = self.places.take(address).await else {
@@ -127,15 +127,15 @@ impl Handshakes {
 /// Bits of an IPv6 address that name a network. One host may have all addresses of a network.
 const IPV6_NETWORK_BITS: u32 = 64;
 
-/// Places for handshakes that are under way.
+/// Slots for handshakes in progress.
 #[derive(Debug)]
 struct Places {
     all: Semaphore,
-    /// Places of each address with clients that wait for a place or have one.
+    /// Slots for each address with clients that wait for a slot or have one.
     by_address: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
-/// A place, until it is dropped.
+/// A slot, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place<'p> {
     _of_address: OfAddress<'p>,
@@ -159,8 +159,8 @@ impl Places {
         }
     }
 
-    /// Waits for a place for a client of this address. `None` if there are no more places, because the
-    /// server ends. Cancel-safe.
+    /// Waits for a slot for a client of this address. `None` if there are no more slots, because
+    /// the server ends. Cancel-safe.
     async fn take(&self, address: IpAddr) -> Option<Place<'_>> {
         let address = network(address);
         let semaphore = match self.lock().entry(address) {
@@ -191,7 +191,7 @@ impl Places {
 
 impl Drop for OfAddress<'_> {
     fn drop(&mut self) {
-        // Under the lock, so that no client joins meanwhile.
+        // Under the lock, so that no client arrives meanwhile.
         let mut by_address = self.places.lock();
         self.permit = None;
         self.semaphore = None;

@@ -1,9 +1,9 @@
-//! Users outside of memory: the settings file, the file `aclfile`, or the store of a cluster
+//! Storage of users: the settings file, the file `aclfile`, or the store of a cluster
 //! (docs/understand/decisions/026-users.md).
 //!
-//! In the store, a change is one transaction that writes the users and a version. A server loads the users
-//! again if the version has changed: before the reply to its own change, before AUTH and commands that show
-//! users, and when its watch of the version fires.
+//! In the store, a change is one transaction that writes the users and a version. A server loads
+//! the users again if the version has changed: before the reply to its own change, before AUTH and
+//! commands that show users, and when its watch of the version fires.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -65,7 +65,7 @@ pub(super) async fn refresh(state: &ServerState) -> Result<(), CommandError> {
     result
 }
 
-/// The users of the store, if their version is not this one.
+/// The users in the store, if their version differs from this one.
 async fn read_newer(
     state: &ServerState,
     version: u64,
@@ -161,8 +161,8 @@ pub(super) async fn delete_users(
     Ok(deleted)
 }
 
-/// Applies a changed setting `requirepass`. It becomes the password of the user `default` in the store if
-/// the store has that user, and otherwise on this server only.
+/// Applies a change of the setting `requirepass`. If the store has the user `default`, it becomes
+/// that user's password in the store, otherwise on this server only.
 ///
 /// # Errors
 /// The store's. Then the password is not in effect, and the setting should be undone.
@@ -268,7 +268,7 @@ impl UserWatch {
         let (stop, stopped) = oneshot::channel();
         let state = Arc::clone(state);
         let thread = threads::spawn("quoin-users", move || {
-            // Without it, users that were deleted on other servers would stay here.
+            // Without this thread, users deleted on other servers would remain here.
             let _vital = Vital::enter("the thread that watches users");
             runtime.block_on(async {
                 tokio::select! {
@@ -292,7 +292,7 @@ impl UserWatch {
 async fn watch(state: &ServerState) {
     let key = state.executor.environment().layout.users_version_key();
     loop {
-        // Armed first, so that no change between the two steps is missed.
+        // Armed first, so that no change in between is missed.
         let watched = state.store.watch(&key).await;
         refresh_if_possible(state).await;
         match watched {

@@ -1,4 +1,4 @@
-//! Which Quoin this is.
+//! The version of this build.
 
 /// The version of the package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
-//! Warnings in the log about clients: connections that were refused or suspicious, and clients that were
-//! disconnected because the server holds too much for them. Anybody who can connect can cause them, so each
-//! kind is logged at most once a minute.
+//! Warnings in the log about clients: connections that were refused or suspicious, and clients that
+//! were disconnected because too much was held for them. Anybody who can connect can cause them, so
+//! each kind is logged at most once a minute.
 
 use std::io;
 
@@ -126,7 +126,7 @@ impl Disconnections {
         }
     }
 
-    /// A client was evicted because the buffers of all clients take too much.
+    /// A client was evicted because the buffers of all clients use too much memory.
     pub(super) fn evicted(&self, client: impl FnOnce() -> String) {
         self.evicted.add(1);
         if let Some(more) = self.evicted_line.pass() {
@@ -134,7 +134,7 @@ impl Disconnections {
         }
     }
 
-    /// The clients take too much memory, and none of them may be evicted.
+    /// The clients use too much memory, and none of them may be evicted.
     pub(super) fn nobody_to_evict(&self) {
         if let Some(more) = self.nobody_to_evict_line.pass() {
             tracing::warn!("Over client maxmemory after evicting all evictable clients{more}");

@@ -1,4 +1,4 @@
-//! Reads every row of one moment for a backup, while the store is in use.
+//! Reads all rows as of one moment for a backup, while the store is in use.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ const KEYS_END: &[u8] = b"\xff";
 /// Bytes of rows that are read at a time.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// A snapshot of the store. Until it is dropped, the data file does not reuse the pages that it
-/// needs.
+/// A snapshot of the store. Until it is dropped, the data file does not reuse the pages that the
+/// snapshot needs.
 pub struct Moment {
     resident: Resident,
     disk: Disk,

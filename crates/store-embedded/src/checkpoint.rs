@@ -299,7 +299,7 @@ mod tests {
         EmbeddedStore::open(folder, options).unwrap()
     }
 
-    /// A store that does not sync and makes no checkpoints of its own, which would keep pages.
+    /// A store that does not sync and makes no checkpoints, which would keep old pages.
     fn open_unsynced(folder: &Path) -> EmbeddedStore {
         let mut store = open(folder, FsyncPolicy::EverySecond);
         store.syncer = None;

@@ -106,8 +106,8 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Replaces a small file atomically. It is written beside under the name `new`. After an error the former
-/// one is still there, unless the sync of the folder failed.
+/// Replaces a small file atomically. The content is first written to a file named `new`. After an
+/// error the previous file is still there, unless the sync of the folder failed.
 pub(super) fn replace_file(folder: &Path, name: &str, new: &str, bytes: &[u8]) -> io::Result<()> {
     let new = folder.join(new);
     let mut file = private_file().create(true).truncate(true).open(&new)?;

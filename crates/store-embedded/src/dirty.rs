@@ -1,8 +1,8 @@
 //! What the data file does not have yet.
 //!
 //! Commits belong to a *generation*. When a generation has much to write it is closed, and another
-//! begins. A row that is written again in its generation replaces the older one, and one that is
-//! removed leaves nothing behind, unless the data file may have it.
+//! begins. A row that is written again in its generation replaces the older one. A row that is
+//! removed disappears from the generation, unless the data file may have it.
 
 use super::ranges::Ranges;
 use super::row::{LOADED, Row};
@@ -12,17 +12,17 @@ use super::tree::{Tree, common_bytes};
 #[derive(Debug)]
 pub(super) struct Dirty {
     generation: u32,
-    /// Its rows, in any order. A removed row leaves its place to another.
+    /// Its rows, in any order. The slot of a removed row is reused.
     rows: Vec<Option<Row>>,
     free: Vec<u32>,
     bytes: usize,
 }
 
-/// Keys that the data file may have and that a generation clears. Its rows among them were written
-/// later. A clone shares its memory.
+/// Keys that a generation clears and that the data file may have. If the generation also has a row
+/// for such a key, the row was written later. A clone shares its memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cleared {
-    /// Rows without values, for the keys that were cleared one by one. Most are.
+    /// Rows without values, for the keys that were cleared one by one. Most keys are.
     pub(super) keys: Tree,
     pub(super) ranges: Ranges,
 }
@@ -76,7 +76,7 @@ impl Dirty {
         self.bytes
     }
 
-    /// Counts what is cleared.
+    /// Counts the memory of a cleared key or range.
     pub(super) fn count_cleared(&mut self, bytes: usize) {
         self.bytes += bytes;
     }
@@ -86,37 +86,37 @@ impl Dirty {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Number of its rows, at most.
+    /// Maximum number of its rows.
     pub(super) fn rows_max(&self) -> usize {
         self.rows.len()
     }
 
-    /// A place for another row.
+    /// A free slot for another row.
     pub(super) fn new_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.rows.push(None);
-            // Memory ends long before the numbers do.
+            // Memory runs out long before the numbers do.
             u32::try_from(self.rows.len() - 1).unwrap_or(u32::MAX)
         })
     }
 
-    /// Puts a row in its place.
+    /// Puts a row into its slot.
     pub(super) fn put(&mut self, row: &Row) {
         self.bytes += row.bytes();
         self.replace(row.origin().slot, Some(row.clone()));
     }
 
-    /// Frees the place of a row.
+    /// Frees the slot of a row.
     pub(super) fn release(&mut self, row: &Row) {
         let slot = row.origin().slot;
         self.replace(slot, None);
         self.free.push(slot);
     }
 
-    /// Undoes [`Self::release`], after everything since has been undone.
+    /// Undoes [`Self::release`]. Call it after undoing everything later.
     pub(super) fn put_back(&mut self, row: &Row) {
         let slot = row.origin().slot;
-        // It is the last one, see above.
+        // It is the last one, because everything later was undone.
         if self.free.last() == Some(&slot) {
             self.free.pop();
         } else {
@@ -132,8 +132,8 @@ impl Dirty {
         }
     }
 
-    /// Closes the generation and begins another. `None` if it has nothing. `cleared` is what it clears,
-    /// and `sequence` the number of the last commit.
+    /// Closes the generation and begins another. `None` if it is empty. `cleared` has what it
+    /// clears, and `sequence` is the number of the last commit.
     pub(super) fn close(&mut self, cleared: Cleared, sequence: u64) -> Option<Closed> {
         let rows = std::mem::take(&mut self.rows);
         let rows: Vec<Row> = rows.into_iter().flatten().collect();
@@ -175,7 +175,7 @@ impl Closed {
         numbered.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// How many first bytes all keys share.
+    /// Number of leading bytes that all keys share.
     fn shared_bytes(&self) -> usize {
         let Some((first, others)) = self.rows.split_first() else {
             return 0;

@@ -15,7 +15,7 @@ use super::tree::Span;
 /// page, which LMDB keeps in memory until the commit.
 pub(super) const SLICE_BYTES: usize = 512 * 1024;
 
-/// Bytes that are counted for a row that is removed.
+/// Bytes that a removed row counts as.
 const REMOVED_BYTES: usize = 180;
 
 /// Writes a generation into the data file, and the number of its last record under [`APPLIED_KEY`].
@@ -65,7 +65,7 @@ impl Changes<'_> {
             bytes_max: slice_bytes,
             after: after_slice,
         };
-        // Ranges first: rows of the generation may be in ranges that it cleared.
+        // Ranges first, because the generation may have rows in ranges that it cleared.
         for Span { begin, end } in self.cleared.ranges.iter() {
             let deleted = delete(rows, &mut slice.transaction, begin, end)?;
             slice = slice.count(deleted * REMOVED_BYTES)?;

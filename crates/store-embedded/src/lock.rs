@@ -15,8 +15,8 @@ use super::error::OpenError;
 /// The file that a running server keeps locked. It contains the server's process id.
 pub(super) const LOCK_FILE: &str = "LOCK";
 
-/// How long to wait for the lock. A process that is ending keeps it for a moment. So does a child
-/// that the former owner forked and that does not run its own program yet.
+/// How long to wait for the lock. A process that is ending still holds it for a moment. So does a
+/// child that the previous owner forked and that has not executed its own program yet.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
 

@@ -1,11 +1,11 @@
 //! What the store's threads share of its rows in memory.
 //!
 //! One transaction at a time changes the rows. A short one holds the lock of the rows from its
-//! beginning to its end. Others wait for it. A long one works on a copy, which shares what it does
-//! not change, and puts that in place when it commits. Reads do the same.
+//! beginning to its end, and others wait for it. A long one works on a copy, which shares whatever
+//! it does not change, and installs the copy when it commits. Reads work the same way.
 //!
-//! The data file gets one generation after the other. While it gets one, all rows of it are in
-//! memory, so readers do not see how far that has come.
+//! Generations are written to the data file one after another. All rows of the generation being
+//! written are in memory, so readers do not see how far that has come.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -27,24 +27,26 @@ pub(super) struct Memory {
     closed: Mutex<VecDeque<Arc<Closed>>>,
     /// The last generation in the data file.
     drained: AtomicU32,
-    /// Estimated memory of what the data file lacks, in bytes.
+    /// Estimated memory of what the data file does not have yet, in bytes.
     dirty_bytes: AtomicUsize,
     /// Rows that the data file lacks, at most.
     dirty_rows: AtomicUsize,
-    /// Estimated memory of what the data file lacks above which writes wait for the drain, in bytes.
+    /// Writes wait for the drain while what the data file lacks exceeds this estimate of its
+    /// memory, in bytes.
     pub(super) dirty_bytes_max: usize,
-    /// Estimated memory of the open generation above which it is closed, in bytes.
+    /// The open generation is closed when its estimated memory exceeds this, in bytes.
     pub(super) generation_bytes_max: usize,
 }
 
-/// Estimated memory of the open generation above which it is closed, in bytes. Many rows that are
-/// written together change fewer pages.
+/// The open generation is closed when its estimated memory exceeds this, in bytes. A large
+/// generation changes fewer pages per row.
 const GENERATION_BYTES_MAX: usize = 96 * 1024 * 1024;
-/// With little memory for rows, a generation still takes this many bytes, because smaller ones would
-/// take too long to write.
+/// Minimum size of a generation in bytes, even with little memory for rows. Smaller ones would take
+/// too long to write.
 const GENERATION_BYTES_MIN: usize = 32 * 1024 * 1024;
 const DIRTY_BYTES_MIN: usize = 2 * GENERATION_BYTES_MIN;
-/// The part of the memory for rows that what the data file lacks may take. It cannot be evicted.
+/// Data that the data file lacks, which cannot be evicted, may take this fraction of the memory for
+/// rows.
 const DIRTY_PART: usize = 2;
 /// The part of the memory for rows that a generation may take.
 const GENERATION_PART: usize = 8;
@@ -97,12 +99,12 @@ impl Memory {
         self.lock()
     }
 
-    /// Ends a short transaction that writes.
+    /// Ends a short write transaction.
     pub(super) fn end_write(&self) {
         self.is_written.store(false, Ordering::SeqCst);
     }
 
-    /// Estimated memory of what the data file lacks, in bytes.
+    /// Estimated memory of what the data file does not have yet, in bytes.
     pub(super) fn dirty_bytes(&self) -> usize {
         self.dirty_bytes.load(Ordering::SeqCst)
     }
@@ -153,7 +155,7 @@ impl Memory {
         let is_oldest = |first: &Arc<Closed>| first.generation == drained.generation;
         if closed.front().is_some_and(is_oldest) {
             closed.pop_front();
-            // Never below 0, where writes would wait forever.
+            // Never below 0: an underflow would make writes wait forever.
             let subtract = |bytes: usize| Some(bytes.saturating_sub(drained.bytes));
             let _ = self
                 .dirty_bytes
@@ -175,8 +177,8 @@ impl Memory {
         self.drained.load(Ordering::SeqCst)
     }
 
-    /// Drops some rows that the data file has, if memory has too many. Looks at `rows_max`. No
-    /// snapshot of the data file may be open that is used for `resident` afterwards. Returns whether
+    /// If memory has too many rows, drops some that the data file has. Examines at most `rows_max`.
+    /// No open snapshot of the data file may be used for `resident` afterwards. Returns whether
     /// memory had too many.
     pub(super) fn evict(&self, resident: &mut Resident, rows_max: usize) -> bool {
         let is_over = resident.is_over(self.dirty_bytes());

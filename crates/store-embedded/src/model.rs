@@ -21,7 +21,7 @@ enum Write {
     Clear(Vec<u8>),
     ClearRange(Vec<u8>, Vec<u8>),
     Add(Vec<u8>, i8),
-    /// Sets and clears, which are undone.
+    /// Sets and clears that are undone afterwards.
     Undone(Vec<(Vec<u8>, bool)>),
     Get(Vec<u8>),
     Page(Page),
@@ -52,7 +52,7 @@ enum Step {
     Close,
     /// Writes the oldest generation into the data file.
     Drain,
-    /// Writes half of it.
+    /// Drains half of it.
     DrainPart,
     Restart,
 }
@@ -191,11 +191,11 @@ fn open(folder: &Path) -> (EmbeddedStore, impl Sized + use<>) {
     let options = EmbeddedOptions {
         map_bytes: 64 << 20,
         memory_bytes_max: MEMORY_BYTES,
-        // Nothing is lost without syncs, as the process goes on.
+        // Without syncs nothing is lost, because the process survives.
         fsync: FsyncPolicy::EverySecond,
         ..EmbeddedOptions::default()
     };
-    // It drains only when it is told to.
+    // It drains only on request.
     let (store, work, first) = EmbeddedStore::prepare(folder, options).unwrap();
     (store, (work, first))
 }

@@ -27,7 +27,7 @@ const OWN_READERS: u32 = 3;
 /// The map's size is a multiple of this, which is a multiple of every page size in use (4, 16 and
 /// 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
-/// No smaller map is tried in place of a larger one, in bytes.
+/// The map is never reduced below this, in bytes.
 const MAP_BYTES_MIN: usize = 1 << 30;
 
 /// The open files of a folder whose journal has been replayed.
@@ -191,8 +191,9 @@ fn check_copy(folder: &Path, options: &EmbeddedOptions) -> Result<bool, OpenErro
     Ok(is_copy)
 }
 
-/// The size of the map, in bytes: `bytes_max`, or less where the process may not have so much address space. That may
-/// be limited (`ulimit -v`), and kernels of some ARM machines give a process 512 GiB at most.
+/// The size of the map in bytes: `bytes_max`, or less if the process may not use that much address
+/// space. It may be limited (`ulimit -v`), and kernels of some ARM machines give a process at most
+/// 512 GiB.
 pub(super) fn map_bytes(bytes_max: usize) -> usize {
     let mut bytes = bytes_max / MAP_BYTES_UNIT * MAP_BYTES_UNIT;
     while bytes > MAP_BYTES_MIN && !has_address_space(bytes) {
@@ -203,7 +204,7 @@ pub(super) fn map_bytes(bytes_max: usize) -> usize {
 
 fn has_address_space(bytes: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: it maps anew what nobody can use, and unmaps just that.
+    // SAFETY: it creates a new mapping that nothing else uses, and unmaps exactly that.
     #[allow(unsafe_code)]
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);

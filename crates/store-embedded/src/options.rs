@@ -23,7 +23,7 @@ pub struct EmbeddedOptions {
     /// Maximum size of the data file in bytes, rounded down to a multiple of 64 KiB. It reserves
     /// address space, not memory or disk space.
     pub map_bytes: usize,
-    /// Estimated memory of rows above which those are evicted that the data file has, in bytes.
+    /// Estimated memory of rows, in bytes. Above it, rows that the data file has are evicted.
     pub memory_bytes_max: usize,
     /// Whether to open a copy of a folder that was not closed cleanly. Its files may be from
     /// different moments.

@@ -8,8 +8,8 @@ use heed::{Database, PutFlags, RwIter, RwTxn};
 use super::checksum::{CHECKSUM_BYTES, RowFormat, checksums};
 
 /// Sets rows of one transaction through one cursor. If a row belongs in the same page as the
-/// previous one, LMDB needs no search from the root, and does not look up the pages on that path in
-/// its list of changed pages. Rows may come in any order, but only sorted rows profit.
+/// previous one, LMDB need not search from the root or look up the path's pages in its list of
+/// changed pages. Rows may come in any order, but only sorted rows benefit.
 pub(super) struct OrderedWriter<'t> {
     cursor: RwIter<'t, Raw, Raw>,
     format: RowFormat,

@@ -12,7 +12,7 @@ pub(super) const RANGE_BYTES: usize = 224;
 
 type Key = Arc<[u8]>;
 
-/// What a range was before a change. `None` if there was none that begins there.
+/// A range before a change. `None` if no range began there.
 pub(super) type Before = (Key, Option<Key>);
 
 /// A set of keys. A clone shares its memory.
@@ -50,7 +50,7 @@ impl Ranges {
         (**end > *key).then_some(Span { begin, end })
     }
 
-    /// The range with the keys right before `end`.
+    /// The range that has the keys right before `end`.
     pub(super) fn around_before(&self, end: &[u8]) -> Option<Span<'_>> {
         let found = self.last_before(end)?;
         (*found.end >= *end).then_some(found)
@@ -79,7 +79,7 @@ impl Ranges {
         around.is_some_and(|around| around.end >= span.end)
     }
 
-    /// Adds the keys of a span. `log` gets what each changed range was.
+    /// Adds the keys of a span. `log` receives each changed range as it was.
     pub(super) fn add(&mut self, span: Span<'_>, mut log: impl FnMut(Before)) {
         let Span { begin, end } = span;
         if begin >= end || self.has_all(span) {
@@ -89,7 +89,7 @@ impl Ranges {
             && last.end == begin
             && self.first_from(begin).is_none_or(|next| next.begin > end)
         {
-            // Consecutive keys are added one after another.
+            // A consecutive key only extends the last range.
             let last: Key = last.begin.into();
             self.set(last, Some(end.into()), &mut log);
             return;
@@ -128,7 +128,7 @@ impl Ranges {
         }
     }
 
-    /// Puts back what a change replaced.
+    /// Undoes a change.
     pub(super) fn restore(&mut self, (begin, end): Before) {
         self.set(begin, end, &mut |_| {});
     }

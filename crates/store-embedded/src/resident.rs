@@ -1,10 +1,11 @@
-//! The rows that memory holds, and which others the data file may have.
+//! The rows in memory, and which other rows the data file may have.
 //!
 //! Memory is the working copy. It has every row that the data file does not have yet, and rows that
-//! were read. Where it is *complete*, a key without a row in memory has none at all. Elsewhere a
-//! read asks the data file. In a new store, memory is complete everywhere until rows are evicted.
+//! were read. Where memory is *complete*, a key without a row in memory has no row at all.
+//! Elsewhere, a read also asks the data file. In a new store, memory is complete everywhere until
+//! rows are evicted.
 //!
-//! A clone shares its memory with the original, and stays as it is.
+//! A clone shares its memory with the original, and later changes to the original do not affect it.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -30,9 +31,10 @@ use quoin_store::{KeyValue, RangeQuery, StoreError};
 const READ_AHEAD_ROWS: usize = 32;
 /// A read stops reading ahead after this many bytes.
 const READ_AHEAD_BYTES: usize = 16 * 1024;
-/// Rows that one eviction looks at, at least.
+/// Minimum number of rows that one eviction examines.
 pub(super) const EVICTION_ROWS: usize = 1024;
-/// Maximum number of ranges in which memory is complete. With more, an eviction forgets all of them.
+/// Maximum number of ranges in which memory is complete. If there are more, an eviction forgets all
+/// of them.
 const COMPLETE_RANGES_MAX: usize = 1 << 16;
 
 /// All keys but the store's own.
@@ -45,23 +47,23 @@ const ALL: Span<'static> = Span {
 #[derive(Debug, Clone)]
 pub(super) struct Resident {
     pub(super) rows: Tree,
-    /// The keys whose rows, if they have any, are all in `rows`.
+    /// Keys that have no row if `rows` has none.
     pub(super) complete: Ranges,
-    /// What each generation clears, of those that the data file lacks.
+    /// What each generation clears, for generations that the data file lacks.
     cleared: BTreeMap<u32, Cleared>,
     /// Estimated memory of `rows`, in bytes.
     bytes: usize,
     /// The number of the last commit in it.
     pub(super) sequence: u64,
-    /// The key at which the next eviction begins.
+    /// The key where the next eviction begins.
     hand: Vec<u8>,
-    /// Estimated memory above which rows are evicted, in bytes.
+    /// Rows are evicted above this estimate of their memory, in bytes.
     bytes_max: usize,
-    /// Marks of keys that were read from the data file lately. Snapshots share them.
+    /// Marks of keys that were recently read from the data file. Snapshots share them.
     seen: Arc<[AtomicU16]>,
 }
 
-/// Number of marks of keys that were read lately.
+/// Number of marks for recently read keys.
 const SEEN: usize = 1 << 17;
 
 /// A snapshot of the data file. It is opened when it is first needed.
@@ -71,8 +73,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// A snapshot that is opened when it is first needed. Until it is dropped, no row may be evicted,
-    /// and the data file may change only where the rows are in memory.
+    /// A snapshot that is opened when first needed. Until it is dropped, no row may be evicted, and
+    /// the data file may change only where memory has the rows.
     pub(super) fn when_needed(environment: &Env<WithoutTls>) -> Self {
         Self {
             environment: environment.clone(),
@@ -90,7 +92,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Ends the snapshot. Another one is opened when it is needed.
+    /// Ends the snapshot. If it is needed again, another one is opened.
     pub(super) fn close(&mut self) {
         self.transaction = OnceCell::new();
     }
@@ -110,20 +112,20 @@ impl Disk {
     }
 }
 
-/// Where a read finds what memory does not have.
+/// Where a read finds rows that memory lacks.
 #[derive(Clone, Copy)]
 pub(super) struct Below<'a> {
     pub(super) rows: &'a Rows,
     pub(super) disk: &'a Disk,
-    /// Whether memory may take what is found.
+    /// Whether memory may keep what is found.
     pub(super) is_taken: bool,
 }
 
-/// What a read found in the data file. Memory may take it.
+/// What a read found in the data file. Memory may keep it.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     rows: Vec<Row>,
-    /// Spans, whose rows have all been found.
+    /// Spans of which all rows were found.
     complete: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -150,14 +152,14 @@ impl Resident {
         self.bytes + self.complete.len() * RANGE_BYTES
     }
 
-    /// Sets a row. Returns the one that it replaces.
+    /// Sets a row. Returns the row that it replaces.
     pub(super) fn insert(&mut self, row: Row) -> Option<Row> {
         let key = row.clone();
         self.set(key.key(), |_, _| row)
     }
 
-    /// Sets the row of a key to what `make` returns for the one that it replaces, and for where memory
-    /// is complete. Returns the one that it replaces.
+    /// Sets the row of a key to the result of `make`, which gets the row to replace and the ranges
+    /// where memory is complete. Returns the replaced row.
     pub(super) fn set(
         &mut self,
         key: &[u8],
@@ -192,18 +194,18 @@ impl Resident {
         cleared.cloned().unwrap_or_default()
     }
 
-    /// Forgets what the data file no longer has. `drained` is the last generation in it. No older
-    /// snapshot of the data file may be used afterwards.
+    /// Forgets cleared keys that have been cleared in the data file too. `drained` is the last
+    /// generation in it. No older snapshot of the data file may be used afterwards.
     pub(super) fn note_drained(&mut self, drained: u32) {
         self.cleared.retain(|generation, _| *generation > drained);
     }
 
-    /// Whether the data file's row of a key, if it has one, is cleared.
+    /// Whether a generation clears the row that the data file may have for a key.
     fn is_cleared(&self, key: &[u8]) -> bool {
         self.cleared.values().any(|cleared| cleared.has(key))
     }
 
-    /// The end of the range that is cleared around a key. In reverse, its beginning.
+    /// The end of the cleared range around a key. In reverse, its beginning.
     fn cleared_until(&self, key: &[u8], reverse: bool) -> Option<&[u8]> {
         self.cleared.values().find_map(|cleared| {
             let around = cleared.ranges.around(key)?;
@@ -240,14 +242,15 @@ impl Resident {
                 Ok(Some(Bytes::copy_from_slice(value)))
             }
             Ok(None) => Ok(None),
-            // No row has an empty key, or one that is too long.
+            // No row has a key that is empty or too long.
             Err(heed::Error::Mdb(heed::MdbError::BadValSize)) => Ok(None),
             Err(error) => Err(store_error(error)),
         }
     }
 
-    /// Whether memory takes a row that was read from the data file. If it is full, it takes one that was
-    /// read before, so that reading everything once does not drop what is read often.
+    /// Whether memory keeps a row that was read from the data file. When memory is full, it keeps
+    /// only rows that were read before. So a single scan of everything does not displace what is
+    /// read often.
     fn takes(&self, key: &[u8]) -> bool {
         if self.bytes() < self.bytes_max / 8 * 7 {
             return true;
@@ -301,8 +304,8 @@ impl Resident {
         Ok(found.into_rows())
     }
 
-    /// The first part of a span, in the order of the read, in which memory is complete everywhere or
-    /// nowhere.
+    /// The first part of a span, in reading order, in which memory is either complete everywhere or
+    /// nowhere complete.
     fn next_part<'s>(&'s self, rest: Span<'s>, reverse: bool) -> (Span<'s>, bool) {
         let complete = &self.complete;
         let Span { mut begin, mut end } = rest;
@@ -310,7 +313,7 @@ impl Resident {
             true => complete.around_before(end),
             false => complete.around(begin),
         };
-        // Elsewhere the part ends where memory is complete again.
+        // Where memory is not complete, the part ends where the next complete range begins.
         match (around, reverse) {
             (Some(around), true) => begin = begin.max(around.begin),
             (Some(around), false) => end = end.min(around.end),
@@ -326,7 +329,8 @@ impl Resident {
         (Span { begin, end }, around.is_some())
     }
 
-    /// Finds rows where memory is not complete. Its own rows are newer than those of the data file.
+    /// Finds rows where memory is not complete. Rows in memory are newer than those of the data
+    /// file.
     fn merge<'s>(
         &'s self,
         below: Below<'s>,
@@ -335,7 +339,7 @@ impl Resident {
         found: &mut Page<'s>,
         loaded: &mut Loaded,
     ) -> Result<(), StoreError> {
-        // Where it begins: further pages of the same scan begin elsewhere.
+        // Keyed by where the part begins, because further pages of the same scan begin elsewhere.
         let edge = if reverse { part.end } else { part.begin };
         let mut takes = below.is_taken && self.takes(edge);
         let mut own = Vec::new();
@@ -404,7 +408,7 @@ impl Resident {
         Ok(())
     }
 
-    /// Goes on to a row that is not cleared.
+    /// Moves to a row that is not cleared.
     fn skip_cleared(&self, stored: &mut Stored<'_, '_>) -> Result<(), StoreError> {
         if self.cleared.is_empty() {
             return Ok(());
@@ -421,7 +425,7 @@ impl Resident {
         Ok(())
     }
 
-    /// Takes rows that were read from the data file. `log` gets what else changed.
+    /// Puts rows that were read from the data file into memory. `log` receives other changes.
     pub(super) fn take(&mut self, loaded: &mut Loaded, mut log: impl FnMut(Before)) {
         for row in loaded.rows.drain(..) {
             if self.rows.get(row.key()).is_none() && self.complete.around(row.key()).is_none() {
@@ -444,12 +448,12 @@ impl Resident {
         bytes > self.bytes_max && bytes - dirty_bytes.min(bytes) > self.bytes_max / 2
     }
 
-    /// Drops rows that were not read lately and that the data file has, until memory has few enough.
-    /// Looks at some rows only, so that it may take several calls.
+    /// Drops rows that were not read recently and that the data file has, until memory has few
+    /// enough. Examines only some rows, so it may take several calls.
     ///
     /// `drained` is the last generation in the data file.
     pub(super) fn evict(&mut self, drained: u32, rows_max: usize) {
-        // What these generations clear would hide rows that later ones have written.
+        // Otherwise, cleared keys of these generations would hide rows written by later ones.
         self.note_drained(drained);
         if self.complete.len() > COMPLETE_RANGES_MAX {
             self.complete = Ranges::default();
@@ -461,7 +465,7 @@ impl Resident {
         };
         let mut looked_at = 0;
         let mut last = None;
-        // Rows that follow each other are forgotten as one range.
+        // Consecutive rows are forgotten as one range.
         let mut runs: Vec<Vec<Row>> = Vec::new();
         let mut is_next = false;
         let _ = self.rows.walk(span, false, &mut |row| {
@@ -501,7 +505,7 @@ impl Resident {
 }
 
 impl Loaded {
-    /// Whether there is nothing to take.
+    /// Whether there is nothing to keep.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.complete.is_empty()
     }
@@ -560,7 +564,7 @@ impl<'s> Page<'s> {
         }
     }
 
-    /// The rows. Those that are not shared are copied together.
+    /// The rows. Rows that are not shared are copied together.
     fn into_rows(self) -> Vec<KeyValue> {
         let copied = self.rows.iter().filter(|row| row.shared().is_none());
         let copied = page::pack(copied.map(|row| row.pair()));
@@ -584,11 +588,11 @@ struct Stored<'s, 'k> {
     head: Option<Pair<'s>>,
     rows: &'s Rows,
     transaction: &'s RoTxn<'s, WithoutTls>,
-    /// Made at the second row, because most reads take one.
+    /// Created at the second row, because most reads need only one.
     steps: Option<super::table::Walk<'s>>,
     span: Span<'k>,
     reverse: bool,
-    /// Whether the next row cannot be read.
+    /// Moves to the first row at or after `edge`. In reverse, to the last one before it.
     has_failed: bool,
 }
 
@@ -614,7 +618,7 @@ impl<'s, 'k> Stored<'s, 'k> {
         Ok(stored)
     }
 
-    /// Goes on to the first row at or after `edge`. In reverse, to the last before it.
+    /// Moves to the next row.
     fn seek(&mut self, edge: &[u8]) -> Result<(), StoreError> {
         self.steps = None;
         self.head = None;
@@ -649,7 +653,7 @@ impl<'s, 'k> Stored<'s, 'k> {
         Ok(())
     }
 
-    /// The span of which all rows have been passed.
+    /// The span whose rows have all been passed.
     fn read(&self) -> (Vec<u8>, Vec<u8>) {
         let Span { begin, end } = self.span;
         let (mut begin, mut end) = (begin.to_vec(), end.to_vec());
@@ -676,7 +680,7 @@ mod tests {
         resident
     }
 
-    /// Twice, because rows that were read lately are spared once.
+    /// Twice, because recently read rows are spared once.
     fn evict_all(resident: &mut Resident, drained: u32) {
         for _ in 0..2 {
             resident.evict(drained, EVICTION_ROWS);

@@ -68,11 +68,11 @@ pub enum RestoreError {
     /// The operating system refused something.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// What was attempted.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -180,8 +180,8 @@ impl Restoration {
         Ok(replaying)
     }
 
-    /// Makes the folder a store that ends with a commit, and that follows the archive of another
-    /// store if that is given. Returns the store's id.
+    /// Makes the folder a store that ends with a commit. If `follows` is given, the store follows
+    /// the archive of that store. Returns the store's id.
     ///
     /// # Errors
     /// If the store does not end with this commit, or was not closed cleanly.
@@ -225,7 +225,7 @@ impl Restoration {
 
 /// Creates a folder that contains the subfolder as soon as it has its name.
 fn create_unfinished(folder: &Path) -> io::Result<()> {
-    // Without a trailing slash, which would put the other folder inside this one.
+    // A trailing slash would put the other folder inside this one.
     let folder = folder.components().as_path();
     let mut beside = folder.as_os_str().to_owned();
     beside.push(format!(".{UNFINISHED_RESTORE}"));

@@ -19,14 +19,15 @@ use super::table::Rows;
 use quoin_base::limits::{DISK_NEARLY_FULL_BYTES_MAX, DISK_NEARLY_FULL_DIVISOR};
 use quoin_base::log_throttle::LogThrottle;
 
-/// Bytes after the end of the data file that are reserved for removing data.
+/// Bytes reserved after the end of the data file for removing data.
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Bytes that the data file may need for a committed byte, because its pages may be half full.
 const DATA_FACTOR: u64 = 2;
-/// Blocks for commits are reserved where fewer bytes are free than this many for each committed byte.
-/// On an emptier disk there is time to write them before another program has filled it.
+/// Blocks for commits are reserved if the disk has fewer free bytes than this many for each
+/// committed byte. With more, commits can be written before another program fills the disk.
 const FREE_FACTOR: u64 = 16;
-/// Bytes that are reserved at a time. If there is no room for all, the first pieces are reserved.
+/// Bytes reserved at a time. If there is no room for all of them, the first pieces are still
+/// reserved.
 const PIECE_BYTES: u64 = 1 << 20;
 /// Bytes that must be left for commands that add data, in addition to what is in memory. Smaller
 /// batches are not checked, because those that only remove data write little.
@@ -41,7 +42,7 @@ const SPARE_BYTES_MAX: i64 = 1 << 20;
 /// The result of the last measurement.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Bytes by which the data file and the journal may grow, without the reserve.
+    /// Bytes by which the data file and the journal may grow, excluding the reserve.
     growth_bytes: AtomicU64,
     /// Free bytes on the disk.
     free_bytes: AtomicU64,
@@ -190,8 +191,8 @@ impl Room {
         }
     }
 
-    /// Measures the disk. Returns how many bytes are free. If the system does not tell, that is the
-    /// last known value.
+    /// Measures the disk. Returns how many bytes are free, or the last known value if the system
+    /// does not say.
     fn measure_disk(&self, files: &Files) -> u64 {
         if let Ok(disk) = disk(&files.folder) {
             let warning_bytes = nearly_full_bytes(disk.bytes);
@@ -201,8 +202,8 @@ impl Room {
         self.free_bytes()
     }
 
-    /// Reserves blocks after the end of the data file. Returns how many bytes are reserved. On a file
-    /// system that cannot reserve blocks, that is none.
+    /// Reserves blocks after the end of the data file. Returns how many bytes are reserved: none on
+    /// a file system that cannot reserve blocks.
     fn reserve(&self, files: &Files, end: u64, wanted_bytes: u64) -> u64 {
         let mut until = self.reserved_until.load(Ordering::SeqCst).max(end);
         while until < end.saturating_add(wanted_bytes)

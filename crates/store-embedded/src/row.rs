@@ -1,4 +1,4 @@
-//! A row in memory: key, value and what the write-back has to know, in one allocation.
+//! A row in memory: key, value and what the write-back needs, in one allocation.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ pub(super) const LOADED: u32 = 0;
 /// tree's nodes and its place in the write-back.
 const ROW_BYTES: usize = 96;
 
-/// A reader of a row with at least this many bytes shares them. Shorter ones are copied, which is
-/// cheaper.
+/// A read shares the memory of a row with at least this many bytes. Shorter rows are copied, which
+/// is cheaper.
 pub(super) const SHARED_BYTES_MIN: usize = 512;
 
 /// A row. Clones share its memory.
@@ -23,7 +23,7 @@ pub(super) struct Row(ThinArc<Header, u8>);
 
 struct Header {
     origin: Origin,
-    /// No key is longer than a data file accepts, which is some 2,000 bytes.
+    /// No key is longer than a data file accepts, about 2,000 bytes.
     key_bytes: u16,
     /// Whether it was read since the eviction last passed.
     is_used: AtomicBool,
@@ -34,7 +34,7 @@ struct Header {
 pub(super) struct Origin {
     /// The generation of commits that wrote it, or [`LOADED`].
     pub(super) generation: u32,
-    /// Its place in that generation's list.
+    /// Its slot in that generation.
     pub(super) slot: u32,
     /// Whether the data file may have had a row with this key when the generation began.
     pub(super) may_be_on_disk: bool,
@@ -74,7 +74,7 @@ impl Row {
     pub(super) fn split(&self) -> (&[u8], &[u8]) {
         let key_bytes = usize::from(self.0.header.header.key_bytes);
         let split = self.0.slice.split_at_checked(key_bytes);
-        // The slice begins with the key.
+        // The slice contains the key at its beginning.
         split.unwrap_or_default()
     }
 
@@ -87,14 +87,14 @@ impl Row {
         self.0.slice.len()
     }
 
-    /// Its key and value, which share its memory.
+    /// Its key and value, sharing its memory.
     pub(super) fn share(&self) -> (Bytes, Bytes) {
         let mut key = Bytes::from_owner(self.clone());
         let value = key.split_off(self.key().len());
         (key, value)
     }
 
-    /// Where it is in memory.
+    /// Its address.
     pub(super) fn address(&self) -> *const std::ffi::c_void {
         self.0.as_ptr()
     }

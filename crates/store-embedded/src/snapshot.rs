@@ -1,4 +1,4 @@
-//! Reads of one moment.
+//! Reads as of one moment.
 
 use std::cell::RefCell;
 use std::sync::MutexGuard;
@@ -15,14 +15,14 @@ use quoin_store::{
 
 /// The rows that a transaction works on.
 pub(super) enum Working<'s> {
-    /// Those of the store. Nobody else reads or writes meanwhile.
+    /// The store's own. Nothing else reads or writes them meanwhile.
     Held(MutexGuard<'s, Resident>),
     /// A copy.
     Copy(Box<Resident>),
 }
 
 impl Working<'_> {
-    /// Whether they are those of the store. Nobody reads a copy again.
+    /// Whether the rows are the store's own. A copy is never read again.
     fn is_held(&self) -> bool {
         matches!(self, Working::Held(_))
     }
@@ -66,14 +66,14 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Of rows that stay as they are, or that only the caller changes.
+    /// Reads rows that do not change, or that only the caller changes.
     pub(super) fn over(store: &'s EmbeddedStore, mut resident: Working<'s>) -> Self {
         resident.note_drained(store.shared.memory.drained());
         Self::new(store, resident, Disk::when_needed(&store.environment))
     }
 
-    /// Reads. If `takes` is set, memory takes what was read from the data file. `log` gets what else
-    /// that changed.
+    /// Runs a read. If `takes` is set, memory keeps what was read from the data file, and `log`
+    /// receives what else that changed.
     fn read<T>(
         &mut self,
         takes: bool,
@@ -128,7 +128,7 @@ impl<'s> Reader<'s> {
 pub(super) struct EmbeddedSnapshot<'s>(RefCell<Reader<'s>>);
 
 impl<'s> EmbeddedSnapshot<'s> {
-    /// A snapshot that may stay open. It delays nobody, but keeps the rows in memory that it has.
+    /// A snapshot that may stay open. It delays nobody, but its rows stay in memory.
     ///
     /// # Errors
     /// If too many readers are open.
@@ -193,7 +193,7 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
     }
 
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {
-        // What it has read is in memory.
+        // It has read only from memory.
     }
 
     fn warm(&self, soon: &[SoonRead]) {

@@ -7,7 +7,7 @@ use super::restore::{Replaying, RestoreError};
 use super::standby_note::followed_store;
 use super::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, StoreId};
 
-/// Memory for rows of a standby, in bytes. Nobody reads them, so few are needed again.
+/// Memory for rows of a standby, in bytes. Clients do not read them, so few rows are needed again.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
 
 /// An open standby.
@@ -23,7 +23,7 @@ impl Standby {
     /// If another process has it open, or it has commits of its own.
     pub fn open(folder: &Path) -> Result<Self, RestoreError> {
         let options = EmbeddedOptions {
-            // The archive has what a power failure takes.
+            // After a power failure, the archive still has what this store loses.
             fsync: FsyncPolicy::EverySecond,
             memory_bytes_max: MEMORY_BYTES_MAX,
             follows: true,

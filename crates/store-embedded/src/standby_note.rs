@@ -50,7 +50,7 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// `follows` says that all commits are those of the followed store.
+    /// `follows` says whether all commits are those of the followed store.
     pub(super) fn of(folder: &Path, follows: bool) -> Self {
         let is_there = folder.join(STANDBY_FILE).symlink_metadata().is_ok();
         Self {

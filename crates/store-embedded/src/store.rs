@@ -106,8 +106,8 @@ impl EmbeddedStore {
         !key.is_empty() && key.len() <= self.environment.max_key_size()
     }
 
-    /// Runs a command for each complete file of the archive, if there is one, and removes the file
-    /// when the command has succeeded.
+    /// Runs a command for each complete file of the archive, if there is an archive, and removes
+    /// the file once the command has succeeded.
     ///
     /// # Errors
     /// If the system refuses a thread.

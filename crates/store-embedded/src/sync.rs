@@ -26,10 +26,10 @@ use quoin_store::StoreError;
 
 /// Time between two syncs of the journal with `fsync = everysec`.
 const SYNC_INTERVAL_MS: u64 = 1_000;
-/// A store that nobody has written to for this time makes a checkpoint.
+/// A store makes a checkpoint once it has not been written to for this time.
 const QUIET_INTERVAL_MS: u64 = 500;
-/// Time between two checkpoints, if neither memory nor the journal asks for one earlier. What is
-/// written and removed again in between never reaches the data file.
+/// Time between two checkpoints, unless memory or the journal needs one earlier. A row that is
+/// written and removed between two checkpoints never reaches the data file.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between two checkpoints while room is short.
 const SHORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -101,8 +101,8 @@ impl Syncer {
     pub(super) fn wake(&self) {
         self.wants_checkpoint.store(true, Ordering::SeqCst);
         if let Some(wake) = &self.wake {
-            // Nothing needs doing if a request is already pending, or if the thread has ended. The
-            // store reports the latter.
+            // Fails if a request is already pending, or if the thread has ended, which the store
+            // reports.
             let _ = wake.try_send(());
         }
     }
@@ -147,7 +147,7 @@ impl Work {
                 is_quiet = sequence == last_sequence;
                 last_sequence = sequence;
             }
-            // Other programs may take the room that is left. What is in the data file by then needs none.
+            // Other programs may fill the disk. What is in the data file by then needs no room.
             let is_due = is_due || is_quiet || is_short;
             let made = if is_due || last_at.elapsed() >= CHECKPOINT_INTERVAL {
                 last_at = Instant::now();
@@ -181,7 +181,8 @@ impl Work {
         last: &mut Checkpoint,
     ) -> Result<(), heed::Error> {
         self.journal.sync()?;
-        // Cleared first: this checkpoint may not cover a later commit, which requests the next one.
+        // Cleared first, because this checkpoint may not cover a later commit, which requests the
+        // next one.
         if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
@@ -244,7 +245,7 @@ impl Work {
             && let Some(closed) = self.shared.memory.oldest_closed()
         {
             if !self.checkpoints.are_possible() {
-                // The data file keeps what was written, even part of a generation.
+                // The data file keeps what was written, even if it is only part of a generation.
                 self.journal.sync()?;
             }
             self.write(&closed, last)?;

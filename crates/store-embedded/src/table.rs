@@ -137,7 +137,7 @@ impl Rows {
         }
     }
 
-    /// The rows after `key`, up to the end of the file. In reverse, those before it, down to the
+    /// The rows after `key`, up to the end of the file. In reverse, the rows before it, down to the
     /// beginning.
     pub(super) fn walk<'t>(
         &'t self,
@@ -172,7 +172,7 @@ impl Rows {
         })
     }
 
-    /// Whether there are none but the store's own.
+    /// Whether there are only the store's own rows.
     pub(super) fn is_empty(&self, environment: &Env<WithoutTls>) -> Result<bool, heed::Error> {
         let transaction = environment.read_txn()?;
         let first = self.next_to(&transaction, b"", false)?;

@@ -29,7 +29,7 @@ use quoin_store::{
     StoreError, StoreFuture, Transaction,
 };
 
-/// Bytes of rows that are read at a time to find out how many there are.
+/// Rows are counted in pieces of this many bytes.
 const COUNTED_BYTES: usize = 1024 * 1024;
 /// A journal with more bytes than this causes an early checkpoint.
 const JOURNAL_CHECKPOINT_BYTES: u64 = 256 * 1024 * 1024;
@@ -125,7 +125,7 @@ impl<'s> EmbeddedTransaction<'s> {
         })
     }
 
-    /// A transaction that delays all others, readers too.
+    /// A transaction that delays all others, including readers.
     ///
     /// # Errors
     /// If there is no room, or the store is broken.
@@ -288,12 +288,12 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
             Err(error) if JournalFailure::is(&error) => {
                 return Err(shared.failed(StoreError::Fatal(Arc::new(error))));
             }
-            // The journal's other file may have room.
+            // The other file of the journal may have room.
             Err(error) if has_failed || has_waited => {
                 return Err(store_error(error.into()));
             }
             Err(_) => {
-                // Do this even if nothing was committed since the last checkpoint.
+                // Requested even if nothing was committed since the last checkpoint.
                 shared.committed();
                 store.wake_checkpoint();
             }
@@ -304,7 +304,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
                 }
                 store.wake_checkpoint();
             }
-            // How much room there is will be known once the data file has what is in memory.
+            // The available room is known only once the data file has what is in memory.
             Ok(()) if has_failed || has_waited => return Ok(()),
             Ok(()) => store.wake_checkpoint(),
         }
@@ -331,8 +331,8 @@ fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// The memory that an entry of the journal takes beside its key and value, in bytes. The data file
-/// may have to change a page for each.
+/// Estimated cost of a journal entry in addition to its key and value, in bytes. The data file may
+/// have to change a page for each.
 const WRITE_BYTES: usize = 180;
 
 impl WriteState<'_> {
@@ -398,7 +398,7 @@ impl WriteState<'_> {
         Some(may_be_on_disk)
     }
 
-    /// Clears a span of the data file, where memory has no rows.
+    /// Clears a span of the data file where memory has no rows.
     fn clear_on_disk(&mut self, span: Span<'_>) {
         let log = &mut self.log;
         let dirty = &mut self.writer.dirty;
@@ -476,7 +476,7 @@ impl WriteState<'_> {
         }
     }
 
-    /// Refuses rows for which the disk has no room.
+    /// Refuses rows if the disk has no room for them.
     fn check_room(&self) -> Result<(), StoreError> {
         let shared = &self.reader.store.shared;
         let before = shared.memory.dirty_bytes();
@@ -675,7 +675,7 @@ impl ReadTransaction for EmbeddedTransaction<'_> {
     }
 
     fn cache_value(&self, _key: &[u8], _value: &Bytes) {
-        // What it has read is in memory.
+        // It has read only from memory.
     }
 
     fn warm(&self, soon: &[SoonRead]) {

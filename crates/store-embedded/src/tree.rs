@@ -19,8 +19,8 @@ use triomphe::Arc;
 use self::node::{Child, Children, INDEXED_MAX, Node, PREFIX_BYTES, Prefix, Sorted};
 use super::row::Row;
 
-/// A node with fewer children than this becomes a smaller one. That one has room for more, so that
-/// a node does not change its size again and again.
+/// A node with fewer children than this becomes a smaller one. The smaller node still has spare
+/// room, so that a node's size does not change back and forth.
 const OF_4_BELOW: usize = 4;
 const OF_16_BELOW: usize = 13;
 const OF_48_BELOW: usize = INDEXED_MAX - 8;
@@ -83,13 +83,14 @@ impl Tree {
         }
     }
 
-    /// Sets a row. Returns the one that it replaces.
+    /// Sets a row. Returns the row that it replaces.
     pub(super) fn insert(&mut self, row: Row) -> Option<Row> {
         let key = row.clone();
         self.set(key.key(), |_| row)
     }
 
-    /// Sets the row of a key to what `make` returns for the one that it replaces. Returns that.
+    /// Sets the row of a key to what `make` returns for the row that it replaces. Returns the
+    /// replaced row.
     pub(super) fn set(
         &mut self,
         key: &[u8],
@@ -160,7 +161,7 @@ impl Tree {
     }
 }
 
-/// Follows a key through a node. `Err` is the end of the search.
+/// Descends through a node along a key. `Err` is the end of the search.
 fn descend<'t, C: Children>(
     node: &'t Node<C>,
     rest: &mut &[u8],
@@ -179,7 +180,7 @@ pub(super) fn common_bytes(one: &[u8], other: &[u8]) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// What of a key is below `depth`.
+/// The rest of a key after `depth` bytes.
 fn below(key: &[u8], depth: usize) -> &[u8] {
     key.get(depth..).unwrap_or_default()
 }
@@ -192,7 +193,7 @@ enum Place {
     Vacant(u8),
     /// At the end of the prefix.
     Here,
-    /// Beside the node, because the key has only this many bytes of its prefix.
+    /// Above the node: the key and its prefix differ after this many bytes.
     Beside(usize),
     /// There is no node.
     NoNode,
@@ -224,7 +225,7 @@ fn here_mut(child: &mut Child) -> Option<&mut Option<Row>> {
     with_node!(child, node => Some(&mut Arc::make_mut(node).here), else None)
 }
 
-// Not recursive: keys that begin with each other make a deep tree.
+// Not recursive, because keys that are prefixes of each other make a deep tree.
 fn set(mut child: &mut Child, key: &[u8], make: impl FnOnce(Option<&Row>) -> Row) -> Option<Row> {
     let mut depth = 0;
     loop {
@@ -267,7 +268,7 @@ fn add(child: &mut Child, byte: u8, new: Child) {
     }
 }
 
-/// Inserts a row where there is nothing, or a row. Returns the row that it replaces.
+/// Inserts a row in place of a row or of nothing. Returns the row that it replaces.
 fn insert_at_row(child: &mut Child, row: Row, depth: usize) -> Option<Row> {
     let old = match take(child) {
         Child::Row(old) if old.key() != row.key() => old,
@@ -306,8 +307,8 @@ fn insert_beside(child: &mut Child, row: Row, depth: usize, common: usize) {
     });
 }
 
-/// A node for what begins with `prefix`. `fill` adds two children or rows. A prefix that is too long
-/// for one node takes a chain of them.
+/// A node for keys that begin with `prefix`. `fill` adds two children or rows. If the prefix is too
+/// long for one node, makes a chain of nodes.
 fn branch(prefix: &[u8], fill: impl FnOnce(&mut Node<Sorted<4>>)) -> Child {
     let mut at = prefix.len().saturating_sub(PREFIX_BYTES);
     let mut node = Node {
@@ -331,7 +332,7 @@ fn branch(prefix: &[u8], fill: impl FnOnce(&mut Node<Sorted<4>>)) -> Child {
     child
 }
 
-/// Puts a row into a new node. The bytes of its key above `depth` lead there.
+/// Puts a row into a new node at `depth` bytes of its key.
 fn put(node: &mut Node<Sorted<4>>, row: Row, depth: usize) {
     match row.key().get(depth).copied() {
         None => node.here = Some(row),
@@ -369,8 +370,8 @@ fn enlarge(child: &mut Child) {
     };
 }
 
-/// The row with a key, and how many nodes are above the last one on the way to it that has something
-/// else. `None` instead of that number if no node has.
+/// The row of a key, and the number of nodes above the last node on its path that has another child
+/// or row. `None` instead of the number if no node does.
 fn find_to_remove(mut at: &Child, key: &[u8]) -> Option<(Row, Option<usize>)> {
     let mut keeps = None;
     let (mut depth, mut above) = (0, 0);
@@ -396,7 +397,7 @@ fn find_to_remove(mut at: &Child, key: &[u8]) -> Option<(Row, Option<usize>)> {
     }
 }
 
-/// Removes a row that is there, with the nodes that lead to nothing else.
+/// Removes an existing row, and the nodes that lead only to it.
 fn remove(mut child: &mut Child, key: &[u8], keeps: Option<usize>) {
     let Some(keeps) = keeps else {
         *child = Child::Empty;
@@ -433,7 +434,7 @@ fn members(child: &Child) -> usize {
     with_node!(child, node => node.children.len() + usize::from(node.here.is_some()), else 0)
 }
 
-/// Makes a node that lost something smaller, if it has become too large.
+/// Replaces a node with a smaller kind if it has few children left.
 fn shrink(child: &mut Child) {
     *child = match child {
         Child::Of4(node) => match only(Arc::make_mut(node)) {
@@ -447,7 +448,7 @@ fn shrink(child: &mut Child) {
     };
 }
 
-/// What is left of a node, if it is a single row or a single node that can take its place.
+/// The only row or child of a node, if it can take the node's place.
 fn only(node: &mut Node<Sorted<4>>) -> Option<Child> {
     match (node.children.len(), &node.here) {
         (0, Some(_)) => node.here.take().map(Child::Row),
@@ -467,7 +468,7 @@ fn only(node: &mut Node<Sorted<4>>) -> Option<Child> {
     }
 }
 
-/// What is left of a span's bounds below a node. `None` if a bound excludes nothing there.
+/// A span's bounds below a node, without the bytes above. `None` if a bound excludes nothing there.
 #[derive(Clone, Copy)]
 struct Bounds<'k> {
     /// Not empty.
@@ -477,12 +478,12 @@ struct Bounds<'k> {
 }
 
 impl<'k> Bounds<'k> {
-    /// The bounds of keys that go on with these bytes. `None` if the span has no such keys.
+    /// The bounds for keys that continue with these bytes. `None` if the span has no such keys.
     fn after(self, bytes: &[u8]) -> Option<Self> {
         let low = match self.low {
             Some(low) => match low.strip_prefix(bytes) {
                 Some(rest) => Some(rest).filter(|rest| !rest.is_empty()),
-                // It is less than all of them, or greater.
+                // The bound is less than all of these keys, or greater.
                 None if low < bytes => None,
                 None => return None,
             },
@@ -701,7 +702,7 @@ mod tests {
     fn a_node_grows_to_all_bytes_and_shrinks_to_nothing() {
         let forwards: Vec<u8> = (0..=u8::MAX).collect();
         let reversed: Vec<u8> = forwards.iter().rev().copied().collect();
-        // Every byte once, far from the one before.
+        // Each byte once, far from the previous one.
         let jumping: Vec<u8> = forwards.iter().map(|byte| byte.wrapping_mul(97)).collect();
         for order in [&forwards, &reversed, &jumping] {
             let (mut tree, mut model) = (Tree::default(), Model::new());
@@ -736,7 +737,8 @@ mod tests {
 
     #[test]
     fn keys_that_begin_with_each_other_need_little_stack() {
-        // Members of a sorted set make its keys this long, and each may begin with another.
+        // Members of a sorted set can make keys this long, and each key may be a prefix of the
+        // next.
         let longest = vec![5; 1_000];
         let work = move || {
             let mut tree = Tree::default();
@@ -751,7 +753,7 @@ mod tests {
             }
             assert_eq!(shared.all().len(), longest.len() + 1);
         };
-        // What threads get by default.
+        // The default stack size of a thread.
         let thread = std::thread::Builder::new().stack_size(2 << 20);
         thread.spawn(work).unwrap().join().unwrap();
     }

@@ -107,7 +107,8 @@ pub enum OpenError {
         /// What to check if the file's addresses use TLS, otherwise empty.
         tls_hint: &'static str,
     },
-    /// Something accepts connections at an address of the cluster, but does not answer as the cluster.
+    /// Something accepts connections at an address of the cluster, but does not respond like the
+    /// cluster.
     #[error(
         "the FoundationDB cluster at {} did not answer within {} ms ({source}), although {address} accepts \
          connections: {CHECKS_HINT}{tls_hint}",

@@ -1,4 +1,4 @@
-//! What `quoin doctor` asks FoundationDB's client.
+//! What `quoin doctor` finds out from FoundationDB's client.
 
 use std::ffi::CStr;
 use std::path::PathBuf;

@@ -9,17 +9,18 @@ use super::error::is_timeout;
 /// Maximum duration of a transaction while the cluster is away.
 const AWAY_TIMEOUT_MS: i32 = 2_000;
 
-/// Tracks whether the cluster is away. It is away from the timeout of a transaction until its next answer.
+/// Tracks whether the cluster is away. It is away from the timeout of a transaction until it
+/// responds again.
 ///
-/// A transaction waits long for a cluster that is recovering. After one has timed out, others wait less, so that long
-/// waits of clients do not add up.
+/// A transaction waits long for a cluster that is recovering. After one has timed out, others wait
+/// less, so that clients' waits do not add up.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     is_away: AtomicBool,
 }
 
 impl Reachability {
-    /// Whether nothing has been answered since a transaction timed out.
+    /// Whether nothing has succeeded since a transaction timed out.
     pub(super) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }

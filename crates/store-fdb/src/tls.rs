@@ -11,8 +11,8 @@ use super::cluster_file::{TLS_SUFFIX, uses_tls};
 use super::error::OpenError;
 use super::tls_trial;
 
-/// Options for TLS (<https://apple.github.io/foundationdb/tls.html>). FoundationDB takes missing ones from its
-/// environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or uses its defaults.
+/// Options for TLS (<https://apple.github.io/foundationdb/tls.html>). FoundationDB takes missing
+/// ones from its environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or uses its defaults.
 ///
 /// The options of the first store apply to the whole process.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -128,7 +128,7 @@ fn load(mut options: Vec<NetworkOption>, folder: &Path) {
         let database = Database::new(cluster_file(folder).to_str())?;
         let transaction = database.create_trx()?;
         transaction.set_option(TransactionOption::Timeout(TIMEOUT_MS))?;
-        // There is no answer, but the database is open after the timeout.
+        // It fails, but the database is open after the timeout.
         transaction.get_read_version().await
     };
     let _ = wait(asked);

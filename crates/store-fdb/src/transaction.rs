@@ -16,7 +16,7 @@ use quoin_store::read_your_writes::{BaseTransaction, clear_bytes, conflict_bytes
 use quoin_store::rules::{STAMP_BYTES, stamped_key};
 use quoin_store::{KeyValue, RangeQuery, StoreError, StoreFuture};
 
-/// How many times to try to make sure that a commit that timed out is no longer in flight.
+/// Maximum number of attempts to ensure that a timed-out commit is no longer in flight.
 const FENCE_ATTEMPTS_MAX: u32 = 16;
 /// Timeout of one such attempt, unless the cluster is away.
 const FENCE_TIMEOUT_MS: i32 = 10_000;
@@ -128,8 +128,8 @@ impl<'s> FdbTransaction<'s> {
             return Err(StoreError::TooLarge);
         }
         if self.store.reachability.is_away() {
-            // Otherwise a transaction that has not read yet would ask for its read version during the commit, and we
-            // could not know that nothing has been sent.
+            // Otherwise a transaction that has not read yet would request its read version during
+            // the commit, and we could not know that nothing has been sent.
             let version = self.transaction.get_read_version().await;
             self.store.reachability.note(version).map_err(read_error)?;
         }
@@ -148,12 +148,13 @@ impl<'s> FdbTransaction<'s> {
     }
 }
 
-/// A key that makes sure that a commit is no longer in flight.
+/// A key that ensures that a commit is no longer in flight.
 ///
-/// After a timeout, FoundationDB does not say whether the commit is still in flight. The transaction has a conflict
-/// range on its fence. Once another transaction has committed a write conflict on the fence, the first one has either
-/// been applied or never will be. Then the caller can check, and run it again. (FoundationDB does the same before it
-/// returns `commit_unknown_result`.)
+/// After a timeout, FoundationDB does not say whether the commit is still in flight. The
+/// transaction has a conflict range on its fence. Once another transaction has committed a write
+/// conflict on the fence, the first one has either been applied or never will be. Then the caller
+/// can check, and run it again. (FoundationDB does the same before it returns
+/// `commit_unknown_result`.)
 struct Fence {
     begin: Vec<u8>,
     end: Vec<u8>,

@@ -1,11 +1,11 @@
 //! The transactional store below everything: an ordered map of byte strings with serializable
 //! transactions, after FoundationDB's model ([`Store`], [`Transaction`]).
 //!
-//! The crates `quoin-store-embedded` (one machine) and `quoin-store-fdb` (a cluster) implement it. The feature
-//! `testing` has [`faults`]: a store that fails on purpose, and one that behaves as a cluster does. What
-//! both kinds need of a transaction's own reads and writes is here.
+//! The crates `quoin-store-embedded` (one machine) and `quoin-store-fdb` (a cluster) implement it.
+//! The feature `testing` has [`faults`]: a store that fails on purpose, and one that behaves like a
+//! cluster. Code for a transaction's own reads and writes that both kinds need is here.
 //!
-//! It knows nothing of what is kept: keys and values are bytes.
+//! The crate knows nothing of the content: keys and values are bytes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -43,13 +43,14 @@ pub enum StoreError {
     /// The transaction's read version is too old. Run it again. Nothing was applied.
     #[error("transaction is too old")]
     TooOld,
-    /// The store has too much to do and asks to be tried again. Nothing was applied.
+    /// The store is overloaded. Try again later. Nothing was applied.
     #[error("store is busy: {0}")]
     Busy(Arc<dyn std::error::Error + Send + Sync>),
-    /// The cluster does not answer at present. Nothing was applied.
+    /// The cluster does not respond at present. Nothing was applied.
     #[error("store cannot be reached: {0}")]
     Unreachable(Arc<dyn std::error::Error + Send + Sync>),
-    /// There is no room for this on the disk, or in the largest data file. Nothing was applied.
+    /// There is no room on the disk, or the data file has reached its maximum size. Nothing was
+    /// applied.
     #[error("store has no room: {0}")]
     NoRoom(Arc<dyn std::error::Error + Send + Sync>),
     /// The store cannot do this at present. Nothing was applied.
@@ -58,7 +59,7 @@ pub enum StoreError {
     /// The store is broken until the server is restarted.
     #[error("store failed: {0}")]
     Fatal(Arc<dyn std::error::Error + Send + Sync>),
-    /// The bytes of a row are not those that were written. Other rows can be read. Nothing was
+    /// The bytes of a row differ from what was written. Other rows can be read. Nothing was
     /// applied.
     #[error("store is damaged: {0}")]
     Damaged(Arc<dyn std::error::Error + Send + Sync>),
@@ -79,7 +80,7 @@ impl StoreError {
         matches!(self, StoreError::Damaged(_) | StoreError::Corrupt(_))
     }
 
-    /// Whether the same transaction may succeed when it is run again from its start.
+    /// Whether the same transaction may succeed if it is run again from its start.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -117,8 +118,8 @@ pub struct RangeQuery<'q> {
     pub limit: usize,
     /// Read from the end of the range backwards.
     pub reverse: bool,
-    /// Whether this read can conflict. A serializable read conflicts on what it covered. That is
-    /// the range up to the last row returned if the limit was reached, else the whole range.
+    /// Whether this read can conflict. A serializable read conflicts on what it covered: the range
+    /// up to the last returned row if the limit was reached, otherwise the whole range.
     pub isolation: Isolation,
 }
 
@@ -129,7 +130,7 @@ pub struct RangeQuery<'q> {
 pub enum StoreFuture<'t, T> {
     /// The result is ready, or was taken.
     Ready(Option<Result<T, StoreError>>),
-    /// The result is not there yet.
+    /// The result is pending.
     Pending(Pin<Box<dyn Future<Output = Result<T, StoreError>> + 't>>),
 }
 
@@ -166,9 +167,9 @@ pub trait ReadTransaction {
     /// The rows of a range, at most `query.limit`, in the order asked for.
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
 
-    /// The first of those rows. A store whose rows may be large ends after the row with which keys and
-    /// values reach `bytes_max`. So fewer than `query.limit` rows with fewer bytes are all rows of the
-    /// range.
+    /// The first rows of a range. A store whose rows may be large ends after the row at which keys
+    /// and values reach `bytes_max`. So fewer than `query.limit` rows with fewer bytes are all rows
+    /// of the range.
     fn get_page<'t>(
         &'t self,
         query: RangeQuery<'_>,
@@ -182,12 +183,12 @@ pub trait ReadTransaction {
     /// not ask the store.
     fn cache_value(&self, key: &[u8], value: &Bytes);
 
-    /// Tells what will be read next, one by one. A store with rows in memory may wait for the memory of all of them at
-    /// once. Others need not do anything.
+    /// Announces what will be read next, one by one. A store with rows in memory may wait for the
+    /// memory of all of them at once. Other stores need not do anything.
     fn warm(&self, _soon: &[SoonRead]) {}
 }
 
-/// What will be read next.
+/// An announced read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SoonRead {
     /// The row with this key.
@@ -215,12 +216,12 @@ pub trait Transaction: ReadTransaction {
     /// that concurrent additions never conflict. Wraps around on overflow.
     fn atomic_add(&self, key: &[u8], delta: i64);
 
-    /// Appends rows to a log. A row's key is the log's prefix, a stamp of 10 bytes and the row's number in 2
-    /// bytes. The commit chooses the stamp (FoundationDB: a versionstamp), larger than those of all existing
-    /// rows. Conflicts with no other transaction.
+    /// Appends rows to a log. A row's key is the log's prefix, a stamp of 10 bytes and the row's
+    /// number in 2 bytes. The commit chooses the stamp (FoundationDB: a versionstamp), larger than
+    /// those of all existing rows. Conflicts with no other transaction.
     ///
-    /// To be called once for a prefix. Whether the transaction's own reads see the rows depends
-    /// on the store.
+    /// Must be called at most once for a prefix. Whether the transaction's own reads see the rows
+    /// depends on the store.
     fn append(&self, prefix: &[u8], values: &[Bytes]);
 
     /// Lowers an unsigned number (8 bytes, little-endian) to `value` if it is greater or absent,
@@ -259,26 +260,27 @@ pub trait Transaction: ReadTransaction {
     /// [`Transaction::mutation_count`] are as if these writes had not been made, and errors that
     /// they caused are forgotten.
     ///
-    /// Conflict ranges that were added since stay, and count in [`Transaction::size_bytes`]: the
-    /// reply of the command that was undone may depend on what it read.
+    /// Conflict ranges added since then stay, and count in [`Transaction::size_bytes`], because the
+    /// reply of the undone command may depend on what it read.
     fn rollback(&self, savepoint: Savepoint);
 
-    /// Ends a savepoint and keeps the writes since.
+    /// Ends a savepoint and keeps the writes since then.
     fn release(&self, savepoint: Savepoint);
 
     /// About how many bytes the commit will carry: keys, values and conflict ranges.
     fn size_bytes(&self) -> usize;
 
-    /// How many writes were made and not undone.
+    /// Number of writes that were not undone.
     fn mutation_count(&self) -> u64;
 
-    /// Whether the store took more data when this transaction began.
+    /// Whether the store accepted more data when this transaction began.
     fn growth(&self) -> Growth {
         Growth::Free
     }
 
-    /// Bytes by which this transaction enlarges the data, negative if it shrinks it. Counted only while the
-    /// disk is full ([`Growth::DiskFull`]), because every write must read what it replaces.
+    /// Bytes by which this transaction enlarges the data, negative if it shrinks it. Counted only
+    /// while the disk is full ([`Growth::DiskFull`]), because every write then has to read what it
+    /// replaces.
     fn grown_bytes(&self) -> i64 {
         0
     }
@@ -298,19 +300,20 @@ pub trait Transaction: ReadTransaction {
         Self: 't;
 }
 
-/// What a store can do, for the code that must act differently.
+/// What a store can do, for code that depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Capabilities {
     /// The store's name in INFO and logs.
     pub name: &'static str,
-    /// Other servers write too: transactions conflict, and servers tell each other things through the store.
-    /// Otherwise one transaction writes at a time, in this process, and nothing ever conflicts.
+    /// Whether other servers write too. Then transactions conflict, and servers communicate through
+    /// the store. Otherwise one transaction writes at a time, in this process, and nothing ever
+    /// conflicts.
     pub has_other_writers: bool,
-    /// A read is a round trip, so reads are made side by side, or ahead of their use.
+    /// Whether a read is a round trip, so that reads are made concurrently or ahead of their use.
     pub reads_wait: bool,
     /// A transaction fails when it takes longer than some seconds.
     pub bounds_transaction_time: bool,
-    /// A range is cleared in about the time of one key, however long it is.
+    /// Whether clearing a range takes about as long as clearing one key, however long the range is.
     pub clears_ranges_at_once: bool,
     /// A commit may end with [`StoreError::UnknownResult`].
     pub has_unknown_results: bool,
@@ -331,8 +334,8 @@ pub type Watch = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 pub struct Watched {
     /// The value when the watch was armed.
     pub value: Option<Bytes>,
-    /// Resolves after the value has changed from that. May also resolve without a change, and may
-    /// miss a change back to the same value, so read the key again.
+    /// Resolves after the value has changed. May also resolve without a change, and may miss a
+    /// change back to the same value, so read the key again.
     pub changed: Watch,
 }
 
@@ -354,7 +357,7 @@ pub trait Store: Send + Sync + 'static {
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
 
     /// A snapshot that is dropped before its thread does anything else. It may delay all others.
-    /// `None` if `waits` is not set and a short transaction is open that writes.
+    /// `None` if `waits` is not set and a short write transaction is open.
     ///
     /// # Errors
     /// `Unreachable`, `Unavailable` or `Fatal`.
@@ -366,7 +369,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// A transaction that ends before its thread does anything else. It may delay all others,
-    /// readers too.
+    /// including readers.
     ///
     /// # Errors
     /// `Unreachable`, `Unavailable` or `Fatal`.
@@ -374,8 +377,8 @@ pub trait Store: Send + Sync + 'static {
         self.begin_write()
     }
 
-    /// The caller knows that there is no row in `begin..end`, and that nobody else writes one. A store
-    /// that caches rows need not look for them.
+    /// Tells the store that there is no row in `begin..end`, and that nobody else writes one, so
+    /// that it need not look for rows there.
     fn note_empty(&self, _begin: &[u8], _end: &[u8]) {}
 
     /// Reads a key and watches it.
@@ -386,7 +389,8 @@ pub trait Store: Send + Sync + 'static {
         true
     }
 
-    /// The store's id, if it has one. It never changes. A copy from a backup has another.
+    /// The store's id, if it has one. It never changes. A store restored from a backup has another
+    /// one.
     fn id(&self) -> Option<String> {
         None
     }
@@ -431,7 +435,7 @@ pub trait Store: Send + Sync + 'static {
         Growth::Free
     }
 
-    /// Bytes of its data, as far as known, which are compared with the bound.
+    /// Bytes of its data, as far as known. They are compared with the bound.
     fn data_bytes(&self) -> Option<u64> {
         None
     }
@@ -448,6 +452,6 @@ pub enum Growth {
     Free,
     /// No: its data has reached the bound that was set.
     AtBound,
-    /// No: its disk has no room.
+    /// No, because the disk is full.
     DiskFull,
 }

@@ -7,8 +7,8 @@ pub struct Savepoint {
     depth: usize,
 }
 
-/// The open savepoints of a transaction, each with a `Mark`, and an `Undo` for each change since the
-/// outermost one. The memory is kept when that ends.
+/// The open savepoints of a transaction, each with a `Mark`, and an `Undo` for each change since
+/// the outermost one. The memory is kept for reuse when that one ends.
 #[derive(Debug)]
 pub struct UndoLog<Mark, Undo> {
     /// Each with the length that `undos` had at the time.
@@ -26,7 +26,7 @@ impl<Mark, Undo> Default for UndoLog<Mark, Undo> {
 }
 
 impl<Mark: Copy, Undo> UndoLog<Mark, Undo> {
-    /// Whether a savepoint is open, so that changes are to be logged.
+    /// Whether a savepoint is open, so that changes must be logged.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
@@ -45,7 +45,7 @@ impl<Mark: Copy, Undo> UndoLog<Mark, Undo> {
         }
     }
 
-    /// Ends a savepoint, and calls `undo` for each change since, the last first. Returns the
+    /// Ends a savepoint, and calls `undo` for each change since then, the last first. Returns the
     /// savepoint's mark, or `None` if it has already ended.
     pub fn rollback(&mut self, savepoint: Savepoint, mut undo: impl FnMut(Undo)) -> Option<Mark> {
         let (mark, kept) = *self.open.get(savepoint.depth)?;
@@ -63,7 +63,7 @@ impl<Mark: Copy, Undo> UndoLog<Mark, Undo> {
         &self.undos
     }
 
-    /// Ends a savepoint and keeps the changes since.
+    /// Ends a savepoint and keeps the changes since then.
     pub fn release(&mut self, savepoint: Savepoint) {
         self.open.truncate(savepoint.depth);
         if self.open.is_empty() {

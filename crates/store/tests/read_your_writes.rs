@@ -29,7 +29,7 @@ use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Waits for a result that is there after some polls.
+/// Waits for a result that is ready after some polls.
 fn now<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     for _ in 0..100 {
@@ -67,12 +67,12 @@ enum Step {
     Range(OwnedQuery),
     /// Reads and clears rows from one end of a range, as a pop does.
     Pop(OwnedQuery),
-    /// The same in the section of elements, whose keys are never set twice: what the transaction has
-    /// put there itself need not conflict.
+    /// The same in the section of elements, whose keys are never set twice. Elements that the
+    /// transaction itself has put there need not conflict.
     Take(OwnedQuery),
 }
 
-/// Where elements are.
+/// The section of elements.
 const SECTION: (&[u8], &[u8]) = (b"u", b"v");
 
 fn element_key(random: &SeededRandom) -> Vec<u8> {
@@ -123,7 +123,7 @@ fn rows_of(map: &Map, query: &RangeQuery<'_>) -> Rows {
     }
 }
 
-/// Does a step on a map; answers what it reads.
+/// Performs a step on a map. Returns what it reads.
 fn apply(step: &Step, map: &mut Map) -> Rows {
     match step {
         Step::Set(key, value) => drop(map.insert(key.clone(), value.clone())),
@@ -154,7 +154,7 @@ fn apply(step: &Step, map: &mut Map) -> Rows {
     Rows::new()
 }
 
-/// Does a step in a transaction; answers what it reads.
+/// Performs a step in a transaction. Returns what it reads.
 fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
     match step {
         Step::Set(key, value) => transaction.set(key, value),
@@ -192,7 +192,7 @@ fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
     Rows::new()
 }
 
-/// What a transaction should be, and was at the savepoints that are open.
+/// The expected content of a transaction, now and at the open savepoints.
 struct Model<M> {
     now: M,
     open: Vec<(Savepoint, M)>,
@@ -204,7 +204,7 @@ impl<M: Clone> Model<M> {
         Self { now, open }
     }
 
-    /// Opens a savepoint or ends one, or does nothing.
+    /// Opens or ends a savepoint, or does nothing.
     fn move_savepoints(&mut self, transaction: &dyn Transaction, random: &SeededRandom) {
         match random.below(8) {
             0 => self.open.push((transaction.savepoint(), self.now.clone())),
@@ -238,7 +238,7 @@ fn open(folder: &tempfile::TempDir) -> EmbeddedStore {
     EmbeddedStore::open(folder.path(), options).unwrap()
 }
 
-/// Puts some rows in the place of all.
+/// Replaces all rows with some random ones.
 fn fill(store: &dyn Store, random: &SeededRandom) -> Map {
     let mut map = Map::new();
     let transaction = store.begin_write().unwrap();
@@ -329,7 +329,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
         now(second.commit()).unwrap();
         beside.insert(set.clone(), value);
         let after_second = beside.clone();
-        // What was undone conflicts too.
+        // Undone reads conflict too.
         let mut must_conflict = false;
         let mut model = Model::new((alone, beside));
         for _ in 0..1 + random.below(12) {
@@ -342,7 +342,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
             if is_serializable(&step) {
                 must_conflict |= read != apply(&step, beside);
             } else if matches!(step, Step::Pop(_) | Step::Take(_)) {
-                // It clears what it has read, whatever has come since.
+                // It clears what it has read, whatever was added since.
                 for (key, _) in read {
                     step = Step::Clear(key);
                     apply(&step, beside);
@@ -352,7 +352,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
             }
         }
         if first.mutation_count() == 0 {
-            // Without a write there is nothing that could conflict.
+            // Without a write nothing can conflict.
             continue;
         }
         match now(first.commit()) {
@@ -371,7 +371,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
     assert!(conflicts > 300 && commits > 300, "{conflicts} {commits}");
 }
 
-/// Rows that never change, and notes of what it is given.
+/// Rows that never change, and a record of what it receives.
 struct Recorder {
     rows: Vec<KeyValue>,
     given: Rc<RefCell<Vec<String>>>,
@@ -452,7 +452,7 @@ impl BaseTransaction for Recorder {
     }
 }
 
-/// What a transaction below, in which `keys` have rows, is given for what `work` does.
+/// What the underlying transaction receives when `work` runs, if `keys` have rows.
 fn handed_over(keys: &[&'static str], work: impl Fn(&dyn Transaction)) -> Vec<String> {
     let recorder = Recorder::of(keys);
     let given = Rc::clone(&recorder.given);
@@ -642,8 +642,8 @@ fn the_size_is_that_of_what_is_kept() {
     assert!(transaction.size_bytes() < 200);
 }
 
-/// What becomes of a transaction that puts an element into a queue and pops it, beside another
-/// that puts one there.
+/// Runs a transaction that puts an element into a queue and pops it, concurrently with another that
+/// puts one there.
 fn put_and_pop_beside_another(
     before: &[&str],
     prepare: impl Fn(&dyn Transaction),
@@ -664,7 +664,7 @@ fn put_and_pop_beside_another(
     };
     let first = store.begin_write().unwrap();
     prepare(first.as_ref());
-    // As a push looks for the last element.
+    // Like a push that looks for the last element.
     now(first.get_range(all(Isolation::Snapshot))).unwrap();
     first.set(b"m", b"");
     let popped = now(first.get_range(all(Isolation::Snapshot))).unwrap();
@@ -722,7 +722,7 @@ fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
         first.add_conflict_unless_own(section, (b"a", &key_after(key)));
         first.clear(key);
     }
-    // What comes later is another push.
+    // Followed by another push.
     first.set(b"o", b"");
     let second = store.begin_write().unwrap();
     second.set(b"b", b"");
@@ -757,7 +757,7 @@ fn an_element_that_is_left_again_after_a_rollback_conflicts() {
         put(transaction, &[b"m", b"n"]);
         take(transaction, b"m");
         let savepoint = transaction.savepoint();
-        // Nothing is left: the first need not conflict either.
+        // Nothing is left, so the first need not conflict either.
         take(transaction, b"n");
         transaction.rollback(savepoint);
     });

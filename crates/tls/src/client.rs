@@ -21,13 +21,13 @@ use super::files::{self, certified_key};
 use super::options::{Password, ServerOptions, TlsError};
 use super::version_1::{NamedServers, provider, verify_tls12, verify_tls13};
 
-/// A connection that is encrypted.
+/// An encrypted connection.
 pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// What a tool shows to servers, and by what it judges them.
+/// What a tool presents to servers, and how it verifies them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientOptions {
-    /// CA certificates for certificates of servers; `None` means those of the system.
+    /// CA certificates for verifying servers. `None` means those of the system.
     pub ca_file: Option<PathBuf>,
     /// The tool's own certificate, with its chain.
     pub certificate_file: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub struct ClientOptions {
     pub key_file: Option<PathBuf>,
     /// The password of that key.
     pub key_password: Option<Password>,
-    /// The certificate that the server must show. Nothing else is checked then.
+    /// The certificate that the server must present. Nothing else is checked then.
     pub server_file: Option<PathBuf>,
 }
 
@@ -52,8 +52,8 @@ impl ClientOptions {
         }
     }
 
-    /// Options for a server that connects to another with its own options: it shows its certificate, and expects one of
-    /// the authorities of its clients.
+    /// Options for a server that connects to another one with its own options: it presents its
+    /// certificate, and expects one from the authorities of its clients.
     pub fn of_server(server: &ServerOptions) -> Self {
         Self {
             ca_file: server.ca_file.clone(),

@@ -31,7 +31,7 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// The first key of a file, which `password` decrypts if it is encrypted.
+/// The first key of a file. `password` decrypts it if it is encrypted.
 pub(super) fn key(
     path: &Path,
     password: Option<&Password>,
@@ -70,8 +70,8 @@ pub(super) fn authorities(
     Ok(store)
 }
 
-/// Adds what a folder of OpenSSL has: files of certificates, and links to them. Other files are left
-/// out.
+/// Adds the certificates of an OpenSSL folder: files of certificates, and links to them. Ignores
+/// other files.
 fn add_folder(store: &mut RootCertStore, folder: &Path) -> Result<(), TlsError> {
     let fail = |source| TlsError::Read {
         path: folder.to_owned(),

@@ -1,9 +1,10 @@
-//! TLS through rustls: what the settings name becomes a configuration of rustls, for the server's
-//! listeners and for the tools' connections (docs/understand/decisions/027-rustls.md).
+//! TLS through rustls: turns what the settings name into a configuration of rustls, for the
+//! server's listeners and for the tools' connections (docs/understand/decisions/027-rustls.md).
 //!
-//! The files from the lowest to the highest: `options`, `version_1`, `files`, `server` and `client`.
+//! The files from the lowest to the highest: `options`, `version_1`, `files`, `server` and
+//! `client`.
 //!
-//! It knows files and bytes, and neither settings nor connections.
+//! The crate knows files and bytes, and neither settings nor connections.
 
 mod client;
 mod files;

@@ -11,7 +11,7 @@ pub enum AuthClients {
     Yes,
     /// Clients are not asked for one.
     No,
-    /// A client may have none, but not a wrong one.
+    /// A client may have none, but not an invalid one.
     Optional,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What the server shows to clients and asks of them.
+/// What the server presents to clients and requires of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerOptions {
     /// Its certificate, with its chain.
@@ -86,7 +86,7 @@ pub struct ServerOptions {
     pub key_password: Option<Password>,
     /// CA certificates for certificates of clients.
     pub ca_file: Option<PathBuf>,
-    /// A folder with more of them.
+    /// A folder with further ones.
     pub ca_dir: Option<PathBuf>,
     /// Whether clients must have certificates.
     pub auth_clients: AuthClients,
@@ -97,7 +97,7 @@ pub struct ServerOptions {
 /// Why certificates cannot be used, and how to correct it.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that is needed is not named.
+    /// A required file is not set.
     #[error("{0} is not set")]
     Missing(&'static str),
     /// Clients must present certificates, but no setting says which ones are accepted.
@@ -108,7 +108,7 @@ pub enum TlsError {
     Read {
         /// Which one.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file is larger than certificates are.
@@ -147,7 +147,7 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
-    /// A key with a password, which is not known.
+    /// An encrypted key whose password is not set.
     #[error(
         "{}: the key has a password. Say it by tls-key-file-pass, or decrypt the key: `openssl pkey -in KEY \
          -out PLAIN`; only the server's user should be able to read the result",
@@ -163,7 +163,7 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
-    /// A key that is encrypted as OpenSSL did before PKCS#8.
+    /// A key in OpenSSL's encrypted format from before PKCS#8.
     #[error(
         "{}: the key is encrypted in an old form of OpenSSL, which is not supported. `openssl pkcs8 -topk8 -in \
          KEY -out NEW` writes it in the form that is (BEGIN ENCRYPTED PRIVATE KEY)",
@@ -173,7 +173,8 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
-    /// A key that is encrypted by an algorithm that is not supported, or takes too much work.
+    /// A key encrypted with an algorithm that is not supported, or that takes too much work to
+    /// decrypt.
     #[error(
         "{}: the key cannot be decrypted ({reason}). `openssl pkcs8 -topk8 -v2 aes-256-cbc -in KEY -out NEW` \
          encrypts it in a form that is supported",

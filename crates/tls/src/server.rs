@@ -44,7 +44,7 @@ fn versions(chosen: &[Version]) -> Vec<&'static SupportedProtocolVersion> {
     chosen.iter().map(of_rustls).collect()
 }
 
-/// What judges clients; `None` if they are not asked.
+/// Verifies clients. `None` if they are not asked for certificates.
 fn client_verifier(
     options: &ServerOptions,
 ) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {

@@ -24,7 +24,7 @@ use rustls::{
 
 /// A certificate of version 1.
 pub(super) struct Version1<'c> {
-    /// What its issuer has signed.
+    /// The part that its issuer has signed.
     signed: &'c [u8],
     /// The issuer's name, and the signature's algorithm, without the headers of their sequences.
     issuer: &'c [u8],
@@ -36,7 +36,7 @@ pub(super) struct Version1<'c> {
 }
 
 impl<'c> Version1<'c> {
-    /// Reads a certificate. `None` if it is of another version, or none at all.
+    /// Reads a certificate. `None` if it has another version, or is not a certificate.
     pub(super) fn read(certificate: &'c CertificateDer<'_>) -> Option<Self> {
         let mut reader = SliceReader::new(certificate).ok()?;
         let (signed, algorithm, signature) = reader
@@ -48,7 +48,7 @@ impl<'c> Version1<'c> {
             .ok()?;
         reader.finish().ok()?;
         let mut reader = SliceReader::new(signed).ok()?;
-        // A version that is written down is another one, and anything after the key is of another one.
+        // Version 1 has no explicit version, and nothing after the key.
         let read = reader.sequence(|parts| {
             parts.tlv_bytes()?;
             let algorithm = contents(parts)?;
@@ -75,10 +75,10 @@ impl<'c> Version1<'c> {
         SubjectPublicKeyInfoDer::from(self.key)
     }
 
-    /// Whether one of these authorities has signed it, and it holds now.
+    /// Verifies that one of these authorities has signed it, and that it is valid now.
     ///
     /// # Errors
-    /// Why not.
+    /// Why it is not accepted.
     pub(super) fn verify(
         &self,
         authorities: &[TrustAnchor<'_>],
@@ -94,7 +94,7 @@ impl<'c> Version1<'c> {
         }
         let mut refusal = CertificateError::UnknownIssuer;
         for authority in authorities {
-            // Constraints are about names that such a certificate does not have.
+            // Constraints refer to names that such a certificate does not have.
             if authority.name_constraints.is_some() || *authority.subject != *self.issuer {
                 continue;
             }
@@ -109,7 +109,7 @@ impl<'c> Version1<'c> {
         Err(refusal)
     }
 
-    /// Whether its key has signed a message, by one of these algorithms.
+    /// Whether its key has signed a message with one of these algorithms.
     fn has_signed(
         &self,
         algorithms: &[&dyn SignatureVerificationAlgorithm],
@@ -267,7 +267,8 @@ impl ClientCertVerifier for Clients {
     }
 }
 
-/// Judges servers by authorities and by the host's name. A certificate of version 1 has no such name.
+/// Verifies servers by authorities and by the host's name. A certificate of version 1 has no such
+/// name.
 #[derive(Debug)]
 pub(super) struct NamedServers(pub(super) Arc<WebPkiServerVerifier>);
 

@@ -9,7 +9,7 @@ use quoin_base::size::{counted, size};
 use quoin_config::{LoadedSettings, StoreKind};
 use quoin_store_embedded::{Compacted, EmbeddedOptions, OpenError, Written};
 
-/// Why nothing was compacted. The store is as it was.
+/// Why nothing was compacted. The store is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
     /// The store cannot be opened, or there is no room for the new file.
@@ -46,8 +46,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Compacts the store that the settings name. Shows the progress on the standard error if that is a
-/// terminal.
+/// Compacts the configured store. Shows the progress on standard error if that is a terminal.
 ///
 /// # Errors
 /// See [`CompactError`].

@@ -1,8 +1,8 @@
-//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` and `quoin import` load.
-//! Values of types that Redis does not have are written as values of modules.
+//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` and
+//! `quoin import` load. Values of types that Redis does not have are written as values of modules.
 //!
-//! It is only a client of the server. Each key has its value of one moment, with its expiry. The file gets
-//! its name when it is complete.
+//! It is only a client of the server. Each key has its value and expiry as of one moment. The file
+//! gets its name when it is complete.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ const KEYS_AT_ONCE: usize = 64;
 /// The file contains all data of a server, so only its owner may read it.
 const FILE_MODE: u32 = 0o600;
 
-/// What the file is called until it is complete.
+/// The file's suffix until it is complete.
 const PARTIAL_SUFFIX: &str = ".partial";
 
 /// The types that a file of Redis can hold.
@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<Report, ExportError> {
         Ok(report)
     });
     if written.is_err() {
-        // Nothing is lost with it. The error that counts is the one before.
+        // Nothing is lost if this fails. The earlier error is the important one.
         let _ = std::fs::remove_file(&partial);
     }
     written
@@ -76,7 +76,7 @@ fn failed(path: &Path, source: std::io::Error) -> ExportError {
     }
 }
 
-/// Creates the file, or empties one that a killed export has left.
+/// Creates the file, or empties one left by a killed export.
 fn create(partial: &Path) -> std::io::Result<File> {
     let file = File::options()
         .write(true)
@@ -88,7 +88,7 @@ fn create(partial: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Gives the file its name, durably. If a file has got that name meanwhile, it stays.
+/// Gives the file its name, durably. If a file with that name exists by now, it stays.
 fn publish(partial: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::hard_link(partial, to)?;
     std::fs::remove_file(partial)?;
@@ -189,7 +189,7 @@ fn without_own(
     Ok(others)
 }
 
-/// What there was at a key.
+/// What a key held.
 enum Found {
     /// It is gone.
     Nothing,
@@ -249,14 +249,14 @@ const FROM: End = End {
 
 const FROM_DEFAULT: &str = "redis://127.0.0.1:6379";
 
-/// What `quoin export` is to do.
+/// What `quoin export` should do.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The Quoin to read.
     pub from: Address,
     /// The file to write.
     pub to: PathBuf,
-    /// Which databases.
+    /// Which databases to export.
     pub databases: Databases,
     /// A pattern for the names of keys.
     pub pattern: Option<String>,
@@ -308,7 +308,7 @@ pub fn command() -> Command {
         .args(tls_flags())
 }
 
-/// Reads the command line after `quoin export`.
+/// Parses the command line after `quoin export`.
 ///
 /// # Errors
 /// clap's, which may also be a text to print.
@@ -358,7 +358,8 @@ impl RdbFile {
             bytes: 0,
         };
         file.write(HEADER)?;
-        // Later servers than that of this version read what it does not know: hashes with fields that expire.
+        // Servers of later versions can also read what this version does not know: hashes with
+        // fields that expire.
         file.write(format!("{:04}", quoin_rdb::VERSION_WRITTEN).as_bytes())?;
         Ok(file)
     }
@@ -384,7 +385,7 @@ impl RdbFile {
         self.write(&bytes)
     }
 
-    /// Writes a key, unless its payload has been damaged on its way.
+    /// Writes a key, unless its payload was damaged in transit.
     pub(crate) fn key(
         &mut self,
         name: &[u8],
@@ -431,7 +432,7 @@ const COMPLAINTS_MAX: usize = 20;
 /// Keys that are skipped and are named.
 const SKIPPED_NAMES_MAX: usize = 20;
 
-/// What an export has done.
+/// The result of an export.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Keys in the file.
@@ -440,11 +441,11 @@ pub struct Report {
     pub libraries: u64,
     /// Length of the file.
     pub bytes: u64,
-    /// Those of them that redis-server refuses the file for, by type.
+    /// Those among them that make redis-server refuse the file, by type.
     own: BTreeMap<String, u64>,
     /// Keys of types that Redis does not have and that were left out, by type.
     pub skipped: BTreeMap<String, u64>,
-    /// Names of the first of them.
+    /// Names of the first skipped keys.
     skipped_names: Vec<String>,
     /// Keys that could not be exported.
     pub failed_keys: u64,
@@ -452,7 +453,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether all that was asked for is in the file.
+    /// Whether the file has everything that was requested.
     pub fn is_complete(&self) -> bool {
         self.failed_keys == 0
     }
@@ -522,16 +523,16 @@ impl fmt::Display for Report {
     }
 }
 
-/// Why an export ended before its end. It leaves no file.
+/// Why an export failed. It leaves no file.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The server cannot be reached, breaks off, or refuses something that is needed.
+    /// The server cannot be reached, breaks the connection, or refuses something that is needed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The server is another one. A Redis writes such a file itself.
+    /// The server is not Quoin. A Redis writes such a file itself.
     #[error("{0} is no Quoin; a Redis writes such a file by SAVE")]
     NoQuoin(Address),
-    /// There is a file of that name.
+    /// A file with that name exists.
     #[error("{} exists; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
     /// The file cannot be written.

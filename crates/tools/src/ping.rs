@@ -21,10 +21,11 @@ impl fmt::Display for Pong {
 
 /// Connects to the server of the command line, or else of the settings, and sends a PING.
 ///
-/// The note in the data folder is not read: a health check is about the address that clients use.
+/// The note in the data folder is not read, because a health check is about the address that
+/// clients use.
 ///
 /// # Errors
-/// If the server cannot be reached, does not answer in time, or answers anything but PONG.
+/// If the server cannot be reached, does not answer in time, or replies anything except PONG.
 pub fn run(loaded: &LoadedSettings, beside: &Beside) -> Result<Pong, ClientError> {
     ping(&server_places(loaded, beside).named)
 }
@@ -46,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server that answers with `reply` is said to be.
+    /// The tool's result for a server that answers with `reply`.
     fn answer(reply: &'static str) -> Result<Pong, ClientError> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("redis://{}", listener.local_addr().unwrap());

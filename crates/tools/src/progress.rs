@@ -1,5 +1,5 @@
-//! The progress of a tool, on the standard error: a line that changes on a terminal, otherwise a line every
-//! ten seconds. Errors of writing it are ignored.
+//! The progress of a tool, on standard error: a line that changes on a terminal, otherwise a line
+//! every ten seconds. Errors of writing it are ignored.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};

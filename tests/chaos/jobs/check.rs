@@ -1,5 +1,5 @@
-//! What clients know against what there is. What was added is there or was deleted, and in each group
-//! it has come to one end.
+//! Compares what clients know with the final state. Everything added exists or was deleted, and
+//! each group has finished with it in exactly one way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{Group, Ledger, STREAMS, key};
 use crate::history::Payload;
 use crate::streams::EntryId;
 
-/// Checks what there is against what clients know. Answers what is to be told of it.
+/// Compares the final state with what clients know. Returns a summary.
 ///
 /// # Errors
 /// What is wrong.
@@ -39,8 +39,8 @@ pub fn check(ledgers: &[Ledger], state: &State) -> Result<String, String> {
     ))
 }
 
-/// All entries that were certainly there: those that are, and those that are gone and were answered or
-/// delivered.
+/// All entries that certainly existed: those that still do, and those that are gone and were
+/// acknowledged to a client or delivered.
 fn check_entries(
     stream: u8,
     ledgers: &[Ledger],

@@ -1,4 +1,4 @@
-//! The checks find what is wrong.
+//! The checks detect errors.
 
 use super::check::check;
 use super::state::{DeadLetter, State};
@@ -10,7 +10,7 @@ const GROUP: Group = Group {
     stream: 0,
     number: 0,
 };
-/// A time that is long enough for an entry to be handed out again.
+/// Long enough for an entry to be handed out again.
 const LONG: u64 = 1_000_000_000;
 
 fn entry(number: u32) -> Entry {
@@ -50,8 +50,8 @@ fn dead(number: u32, deliveries: u64) -> DeadLetter {
     }
 }
 
-/// Six entries: acknowledged, pending, a dead letter, deleted by XACKDEL, delivered with a release in
-/// between, and not delivered. The other groups were given nothing before the end.
+/// Six entries: acknowledged, pending, a dead letter, deleted by XACKDEL, delivered with a release
+/// in between, and not delivered. The other groups got nothing before the end.
 fn good() -> (Ledger, State) {
     let added = (1..=6).map(|number| Added {
         stream: 0,
@@ -95,7 +95,7 @@ fn good() -> (Ledger, State) {
     (ledger, state)
 }
 
-/// In the other group somebody has acknowledged what was deleted.
+/// In the other group, somebody has acknowledged the deleted entry.
 fn acknowledged_by_the_other(mut ledger: Ledger) -> Ledger {
     ledger.acts.push(Act {
         group: Group { number: 1, ..GROUP },

@@ -1,9 +1,9 @@
 //! What was delivered, and when.
 //!
-//! *New entries* of a group come once, in the order of their ids and of time, after those that a reply
-//! hands out again. *Deliveries* of an entry are counted without a gap that shows: no number twice,
-//! greater numbers later. Two of them are at least the policy's time apart, unless the entry was given
-//! back in between.
+//! *New entries* of a group come once, in the order of their ids and of time, after the entries
+//! that a reply hands out again. *Deliveries* of an entry are counted without a visible gap: no
+//! number is repeated, and greater numbers come later. Two deliveries are at least the policy's
+//! time apart, unless the entry was given back in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::{Act, Delivered, Group, Ledger, MIN_IDLE_MS, TRIES, Verb};
 use crate::history::Moment;
 use crate::streams::{EntryId, out_of_time};
 
-/// Milliseconds by which servers' clocks may be read too coarsely.
+/// Milliseconds of imprecision in reading servers' clocks.
 const TICK_MS: u64 = 2;
 
 /// One delivery of an entry.
@@ -22,12 +22,12 @@ struct Delivery {
     ended: Moment,
 }
 
-/// What is known of a group's deliveries.
+/// What is known about a group's deliveries.
 pub struct Deliveries<'l> {
     group: Group,
     delivered: Vec<&'l Delivered>,
     by_entry: BTreeMap<EntryId, Vec<Delivery>>,
-    /// What may have been given back.
+    /// Entries that may have been given back.
     released: BTreeMap<EntryId, Vec<&'l Act>>,
     /// Entries whose number of deliveries XNACK may have changed.
     recounted: BTreeSet<EntryId>,
@@ -75,7 +75,7 @@ impl<'l> Deliveries<'l> {
         !self.recounted.contains(&id)
     }
 
-    /// How many deliveries were answered, and of how many more than one of the same entry.
+    /// How many deliveries were reported, and for how many entries there were several.
     pub fn told(&self) -> (usize, usize) {
         let all = self.by_entry.values().map(Vec::len);
         let again = self.by_entry.values().map(|found| found.len() - 1);

@@ -1,5 +1,5 @@
-//! What has become of an entry in a group: it is pending, acknowledged, a dead letter, or still to be
-//! delivered. One of these, and never two.
+//! The state of an entry in a group: it is pending, acknowledged, a dead letter, or not yet
+//! delivered. Exactly one of these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ impl<'l> Deletions<'l> {
         self.of_entry(id).iter().any(|act| act.may_have_worked())
     }
 
-    /// Whether it must be gone: 1 stands for an entry that is deleted.
+    /// Whether it must be gone. 1 means that an entry was deleted.
     pub fn is_gone(&self, id: EntryId) -> bool {
         let deleted = |act: &&Act| act.answer.is_some_and(|(answer, _)| answer == 1);
         self.of_entry(id).iter().any(deleted)
@@ -64,7 +64,7 @@ impl<'l> Deletions<'l> {
     }
 }
 
-/// What a group knows of entries when all is over.
+/// A group's final knowledge of entries.
 pub struct Ends<'s> {
     group: Group,
     in_stream: BTreeSet<EntryId>,
@@ -116,7 +116,7 @@ impl<'s> Ends<'s> {
         self.dead.len()
     }
 
-    /// Looks at one entry that was certainly added.
+    /// Checks one entry that was certainly added.
     pub fn check_entry(
         &self,
         id: EntryId,
@@ -196,7 +196,7 @@ impl<'s> Ends<'s> {
         }
     }
 
-    /// What is pending must be an entry, or have been one.
+    /// A pending entry must exist, or have existed.
     pub fn check_pending(&self, deletions: &Deletions<'_>) -> Result<(), String> {
         let is_known = |id: &&EntryId| self.in_stream.contains(id) || deletions.may_be_gone(**id);
         match self.pending.keys().find(|id| !is_known(id)) {

@@ -1,11 +1,11 @@
-//! Streams as job queues: groups with policies that hand entries out again and move those that fail
-//! to a dead letter stream, consumers that give entries back, and entries that are deleted once they
-//! are done with.
+//! Streams as job queues: groups with policies that hand entries out again and move failing ones to
+//! a dead letter stream, consumers that give entries back, and entries that are deleted once they
+//! are done.
 //!
-//! Of the first stream entries are deleted only where all groups have acknowledged them, of the second
-//! also while groups still need them. Group `g0` has dead letters and `g1` tries without end. What a
-//! reader is given is read together with the number of its deliveries, so the checks know of most
-//! entries whether they were given as new or again.
+//! Entries of the first stream are deleted only if all groups have acknowledged them. Those of the
+//! second may also be deleted while groups still need them. Group `g0` has dead letters, and `g1`
+//! retries forever. Readers learn the delivery count of each entry together with it, so for most
+//! entries the checks know whether they were given as new or again.
 
 mod check;
 #[cfg(test)]
@@ -23,14 +23,14 @@ pub use check::check;
 pub use state::read_state;
 pub use work::{add, work};
 
-/// How many streams there are.
+/// The number of streams.
 const STREAMS: u8 = 2;
-/// The stream of which entries are deleted only where all groups have acknowledged them.
+/// The stream whose entries are deleted only if all groups have acknowledged them.
 const ACKNOWLEDGED_ONLY: u8 = 0;
 /// The group that has dead letters.
 const WITH_DEAD_LETTERS: u8 = 0;
 
-/// The least time, in milliseconds, after which an entry is handed out again.
+/// Minimum time in milliseconds before an entry is handed out again.
 const MIN_IDLE_MS: u64 = 150;
 /// The least and the greatest number of deliveries before an entry becomes a dead letter.
 const TRIES: [u64; 2] = [2, 4];
@@ -47,7 +47,7 @@ impl Group {
         (0..STREAMS).flat_map(|stream| (0..2).map(move |number| Self { stream, number }))
     }
 
-    /// What commands call the group: `jobs:0 g1`.
+    /// The group as commands name it: `jobs:0 g1`.
     fn words(self) -> String {
         format!("{} g{}", key(self.stream), self.number)
     }
@@ -82,7 +82,7 @@ fn dead_letters(stream: u8) -> String {
 pub struct Added {
     stream: u8,
     payload: Payload,
-    /// `None` where it may have been added or not.
+    /// `None` if it is unknown whether it was added.
     id: Option<EntryId>,
 }
 
@@ -96,7 +96,7 @@ pub struct Delivered {
     ended: Moment,
 }
 
-/// What becomes of groups that still need an entry that is deleted.
+/// What happens to groups that still need a deleted entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum References {
     Keep,
@@ -104,7 +104,7 @@ enum References {
     Acknowledged,
 }
 
-/// What is done to an entry.
+/// An operation on an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     /// XACK.
@@ -124,7 +124,7 @@ pub struct Act {
     group: Group,
     id: EntryId,
     invoked: Moment,
-    /// `None` where there was no reply.
+    /// `None` if there was no reply.
     answer: Option<(i64, Moment)>,
 }
 
@@ -138,7 +138,7 @@ impl Act {
         matches!(self.verb, Verb::Acknowledge | Verb::AcknowledgeAndDelete(_))
     }
 
-    /// What it does about groups that still need the entry, if it deletes.
+    /// How it treats groups that still need the entry, if it deletes.
     fn deletes(&self) -> Option<References> {
         match self.verb {
             Verb::AcknowledgeAndDelete(references) | Verb::Delete(references) => Some(references),
@@ -147,7 +147,7 @@ impl Act {
     }
 }
 
-/// What a client knows of what it has done.
+/// What a client knows about its own operations.
 #[derive(Debug, Default, Clone)]
 pub struct Ledger {
     added: Vec<Added>,
@@ -155,7 +155,7 @@ pub struct Ledger {
     acts: Vec<Act>,
 }
 
-/// Makes the streams with their groups.
+/// Creates the streams with their groups.
 pub fn prepare(connection: &mut Connection) {
     for group in Group::all() {
         let create = format!("XGROUP CREATE {} 0 MKSTREAM", group.words());

@@ -1,4 +1,4 @@
-//! What job streams hold when all is over, and what their policies make of it.
+//! The final state of job streams, and what their policies do with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -27,18 +27,18 @@ pub struct DeadLetter {
     pub deliveries: u64,
 }
 
-/// What there is when all is over.
+/// The final state.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct State {
     /// By stream.
     pub streams: Vec<Vec<Entry>>,
-    /// What each group was given last, by the test itself, so that nothing is left to be given.
+    /// What the test itself delivered to each group at the end, so that nothing is left to deliver.
     pub drained: BTreeMap<Group, Vec<Entry>>,
-    /// What is pending in each group, and how often it was delivered.
+    /// The pending entries of each group, with their delivery counts.
     pub pending: BTreeMap<Group, BTreeMap<EntryId, u64>>,
     /// By stream.
     pub dead: Vec<Vec<DeadLetter>>,
-    /// By stream, once the policy of each group has moved all that was pending.
+    /// By stream, after the policy of each group has moved all pending entries.
     pub dead_at_last: Vec<Vec<DeadLetter>>,
 }
 
@@ -46,10 +46,10 @@ fn run(connection: &mut Connection, text: &str) -> Value {
     connection.command(&line(text)).unwrap()
 }
 
-/// Reads everything without policies, then lets policies do what they are for.
+/// Reads everything without policies, then lets policies do their work.
 ///
 /// # Errors
-/// Where servers disagree, counters are wrong, or a policy does not do what it is for.
+/// If servers disagree, counters are wrong, or a policy does not work.
 pub fn read_state(connections: &mut [Connection]) -> Result<State, String> {
     let mut state = State::default();
     for group in Group::all() {
@@ -97,7 +97,7 @@ fn check_count(connection: &mut Connection, group: Group, pending: usize) -> Res
     }
 }
 
-/// Has everything that is pending become dead letters.
+/// Lets all pending entries become dead letters.
 fn move_all(connections: &mut [Connection], group: Group) -> Result<(), String> {
     run(&mut connections[0], &group.policy(1, 1));
     let started = Instant::now();
@@ -105,7 +105,7 @@ fn move_all(connections: &mut [Connection], group: Group) -> Result<(), String> 
     let read = format!("XREADGROUP GROUP g{number} mover STREAMS {stream} >");
     for connection in (0..connections.len()).cycle() {
         thread::sleep(Duration::from_millis(2));
-        // It is given those that count no delivery, which XNACK SILENT has left.
+        // It gets those with a delivery count of 0, which XNACK SILENT has left.
         run(&mut connections[connection], &read);
         if pending(&mut connections[connection], &group.words())?.is_empty() {
             return check_count(&mut connections[connection], group, 0);
@@ -120,7 +120,7 @@ fn move_all(connections: &mut [Connection], group: Group) -> Result<(), String> 
     ))
 }
 
-/// Has a client of the last server wait for an entry that a client of the first one forgets.
+/// Lets a client of the last server wait for an entry that a client of the first one forgets.
 fn wait_for_one(connections: &mut [Connection], group: Group) -> Result<(), String> {
     let (number, stream) = (group.number, key(group.stream));
     let added = run(&mut connections[0], &format!("XADD {stream} * p p0-0"));

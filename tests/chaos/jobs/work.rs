@@ -12,7 +12,7 @@ use crate::resp::Value;
 use crate::streams::{Entry, EntryId, entries_read, line, pause, pending_rows};
 
 const READ_MAX: usize = 4;
-/// Entries that a consumer may hold before it does something about them.
+/// Number of entries that a consumer holds before it acts on them.
 const HELD_MAX: usize = 10;
 /// More than a consumer ever has pending.
 const PENDING_MAX: usize = 100_000;
@@ -50,8 +50,8 @@ pub fn add(client: &mut Client<'_>, number: u32, mut goes_on: impl FnMut() -> bo
     ledger
 }
 
-/// Reads as a consumer of every group and does all that can be done to entries, until it is told to
-/// stop. Now and then it forgets an entry or changes a policy.
+/// Reads as a consumer of every group and performs all operations on entries, until it is told to
+/// stop. Occasionally it forgets an entry or changes a policy.
 pub fn work(client: &mut Client<'_>, number: u32, mut goes_on: impl FnMut() -> bool) -> Ledger {
     let mut ledger = Ledger::default();
     let mut held: Vec<(Group, EntryId)> = Vec::new();

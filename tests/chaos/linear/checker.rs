@@ -1,15 +1,15 @@
 //! A search for a linearization, after Wing and Gong, with Lowe's memory of what was tried.
 //!
 //! J. M. Wing, C. Gong: Testing and Verifying Concurrent Objects (1993). G. Lowe: Testing for
-//! Linearizability (2017). Crates that do this want every operation to end and one outcome of
-//! each; here results may be unknown, and some operations may go several ways.
+//! Linearizability (2017). Existing crates require every operation to end with one outcome. Here
+//! results may be unknown, and some operations may go several ways.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use crate::history::Moment;
 
-/// Operations of one history; they are counted by the bits of a set.
+/// Maximum number of operations in a history. They are counted by the bits of a set.
 pub const OPERATIONS_MAX: usize = 128;
 
 /// An operation on an object in a state.
@@ -25,22 +25,22 @@ pub trait Operation {
     /// The operation of the same history that takes effect earlier.
     fn behind(&self) -> Option<usize>;
 
-    /// Notes what the operation can see of a state in which it is under way.
+    /// Records what the operation can see of a state while it is in progress.
     fn observe(&self, state: &mut Self::State);
 
-    /// The states that the operation can lead to with the result that it had. None: it could not
-    /// have had that result.
+    /// The states that the operation can lead to with its result. Empty if it could not have had
+    /// that result.
     fn successors(&self, state: &Self::State) -> Vec<Self::State>;
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is an order that explains all results.
+    /// Some order explains all results.
     Linearizable,
-    /// There is none. The operations of the longest attempt, in its order.
+    /// No order does. Contains the operations of the longest attempt, in order.
     NotLinearizable(Vec<usize>),
-    /// Neither was found within the bound.
+    /// Undecided within the bound.
     Undecided,
 }
 
@@ -64,8 +64,8 @@ pub fn check<O: Operation>(operations: &[O], initial: O::State, tries_max: usize
 
 struct Search<'h, O: Operation> {
     operations: &'h [O],
-    /// Sets of operations that have taken effect, with the state that this led to (a hash of it, to
-    /// save memory), from which no linearization was found.
+    /// Sets of operations that have taken effect, with the resulting state (a hash of it, to save
+    /// memory), from which no linearization was found.
     seen: HashSet<(u128, u64)>,
     hasher: RandomState,
     order: Vec<usize>,
@@ -74,8 +74,7 @@ struct Search<'h, O: Operation> {
 }
 
 impl<O: Operation> Search<'_, O> {
-    /// Whether the operations that are not in the set can be put in an order; `None` where that
-    /// took too long.
+    /// Whether the operations that are not in the set can be ordered. `None` if that took too long.
     fn go_on(&mut self, done: u128, state: &O::State) -> Option<bool> {
         let operations = self.operations;
         let is_done = |index: usize| done & (1 << index) != 0;
@@ -91,7 +90,7 @@ impl<O: Operation> Search<'_, O> {
             let operation = &operations[*index];
             operation.invoked() <= first_end && operation.behind().is_none_or(is_done)
         };
-        // Those that end first are the likeliest to be next.
+        // Operations that end first are the likeliest to be next.
         let mut next: Vec<usize> = waiting().filter(is_under_way).collect();
         next.sort_by_key(|index| operations[*index].ended().unwrap_or(Moment::MAX));
         let mut state = state.clone();
@@ -105,7 +104,7 @@ impl<O: Operation> Search<'_, O> {
         for index in next {
             let operation = &operations[index];
             for successor in operation.successors(&state) {
-                // One without a result that changes nothing may as well be left out.
+                // An operation without a result that changes nothing can be left out.
                 if operation.ended().is_none() && successor == state {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! The search passes what can be explained, and finds what cannot.
+//! The search accepts what can be explained, and detects what cannot.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -227,7 +227,7 @@ fn on_a_cluster_a_pop_need_not_see_what_came_while_others_emptied_the_list() {
     assert_eq!(check(&emptied(3, 4, 9), CLUSTER), Verdict::Linearizable);
     let verdict = check(&emptied(3, 4, 9), EXACT);
     assert!(matches!(verdict, Verdict::NotLinearizable(_)));
-    // What was there before it was asked for it must see.
+    // It must see what existed before the request.
     let mut late = emptied(3, 4, 9);
     late[4] = pop_of(5, 9, 1, &[]);
     assert_not(&late);
@@ -246,9 +246,9 @@ fn on_a_cluster_pushes_at_the_same_time_may_have_found_the_same_place() {
     assert_eq!(check(&seen_between(9), CLUSTER), Verdict::Linearizable);
     let verdict = check(&seen_between(9), EXACT);
     assert!(matches!(verdict, Verdict::NotLinearizable(_)));
-    // A push that begins when another has ended finds the place behind it.
+    // A push that begins after another has ended is placed after it.
     assert_not(&[push(0, 1, 8, 1), push(2, 3, 7, 2), read(4, 5, &[7, 8])]);
-    // One at the head stands in front of one at the tail.
+    // A push to the head comes before a push to the tail.
     let to_head = Ask::Push(0, Side::Front, vec![9]);
     let to_head = record(0, 9, to_head, Reply::Integer(1));
     assert_not(&[to_head, push(0, 9, 7, 2), read(10, 11, &[7, 9])]);
@@ -262,8 +262,8 @@ fn on_a_cluster_what_is_moved_may_have_come_in_its_batch_and_found_its_place_bef
     let history = |ask: Ask, reply: Reply, invoked: Moment| {
         [
             push(0, 1, 9, 1),
-            // Takes effect with the push to the other list, after that was seen to be empty, but
-            // stands behind what was pushed to the head by then.
+            // Takes effect with the push to the other list, after that was seen to be empty, but is
+            // placed after what was pushed to the head by then.
             record(invoked, 20, ask, reply),
             record(2, 20, to_other.clone(), Reply::Integer(1)),
             record(3, 4, Ask::Push(0, Side::Front, vec![8]), Reply::Integer(2)),
@@ -278,7 +278,7 @@ fn on_a_cluster_what_is_moved_may_have_come_in_its_batch_and_found_its_place_bef
         assert_eq!(check(&overlapping, CLUSTER), Verdict::Linearizable);
         let verdict = check(&overlapping, EXACT);
         assert!(matches!(verdict, Verdict::NotLinearizable(_)));
-        // What was there before it was asked for it must see.
+        // It must see what existed before the request.
         assert_not(&history(ask, reply, 5));
     }
 }
@@ -297,7 +297,7 @@ fn a_read_that_has_overtaken_the_write_before_it_in_its_pipeline_is_found() {
         record(0, 9, ask, Reply::Integer(1))
     };
     let length = |key, length| record(0, 9, Ask::Length(key), Reply::Integer(length));
-    // Each of two clients pushes to a list and looks whether the other has.
+    // Each of two clients pushes to a list and checks whether the other has.
     let alone = |first, second| {
         [
             push_to(0, 7),
@@ -339,7 +339,7 @@ fn what_was_not_answered_holds_up_nothing_after_it_in_its_pipeline() {
         let never = [lost.clone(), look(&[]), read(5, 6, &[])];
         assert_linearizable(&never);
     }
-    // What was answered keeps its order over it.
+    // Commands with replies keep their order around it.
     let first = in_pipeline(1, push(0, 4, 6, 1));
     assert_not(&[first, lost, look(&[])]);
 }
@@ -363,8 +363,8 @@ fn a_member_has_the_score_that_it_was_given_last() {
     assert_not(&[add(0, 3, 1), add(2, 4, 1)]);
 }
 
-/// A history that has an order: commands take effect one after the other, each somewhere between
-/// its two moments, which are spread at random.
+/// A history that has an order: commands take effect one after another, each somewhere between its
+/// two moments, which are spread at random.
 fn history_with_an_order(random: &mut StdRng) -> Vec<Record> {
     let mut keys = Keys {
         prefix: "k".to_owned(),

@@ -1,4 +1,4 @@
-//! The commands of the histories as they go over the wire, and their replies.
+//! The commands of the histories in wire format, and their replies.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -9,11 +9,11 @@ use crate::client::NO_SUCH_KEY;
 use crate::resp::Value;
 use crate::workers::texts;
 
-/// Members of the sorted set: few, so that commands meet.
+/// Number of members of the sorted set. Small, so that commands interact.
 const MEMBERS: u32 = 4;
 const SCORES: i64 = 5;
 
-/// The keys of one history, and the values that it has used.
+/// The keys of one history, and the values used so far.
 pub struct Keys {
     pub prefix: String,
     pub next_value: u32,
@@ -63,8 +63,8 @@ pub fn draw(random: &mut StdRng, keys: &mut Keys) -> (Ask, Vec<Vec<String>>) {
     )
 }
 
-/// Commands to be sent at once: one of any kind that does not wait, and after it such as see and do
-/// exactly what is right at their moment on every store (docs/understand/semantics.md).
+/// Commands to send together: one of any kind that does not wait, followed by commands that see and
+/// do exactly what is right at their moment on every store (docs/understand/semantics.md).
 pub fn draw_pipeline(
     random: &mut StdRng,
     keys: &mut Keys,

@@ -10,7 +10,7 @@ use crate::history::Moment;
 /// Configurations that are tried before a search is given up.
 const TRIES_MAX: usize = 100_000;
 
-/// A command and what came of it. Those that were refused are left out.
+/// A command and its outcome. Refused commands are left out.
 #[derive(Clone)]
 pub struct Record {
     pub client: usize,
@@ -18,13 +18,13 @@ pub struct Record {
     pub ended: Option<Moment>,
     pub ask: Ask,
     pub reply: Option<Reply>,
-    /// The number of the client's pipeline in which it was sent, if in any: its commands take effect in
-    /// the order of their records.
+    /// The number of the client's pipeline in which it was sent, if any. Commands of a pipeline
+    /// take effect in the order of their records.
     pub pipeline: Option<u64>,
 }
 
 impl Record {
-    /// A command whose result is not known, or not yet.
+    /// A command whose result is unknown, or not known yet.
     pub fn sent(client: usize, invoked: Moment, ask: Ask, pipeline: Option<u64>) -> Self {
         Self {
             client,
@@ -53,7 +53,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// A record, or a part of it.
+/// A record, or part of one.
 struct Step {
     record: Record,
     behind: Option<usize>,
@@ -94,11 +94,11 @@ impl Operation for Step {
     }
 }
 
-/// Whether there is an order of the commands, on keys that were empty, that explains all replies.
+/// Whether some order of the commands, on keys that were initially empty, explains all replies.
 pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
     let mut steps = Vec::new();
-    // Of each pipeline the last step that was answered. One that was not may take effect later, or
-    // never, which holds up none after it.
+    // The last step of each pipeline with a reply. A step without one may take effect later, or
+    // never, and does not hold up later ones.
     let mut in_front: HashMap<u64, usize> = HashMap::new();
     for record in records {
         let mut behind = record
@@ -125,8 +125,8 @@ pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
     checker::check(&steps, State::default(), TRIES_MAX)
 }
 
-/// A command's parts, which take effect one after the other, and whether the reply says nothing
-/// more of that part.
+/// A command's parts, which take effect one after another, and whether the reply says nothing more
+/// about each part.
 fn parts(
     record: &Record,
     exactness: Exactness,
@@ -139,7 +139,7 @@ fn parts(
         {
             parts_of_pop(keys, *side, *count, (*from, items), &late())
         }
-        // Others may push between the finding of the place and the push (docs/understand/semantics.md).
+        // Others may push between finding the place and the push (docs/understand/semantics.md).
         (ask, _) if !exactness.places_are_exact && pushes(ask) => {
             vec![(Ask::Placed(number, Box::new(ask.clone())), false)]
         }
@@ -155,9 +155,9 @@ fn pushes(ask: &Ask) -> bool {
     }
 }
 
-/// A pop that found fewer than it asked for, or passed over an empty key, has seen that earlier
-/// than it took what it took, or than others of its batch did; what was put there in between it
-/// did not see (docs/understand/semantics.md).
+/// If a pop found fewer elements than requested, or skipped an empty key, it saw that earlier than
+/// it took its elements, or than others of its batch took theirs. It did not see what was added in
+/// between (docs/understand/semantics.md).
 fn parts_of_pop(
     keys: &[usize],
     side: Side,
@@ -178,7 +178,7 @@ fn parts_of_pop(
     parts
 }
 
-/// Values that were put somewhere by commands which had not ended at a moment.
+/// Values added by commands that had not ended at a moment.
 fn put_since(records: &[Record], moment: Moment) -> Vec<u32> {
     let is_late = |record: &&Record| record.ended.is_none_or(|ended| ended > moment);
     let late = records.iter().filter(is_late);

@@ -1,6 +1,6 @@
 //! Short histories of mixed commands on a few keys are linearizable: each command takes effect at
-//! one moment between its request and its reply, and one without a reply at some moment behind its
-//! request, or never.
+//! one moment between its request and its reply. A command without a reply takes effect at some
+//! moment after its request, or never.
 
 mod checker;
 #[cfg(test)]

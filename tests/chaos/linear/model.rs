@@ -1,4 +1,4 @@
-//! What the commands of the histories do, one after the other.
+//! What the commands of the histories do, one after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::values::{ValueAsk, Values};
 /// An element of a list (with score 0), or a member of the sorted set.
 pub type Item = (u32, i64);
 
-/// Which end of a key.
+/// An end of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Left, or lowest.
@@ -16,66 +16,66 @@ pub enum Side {
     Back,
 }
 
-/// How many keys there are: two lists and the sorted set.
+/// The number of keys: two lists and the sorted set.
 pub const KEYS: usize = 3;
 /// The lists.
 pub const LISTS: usize = 2;
 /// The sorted set.
 pub const SET: usize = 2;
 
-/// An element of a list and the place that its push found for it.
+/// An element of a list, and the place that its push found for it.
 ///
-/// Elements stand in the order of their places. On a cluster the place is found in the snapshot of
-/// the push's transaction, so that two pushes may find the same one; then chance decides which
-/// stands first, and elements of one push stay together (docs/understand/layout.md).
+/// Elements are in the order of their places. On a cluster the place is found in the snapshot of
+/// the push's transaction, so two pushes may find the same place. Then their order is random, and
+/// elements of one push stay together (docs/understand/layout.md).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Placed {
     value: u32,
     index: i64,
-    /// Tells pushes apart.
+    /// Distinguishes pushes.
     push: usize,
 }
 
-/// What there is.
+/// The content of the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct State {
     lists: [Vec<Placed>; LISTS],
     /// By score.
     set: Vec<Item>,
     values: Values,
-    /// The places that commands which are under way may have found, by their number.
+    /// The places that commands in progress may have found, by command number.
     found: BTreeMap<usize, BTreeSet<Vec<i64>>>,
-    /// The lists that those of them have seen which take part in both.
+    /// The lists as seen by commands in progress that use both.
     seen: BTreeMap<usize, Lists>,
 }
 
-/// For each list, the indices that its elements had at moments.
+/// For each list, the indexes that its elements had at various moments.
 type Lists = [BTreeSet<Vec<i64>>; LISTS];
 
 /// A command, without the syntax that it has for lists and for sorted sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// Values one after the other to that side of a list.
+    /// Pushes values one after another to that side of a list.
     Push(usize, Side, Vec<u32>),
-    /// A value to a list that is not empty.
+    /// Pushes a value to a list that is not empty.
     PushIfThere(usize, Side, u32),
     /// Up to so many of the first key that has any.
     Pop(Vec<usize>, Side, usize),
-    /// One element from a list's side to another's.
+    /// Moves one element from a list's side to another's.
     Move((usize, Side), (usize, Side)),
-    /// All that there is.
+    /// Reads everything.
     Read(usize),
     Length(usize),
     /// The outermost element.
     Peek(usize, Side),
     /// Another value for the outermost element.
     Set(usize, Side, u32),
-    /// Takes the outermost element away, and does not tell which.
+    /// Removes the outermost element without returning it.
     Trim(usize, Side),
     Delete(usize),
-    /// One list becomes the other.
+    /// Renames one list to the other.
     Rename(usize, usize),
-    /// One list's elements replace the other's.
+    /// Replaces one list's elements with the other's.
     Copy(usize, usize),
     /// Adds a member, or gives it another score.
     Add(u32, i64),
@@ -85,12 +85,12 @@ pub enum Ask {
     /// A command on the string, the hash or the set.
     Value(ValueAsk),
     Transaction(Vec<Ask>),
-    /// Part of a command: the key held exactly these, counted from that side, and perhaps some of
-    /// those that it need not have seen.
+    /// Part of a command: the key held exactly these elements, counted from that side, and perhaps
+    /// some of the values that it need not have seen.
     Saw(usize, Side, Vec<Item>, Vec<u32>),
-    /// Part of a command: these come first from that side, and are taken away.
+    /// Part of a command: these elements are first from that side, and are removed.
     Take(usize, Side, Vec<Item>),
-    /// The command of that number, which has found the places of what it pushes earlier.
+    /// The command with that number, which found the places for its pushes earlier.
     Placed(usize, Box<Ask>),
 }
 
@@ -99,7 +99,7 @@ pub enum Ask {
 pub enum Reply {
     Integer(i64),
     Items(Vec<Item>),
-    /// From which key, if from any.
+    /// The key that it popped from, if any.
     Popped(Option<usize>, Vec<Item>),
     Number(Option<i64>),
     Done,
@@ -112,9 +112,9 @@ pub enum Reply {
 pub struct Exactness {
     /// A push answers the length at its moment.
     pub lengths_are_exact: bool,
-    /// A pop takes as many as there are at its moment.
+    /// Whether a pop takes as many elements as there are at its moment.
     pub pops_are_exact: bool,
-    /// A push finds its place at its moment.
+    /// Whether a push finds its place at its moment.
     pub places_are_exact: bool,
 }
 
@@ -134,7 +134,7 @@ impl Exactness {
     };
 }
 
-/// What a command can come to: states with the reply that goes with each. None: it cannot have
+/// The possible outcomes of a command: states, each with the reply. Empty if it cannot have
 /// happened here.
 pub fn outcomes(ask: &Ask, state: &State, exactness: Exactness) -> Vec<(State, Reply)> {
     let Ask::Placed(number, ask) = ask else {
@@ -158,11 +158,11 @@ pub fn outcomes(ask: &Ask, state: &State, exactness: Exactness) -> Vec<(State, R
         .collect()
 }
 
-/// A command that is under way may find the places of what it will push.
+/// A command in progress may find the places for what it will push.
 ///
-/// It sees the lists as they were at the beginning of its transaction, with what others of the
-/// same batch have changed by then; those take effect with it. So it may see one list at one
-/// moment and the other at another, where a push of its batch has filled it.
+/// It sees the lists as they were at the beginning of its transaction, including changes by others
+/// of the same batch so far, which take effect together with it. So it may see one list at one
+/// moment and the other at another, when a push of its batch has filled it.
 pub fn find_places(ask: &Ask, state: &mut State, exactness: Exactness) {
     let Ask::Placed(number, ask) = ask else {
         return;
@@ -193,13 +193,13 @@ pub fn find_places(ask: &Ask, state: &mut State, exactness: Exactness) {
     state.found.entry(*number).or_default().extend(places);
 }
 
-/// The places that the pushes of a command find where it sees that state.
+/// The places that the pushes of a command find if it sees that state.
 fn places_in(ask: &Ask, state: &State, exactness: Exactness) -> Option<Vec<i64>> {
     let ways = Way::new(state, exactness).go(ask);
     ways.into_iter().next().map(|(way, _)| way.places)
 }
 
-/// Elements at those indices; which ones does not matter to pushes.
+/// Elements at these indexes. Their values do not matter to pushes.
 fn placed_at(indices: &[i64]) -> Vec<Placed> {
     let placed = indices.iter().map(|index| Placed {
         value: 0,
@@ -237,13 +237,13 @@ fn add_keys(ask: &Ask, keys: &mut BTreeSet<usize>) {
     }
 }
 
-/// One way that a command can go.
+/// One possible course of a command.
 #[derive(Clone)]
 struct Way {
     state: State,
     exactness: Exactness,
     number: usize,
-    /// The places to push to, in order, where they were found earlier.
+    /// The places to push to, in order, if they were found earlier.
     found: Option<Vec<i64>>,
     /// The places that were pushed to.
     places: Vec<i64>,
@@ -369,7 +369,7 @@ impl Way {
         vec![(self, reply)]
     }
 
-    /// Where everything that is read is as it is when the transaction takes effect.
+    /// A transaction in which everything that is read is current when it takes effect.
     fn transaction(self, asks: &[Ask]) -> Vec<(Self, Reply)> {
         let exactness = self.exactness;
         let mut ways = vec![(self, Vec::new())];
@@ -397,7 +397,7 @@ impl Way {
         let mut ways = Vec::new();
         for key in keys.iter().filter(|key| self.length(**key) > 0) {
             let most = count.min(self.items(*key).len());
-            // As many as it saw earlier, where that is allowed.
+            // As many as it saw earlier, if that is allowed.
             let fewest = if is_exact { most } else { 1 };
             for count in fewest..=most {
                 let mut way = self.clone();
@@ -451,7 +451,7 @@ impl Way {
             .map(|found| found.get(self.places.len()));
         let index = match (found, side) {
             (Some(Some(index)), _) => *index,
-            // It would go another way than the one for which it has found its places.
+            // It would take another course than the one for which it found its places.
             (Some(None), _) => return Vec::new(),
             (None, Side::Front) => list.first().map_or(0, |first| first.index) - 1,
             (None, Side::Back) => list.last().map_or(-1, |last| last.index) + 1,
@@ -486,7 +486,7 @@ impl Way {
             .collect()
     }
 
-    /// Where nobody finds a place that another finds too, only the order counts.
+    /// If no two commands find the same place, only the order counts.
     fn forget_places(&mut self, key: usize) {
         for (index, placed) in self.state.lists[key].iter_mut().enumerate() {
             placed.index = index as i64;

@@ -1,4 +1,4 @@
-//! Clients that make short histories, one after the other, each on keys of its own.
+//! Clients that make short histories, one after another, each on new keys.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -28,7 +28,7 @@ pub struct Rounds {
     barrier: Barrier,
     goes_on: AtomicBool,
     number: AtomicU32,
-    /// What the clients of the present round have done.
+    /// What the clients of the current round have done.
     present: Mutex<Vec<Record>>,
     finished: Mutex<Vec<Vec<Record>>>,
 }
@@ -46,7 +46,7 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// One of the clients, until it is told to stop.
+    /// Runs one of the clients until it is told to stop.
     pub fn take_part(
         &self,
         client: &mut Client<'_>,
@@ -128,7 +128,7 @@ impl Rounds {
         });
     }
 
-    /// Notes what came of a command.
+    /// Records the outcome of a command.
     fn note(&self, client: &Client<'_>, keys: &Keys, mut sent: Record, answer: Answer) {
         let answered = client.now();
         match answer {
@@ -151,7 +151,7 @@ impl Rounds {
     }
 }
 
-/// Checks histories, and tells how many there were.
+/// Checks histories, and returns a summary.
 pub fn check(rounds: Rounds, is_cluster: bool) -> Result<String, String> {
     let exactness = if is_cluster {
         Exactness::CLUSTER

@@ -1,8 +1,8 @@
-//! The string, the hash and the set of the histories: what commands on them do, and how they go
-//! over the wire.
+//! The string, the hash and the set of the histories: what commands on them do, and their wire
+//! format.
 //!
-//! Each reply is exact at the command's moment on every store: these commands read serializably what
-//! they change.
+//! Each reply is exact at the command's moment on every store, because these commands read
+//! serializably what they change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use super::model::Reply;
 use crate::resp::Value;
 use crate::workers::texts;
 
-/// Fields of the hash, and members of the set: few, so that commands meet.
+/// Number of fields of the hash and members of the set. Small, so that commands interact.
 const NAMES: u32 = 3;
 const AMOUNTS: i64 = 5;
-/// A member so long that a set with it does not lie in its key's metadata.
+/// A member that is too long for the set to be stored in its key's metadata.
 const LONG: u32 = NAMES;
 const LONG_NAME_BYTES: usize = 2_000;
-/// How many commands read all that there is.
+/// The number of commands that read everything.
 pub const READS: usize = 2 + NAMES as usize;
 
-/// What there is.
+/// The content of the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Values {
     number: Option<i64>,
@@ -51,7 +51,7 @@ pub enum ValueAsk {
 }
 
 impl Values {
-    /// What a command can come to.
+    /// The possible outcomes of a command.
     pub fn outcomes(&self, ask: &ValueAsk) -> Vec<(Self, Reply)> {
         let mut next = self.clone();
         let is_new = |is_new: bool| Reply::Integer(is_new.into());
@@ -89,7 +89,7 @@ impl Values {
         vec![(next, reply)]
     }
 
-    /// Any member may come.
+    /// Any member may be popped.
     fn pops(&self) -> Vec<(Self, Reply)> {
         if self.members.is_empty() {
             return vec![(self.clone(), Reply::Number(None))];

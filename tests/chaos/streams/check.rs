@@ -1,10 +1,10 @@
-//! What clients know against what there is.
+//! Compares what clients know with the final state.
 //!
-//! *Stream*: every XADD that was answered is there once, under its id, and ids grow in the order of
-//! time. *Followers*: what XREAD gave is a beginning of the stream, without a gap. *Groups*: what is
-//! delivered as new is a part of the stream without a gap, once in all, and later where it was
-//! delivered later. Whatever a group was given is pending, or somebody may have acknowledged it; an
-//! XACK that counted is for good, and none of them found nothing where no other can have been first.
+//! *Stream*: every XADD with a reply is there once, under its id, and ids grow in the order of
+//! time. *Followers*: what XREAD returned is a prefix of the stream, without gaps. *Groups*: new
+//! deliveries are a part of the stream without gaps, each entry once, and later ones at later
+//! times. Everything delivered to a group is pending, or may have been acknowledged. An XACK that
+//! counted is permanent, and an XACK may find nothing only if another one can have been first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::state::State;
 use super::{Added, Delivered, Entry, EntryId, Group, Ledger, key};
 use crate::history::{Moment, Payload};
 
-/// Checks what there is against what clients know.
+/// Compares the final state with what clients know.
 ///
 /// # Errors
 /// What is wrong.
@@ -83,8 +83,8 @@ fn check_entries<'l>(
     }
 }
 
-/// The first of some calls, in the order in which they took effect, that began after a later one had
-/// ended.
+/// The first of some calls, in the order in which they took effect, that began after a later one
+/// had ended.
 pub fn out_of_time(calls: &[(Moment, Moment)]) -> Option<usize> {
     let mut first_end = Moment::MAX;
     for (at, (invoked, ended)) in calls.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! The checks find what is wrong.
+//! The checks detect errors.
 
 use super::check::check;
 use super::state::State;
@@ -32,8 +32,8 @@ fn acknowledged(number: u32, answer: Option<bool>) -> Acknowledged {
     }
 }
 
-/// Four entries, of which the last had no reply. The group was given three, of which one is
-/// acknowledged and one was claimed.
+/// Four entries, the last of which got no reply. The group got three, one of which is acknowledged
+/// and one was claimed.
 fn good() -> (Ledger, State) {
     let added = (1..=4).map(|number: u32| Added {
         stream: 0,

@@ -1,8 +1,7 @@
-//! Streams: entries that are added, read by groups, acknowledged and claimed, and that others follow
-//! with XREAD.
+//! Streams: entries are added, read by groups, acknowledged and claimed, and followed with XREAD.
 //!
-//! Nothing is deleted or trimmed, so what a stream holds in the end is its whole history, in the order
-//! in which ids were given.
+//! Nothing is deleted or trimmed, so the final content of a stream is its whole history, in the
+//! order in which ids were assigned.
 
 mod check;
 #[cfg(test)]
@@ -20,7 +19,7 @@ pub use check::{check, out_of_time};
 pub use state::{count_of_group, drain, entries_everywhere, pending, pending_rows, read_state};
 pub use work::{add, consume, follow, pause};
 
-/// How many streams there are.
+/// The number of streams.
 const STREAMS: u8 = 2;
 /// How many groups each stream has.
 const GROUPS: u8 = 2;
@@ -61,7 +60,7 @@ impl Group {
         (0..STREAMS).flat_map(|stream| (0..GROUPS).map(move |number| Self { stream, number }))
     }
 
-    /// What commands call the group: `stream:0 g1`.
+    /// The group as commands name it: `stream:0 g1`.
     fn words(self) -> String {
         format!("{} g{}", key(self.stream), self.number)
     }
@@ -77,7 +76,7 @@ pub struct Added {
     stream: u8,
     payload: Payload,
     invoked: Moment,
-    /// Its id and when it was answered; `None` where it may have been added or not.
+    /// Its id and when the reply came. `None` if it is unknown whether it was added.
     answer: Option<(EntryId, Moment)>,
 }
 
@@ -95,22 +94,22 @@ pub struct Delivered {
 pub struct Acknowledged {
     group: Group,
     id: EntryId,
-    /// Whether the entry was pending; `None` where there was no reply.
+    /// Whether the entry was pending. `None` if there was no reply.
     answer: Option<bool>,
 }
 
-/// What a client knows of what it has done.
+/// What a client knows about its own operations.
 #[derive(Debug, Default, Clone)]
 pub struct Ledger {
     added: Vec<Added>,
     delivered: Vec<Delivered>,
     claimed: Vec<(Group, Entry)>,
     acknowledged: Vec<Acknowledged>,
-    /// What XREAD has given, by stream.
+    /// What XREAD returned, by stream.
     followed: Vec<Vec<Entry>>,
 }
 
-/// Makes the streams with their groups.
+/// Creates the streams with their groups.
 pub fn prepare(connection: &mut Connection) {
     for group in Group::all() {
         let words = line(&format!("XGROUP CREATE {} 0 MKSTREAM", group.words()));
@@ -124,7 +123,7 @@ pub fn line(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
-/// The entries of a reply of XRANGE, or of one stream.
+/// The entries in a reply of XRANGE, or of one stream.
 fn entries(reply: &Value) -> Result<Vec<Entry>, String> {
     let entries = reply.items().unwrap_or_default().iter();
     let entries = entries.map(|entry| {
@@ -140,10 +139,10 @@ fn entries(reply: &Value) -> Result<Vec<Entry>, String> {
     entries.collect()
 }
 
-/// The entries of a reply of XREAD or XREADGROUP of one stream.
+/// The entries in a reply of XREAD or XREADGROUP for one stream.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is not such a reply.
 pub fn entries_read(reply: &Value) -> Result<Vec<Entry>, String> {
     match reply.items() {
         None => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! What streams hold when all is over.
+//! The final content of streams.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::{Entry, EntryId, Group, STREAMS, entries, entries_read, key, line};
 use crate::resp::{Connection, Value};
 use crate::workers::texts;
 
-/// What there is when all is over.
+/// The final state.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct State {
     /// All entries that were ever added, by stream.
     pub streams: Vec<Vec<Entry>>,
-    /// What each group was given last, by the test itself, so that nothing is left to be given.
+    /// What the test itself delivered to each group at the end, so that nothing is left to deliver.
     pub drained: BTreeMap<Group, Vec<Entry>>,
-    /// What each group was given and has not acknowledged, and how often it was delivered.
+    /// What each group got and has not acknowledged, with the delivery counts.
     pub pending: BTreeMap<Group, BTreeMap<EntryId, u64>>,
 }
 
@@ -21,8 +21,8 @@ fn run(connection: &mut Connection, text: &str) -> Value {
     connection.command(&line(text)).unwrap()
 }
 
-/// Reads everything, has each group read what is left for it, and sees whether what the servers count
-/// is what is there.
+/// Reads everything, lets each group read what is left for it, and checks that the servers' counts
+/// match the content.
 pub fn read_state(connections: &mut [Connection]) -> Result<State, String> {
     let mut state = State::default();
     for stream in 0..STREAMS {
@@ -42,10 +42,10 @@ pub fn read_state(connections: &mut [Connection]) -> Result<State, String> {
     Ok(state)
 }
 
-/// The entries of a stream, of which all servers must say the same.
+/// The entries of a stream, which all servers must agree on.
 ///
 /// # Errors
-/// Where they do not, or count others than they have.
+/// If they disagree, or their counts do not match.
 pub fn entries_everywhere(connections: &mut [Connection], key: &str) -> Result<Vec<Entry>, String> {
     let all = connections.iter_mut().map(|connection| {
         let length = run(connection, &format!("XLEN {key}")).integer();
@@ -66,10 +66,10 @@ pub fn entries_everywhere(connections: &mut [Connection], key: &str) -> Result<V
     }
 }
 
-/// Has a group read what is left for it, through all servers by turns.
+/// Lets a group read what is left for it, through all servers in turn.
 ///
 /// # Errors
-/// Where a reply holds no entries.
+/// If a reply has no entries.
 pub fn drain(connections: &mut [Connection], group: &str, key: &str) -> Result<Vec<Entry>, String> {
     let text = format!("XREADGROUP GROUP {group} drain COUNT 7 STREAMS {key} >");
     let mut drained = Vec::new();
@@ -84,18 +84,18 @@ pub fn drain(connections: &mut [Connection], group: &str, key: &str) -> Result<V
     Ok(drained)
 }
 
-/// What is pending in a group, and how often it was delivered.
+/// The pending entries of a group, with their delivery counts.
 ///
 /// # Errors
-/// Where the reply is none of XPENDING.
+/// If the reply is not one of XPENDING.
 pub fn pending(connection: &mut Connection, group: &str) -> Result<BTreeMap<EntryId, u64>, String> {
     pending_rows(&run(connection, &format!("XPENDING {group} - + 10000000")))
 }
 
-/// The rows of a reply of XPENDING.
+/// The rows in a reply of XPENDING.
 ///
 /// # Errors
-/// Where it is none.
+/// If it is not such a reply.
 pub fn pending_rows(reply: &Value) -> Result<BTreeMap<EntryId, u64>, String> {
     let rows = reply.items().unwrap_or_default().iter();
     let rows = rows.map(|row| match row.items() {
@@ -109,10 +109,10 @@ pub fn pending_rows(reply: &Value) -> Result<BTreeMap<EntryId, u64>, String> {
     rows.collect()
 }
 
-/// What a server counts of a group: a field of XINFO GROUPS.
+/// A server's count for a group: a field of XINFO GROUPS.
 ///
 /// # Errors
-/// Where there is no such group or field.
+/// If there is no such group or field.
 pub fn count_of_group(
     connection: &mut Connection,
     key: &str,
@@ -130,7 +130,7 @@ pub fn count_of_group(
     value.ok_or(format!("{key} {group}: no {field}"))
 }
 
-/// What a server counts of a group that has read everything.
+/// Checks a server's counts for a group that has read everything.
 fn check_counts(
     connection: &mut Connection,
     state: &State,

@@ -4,22 +4,22 @@
 //! entry: kind (1) | flags (1) | 0 (2) | name bytes (4) | file (8) | a (8) | b (8) | nanoseconds (8)
 //!        | data bytes (8) | name | data
 //! ```
-//! Integers are little-endian. `file` is an inode's number, `nanoseconds` a clock that never goes
-//! back, of the whole machine. What `a`, `b`, `name` and `data` are depends on the kind.
+//! Integers are little-endian. `file` is an inode number, and `nanoseconds` a monotonic clock of
+//! the whole machine. The meaning of `a`, `b`, `name` and `data` depends on the kind.
 #![allow(dead_code, unreachable_pub)] // one of the two crates only writes, the other only reads
 
 /// Bytes in front of name and data.
 pub const HEADER_BYTES: usize = 48;
 
-/// The file or folder `name` (a whole path) was made.
+/// The file or folder `name` (a full path) was created.
 pub const CREATE: u8 = 1;
 /// Data was written at `a`.
 pub const WRITE: u8 = 2;
-/// As many zeros as `b` says were written at `a`.
+/// `b` zeros were written at `a`.
 pub const ZEROS: u8 = 3;
 /// The file's length was set to `a`.
 pub const TRUNCATE: u8 = 4;
-/// A sync (of a file, or of a folder's names) begins; `a` is its number.
+/// A sync (of a file, or of a folder's names) begins. `a` is its number.
 pub const SYNC_BEGIN: u8 = 5;
 /// The sync with the number `a` has succeeded.
 pub const SYNC_END: u8 = 6;
@@ -27,9 +27,9 @@ pub const SYNC_END: u8 = 6;
 pub const RENAME: u8 = 7;
 /// `name` is no more.
 pub const UNLINK: u8 = 8;
-/// The file was mapped for writing: what is written there is not recorded.
+/// The file was mapped for writing. Writes to it are not recorded.
 pub const MAPPED: u8 = 9;
-/// Something was done that the recorder does not understand; `name` says what.
+/// Something happened that the recorder does not understand. `name` says what.
 pub const UNSUPPORTED: u8 = 10;
 
 /// `name` and `data` have changed places: `file` is now called `data`, and the file with the
@@ -55,7 +55,7 @@ pub struct Entry<'e> {
 }
 
 impl<'e> Entry<'e> {
-    /// What stands in front of name and data.
+    /// The bytes before name and data.
     pub fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         let [name, data] = [self.name.len() as u32, self.data.len() as u32];
@@ -75,8 +75,8 @@ impl<'e> Entry<'e> {
         header
     }
 
-    /// The entry at the begin of `log`, and its length. `None` where it is not all there: the
-    /// process was killed while it wrote it.
+    /// The entry at the beginning of `log`, and its length. `None` if it is incomplete because the
+    /// process was killed while writing it.
     pub fn read(log: &'e [u8]) -> Option<(Self, usize)> {
         let header = log.get(..HEADER_BYTES)?;
         let number = |at: usize| Some(u64::from_le_bytes(header.get(at..at + 8)?.try_into().ok()?));

@@ -1,7 +1,7 @@
-//! The functions of libc in whose places this library stands.
+//! The libc functions that this library replaces.
 //!
-//! Linux has each under two names, of which the second was for large files; today they are the
-//! same on 64-bit machines. `open` and its like take the mode as a variable argument, which is
+//! Linux has each under two names, the second of which was for large files. Today they are the same
+//! on 64-bit machines. `open` and related functions take the mode as a variable argument, which is
 //! passed like a fixed one on the machines that Quoin runs on (x86-64 and AArch64).
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
@@ -10,10 +10,10 @@ use libc::{iovec, mode_t, off_t, size_t, ssize_t};
 
 use super::system::HERE;
 
-/// The name that a caller of libc gave; all of them end with a zero.
+/// The name that a caller of libc gave. All names end with a zero.
 macro_rules! name {
     ($pointer:expr) => {
-        // SAFETY: who calls libc gives a string that ends with a zero.
+        // SAFETY: callers of libc give strings that end with a zero.
         unsafe { CStr::from_ptr($pointer) }
     };
 }
@@ -49,14 +49,14 @@ fn one(buffer: *const c_void, length: size_t) -> [iovec; 1] {
 /// The parts of a vectored write.
 fn parts<'p>(parts: *const iovec, count: c_int) -> &'p [iovec] {
     match usize::try_from(count) {
-        // SAFETY: who calls libc says that so many are there.
+        // SAFETY: the caller of libc says that this many are there.
         Ok(count) if count > 0 => unsafe { std::slice::from_raw_parts(parts, count) },
         _ => &[],
     }
 }
 
 fn write_parts(fd: c_int, parts: &[iovec]) -> ssize_t {
-    // SAFETY: the parts are those of the caller, or of a copy that lives.
+    // SAFETY: the parts are the caller's, or those of a copy that lives long enough.
     unsafe { libc::syscall(libc::SYS_writev, fd, parts.as_ptr(), parts.len()) as ssize_t }
 }
 
@@ -122,14 +122,14 @@ hook! { mmap, mmap64 => (address: *mut c_void, length: size_t, protection: c_int
         super::mapped(fd);
     }
     let number = libc::SYS_mmap;
-    // SAFETY: the caller's arguments as they are.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(number, address, length, c_long::from(protection), c_long::from(flags), c_long::from(fd), offset) as *mut c_void }
 }}
 
-// What nothing uses so far: the test fails when that changes, rather than overlook it.
+// Functions that nothing uses so far. The test fails if that changes, rather than miss it.
 
 hook! { fallocate, fallocate64 => (fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int {
-    // Blocks after a file's end are not a part of it.
+    // Blocks after a file's end are not part of it.
     if mode & libc::FALLOC_FL_KEEP_SIZE == 0 {
         super::unsupported_on(fd, b"fallocate");
     }
@@ -143,21 +143,21 @@ hook! { posix_fallocate, posix_fallocate64 => (fd: c_int, offset: off_t, length:
 }}
 hook! { copy_file_range => (from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, length: size_t, flags: c_uint) -> ssize_t {
     super::unsupported_on(to, b"copy_file_range");
-    // SAFETY: the caller's arguments as they are.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(libc::SYS_copy_file_range, from, from_offset, to, to_offset, length, flags) as ssize_t }
 }}
 hook! { sendfile, sendfile64 => (to: c_int, from: c_int, offset: *mut off_t, length: size_t) -> ssize_t {
     super::unsupported_on(to, b"sendfile");
-    // SAFETY: the caller's arguments as they are.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(libc::SYS_sendfile, to, from, offset, length) as ssize_t }
 }}
 hook! { splice => (from: c_int, from_offset: *mut off_t, to: c_int, to_offset: *mut off_t, length: size_t, flags: c_uint) -> ssize_t {
     super::unsupported_on(to, b"splice");
-    // SAFETY: the caller's arguments as they are.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(libc::SYS_splice, from, from_offset, to, to_offset, length, flags) as ssize_t }
 }}
 hook! { sync_file_range => (fd: c_int, offset: off_t, length: off_t, flags: c_uint) -> c_int {
-    // Writing that has only begun promises nothing: pages may be on the disk or not, as ever.
+    // Writes that have only begun guarantee nothing: as always, pages may be on the disk or not.
     if flags != libc::SYNC_FILE_RANGE_WRITE {
         super::unsupported_on(fd, b"sync_file_range");
     }
@@ -166,11 +166,11 @@ hook! { sync_file_range => (fd: c_int, offset: off_t, length: off_t, flags: c_ui
 }}
 hook! { link => (old: *const c_char, new: *const c_char) -> c_int {
     super::unsupported(b"link");
-    // SAFETY: the caller's arguments as they are.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(libc::SYS_linkat, HERE, old, HERE, new, 0) as c_int }
 }}
 hook! { truncate, truncate64 => (path: *const c_char, length: off_t) -> c_int {
     super::unsupported(b"truncate");
-    // SAFETY: the caller's arguments as they are.
+    // SAFETY: passes on the caller's arguments.
     unsafe { libc::syscall(libc::SYS_truncate, path, length) as c_int }
 }}

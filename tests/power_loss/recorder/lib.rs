@@ -1,20 +1,20 @@
-//! A library for `LD_PRELOAD` that stands between a process and its files: it writes down, in
-//! order and with the bytes, everything the process does to files below a folder. From that the
-//! test makes the disks that a power loss may leave.
+//! A library for `LD_PRELOAD` between a process and its files: it logs, in order and with the
+//! bytes, everything that the process does to files below a folder. From that the test computes the
+//! disks that a power loss may leave.
 //!
-//! It takes the places of libc's functions, which Rust's library and LMDB (in C) call alike, and
-//! does what they do with system calls of its own. Its settings are environment variables:
+//! It replaces libc functions, which both Rust's library and LMDB (in C) call, and does their work
+//! with direct system calls. Its settings are environment variables:
 //!
 //! - `QUOIN_TEST_DISK_FOLDER`: the folder, as an absolute path without links.
-//! - `QUOIN_TEST_DISK_LOG`: the file that gets the log ([`entry`]).
-//! - `QUOIN_TEST_DISK_SYNC_US`: syncs are not carried out, for nothing depends on them but this
-//!   log; they take a random time of at most so many microseconds instead.
-//! - `QUOIN_TEST_DISK_BOOT_ID`: the file that is read in place of Linux's boot id.
-//! - `QUOIN_TEST_DISK_FULL`: while this file is there, writes fail for want of room: those that
-//!   make a file longer; where it says `all`, all of them; where `steps`, those of many bytes.
-//! - `QUOIN_TEST_DISK_KILL_AT`: the process dies after so many writes to `data.mdb`, counted from
-//!   when the file `QUOIN_TEST_DISK_ARMED` is there.
-//! - `QUOIN_TEST_DISK_KILL_AFTER`: the process dies after so many operations of any kind.
+//! - `QUOIN_TEST_DISK_LOG`: the file for the log ([`entry`]).
+//! - `QUOIN_TEST_DISK_SYNC_US`: syncs are not carried out, because only this log depends on them.
+//!   Instead they take a random time of at most this many microseconds.
+//! - `QUOIN_TEST_DISK_BOOT_ID`: the file that is read instead of Linux's boot id.
+//! - `QUOIN_TEST_DISK_FULL`: while this file exists, writes fail for lack of room: those that make
+//!   a file longer. If it contains `all`, all of them. If it contains `steps`, large ones.
+//! - `QUOIN_TEST_DISK_KILL_AT`: the process dies after this many writes to `data.mdb`, counted from
+//!   when the file `QUOIN_TEST_DISK_ARMED` exists.
+//! - `QUOIN_TEST_DISK_KILL_AFTER`: the process dies after this many operations of any kind.
 #![cfg(target_os = "linux")]
 #![allow(
     unsafe_code,
@@ -34,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use entry::Entry;
 
-/// What the process was started with.
+/// The settings that the process was started with.
 struct Settings {
     folder: Vec<u8>,
     log: i32,
@@ -46,14 +46,14 @@ struct Settings {
     armed: Option<CString>,
 }
 
-/// Files below the folder that were opened or made, by inode: whose operations are written down.
-/// The lock is held over each operation and its entry, so that their orders are the same.
+/// Files below the folder that were opened or created, by inode. Their operations are logged. The
+/// lock is held over each operation and its entry, so that their orders are the same.
 static FILES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 static SYNCS: AtomicU64 = AtomicU64::new(0);
 /// To compare with.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// `None`: nothing is to be recorded.
+/// `None` if nothing should be recorded.
 fn settings() -> Option<&'static Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
     SETTINGS
@@ -79,7 +79,7 @@ fn files() -> MutexGuard<'static, Vec<u64>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes an entry into the log. To be called with the lock of [`FILES`].
+/// Appends an entry to the log. Must be called with the lock of [`FILES`].
 fn log(entry: &Entry<'_>) {
     let Some(settings) = settings() else { return };
     let entry = Entry {
@@ -94,7 +94,7 @@ fn log(entry: &Entry<'_>) {
     }
 }
 
-/// The file's number, where it is a file or folder of which operations are written down.
+/// The inode of a file or folder whose operations are logged.
 fn recorded(files: &[u64], fd: i32) -> Option<u64> {
     let (kind, file) = system::kind_and_inode(fd)?;
     let is_recorded = match kind {
@@ -110,8 +110,8 @@ fn is_below(path: &[u8]) -> bool {
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(b"/"))
 }
 
-/// The whole path of a name, without links in its folder's path; `None` where it is not below
-/// the folder of which operations are written down.
+/// The full path of a name, without links in its folder's path. `None` if it is not below the
+/// recorded folder.
 fn path_below(folder: i32, name: &CStr) -> Option<Vec<u8>> {
     let name = name.to_bytes();
     let (parent, last) = match name.iter().rposition(|byte| *byte == b'/') {
@@ -125,7 +125,7 @@ fn path_below(folder: i32, name: &CStr) -> Option<Vec<u8>> {
     is_below(&path).then_some(path)
 }
 
-/// Does what opens or makes a file, and writes down what that changed.
+/// Opens or creates a file, and logs what that changed.
 fn open(folder: i32, name: &CStr, flags: i32, mode: u32) -> i32 {
     let Some(settings) = settings() else {
         return system::open(folder, name, flags, mode);
@@ -135,7 +135,7 @@ fn open(folder: i32, name: &CStr, flags: i32, mode: u32) -> i32 {
     {
         return system::open(folder, boot_id, flags, mode);
     }
-    // Also of one that is only read: it may be synced.
+    // Even if it is only read, because it may be synced.
     let Some(path) = path_below(folder, name) else {
         return system::open(folder, name, flags, mode);
     };
@@ -172,7 +172,7 @@ fn open(folder: i32, name: &CStr, flags: i32, mode: u32) -> i32 {
     fd
 }
 
-/// Does a write, and writes it down as far as it went. `offset`: `None` at the file's own.
+/// Does a write, and logs as much of it as was written. `offset`: `None` for the file's own.
 fn write(
     fd: i32,
     parts: &[libc::iovec],
@@ -228,7 +228,7 @@ fn write(
     written
 }
 
-/// Ends the process where it has made as many writes to LMDB's file as it was told.
+/// Ends the process if it has made as many writes to LMDB's file as it was told.
 fn kill_in_time(fd: i32) {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let Some(settings) = settings() else { return };
@@ -244,7 +244,7 @@ fn kill_in_time(fd: i32) {
     }
 }
 
-/// What a write may have where the disk has only little room.
+/// How much a write may have if the disk has only little room.
 const LITTLE_BYTES: usize = 256 * 1024;
 
 /// How many of the bytes there is room for.
@@ -278,7 +278,7 @@ fn truncate(fd: i32, length: i64) -> i32 {
     truncated
 }
 
-/// Stands for a sync of a recorded file or folder; `real` is done for others.
+/// Replaces a sync of a recorded file or folder. `real` is called for others.
 fn sync(fd: i32, real: impl Fn() -> i32) -> i32 {
     let Some(settings) = settings() else {
         return real();
@@ -308,7 +308,7 @@ fn sync(fd: i32, real: impl Fn() -> i32) -> i32 {
     0
 }
 
-/// Does what changes names, and writes it down where it succeeds.
+/// Changes names, and logs that if it succeeds.
 fn rename(old_folder: i32, old: &CStr, new_folder: i32, new: &CStr, flags: u32) -> i32 {
     let (from, to) = (path_below(old_folder, old), path_below(new_folder, new));
     let files = files();
@@ -386,7 +386,7 @@ fn mapped(fd: i32) {
     }
 }
 
-/// Writes down that something is done to a recorded file which this library does not follow.
+/// Logs that something is done to a recorded file that this library does not track.
 fn unsupported_on(fd: i32, what: &[u8]) {
     let files = files();
     if recorded(&files, fd).is_some() {

@@ -1,4 +1,4 @@
-//! System calls, made without the functions whose places this library takes.
+//! System calls that avoid the functions that this library replaces.
 
 use std::ffi::{CStr, CString, c_long};
 use std::io::IoSlice;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 pub(super) const HERE: i32 = libc::AT_FDCWD;
 
 pub(super) fn set_error(number: i32) {
-    // SAFETY: libc's own place for this thread's error.
+    // SAFETY: libc's location of this thread's error.
     unsafe { *libc::__errno_location() = number };
 }
 
@@ -25,7 +25,7 @@ fn close(fd: i32) {
     unsafe { libc::syscall(libc::SYS_close, fd) };
 }
 
-/// Opens the log to be continued, away from the numbers that the process itself will see.
+/// Opens the log for appending, away from the descriptors that the process itself will see.
 pub(super) fn open_log(path: &CStr) -> Option<i32> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
     let fd = open(HERE, path, flags, 0o600);
@@ -55,7 +55,8 @@ pub(super) fn write_whole(fd: i32, parts: [&[u8]; 3]) {
 
 fn stat(fd: i32) -> Option<libc::stat> {
     let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the place is as large as what the kernel writes; it is read only where it has.
+    // SAFETY: the buffer is as large as what the kernel writes, and is read only if it has been
+    // written.
     unsafe {
         (libc::syscall(libc::SYS_fstat, fd, stat.as_mut_ptr()) == 0).then(|| stat.assume_init())
     }
@@ -82,7 +83,7 @@ pub(super) fn flags(fd: i32) -> i32 {
 pub(super) fn path_of(fd: i32) -> Option<Vec<u8>> {
     let name = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
     let mut path = vec![0_u8; libc::PATH_MAX as usize];
-    // SAFETY: the buffer is as long as the call is told.
+    // SAFETY: the buffer has the length that the call gets.
     let length = unsafe {
         let buffer = path.as_mut_ptr();
         libc::syscall(
@@ -116,14 +117,14 @@ pub(super) fn exists(folder: i32, name: &CStr) -> bool {
     inode_of(folder, name).is_some()
 }
 
-/// The first byte of a small file, where it is there; a blank where it is empty.
+/// The first byte of a small file, if it exists. A blank if it is empty.
 pub(super) fn first_byte(path: &CStr) -> Option<u8> {
     let fd = open(HERE, path, libc::O_RDONLY | libc::O_CLOEXEC, 0);
     if fd < 0 {
         return None;
     }
     let mut byte = b' ';
-    // SAFETY: there is room for the one byte.
+    // SAFETY: there is room for the byte.
     unsafe { libc::syscall(libc::SYS_read, fd, &raw mut byte, 1_usize) };
     close(fd);
     Some(byte)
@@ -151,11 +152,11 @@ pub(super) fn make_folder(folder: i32, name: &CStr, mode: u32) -> i32 {
     unsafe { libc::syscall(libc::SYS_mkdirat, folder, name.as_ptr(), mode) as i32 }
 }
 
-/// What a vectored write is to write, in one piece.
+/// The data of a vectored write in one piece.
 pub(super) fn bytes_of(parts: &[libc::iovec]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts.iter().filter(|part| part.iov_len > 0) {
-        // SAFETY: who writes says that so many bytes are there.
+        // SAFETY: the writer says that this many bytes are there.
         bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len)
         });
@@ -163,7 +164,7 @@ pub(super) fn bytes_of(parts: &[libc::iovec]) -> Vec<u8> {
     bytes
 }
 
-/// Ends this process as `kill -9` does.
+/// Ends this process like `kill -9`.
 pub(super) fn kill() {
     // SAFETY: takes any numbers.
     unsafe { libc::syscall(libc::SYS_kill, libc::getpid(), libc::SIGKILL) };
@@ -175,18 +176,17 @@ pub(super) fn nanoseconds() -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the place is as large as what is written.
+    // SAFETY: the buffer is as large as what is written.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Waits for a random time that is no longer than this; now and then ten times as long, as disks
-/// are.
+/// Waits for a random time of at most this long. Occasionally ten times as long, like real disks.
 pub(super) fn pause(us_max: u64) {
     if us_max == 0 {
         return;
     }
-    // A multiplication spreads what the clock and the count of syncs say over all bits.
+    // The multiplication spreads the clock and the count of syncs over all bits.
     let seed = nanoseconds() ^ (SYNCS.load(Ordering::SeqCst) << 40);
     let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     let factor = if random.is_multiple_of(50) { 10 } else { 1 };

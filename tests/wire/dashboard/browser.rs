@@ -1,4 +1,4 @@
-//! A browser without pictures: requests with a cookie, and what comes back.
+//! A browser without graphics: requests with a cookie, and the responses.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ pub(super) struct Browser {
     pub(super) cookie: Option<String>,
 }
 
-/// What came back.
+/// A response.
 pub(super) struct Page {
     pub(super) status: u16,
     head: String,
@@ -27,7 +27,7 @@ impl Page {
             .map(|(_, value)| value)
     }
 
-    /// What the page's forms repeat.
+    /// The token that the page's forms must repeat.
     pub(super) fn token(&self) -> String {
         let (_, behind) = self.body.split_once("name=\"token\" value=\"").unwrap();
         behind.split('"').next().unwrap().to_owned()

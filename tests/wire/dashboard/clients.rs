@@ -1,4 +1,5 @@
-//! The dashboard's page of clients: what they wait for, who may see that, and how many there are on it.
+//! The dashboard's page of clients: what they wait for, who may see that, and how many a page
+//! shows.
 
 use super::browser::{Browser, server_with};
 use crate::server::{Server, Socket, wait_until};
@@ -53,7 +54,7 @@ fn a_wait_has_a_beginning_and_ends_with_its_command() {
     };
     let first = since(&mut browser).unwrap();
     assert!(first.ends_with(" UTC"), "{first}");
-    // What the client sends meanwhile changes nothing; its next command begins a wait of its own.
+    // What the client sends meanwhile changes nothing. Its next command begins a new wait.
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     assert_eq!(since(&mut browser).as_ref(), Some(&first));
     let mut other = server.connect();
@@ -142,7 +143,7 @@ fn of_very_many_clients_those_that_wait_are_shown_first() {
         "{}",
         shown[0]
     );
-    // The dashboard's own connection has just done something.
+    // The dashboard's own connection was active just now.
     assert!(shown[1].contains("quoin-dashboard"), "{}", shown[1]);
     assert!(
         page.contains("200 of 252 are shown.") && page.contains("252 connected, 1 waiting"),

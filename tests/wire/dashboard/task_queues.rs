@@ -1,4 +1,4 @@
-//! The dashboard's pages of task queues, and what their buttons do.
+//! The dashboard's pages of task queues, and the effect of their buttons.
 
 use super::browser::{Browser, server_with};
 use crate::server::{Socket, request, wait_until};
@@ -146,7 +146,7 @@ fn a_schedule_of_any_name_is_paused_resumed_and_removed() {
     socket.reply();
     let mut browser = Browser::of(&server);
     let shown = "/queue?db=0&key=q&show=schedules";
-    // The form goes where the page says.
+    // The form's target is the one in the page.
     let mut press = |action: &str| {
         let page = browser.get(shown);
         let mut forms = page
@@ -170,7 +170,7 @@ fn a_schedule_of_any_name_is_paused_resumed_and_removed() {
     assert!(socket.run("TASK.SCHEDULES q").contains("paused\r\n:1\r\n"));
     press("resume-schedule");
     assert!(socket.run("TASK.SCHEDULES q").contains("paused\r\n:0\r\n"));
-    // Nothing is left of the queue, so there is no page to go back to.
+    // Nothing is left of the queue, so there is no page to return to.
     assert_eq!(press("unschedule"), ("/queues?db=0".to_owned(), 303));
     assert_eq!(socket.run("EXISTS q"), ":0\r\n");
     assert!(
@@ -201,7 +201,7 @@ fn who_may_only_read_sees_schedules_without_buttons() {
     assert!(page.body.contains(">poll<"), "{}", page.body);
 }
 
-/// What a button leads to.
+/// Where a button leads.
 fn press(browser: &mut Browser, path: &str, form: &str) -> String {
     let token = browser.get("/queues").token();
     let page = browser.post(path, &format!("{form}&token={token}"));

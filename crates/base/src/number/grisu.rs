@@ -1,10 +1,10 @@
-//! The digits of a floating-point number as Redis chooses them: the algorithm Grisu2.
+//! The digits of a floating-point number as Redis chooses them: the Grisu2 algorithm.
 //!
-//! Florian Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with Integers"
-//! (PLDI 2010). Its digits always read back as the same number but are not always the fewest or
-//! the closest: about one random number in a thousand gets a digit more than algorithms such as
-//! Ryu would print. Redis 7.2 prints with Grisu2 (`deps/fpconv`), so answers that are equal byte
-//! for byte need the same algorithm, down to which of the powers of ten it scales with.
+//! Florian Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with Integers" (PLDI
+//! 2010). Its digits always read back as the same number but are not always the fewest or the
+//! closest: for about one random number in a thousand it prints a digit more than algorithms such
+//! as Ryu. Redis 7.2 prints with Grisu2 (`deps/fpconv`), so byte-identical replies need the same
+//! algorithm, down to the choice of the power of ten for scaling.
 
 /// The most digits that [`shortest_digits`] returns.
 const DIGITS_MAX: usize = 18;
@@ -26,7 +26,7 @@ const SCALED_EXPONENT_MIN: i32 = -60;
 const SCALED_EXPONENT_MAX: i32 = -32;
 const FIRST_POWER: i32 = -348;
 const POWER_STEP: i32 = 8;
-/// log10(2), cut to the precision with which Redis picks its first guess.
+/// log10(2), truncated to the precision that Redis uses for its first guess.
 const LOG10_OF_2: f64 = 0.301_029_995_663_981_14;
 
 /// `10^-348, 10^-340, ... 10^340`, rounded to 64 significant bits.
@@ -133,7 +133,7 @@ pub(super) fn shortest_digits(number: f64) -> (DigitBuffer, i32) {
         (fraction | HIDDEN_BIT, biased - EXPONENT_BIAS)
     };
 
-    // The middles between the number and its neighbours: all between them reads back as it.
+    // Halfway to each neighbour: everything in between reads back as this number.
     let upper = normalize((significand << 1) + 1, exponent - 1);
     let lower_shift = if significand == HIDDEN_BIT { 2 } else { 1 };
     let lower_exponent = exponent - lower_shift;
@@ -146,7 +146,7 @@ pub(super) fn shortest_digits(number: f64) -> (DigitBuffer, i32) {
     let middle = multiply(normalize(significand, exponent), power);
     let mut upper = multiply(upper, power);
     let mut lower = multiply(lower, power);
-    // The products are off by less than one; stay on the safe side.
+    // The products are off by less than one, so narrow the interval to be safe.
     lower.significand += 1;
     upper.significand -= 1;
 
@@ -173,8 +173,8 @@ fn multiply(left: Scaled, right: Scaled) -> Scaled {
     }
 }
 
-/// A power of ten that brings a number with this exponent into the range for generating digits, and its
-/// decimal exponent. If there are two, it is the one that Redis finds first.
+/// A power of ten that scales a number with this exponent into the range for generating digits, and
+/// its decimal exponent. If there are two, the one that Redis finds first.
 fn power_of_ten_for(exponent: i32) -> (Scaled, i32) {
     #[allow(clippy::cast_possible_truncation)]
     let guess = (f64::from(-(exponent + 87)) * LOG10_OF_2) as i32;
@@ -206,8 +206,8 @@ fn power_of_ten_for(exponent: i32) -> (Scaled, i32) {
     }
 }
 
-/// Digits from the left until what is left out is within the interval; returns the decimal
-/// exponent of the last.
+/// Generates digits from the left until the remainder is within the interval. Returns the decimal
+/// exponent of the last digit.
 fn generate_digits(middle: Scaled, upper: Scaled, lower: Scaled, digits: &mut DigitBuffer) -> i32 {
     let distance = upper.significand - middle.significand;
     let mut delta = upper.significand - lower.significand;

@@ -7,7 +7,7 @@ use std::ops::{Add, Sub};
 
 use super::{hex_value, parse_binary_exponent};
 
-/// Longer texts are no numbers (Redis: `MAX_LONG_DOUBLE_CHARS`, which counts a final zero byte).
+/// Longer texts are not numbers (Redis: `MAX_LONG_DOUBLE_CHARS`, which counts a final zero byte).
 const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
 
 /// The exponent of numbers with fewer than 64 significant bits.
@@ -21,10 +21,10 @@ const SIGNIFICAND_BITS: i64 = 64;
 const FRACTION_DIGITS: usize = 17;
 const FRACTION_SCALE: u128 = 100_000_000_000_000_000;
 
-/// A number of the x87's 80-bit format.
+/// A number in the x87's 80-bit format.
 ///
-/// [`Add`] rounds to nearest, ties to even, as the x87 does. [`Display`] writes what Redis's
-/// `ld2string` writes for people: 17 digits after the point, without the zeros at the end.
+/// [`Add`] rounds to nearest, ties to even, like the x87. [`Display`] writes Redis's human-readable
+/// form (`ld2string`): 17 decimals, without trailing zeros.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LongDouble {
     is_negative: bool,
@@ -70,11 +70,11 @@ impl LongDouble {
         ..Self::MAX
     };
 
-    /// Reads a number as Redis's `string2ld` does (C's `strtold` over the whole text).
+    /// Parses a number like Redis's `string2ld` (C's `strtold` over the whole text).
     ///
-    /// Reads `inf` and `infinity` in any case, `0x` hexadecimal numbers and decimal ones. Refuses
-    /// the empty text, leading or trailing anything, `nan`, texts of 5120 bytes and more, and
-    /// numbers other than 0 that are too large or would become 0.
+    /// Accepts `inf` and `infinity` in any case, `0x` hexadecimal numbers and decimal ones. Refuses
+    /// the empty text, anything before or after the number, `nan`, texts of 5120 bytes and more,
+    /// and numbers other than 0 that are too large or would become 0.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -103,7 +103,7 @@ impl LongDouble {
         matches!(self.magnitude, Magnitude::Finite { .. })
     }
 
-    /// Whether it is greater than another. Not so for what is no number.
+    /// Whether it is greater than another. False if either is not a number.
     pub fn exceeds(&self, other: &Self) -> bool {
         let rank = |number: &Self| match number.magnitude {
             Magnitude::NotANumber => None,
@@ -156,7 +156,7 @@ fn parse_decimal(text: &[u8]) -> Option<Magnitude> {
     let is_digit = |byte: &&u8| byte.is_ascii_digit();
     let count = |digits: &[u8]| i64::try_from(digits.iter().filter(is_digit).count());
     exponent += count(mantissa.get(last + 1..)?).ok()?;
-    // Of the first digit: what is far outside of the format need not be calculated.
+    // Magnitude of the first digit. Numbers far outside of the format need not be calculated.
     let magnitude = exponent.saturating_add(count(significant).ok()?);
     if !(-5_000..=5_000).contains(&magnitude) {
         return None;
@@ -173,7 +173,7 @@ fn from_decimal(mut number: Natural, exponent: i64) -> Magnitude {
     }
     let mut divisor = Natural::from(1);
     divisor.multiply_by_fives(exponent.unsigned_abs());
-    // Both get equally many bits, so that the first bit of the quotient is one of the first two.
+    // Both get the same number of bits, so that the quotient's first bit is one of its first two.
     let (bits, divisor_bits) = (number.bits(), divisor.bits());
     number.shift_left(divisor_bits.saturating_sub(bits));
     divisor.shift_left(bits.saturating_sub(divisor_bits));
@@ -211,7 +211,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Magnitude> {
                 significand = (significand << 4) | digit;
                 exponent -= if has_point { 4 } else { 0 };
             } else {
-                // Too far to be a digit, but not too far to break a tie.
+                // Too far right to be a digit, but it can still break a tie.
                 significand |= u128::from(digit != 0);
                 exponent += if has_point { 0 } else { 4 };
             }
@@ -235,7 +235,7 @@ fn split_exponent(text: &[u8], marks: [u8; 2]) -> Option<(&[u8], i64)> {
     Some((text.get(..at)?, exponent))
 }
 
-/// The magnitude, unless it is beyond what the format holds.
+/// The magnitude, unless the format cannot hold it.
 fn not_lost(magnitude: Magnitude) -> Option<Magnitude> {
     (magnitude != Magnitude::Infinite && magnitude != ZERO).then_some(magnitude)
 }
@@ -408,15 +408,15 @@ impl Display for LongDouble {
 
 const WORD_BITS: u64 = 32;
 
-/// The greatest power of ten that one word holds, and its digits.
+/// The greatest power of ten that fits one word, and its number of zeros.
 const DECIMAL_CHUNK: u32 = 1_000_000_000;
 const DECIMAL_CHUNK_DIGITS: usize = 9;
 
-/// The greatest power of five that one word holds, and its exponent.
+/// The greatest power of five that fits one word, and its exponent.
 const FIVES_CHUNK: u32 = 1_220_703_125;
 const FIVES_CHUNK_EXPONENT: u64 = 13;
 
-/// A whole number from 0 on. Its last word, the most significant one, is not 0.
+/// A non-negative integer. Its last word, the most significant one, is not 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Natural {
     words: Vec<u32>,
@@ -492,7 +492,7 @@ impl Natural {
         self.words.splice(0..0, std::iter::repeat_n(0, whole));
     }
 
-    /// Takes away a number that is not greater.
+    /// Subtracts a number that is not greater.
     fn subtract(&mut self, other: &Self) {
         let others = other.words.iter().copied().chain(std::iter::repeat(0));
         let mut borrows = false;
@@ -511,8 +511,8 @@ impl Natural {
         }
     }
 
-    /// Its first bits, up to 128, the last of them set if any bit after them is, and how many bits
-    /// are after them.
+    /// Its first bits, up to 128, and the number of bits after them. The last bit is set if any bit
+    /// after it is.
     fn leading_bits(&self) -> (u128, u64) {
         let mut leading = 0_u128;
         let mut taken = 0;
@@ -599,7 +599,7 @@ mod tests {
             ("1e15", "0.001", "1000000000000000.0009765625"),
             ("9223372036854775807", "1", "9223372036854775808"),
             ("18446744073709551615", "1", "18446744073709551616"),
-            // A tie, which becomes even.
+            // A tie, which rounds to even.
             ("18446744073709551616", "1", "18446744073709551616"),
             ("18446744073709551618", "1", "18446744073709551620"),
             ("1", "1e-18", "1"),
@@ -607,7 +607,7 @@ mod tests {
             ("1e-17", "0", "0.00000000000000001"),
             ("1e-18", "0", "0"),
             ("-1e-4950", "0", "0"),
-            // A tie of the digits, which becomes even.
+            // A tie of the decimal digits, which rounds to even.
             ("0x1p-18", "0", "0.00000381469726562"),
             ("0x1.8p-17", "0", "0.00001144409179688"),
             ("0x1p62", "0x.8p0", "4611686018427387904.5"),

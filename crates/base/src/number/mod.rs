@@ -7,7 +7,7 @@ pub use long_double::LongDouble;
 
 use grisu::shortest_digits;
 
-/// Length from which a text is no integer (Redis: `LONG_STR_SIZE`).
+/// A text of at least this length is not an integer (Redis: `LONG_STR_SIZE`).
 const INTEGER_TEXT_BYTES: usize = 21;
 
 /// Whole numbers up to here, 2^62, are written as integers (Redis: `double2ll`).
@@ -16,11 +16,12 @@ const WHOLE_NUMBER_MAX: f64 = 4_611_686_018_427_387_904.0;
 /// The smallest double is 2 to this.
 const EXPONENT_MIN: i64 = -1074;
 
-/// Writes a number in the form of Redis's replies (`d2string` in `util.c`, `emit_digits` in `fpconv_dtoa.c`).
+/// Formats a number as in Redis's replies (`d2string` in `util.c`, `emit_digits` in
+/// `fpconv_dtoa.c`).
 ///
 /// `nan`, `inf`, `-inf`, `-0`; whole numbers up to 2^62 in full; others with the digits of Grisu2,
-/// as `1.5`, `0.0001`, `1e-7`, `1.5e+30`. What it writes, [`parse_double`] reads as the same
-/// number (but for `nan`).
+/// for example `1.5`, `0.0001`, `1e-7`, `1.5e+30`. [`parse_double`] reads the result as the same
+/// number, except for `nan`.
 pub fn format_double(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
@@ -108,7 +109,7 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
             b'0'..=b'9' => i64::from(byte - b'0'),
             _ => return None,
         };
-        // Negative numbers are built downwards, as there is one more of them.
+        // Built as a negative number, because the negative range is larger by one.
         let number = number.checked_mul(10)?;
         if is_negative {
             number.checked_sub(digit)
@@ -118,18 +119,18 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Reads a floating-point number as `getDoubleFromObject` of Redis does (`string2d`: C's `strtod`
-/// over the whole text).
+/// Parses a floating-point number like Redis's `getDoubleFromObject` (`string2d`: C's `strtod` over
+/// the whole text).
 ///
-/// Reads `inf` and `infinity` in any case, `0x` hexadecimal numbers with or without a binary
-/// exponent, and decimal ones. Refuses the empty text, leading or trailing anything, `nan`, and
-/// numbers other than 0 that are too large for a double or so small that they would become 0.
+/// Accepts `inf` and `infinity` in any case, `0x` hexadecimal numbers with or without a binary
+/// exponent, and decimal ones. Refuses the empty text, anything before or after the number, `nan`,
+/// and numbers other than 0 that are too large for a double or so small that they would become 0.
 pub fn parse_double(text: &[u8]) -> Option<f64> {
     read_double(text).map(|read| read.number)
 }
 
-/// As [`parse_double`], and refuses what underflows: what C's `strtod` sets `ERANGE` for, because
-/// it is too small for a normal double and not exactly a subnormal one.
+/// Like [`parse_double`], but refuses numbers that underflow. As in C, where `strtod` sets
+/// `ERANGE`, these are too small for a normal double and not exactly a subnormal one.
 pub fn parse_double_without_underflow(text: &[u8]) -> Option<f64> {
     read_double(text)
         .filter(|read| !read.underflows)
@@ -175,7 +176,7 @@ fn read_double(text: &[u8]) -> Option<Read> {
     Some(read)
 }
 
-/// Whether a decimal text, which was read as this subnormal number, is no other.
+/// Whether a decimal text that was read as this subnormal number equals it exactly.
 fn is_exact(text: &[u8], number: f64) -> bool {
     /// Most digits of a double after its point.
     const FRACTION_DIGITS_MAX: usize = 1074;
@@ -240,7 +241,7 @@ fn parse_hexadecimal(text: &[u8]) -> Option<Read> {
                 significand = (significand << 4) | digit;
                 exponent -= if is_behind_point { 4 } else { 0 };
             } else {
-                // Too far after the point to be a digit, but not too far to break a tie.
+                // Too far right to be a digit, but it can still break a tie.
                 significand |= u64::from(digit != 0);
                 exponent += if is_behind_point { 0 } else { 4 };
             }
@@ -574,7 +575,7 @@ mod tests {
             ("0x1.8p-1074", true),
             ("0x0.0000000000001p-1022", false),
             ("0x0.fffffffffffffp-1022", false),
-            // Of 53 bits, so that a greater exponent would not round it up.
+            // Has 53 bits, so that a greater exponent would not round it up.
             ("0x0.fffffffffffff8p-1022", true),
             ("0x0.fffffffffffffcp-1022", false),
             ("0x1.00000000000000000000p-1050", false),

@@ -8,8 +8,8 @@ use crate::table::{SETTINGS, SettingRow, Settings};
 /// Columns of a comment in the settings file.
 const COMMENT_WIDTH: usize = 90;
 
-/// Where the data are if Quoin was installed by a package. No default: without a package there is no folder
-/// that the program could count on.
+/// The data folder of an installation from a package. There is no default, because without a
+/// package the program cannot rely on any folder.
 const DATA_DIR: &str = "data-dir = \"/var/lib/quoin\"";
 
 /// The text of config/quoin.toml, which packages install as /etc/quoin/quoin.toml: every setting with its

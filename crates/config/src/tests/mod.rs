@@ -1,4 +1,4 @@
-//! Tests of what several files do together, and the documents that are made from the table.
+//! Tests of several files together, and the documents generated from the table.
 
 mod document;
 mod load;

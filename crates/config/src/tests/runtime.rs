@@ -249,7 +249,7 @@ fn a_password_that_is_undone_is_not_shown_and_is_reloaded_again() {
         config.undo_reloaded_requirepass(Some("new"), Some("old".to_owned()));
         assert_eq!(get(&config, "requirepass"), "old");
     }
-    // One that was changed again since stays.
+    // A setting that was changed again since then stays.
     set(&config, &["requirepass", "third"]).unwrap();
     config.undo_requirepass(Some("new"), Some("old".to_owned()));
     assert_eq!(get(&config, "requirepass"), "third");

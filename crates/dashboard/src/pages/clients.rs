@@ -14,14 +14,14 @@ use crate::pages::queues::cell;
 use crate::request::url;
 use crate::view::{Answer, NoPage, Page, View, text, words};
 
-/// Bytes of the name of a key that is a link, and shown whole.
+/// Maximum bytes of a key's name that is shown whole, as a link.
 const KEY_BYTES_MAX: usize = 128;
 
 pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
     let user = view.session.user.as_bytes();
     let searched = view.asked.query.text("match");
     let clients = view.host.clients(user, searched, DASHBOARD_CLIENTS_MAX);
-    // The command needs a number, and no client has this one.
+    // The command needs an id, and no client has this one.
     let mut list = words!["CLIENT", "LIST", "ID", "0"];
     list.extend(
         clients
@@ -132,7 +132,7 @@ fn state(view: &View<'_>, client: &Fields<'_>, wait: Option<&Wait>) -> Markup {
     }
 }
 
-/// For how long a client waits, and for what.
+/// How long a client has been waiting, and for what.
 fn waiting(view: &View<'_>, wait: &Wait, database: i64) -> Markup {
     let database = database.to_string();
     let link = |key: &[u8]| url("/queue", &[("db", database.as_bytes()), ("key", key)]);

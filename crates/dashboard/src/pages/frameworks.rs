@@ -11,11 +11,11 @@ use crate::figures::{count, readable};
 use crate::request::url;
 use crate::view::{NoPage, Page, View, Words, number, words};
 
-/// Names that one SCAN examines.
+/// Number of names that one SCAN examines.
 const NAMES_PER_SCAN: usize = 1_000;
-/// What kombu puts between the parts of a binding, and between the name of a queue and its priority.
+/// Separates the parts of a binding in kombu, and the name of a queue from its priority.
 const KOMBU_SEPARATOR: &str = "\u{6}\u{16}";
-/// The priorities for which kombu has lists of their own.
+/// The priorities that have separate lists in kombu.
 const KOMBU_PRIORITIES: [u8; 3] = [3, 6, 9];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ impl Framework {
         }
     }
 
-    /// The counts of a queue: what it is called, the key, and how it is counted.
+    /// The counts of a queue: label, key, and command.
     fn counts(self, queue: &str) -> Vec<Count> {
         let one = |label, command, key: String| Count::new(label, command, key);
         match self {
@@ -132,7 +132,7 @@ impl Framework {
     }
 }
 
-/// Sets in which frameworks keep the names of their queues, and what is in front of the names.
+/// Sets in which frameworks store the names of their queues, and the prefix of the names.
 const REGISTRIES: [(Framework, &str, &str); 3] = [
     (Rq, "rq:queues", "rq:queue:"),
     (Sidekiq, "queues", ""),
@@ -158,7 +158,7 @@ impl Count {
 
 type Queues = BTreeMap<Framework, BTreeSet<String>>;
 
-/// The queue that the name of a key shows to be there.
+/// The queue that a key name indicates.
 fn recognise(key: &str) -> Option<(Framework, String)> {
     let found = |framework, queue: &str| Some((framework, queue.to_owned()));
     if let Some(queue) = key.strip_prefix("rq:queue:") {
@@ -189,7 +189,7 @@ fn recognise(key: &str) -> Option<(Framework, String)> {
     if let Some(queue) = key.strip_suffix(":id").filter(|queue| queue.contains(':')) {
         return found(Bull, queue);
     }
-    // With the application's prefix, such as laravel_database_.
+    // Includes the application's prefix, such as laravel_database_.
     let (prefix, queue) = key.rsplit_once("queues:")?;
     if prefix.contains(':') || queue.is_empty() {
         return None;
@@ -240,7 +240,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
     })
 }
 
-/// Looks for queues in sets of names, and in the names of keys from a cursor of SCAN on.
+/// Searches for queues in sets of names, and in the names of keys from a SCAN cursor on.
 fn find(view: &mut View<'_>, cursor: &str) -> Result<(Queues, Option<String>, usize), NoPage> {
     let mut queues = Queues::new();
     let most = DASHBOARD_FRAMEWORK_QUEUES_MAX.to_string();
@@ -301,7 +301,7 @@ fn find(view: &mut View<'_>, cursor: &str) -> Result<(Queues, Option<String>, us
     Ok((queues, next, examined))
 }
 
-/// The queue of a binding of kombu. `None` for those by which workers talk to each other.
+/// The queue of a kombu binding. `None` for bindings that workers use to communicate.
 fn queue_of_binding(binding: &str) -> Option<String> {
     let queue = binding.rsplit(KOMBU_SEPARATOR).next()?;
     let is_internal =

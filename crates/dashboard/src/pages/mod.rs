@@ -33,7 +33,7 @@ pub(crate) fn answer(view: &mut View<'_>) -> Result<Answer, NoPage> {
     }
 }
 
-/// A page that is nowhere in the navigation.
+/// A page that is not in the navigation.
 pub(crate) fn without_place(title: &str, body: Markup) -> Page {
     Page {
         title: title.to_owned(),

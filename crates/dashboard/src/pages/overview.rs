@@ -1,4 +1,4 @@
-//! The overview: what is wrong, the figures that matter, and the last hour.
+//! The overview: problems, the most important figures, and the last hour.
 
 use maud::{Markup, html};
 
@@ -9,9 +9,9 @@ use crate::frame::figure;
 use crate::history::{Sample, means, rates, values};
 use crate::view::{Info, NoPage, Page, View};
 
-/// Age of the last backup from which it is told as an alert.
+/// A last backup of this age raises an alert.
 const BACKUP_AGE_MAX_MS: i64 = 26 * 3_600_000;
-/// Part of `maxmemory` or `maxclients` from which it is told.
+/// Above this fraction of `maxmemory` or `maxclients`, an alert is raised.
 const NEARLY: f64 = 0.9;
 
 const SECTIONS: [&str; 6] = [
@@ -49,7 +49,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
     })
 }
 
-/// Something that an operator should look at.
+/// Something that needs an operator's attention.
 struct Alert {
     is_urgent: bool,
     text: String,

@@ -1,4 +1,4 @@
-//! The list of queues: keys whose types hold work, a bounded number of names a page.
+//! The list of queues: keys of types that hold work, with a bounded number of names per page.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ use crate::frame::databases;
 use crate::request::url;
 use crate::view::{NoPage, Page, View};
 
-/// What a page examines.
+/// The limits of what a page examines.
 const BOUNDS: Bounds = Bounds {
     names_at_once: 100,
     names_max: DASHBOARD_NAMES_MAX,
@@ -151,7 +151,7 @@ pub(crate) fn type_name(kind: &str) -> &str {
     }
 }
 
-/// The databases that have keys, as far as the user may know.
+/// The databases that have keys, if the user may know them.
 fn known_databases(view: &mut View<'_>) -> Result<Vec<u32>, NoPage> {
     let Ok(info) = view.info(&["keyspace"])? else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Slow commands, and which commands take the time.
+//! Slow commands, and which commands take up the time.
 
 use maud::{Markup, html};
 

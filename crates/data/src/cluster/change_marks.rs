@@ -43,7 +43,7 @@ pub struct ChangeMark {
     pub beat: Option<bytes::Bytes>,
 }
 
-/// Marks this start of the server as one that wants to hear of changes. `Nothing` removes the mark.
+/// Marks this server start as one that wants to hear of changes. `Nothing` removes the mark.
 pub fn set_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64, wanted: Wanted) {
     let key = layout.change_mark_key(instance);
     match wanted {
@@ -59,7 +59,7 @@ fn clear_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64) {
     transaction.clear(&layout.change_mark_beat_key(instance));
 }
 
-/// Shows a sign of life and sets the mark again if it is missing or asks for something else. Returns whether it
+/// Beats, and sets the mark again if it is missing or asks for something else. Returns whether it
 /// existed.
 pub async fn beat(
     transaction: &dyn Transaction,

@@ -1,13 +1,16 @@
 //! Elements that servers of older versions popped for each other: requests and grants.
 //!
-//! Those servers let one of them pop for the others from a queue on which their pops conflicted. A server made a
-//! *request*, and another stored what it popped as a *grant*, which the first fetched. Servers now hand such pops to the
-//! owner of the key (docs/understand/decisions/053-forwarding.md), so this one makes, grants and fetches nothing. But an
-//! older server may have died before it fetched a grant, and may still run while the servers of a cluster are replaced.
-//! So that no element is lost:
+//! Where pops of several servers conflicted on a queue, those servers let one of them pop for the
+//! others. A server made a *request*. Another server stored what it popped as a *grant*, which the
+//! first one fetched. Servers now hand such pops to the owner of the key
+//! (docs/understand/decisions/053-forwarding.md), so this version makes, grants and fetches
+//! nothing. But an older server may have died before it fetched a grant, and may still run while
+//! the servers of a cluster are replaced. So that no element is lost:
 //!
-//! - Background work returns the elements of grants that have expired ([`WriteContext::end_grant`]).
-//! - RENAME, MOVE and EXPIRE first return those of all grants ([`WriteContext::return_grants`]).
+//! - Background work returns the elements of grants that have expired
+//!   ([`WriteContext::end_grant`]).
+//! - RENAME, MOVE and EXPIRE first return the elements of all grants
+//!   ([`WriteContext::return_grants`]).
 //! - Code that replaces an empty key calls [`WriteContext::before_replacing`].
 
 use std::collections::HashSet;
@@ -96,7 +99,7 @@ impl WriteContext<'_> {
     /// `Corrupt` if the grant, its elements or its queue cannot be read.
     pub async fn end_grant(&self, row: &[u8]) -> Result<Option<usize>, CommandError> {
         let (data, id) = self.layout().read_grant_key(row)?;
-        // Its server may be slow rather than dead. Then one of the two conflicts.
+        // Its server may only be slow. Then one of the two transactions conflicts.
         let Some(value) = self.transaction.get(row, Isolation::Serializable).await? else {
             return Ok(None);
         };
@@ -147,9 +150,9 @@ pub fn remove_request(transaction: &dyn Transaction, row: &[u8]) {
 }
 
 impl WriteContext<'_> {
-    /// Ends all requests for a queue and all grants, whose elements return. Call it before the queue gets another
-    /// name or an expiry, because they could not find it afterwards. Servers that wanted the elements pop from the
-    /// queue itself.
+    /// Ends all requests for a queue, and all grants, whose elements return. Call it before the
+    /// queue is renamed or gets an expiry, because the elements could not find the queue
+    /// afterwards. Servers that wanted them pop from the queue themselves.
     pub async fn return_grants(&self, key: &OpenKey) -> Result<(), CommandError> {
         if !self.environment.capabilities.has_other_writers {
             return Ok(());

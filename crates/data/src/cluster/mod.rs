@@ -1,4 +1,4 @@
-//! What servers of one cluster tell each other through the store.
+//! What servers of one cluster report to each other through the store.
 
 pub mod change_marks;
 pub mod delegation;

@@ -1,13 +1,14 @@
-//! Messages between servers of one store. A server that publishes also writes its messages to a log, in commit order,
-//! and changes one row, the bell. All servers with subscribers watch the bell. They read the log from their position
-//! on and deliver what others have published.
+//! Messages between servers of one store. A server that publishes also writes its messages to a
+//! log, in commit order, and changes one row, the bell. All servers with subscribers watch the
+//! bell. They read the log from their position on and deliver what others have published.
 //!
-//! Nobody waits for readers, and the log is cleared after some seconds. So a message is delivered at most once, as in
-//! Redis.
+//! Nobody waits for readers, and the log is cleared after some seconds. So a message is delivered
+//! at most once, as in Redis.
 //!
-//! While clients track keys, the log also contains the names of changed keys ([`crate::unit::host`]), and while clients
-//! wait, those of keys that may have something for them. A reader learns if the log was cleared before it has read
-//! everything. Every key then counts as changed.
+//! While clients track keys, the log also contains the names of changed keys
+//! ([`crate::unit::host`]). While clients wait, it contains the names of keys that may have
+//! something for them. A reader learns if the log was cleared before it has read everything. Every
+//! key then counts as changed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -33,8 +34,9 @@ const ALL_CHANGED: u8 = 3;
 const READY: u8 = 4;
 const ALL_READY: u8 = 5;
 
-/// Writes messages and the names of changed and of ready keys for the other servers, in the transaction of the commands
-/// that publish and change them. Causes no conflicts. Returns whether there was anything to write.
+/// Writes messages, and the names of changed and ready keys, for the other servers, in the
+/// transaction of the commands that publish and change them. Causes no conflicts. Returns whether
+/// there was anything to write.
 pub fn write_messages(
     transaction: &dyn Transaction,
     environment: &Environment,
@@ -78,7 +80,7 @@ fn changed_keys(changes: &[Change]) -> Option<(u8, Bytes)> {
     (!names.is_empty()).then(|| (CHANGED, encode_names(names.into_iter())))
 }
 
-/// Keys that may have something for clients of other servers that wait.
+/// Keys that may have something for waiting clients of other servers.
 #[derive(Debug, Default)]
 pub struct ReadyKeys {
     /// Names by database. `None`: all keys of the database.
@@ -194,7 +196,7 @@ pub struct News {
 }
 
 impl News {
-    /// Whether nothing was told.
+    /// Whether nothing was reported.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
             && self.changes.is_empty()
@@ -203,7 +205,7 @@ impl News {
             && !self.is_any_ready
     }
 
-    /// Records that something was told that was not read.
+    /// Records that a report could not be read.
     fn miss(&mut self) {
         self.changes.push(Change::AllKeys);
         self.is_any_ready = true;

@@ -1,5 +1,6 @@
-//! The rows of servers that share a store (docs/understand/decisions/040-servers.md). Each server writes its own row
-//! every second and reads all of them. Which servers live is decided by the reader.
+//! The rows of servers that share a store (docs/understand/decisions/040-servers.md). Each server
+//! writes its own row every second and reads all of them. The reader decides which servers are
+//! alive.
 
 use quoin_base::limits::{CHOICES_MAX, SERVERS_MAX};
 use quoin_layout::{DecodeError, Layout, ServerRow, ServersKey, decode_choice, encode_choice};
@@ -8,14 +9,14 @@ use quoin_store::{Isolation, RangeQuery, ReadTransaction, StoreError, Transactio
 use crate::error::CommandError;
 use crate::unit::context::WriteContext;
 
-/// Rows of servers as they were read together.
+/// Rows of servers that were read together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RosterRows {
     /// Server starts with their rows, the oldest first.
     pub servers: Vec<(u64, ServerRow)>,
     /// Names with the server start that was chosen for each.
     pub choices: Vec<(Vec<u8>, u64)>,
-    /// Rows that this version cannot read: a newer server's, or damaged ones.
+    /// Number of rows that this version cannot read: a newer server's, or damaged ones.
     pub unreadable: usize,
 }
 
@@ -52,7 +53,7 @@ pub async fn read_rows(
     Ok(read)
 }
 
-/// Whether there is a row of a server start. Conflicts with its removal.
+/// Whether a server start has a row. Conflicts with the row's removal.
 pub async fn is_there(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -108,7 +109,7 @@ pub async fn remove_choices(
 }
 
 impl WriteContext<'_> {
-    /// Chooses the server start that is the master of a name while it lives.
+    /// Chooses the server start that is the master of a name while it is alive.
     ///
     /// # Errors
     /// If servers were chosen for too many names.

@@ -70,7 +70,7 @@ impl Mode<'_> {
 pub enum CallError {
     /// The store failed. The whole transaction fails.
     Store(StoreError),
-    /// The transaction has no room for the command. A transaction that holds less may have room.
+    /// The transaction has no room for the command. An emptier one may have.
     TooLarge,
     /// Elements of this queue, which the command replaces, are granted to other servers. They must be returned before
     /// the command is executed again; see [`with_returns`].
@@ -79,7 +79,7 @@ pub enum CallError {
     OutOfTime,
 }
 
-/// Most queues whose grants are returned for one command.
+/// Maximum number of queues whose grants are returned for one command.
 const RETURNS_MAX: usize = 16;
 
 /// Executes a command in a transaction. If the command fails or does not fit into the transaction, its changes are

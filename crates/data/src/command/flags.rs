@@ -77,8 +77,9 @@ impl Flags {
     /// Also on the Sentinel port (Redis: `CMD_SENTINEL`). Redis does not list this flag.
     pub const SENTINEL: Flags = Flags(1 << 30);
 
-    /// Two that write to one key at the same time conflict, so one server should run them all
-    /// (docs/understand/decisions/053-forwarding.md). Redis does not have this flag.
+    /// Commands with this flag conflict if they write to one key at the same time, so one server
+    /// should run them all (docs/understand/decisions/053-forwarding.md). Redis does not have this
+    /// flag.
     pub const CONTENDS: Flags = Flags(1 << 31);
 
     /// The flags of most connection and server commands: allowed at any time, but not in scripts.

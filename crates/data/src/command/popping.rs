@@ -21,7 +21,8 @@ const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
 const STEP_MIN: usize = 16;
 /// Growth from one pop to the next, if the elements are small.
 const STEP_GROWTH: usize = 16;
-/// Most elements to pop at once for several commands. Later elements may be larger than earlier ones.
+/// Maximum number of elements popped at once for several commands. Later elements may be larger
+/// than earlier ones.
 const STEP_MAX: usize = 512;
 
 /// The end with the first or lowest elements.
@@ -272,7 +273,7 @@ pub(crate) async fn blocking_multi_pop<P: Poppable>(
 struct MultiPop<'a> {
     /// The keys, in search order.
     keys: &'a [Bytes],
-    /// Pop from the end with the last or highest elements.
+    /// Whether to pop from the end with the last or highest elements.
     from_end: bool,
     /// Most elements to pop.
     limit: usize,
@@ -340,12 +341,12 @@ pub(crate) struct Moving {
     pub(crate) limit: usize,
     /// Moves that many or none.
     pub(crate) is_exact: bool,
-    /// The elements keep their order. Otherwise they move one by one.
+    /// Whether the elements keep their order. Otherwise they move one by one.
     pub(crate) keeps_order: bool,
 }
 
 impl Moving {
-    /// One element.
+    /// Moves one element.
     pub(crate) fn one(from_end: bool, to_end: bool) -> Self {
         Self {
             from_end,
@@ -381,8 +382,8 @@ pub(crate) async fn move_elements<P: Movable>(
         from_end, to_end, ..
     } = moving;
     if moving.is_exact {
-        // The pop conflicts on what it takes, and a client that waits is woken by what is added, so a relaxed read is
-        // enough outside of EXEC.
+        // The pop conflicts on what it takes, and a waiting client is woken by what is added. So
+        // outside of EXEC a relaxed read is enough.
         let length = context.length(&source, context.relaxed()).await?;
         if usize::try_from(length).is_ok_and(|length| length < moving.limit) {
             return Ok(Vec::new());

@@ -17,7 +17,7 @@ use quoin_store::StoreError;
 
 use super::{FieldsMut, FieldsType, canonical_number};
 
-/// The most entries of a body. A look-up reads a body from its beginning.
+/// Maximum number of entries of a body. A look-up reads a body from its beginning.
 pub(super) const BODY_ENTRIES_MAX: usize = 64;
 
 /// What a command did that adds fields.

@@ -1,8 +1,9 @@
 //! Fields that expire.
 //!
-//! A field with an expiry is a row that begins with it, and an empty row by time, under the same data id. Reads skip
-//! fields that have expired; background work, which a [timer](crate::taskqueue::timers) starts, removes them soon
-//! after. Until then the length counts them, as in Redis. A hash in a body has no such fields: the first moves it to
+//! The row of a field with an expiry begins with the expiry. The field also has an empty row
+//! ordered by time, under the same data id. Reads skip expired fields. Background work, which a
+//! [timer](crate::taskqueue::timers) starts, removes them soon after. Until then the length counts
+//! them, as in Redis. A hash in a body has no fields that expire: the first one moves the hash to
 //! rows.
 
 use std::collections::{HashMap, HashSet};
@@ -105,7 +106,7 @@ impl HashMut<'_, '_> {
             let hash = self.read();
             let read = async |member| hash.live_row(member).await;
             let rows = self.context.each(&members, RANGE_PAGE_ROWS, read).await?;
-            // A field that is named twice has changed in between.
+            // Fields changed so far, because a field may be named twice.
             let mut fields: HashMap<&Bytes, Option<FieldValue>> =
                 HashMap::with_capacity(names.len());
             for ((name, member), row) in names.iter().zip(&members).zip(rows) {
@@ -150,7 +151,7 @@ impl HashMut<'_, '_> {
     }
 }
 
-/// When the first field of a hash expires; `None` if none does. Conflicts with nothing.
+/// When the first field of a hash expires. `None` if none does. Causes no conflicts.
 pub(crate) async fn next_expiry(
     context: &ReadContext<'_>,
     key: &OpenKey,
@@ -162,11 +163,12 @@ pub(crate) async fn next_expiry(
     Ok(first.map(|(at_ms, _)| at_ms))
 }
 
-/// Removes up to `fields_max` fields that have expired, with about `bytes_max` bytes of values. Returns whether no
-/// more have expired; if so, it sets the next timer.
+/// Removes up to `fields_max` expired fields, with about `bytes_max` bytes of values. Returns
+/// whether all expired fields are gone. If so, sets the next timer.
 ///
-/// Conflicts with changes of these fields, and with a field that is added concurrently to expire before any that
-/// remain: it may have no timer of its own. Fields that expire after the first that remains do not matter.
+/// Conflicts with changes of these fields, and with a concurrently added field that expires before
+/// all that remain, because it may have no timer of its own. Fields that expire later do not
+/// matter.
 pub(crate) async fn remove_expired(
     context: &WriteContext<'_>,
     key: &OpenKey,

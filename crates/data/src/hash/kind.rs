@@ -120,7 +120,7 @@ impl Hash<'_, '_> {
         Ok(Some(writer.finish()))
     }
 
-    /// [`Self::dump`] of a hash whose fields may expire. Those that have expired are left out.
+    /// [`Self::dump`] of a hash whose fields may expire. Leaves expired fields out.
     async fn dump_expiring(&self) -> Result<Option<Bytes>, CommandError> {
         let (mut length, mut first_ms) = (0, None);
         let mut pages = self.pages()?;

@@ -1,4 +1,5 @@
-//! Counts elements that go into queues and out of them, as the descriptor of their type says ([`ElementFlow`]).
+//! Counts elements that enter and leave queues, as the descriptor of their type says
+//! ([`ElementFlow`]).
 
 use crate::keyspace::key::{ClientKey, OpenKey};
 use crate::keyspace::kind::{ElementFlow, TypeKind};
@@ -27,7 +28,7 @@ impl WriteContext<'_> {
 
     /// Counts what the length of a value does not show.
     pub(crate) fn count_flow(&self, key: &OpenKey, counts: FlowCounts) {
-        // Of a key that no client sees, nobody asks.
+        // Nobody asks about a key that no client sees.
         if counts.total() > 0
             && let Some(name) = key.client_key()
         {

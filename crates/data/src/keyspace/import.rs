@@ -26,7 +26,8 @@ pub struct Import {
     pub adds_reversed: bool,
     /// Whether only Quoin has the type.
     pub is_own: bool,
-    /// Whether some keys of the type are there without elements, although others cease to exist with the last.
+    /// Whether some keys of the type exist without elements, although others cease to exist with
+    /// the last one.
     pub may_be_empty: bool,
     /// Builds a payload for RESTORE; `None` if a word is invalid.
     pub payload: fn(Vec<Vec<u8>>) -> Option<Bytes>,

@@ -35,7 +35,7 @@ pub struct ValueKind {
     pub body: Option<BodyKind>,
     /// Whether clients can wait for new elements of such a key.
     pub is_waited_for: bool,
-    /// Which of its elements are counted as they come and go, for QUEUE.TOP and metrics.
+    /// Which of its elements are counted as they enter and leave, for QUEUE.TOP and metrics.
     pub flow: ElementFlow,
     /// The sections that contain rows of such a value.
     pub sections: &'static [SectionKind],
@@ -60,15 +60,15 @@ pub struct ValueKind {
     pub import: Option<Import>,
 }
 
-/// Which elements of a type's values are counted as they come and go.
+/// Which elements of a type's values are counted as they enter and leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElementFlow {
     /// None: the type is no queue.
     Nothing,
-    /// Those that make a value longer or shorter.
+    /// Elements that make a value longer or shorter.
     ByLength,
-    /// Those that make it longer. What goes out does not show in the length: entries of streams stay when they are
-    /// acknowledged.
+    /// Elements that make it longer. What leaves does not show in the length: entries of streams
+    /// stay when they are acknowledged.
     Additions,
 }
 
@@ -223,10 +223,10 @@ pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
     })
 }
 
-/// Parses a row that is an element's value, or empty if its key says everything.
+/// Parses a row that is an element's value, or is empty because its key says everything.
 ///
 /// # Errors
-/// None; [`Holds::Elements`] requires the return type.
+/// None. [`Holds::Elements`] requires the return type.
 pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: (!row.is_empty()).then(|| row.clone()),
@@ -355,7 +355,7 @@ pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
 pub struct Serialization {
     /// Whether a payload holds a value of this type.
     pub reads: fn(&Payload) -> bool,
-    /// The value as a payload. `None` if all of it has expired, and nobody has removed it yet.
+    /// The value as a payload. `None` if all of it has expired and has not been removed yet.
     pub dump:
         for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Option<Bytes>, CommandError>,
     /// Parses such a payload completely.

@@ -47,7 +47,7 @@ impl ReadContext<'_> {
         }
     }
 
-    /// Locates a key that a command will look up soon. Returns the key of its metadata.
+    /// Locates a key for a command that will look it up soon. Returns the key of its metadata.
     pub(crate) async fn locate_ahead(&self, key: &Bytes) -> Result<Vec<u8>, StoreError> {
         let location = self.locate_again(key).await?;
         let meta_key = location.meta_key.clone();
@@ -55,7 +55,7 @@ impl ReadContext<'_> {
         Ok(meta_key)
     }
 
-    /// The key that a command will look up soon, with the metadata that it has now.
+    /// The key that a command will look up soon, with its current metadata.
     pub(crate) async fn look_ahead(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate_again(key).await?;
         let meta = self.read_meta(&location).await?;
@@ -96,7 +96,7 @@ impl ReadContext<'_> {
         }
     }
 
-    /// The key of a key's metadata row, and the row found there.
+    /// The key of a key's metadata row, and that row.
     pub(crate) async fn meta_row(
         &self,
         key: &Bytes,

@@ -21,8 +21,8 @@ pub(crate) enum Side {
     After,
 }
 
-/// Most elements that LTRIM reads in order to count what it removes. If it removes more, it drops all
-/// blocks of the list.
+/// Maximum number of elements that LTRIM reads to count what it removes. If it removes more, it
+/// drops all blocks of the list.
 const COUNTED_TRIM_MAX: usize = 4_096;
 /// The same limit in bytes.
 const COUNTED_TRIM_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -188,7 +188,7 @@ impl ListMut<'_, '_> {
         let mut rows = self.elements_rows(from);
         let mut left = count.unwrap_or(usize::MAX);
         let mut removed = 0;
-        // Workers remove finished elements, which usually are near the end where they search.
+        // Workers remove finished elements, which are usually near the end that they search from.
         let mut wanted = match self.context.environment.capabilities.reads_wait {
             false => left,
             // A second read would be another round trip.
@@ -298,7 +298,8 @@ impl ListMut<'_, '_> {
         }
     }
 
-    /// Notes that all elements of these ranges go. Returns false if it would have to read too much.
+    /// Records the removal of all elements in these ranges from the counts of blocks. Returns false
+    /// if that would take too many reads.
     async fn note_all(&self, ranges: &[KeyRange]) -> Result<bool, StoreError> {
         if self.key.meta.rank_levels == 0 {
             return Ok(true);

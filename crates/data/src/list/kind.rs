@@ -1,4 +1,5 @@
-//! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, elements that return, and what doctor checks.
+//! The descriptor of lists: OBJECT ENCODING, DUMP, RESTORE, SORT, returned elements, and what
+//! doctor checks.
 
 use bytes::Bytes;
 
@@ -140,7 +141,7 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
     let elements = ListElements::new(payload)?;
     let mut budget = context.size_budget();
     let mut is_empty = true;
-    // Only checks the elements. The write unpacks them again, so they are not all in memory.
+    // Only checks the elements. The write unpacks them again, so that they are not all in memory.
     for element in elements.clone() {
         budget.take_element(element?.len())?;
         is_empty = false;

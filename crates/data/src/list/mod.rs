@@ -1,9 +1,9 @@
-//! Lists: the queue recipe of FoundationDB with Redis's operations.
+//! Lists: FoundationDB's queue recipe with Redis's operations.
 //!
 //! A row is `(…, index, random, sequence) = element`, or a run: consecutive elements that one unit
-//! of work pushed. A push takes the index next to the last one that its snapshot shows, and a random
-//! number of its unit, so pushes never conflict. A pop conflicts with pops of the same rows (and
-//! with pushes in front of them), not with pushes at the other end.
+//! of work pushed. A push takes the index next to the last one that its snapshot shows, and its
+//! unit's random number, so pushes never conflict. A pop conflicts with pops of the same rows and
+//! with pushes in front of them, but not with pushes at the other end.
 
 pub mod commands;
 
@@ -46,7 +46,7 @@ impl End {
         if is_right { Self::Right } else { Self::Left }
     }
 
-    /// The index outside of the outermost one.
+    /// The next index outwards.
     fn beyond(self, index: i64) -> i64 {
         match self {
             Self::Left => index - 1,

@@ -9,8 +9,8 @@ use quoin_layout::{ElementsValue, PoppedElement, Position, successor};
 use quoin_store::{Isolation, KeyValue, StoreError};
 
 impl ListMut<'_, '_> {
-    /// Pushes values at one end, in their order (after LPUSH a b, b is the head). Returns the length
-    /// that this transaction sees then.
+    /// Pushes values at one end, in their order (after LPUSH a b, b is the head). Returns the
+    /// resulting length as this transaction sees it.
     pub async fn push<'v>(
         &self,
         values: impl IntoIterator<Item = &'v Bytes>,
@@ -51,7 +51,7 @@ impl ListMut<'_, '_> {
     }
 
     /// Whether this unit of work pushed the row, so that nobody else has seen it. `random` is the
-    /// number that the unit's pushes have.
+    /// random number of the unit's pushes.
     fn is_pushed_by_unit(
         &self,
         prefix_length: usize,

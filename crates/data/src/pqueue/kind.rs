@@ -34,7 +34,7 @@ pub static KIND: ValueKind = ValueKind {
     ],
     counters: &[],
     queue: Some(QueueKind {
-        // Pops from the highest priority do not begin at the end of the section.
+        // Pops from the highest priority do not start at the end of the section.
         sections: [Some(Section::Queue), None],
         rank_length: Some(priority_length),
         put_back: |context, key, elements, _| {
@@ -86,7 +86,7 @@ async fn figures(
         let mut hasher = DefaultHasher::new();
         match ElementsValue::decode(&first.value)? {
             ElementsValue::One(_) => first.value.hash(&mut hasher),
-            // These stay as long as the run does. Its elements came together.
+            // Both are constant while the run exists. Its elements arrived together.
             ElementsValue::Run(run) => {
                 (run.skipped() + run.count()).hash(&mut hasher);
                 run.elements().last().hash(&mut hasher);

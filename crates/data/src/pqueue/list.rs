@@ -1,7 +1,8 @@
 //! PQ.LIST and PQ.REM: elements by their places.
 //!
-//! An element keeps its place for life. A cursor is the place of the last element that was returned, so others are
-//! returned exactly once, whatever is pushed and popped meanwhile.
+//! An element keeps its place as long as it exists. A cursor is the place of the last element that
+//! was returned. So every other element is returned exactly once, whatever is pushed and popped
+//! meanwhile.
 
 use bytes::Bytes;
 
@@ -15,8 +16,9 @@ use quoin_store::StoreError;
 use super::{PriorityQueue, PriorityQueueMut, QueuedValue, rows_of};
 
 impl PriorityQueue<'_, '_> {
-    /// Elements from the lowest priority up, the oldest of each first, with up to [`DELIVERED_BYTES_MAX`] bytes of
-    /// values, and the place after which the list continues; `None` if it is complete.
+    /// Elements from the lowest priority up, oldest first within a priority, with up to
+    /// [`DELIVERED_BYTES_MAX`] bytes of values. Also returns the place to continue after. `None` if
+    /// the list is complete.
     ///
     /// # Errors
     /// `Text` if the cursor is not one of such a list.
@@ -31,7 +33,7 @@ impl PriorityQueue<'_, '_> {
             }
             let prefix = self.context.layout().queue_prefix(self.key.data());
             let end = successor(&[prefix.as_slice(), after].concat());
-            // The run that holds elements after this place may begin before it.
+            // A run with elements after this place may begin before it.
             let before = KeyRange {
                 begin: range.begin,
                 end: end.clone(),
@@ -66,7 +68,7 @@ impl PriorityQueue<'_, '_> {
         Ok((values, None))
     }
 
-    /// The place of an element of a row, as in the keys of rows.
+    /// The place of an element of a row, in the form that keys of rows use.
     fn element_name(
         &self,
         row: &ElementsRow,
@@ -84,10 +86,11 @@ impl PriorityQueue<'_, '_> {
 }
 
 impl PriorityQueueMut<'_, '_> {
-    /// Removes up to `count` elements of a priority that equal `value`, the oldest first. Returns how many. The caller
-    /// calls [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty) afterwards.
+    /// Removes up to `count` elements of a priority that equal `value`, the oldest first. Returns
+    /// how many. The caller calls
+    /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty) afterwards.
     ///
-    /// Conflicts with pushes of this priority only if it reads to the end of it.
+    /// Conflicts with pushes to this priority only if it reads to the priority's end.
     pub(super) async fn remove(
         &self,
         priority: &Priority,
@@ -140,7 +143,7 @@ impl PriorityQueueMut<'_, '_> {
             begin = end + 1;
         }
         let mut parts = parts.into_iter();
-        // The first part stays in the row, which is at a place before it or at its own.
+        // The first part stays in the row, whose place is at or before that part.
         let first = parts.next();
         let first = first.map_or_else(Run::default, |(skipped, part)| Run::new(skipped, part));
         self.context

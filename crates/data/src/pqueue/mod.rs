@@ -1,10 +1,10 @@
 //! Priority queues.
 //!
-//! A row is `(…, priority, count, random, sequence) = element`, or a run: elements of one priority that one unit of
-//! work has pushed one after the other ([`runs`](crate::rows::runs)). Values may repeat. A push takes the count after
-//! the last row of its priority in its snapshot, and a random number of its unit, so pushes never conflict. Within a
-//! priority the oldest element comes first, from either end of the queue. A pop conflicts with pops of the same rows
-//! and with pushes before them.
+//! A row is `(…, priority, count, random, sequence) = element`, or a run: elements of one priority
+//! that one unit of work pushed one after another ([`runs`](crate::rows::runs)). Values may repeat.
+//! A push takes the count after the last row of its priority in its snapshot, and its unit's random
+//! number, so pushes never conflict. Within a priority the oldest element comes first, from either
+//! end of the queue. A pop conflicts with pops of the same rows and with pushes before them.
 
 pub mod commands;
 mod dumping;
@@ -60,7 +60,8 @@ fn rows_of(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
 }
 
 impl ElementsRow {
-    /// The place in the key of a queue's row, and the length of the prefix that all rows of its priority share.
+    /// The place in the key of a queue's row, and the length of the prefix that all rows of its
+    /// priority share.
     fn queue_place(
         &self,
         context: &ReadContext<'_>,
@@ -69,8 +70,8 @@ impl ElementsRow {
         Ok(context.layout().read_queue_key(prefix_length, &self.key)?)
     }
 
-    /// The place of the first element of a queue's row: the place in the key, unless the first elements of a run are
-    /// gone.
+    /// The place of the first element of a queue's row: the place in the key, unless the first
+    /// elements of a run were removed.
     fn first_queue_place(
         &self,
         context: &ReadContext<'_>,

@@ -63,7 +63,7 @@ impl PriorityQueueMut<'_, '_> {
         };
         let last_place = last.as_ref().map(place_of).transpose()?;
         let mut next_count = last_place.map_or(0, |(place, _)| place.count.saturating_add(1));
-        // 1 and 1.0 are one priority, but replies return each as it was given.
+        // 1 and 1.0 are one priority, but replies show each as it was given.
         let are_given_alike = |one: &&QueuedValue, other: &&QueuedValue| {
             one.priority.number() == other.priority.number()
         };

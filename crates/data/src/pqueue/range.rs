@@ -1,8 +1,10 @@
-//! Reads in order: the elements at an end, a range of ranks, the number of elements in a range of priorities.
+//! Reads in order: the elements at an end, a range of ranks, the number of elements in a range of
+//! priorities.
 //!
-//! Within a priority the oldest element comes first, also from the highest priority down. Keys ascend with both, so
-//! neither direction of reading gives that order. A page is read backwards. Priorities that are whole on the page are
-//! reversed in memory. The priority that is cut off at the end of the page is read again from its oldest element.
+//! Within a priority the oldest element comes first, also from the highest priority down. Keys
+//! ascend with both, so neither direction of reading gives that order. So a page is read backwards,
+//! and each priority that is complete on the page is reversed in memory. A priority that is cut off
+//! at the end of the page is read again from its oldest element.
 
 use crate::command::arguments::clamp_range;
 use crate::rows::runs::{ElementsRow, ElementsRows, RowsExpected};
@@ -11,7 +13,7 @@ use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::{Extreme, PriorityBound, PriorityQueue, QueuedValue, rows_of};
 
-/// Some rows of a queue in the order of pops. Within a row the oldest element comes first, too.
+/// Some rows of a queue in pop order. Within a row, too, the oldest element comes first.
 #[derive(Default)]
 pub(super) struct QueueSlice {
     pub(super) rows: Vec<ElementsRow>,
@@ -52,7 +54,7 @@ impl QueueSlice {
     }
 }
 
-/// Skips elements at the beginning, and takes the ones after them.
+/// Skips some elements, and takes the ones after them.
 struct Taken {
     slice: QueueSlice,
     /// Elements to take.
@@ -209,7 +211,7 @@ impl PriorityQueue<'_, '_> {
         };
         let mut expected = RowsExpected::new(self.context);
         while !taken.is_done() {
-            // One more row shows whether the priority before it is whole.
+            // One more row shows whether the previous priority is complete.
             let limit = expected.rows_of(taken.wanted()).saturating_add(1);
             let page = self.page_from_end(&range, limit, isolation).await?;
             let is_last = page.len() < limit;

@@ -15,13 +15,13 @@ use quoin_engine::testing::Bench;
 use quoin_layout::{Id, KeyName, Meta, StreamId, ValueType};
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 
-/// Reads that are asked for together are one round trip.
+/// Counts round trips. Reads issued together are one.
 #[derive(Default)]
 struct Trips {
     under_way: Cell<usize>,
     count: Cell<usize>,
     reads: Cell<usize>,
-    /// Those of them that read a range.
+    /// The number of them that read a range.
     ranges: Cell<usize>,
 }
 
@@ -30,7 +30,7 @@ struct Counting<'c> {
     trips: &'c Trips,
 }
 
-/// Is there at its second look, when all others have been asked for.
+/// Resolves at its second poll, after all others have been issued.
 struct Later<'c, T> {
     answer: StoreFuture<'c, T>,
     trips: &'c Trips,
@@ -142,11 +142,11 @@ fn client_key(name: impl Into<Bytes>) -> ClientKey {
 fn keys_are_read_side_by_side_and_at_once_where_they_are_known() {
     let bench = filled(100);
     let locations = LocationCache::default();
-    // The namespace, then metadata, then what they tell of.
+    // The namespace, then metadata, then the rows that the metadata refers to.
     let (first, reads) = trips(&bench, &pops_of(100), &locations);
     assert!(first <= 3, "{first}");
     assert_eq!(reads, 1 + 2 * 100);
-    // The copies of metadata tell the metadata.
+    // The metadata copies replace reading the metadata.
     assert_eq!(trips(&bench, &pops_of(100), &locations), (1, 1 + 100));
 }
 
@@ -183,8 +183,8 @@ fn meta_of(bench: &Bench, key: &str) -> Meta {
     Meta::decode(&bench.block_on(row).unwrap().unwrap()).unwrap()
 }
 
-/// A queue's server remembers where it was, and others change it: what it does is what a server
-/// does that remembers nothing.
+/// A server that remembers where a queue was behaves like one that remembers nothing, even if other
+/// servers change the queue.
 #[test]
 fn whatever_becomes_of_queues_they_are_found() {
     let keys = ["a", "b", "c"];
@@ -253,7 +253,7 @@ fn metadata_is_read_beside_the_namespace_that_was_there_the_last_time() {
     let bench = filled(100);
     let locations = LocationCache::default();
     assert_eq!(trips(&bench, &metadata_of(1), &locations), (2, 2));
-    // Nothing is known of most of these keys.
+    // Most of these keys are not known.
     assert_eq!(trips(&bench, &metadata_of(100), &locations), (1, 1 + 100));
     bench.run("SWAPDB 0 1");
     assert_eq!(
@@ -328,7 +328,7 @@ fn however_many_pushes_look_at_the_outermost_element_only() {
         plan.add(&client_key("q"), &end);
     }
     let ends = &plan.keys.values().next().unwrap().ends;
-    // Two that are taken, and the one behind them.
+    // Two rows to take, and the one after them.
     assert_eq!(ends.iter().map(|end| end.rows(1)).collect::<Vec<_>>(), [3]);
 }
 
@@ -358,7 +358,7 @@ fn members_and_fields_in_rows_are_read_with_the_metadata() {
             trips(&bench, &plan, &locations);
             assert_eq!(trips(&bench, &plan, &locations), (1, reads), "{key}");
         }
-        // What has become rows since is found, and then known.
+        // A value that has moved to rows is found, and remembered.
         let mut plan = PrefetchPlan::default();
         plan.add(&client_key("small"), &Prefetch::members(value_type, &names));
         let locations = LocationCache::default();

@@ -1,8 +1,8 @@
 //! Scripts and functions: EVAL and its variants, SCRIPT, FCALL and FUNCTION.
 //!
-//! A script or function is executed within one unit of work, together with other commands of the batch or within an
-//! EXEC. Its calls take the same path as all commands ([`crate::command::call::call`]). The machine that executes its
-//! Lua code knows nothing about commands ([`quoin_lua`]).
+//! A script or function runs within one unit of work, together with other commands of the batch or
+//! within an EXEC. Its calls take the same path as all commands ([`crate::command::call::call`]).
+//! The machine that executes its Lua code knows nothing about commands ([`quoin_lua`]).
 
 pub mod cache;
 mod calls;

@@ -24,7 +24,7 @@ const fn cluster(name: &'static str, arity: i32, since: &'static str) -> Row {
     Row::new(name, arity, since, Group::Cluster, NO_CLUSTER).flags(Flags::STALE)
 }
 
-/// What changes the slots and nodes of a cluster.
+/// A subcommand that changes the slots and nodes of a cluster.
 const fn changing(name: &'static str, arity: i32, since: &'static str) -> Row {
     cluster(name, arity, since).flags(STALE_ADMIN.and(Flags::NO_ASYNC_LOADING))
 }

@@ -1,12 +1,12 @@
-//! The rows of the commands that only the Sentinel port has. The server executes them. Of the other commands, those with
-//! the flag [`Flags::SENTINEL`] are there too.
+//! The rows of the commands that only the Sentinel port has. The server executes them. The port
+//! also has all other commands with the flag [`Flags::SENTINEL`].
 
 use crate::command::flags::Flags;
 use crate::command::grammar::{integer, pattern, string};
 use crate::command::row::{ConnectionCommand, Group, Handler, Row};
 
 const BY_SERVER: Handler = Handler::Connection(ConnectionCommand::Sentinel);
-/// Clients often have no password for sentinels. What changes nothing needs none.
+/// Clients often have no password for sentinels, so commands that change nothing need none.
 const OPEN: Flags = Flags::SENTINEL.and(Flags::AT_ANY_TIME).and(Flags::NO_AUTH);
 
 const fn sentinel(name: &'static str, arity: i32, since: &'static str) -> Row {

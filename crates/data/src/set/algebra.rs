@@ -14,14 +14,14 @@ use quoin_store::{Isolation, StoreError};
 
 use super::Set;
 
-/// A set with up to this many times the members of the one that is looked up in it is read whole.
-/// Reading a row costs that much less than looking it up.
+/// If a set has at most this many times the members to look up in it, it is read whole. Reading a
+/// row is that much cheaper than looking it up.
 const MERGE_RATIO: i64 = 8;
 
 /// Takes a member. Returns whether more members are wanted.
 type Visit<'v> = &'v mut dyn FnMut(Bytes) -> Result<bool, CommandError>;
 
-/// The members that any of the sets has, each once, in the order in which they are found. As in
+/// The union of the sets: each member once, in the order in which the members are found. As in
 /// Redis's small sets, the integers at the beginning are sorted.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub(super) async fn union(
     Ok(union)
 }
 
-/// Passes the members of all sets to `visit`, those of several sets several times.
+/// Passes the members of all sets to `visit`. A member of several sets is passed several times.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -70,8 +70,8 @@ pub(super) async fn each(
     Ok(())
 }
 
-/// Passes the members that all of the sets have to `visit`, in the order of the smallest set.
-/// Reads the smallest set, and looks its members up in the others.
+/// Passes the members of the intersection to `visit`, in the order of the smallest set. Reads the
+/// smallest set, and looks up its members in the others.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -89,8 +89,8 @@ pub(super) async fn intersection(
     filter(context, *smallest, others, true, visit).await
 }
 
-/// Passes the members of the first set that none of the others has to `visit`, in the order of the
-/// first set.
+/// Passes the members of the first set that are in none of the others to `visit`, in the order of
+/// the first set.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -102,7 +102,7 @@ pub(super) async fn difference(
 ) -> Result<(), CommandError> {
     let first = (first, context.length(first, Isolation::Snapshot).await?);
     let mut others = with_lengths(context, others).await?;
-    // The largest removes most, so that fewer members are looked up in the next.
+    // The largest set first: it removes most members, so that fewer are looked up in the next one.
     others.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
     filter(context, first, &others, false, visit).await
 }
@@ -118,7 +118,7 @@ async fn with_lengths<'k>(
     Ok(with_lengths)
 }
 
-/// Passes members of a set to `visit`: those that all of the others have, or those that none has.
+/// Passes members of a set to `visit`: those that are in all other sets, or in none.
 async fn filter(
     context: &ReadContext<'_>,
     (set, length): (&OpenKey, i64),
@@ -149,7 +149,7 @@ async fn filter(
     Ok(())
 }
 
-/// Looks the members of one set up in another. The members come in the order of their set.
+/// Looks up the members of one set in another. They arrive in the order of their own set.
 enum Lookup<'c, 't> {
     /// In memory.
     Names(HashSet<Bytes>),
@@ -160,8 +160,8 @@ enum Lookup<'c, 't> {
 }
 
 impl<'c, 't> Lookup<'c, 't> {
-    /// Looks members of `driver` up in `other`. `is_near` says whether reading `other` whole costs
-    /// less than looking each member up.
+    /// Looks up members of `driver` in `other`. `is_near`: whether reading all of `other` costs
+    /// less than looking up each member.
     fn new(driver: &OpenKey, other: Set<'c, 't>, is_near: bool) -> Result<Self, StoreError> {
         if let Some(body) = &other.key.meta.body {
             let entries = FieldRow::Set.decode_body(&body.bytes)?.into_iter();

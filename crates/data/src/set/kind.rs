@@ -70,8 +70,7 @@ impl Set<'_, '_> {
         }
     }
 
-    /// Some members in the order in which they are stored, for SORT. As in Redis, DESC does not
-    /// turn that order round.
+    /// Some members in storage order, for SORT. As in Redis, DESC does not reverse that order.
     async fn slice(&self, slice: Slice) -> Result<Vec<Bytes>, StoreError> {
         let members = self.all().await?.into_iter();
         let skipped = usize::try_from(slice.begin).unwrap_or(0);

@@ -51,8 +51,8 @@ fn entry(name: Bytes) -> Entry {
     Entry::new(name, Bytes::new())
 }
 
-/// Puts members as a whole set in place of whatever is at `name`. Without members, only removes
-/// what is there. Returns how many members there are.
+/// Replaces whatever is at `name` with a set of these members. Without members, only removes what
+/// is there. Returns the number of members.
 ///
 /// # Errors
 /// `KeyNameTooLong`.

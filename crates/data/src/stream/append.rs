@@ -49,12 +49,12 @@ impl NewId {
     }
 }
 
-/// What XSETID sets besides the last id.
+/// What XSETID sets in addition to the last id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamSettings {
     /// The number of entries that were ever added.
     pub added: Option<u64>,
-    /// The greatest id that was deleted; the least id sets nothing.
+    /// The greatest deleted id. The least id sets nothing.
     pub deleted: StreamId,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Appending<'c, 't> {
 }
 
 impl<'c, 't> Appending<'c, 't> {
-    /// Begins to add.
+    /// Begins to add entries.
     pub(super) async fn begin(stream: StreamMut<'c, 't>) -> Result<Self, StoreError> {
         let context = stream.context;
         Ok(Self {
@@ -79,7 +79,7 @@ impl<'c, 't> Appending<'c, 't> {
         })
     }
 
-    /// Adds an entry of names and values in turns, and returns its id.
+    /// Adds an entry, given as alternating names and values. Returns its id.
     ///
     /// # Errors
     /// `Text` if no entry can have that id.
@@ -95,7 +95,7 @@ impl<'c, 't> Appending<'c, 't> {
         Ok(id)
     }
 
-    /// Trims the stream with what was added so far.
+    /// Trims the stream, including the entries added so far.
     pub(super) async fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
         let length = u64::try_from(self.length).unwrap_or(0);
         if self.stream.may_trim(trim, self.head, length) {
@@ -105,7 +105,7 @@ impl<'c, 't> Appending<'c, 't> {
         Ok(())
     }
 
-    /// Counts what was added. Must be called at the end.
+    /// Counts the added entries. Must be called at the end.
     pub(super) fn count(&mut self) {
         self.stream.set_head(self.head);
         let context = self.stream.context;
@@ -115,7 +115,7 @@ impl<'c, 't> Appending<'c, 't> {
 }
 
 impl StreamMut<'_, '_> {
-    /// Adds an entry of names and values in turns, and returns its id.
+    /// Adds an entry, given as alternating names and values. Returns its id.
     ///
     /// # Errors
     /// `Text` if no entry can have that id.
@@ -131,7 +131,7 @@ impl StreamMut<'_, '_> {
         Ok(id)
     }
 
-    /// Writes an entry's row and nothing else.
+    /// Writes only an entry's row.
     pub(super) fn put_entry(&self, id: StreamId, fields: &[Bytes]) {
         let (context, data) = (self.context, self.key.data());
         let row = context.store_value(data, &encode_stream_fields(fields));

@@ -1,4 +1,4 @@
-//! Deleting single entries: XDEL, and XDELEX and XACKDEL of Redis 8.2, which say what becomes of the
+//! Deletes single entries: XDEL, and Redis 8.2's XDELEX and XACKDEL, which say what happens to the
 //! references that groups have to them.
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use super::StreamMut;
 use super::group::GroupMut;
 use super::group::pending::PendingChanges;
 
-/// What becomes of the pending entries of groups when their entry is deleted.
+/// What happens to the pending entries of groups when their entry is deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum References {
     /// They stay, as with XDEL.
@@ -25,7 +25,7 @@ pub enum References {
     Acknowledged,
 }
 
-/// What has become of an entry.
+/// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
     /// The stream does not have it, and no group needs it. Of XACKDEL: it was not pending.
@@ -68,7 +68,7 @@ impl StreamMut<'_, '_> {
         Ok(deleted)
     }
 
-    /// Deletes entries, and returns what has become of each. With [`References::Acknowledged`] it
+    /// Deletes entries, and returns the outcome for each. With [`References::Acknowledged`] it
     /// conflicts with all commands that deliver new entries.
     pub async fn delete_with_references(
         &self,
@@ -127,7 +127,7 @@ impl StreamMut<'_, '_> {
 }
 
 impl GroupMut<'_, '_> {
-    /// Acknowledges entries and deletes them. Returns what has become of each that was pending.
+    /// Acknowledges entries and deletes them. Returns the outcome for each entry that was pending.
     pub(super) async fn acknowledge_and_delete(
         &self,
         ids: &[StreamId],
@@ -146,7 +146,7 @@ impl GroupMut<'_, '_> {
         let found = ids.iter().map(|id| match pending.remove(id) {
             false => Deletion::Missing,
             true if kept.contains(id) => Deletion::StillReferenced,
-            // As in Redis, this includes an entry that the stream did not have any more.
+            // As in Redis, this includes entries that no longer existed in the stream.
             true => Deletion::Deleted,
         });
         Ok(found.collect())

@@ -1,4 +1,4 @@
-//! What `quoin doctor` looks up in the rows of streams and their groups.
+//! What `quoin doctor` checks in the rows of streams and their groups.
 
 use std::collections::HashSet;
 
@@ -18,12 +18,12 @@ use crate::keyspace::kind::{Entries, EntryCheck, EntryFault};
 pub(super) const ENTRIES: EntryCheck =
     EntryCheck::new(&ABOVE_LAST, |entries| Box::pin(are_up_to_last(entries)));
 
-/// Entries that are pending, but not among those of their consumer.
+/// Pending entries that are missing among those of their consumer.
 pub(super) const PENDING: EntryCheck = EntryCheck::new(&PENDING_FAULT, |entries| {
     Box::pin(are_with_consumer(entries))
 });
 
-/// Entries among those of a consumer that are not pending.
+/// Pending entries of a consumer that are missing in the group.
 pub(super) const CONSUMER_PENDING: EntryCheck =
     EntryCheck::new(&CONSUMER_PENDING_FAULT, |entries| {
         Box::pin(have_pending(
@@ -56,7 +56,7 @@ pub(super) const IDLE: EntryCheck = EntryCheck::new(&IDLE_FAULT, |entries| {
 pub(super) const PRODUCED: EntryCheck =
     EntryCheck::new(&PRODUCED_FAULT, |entries| Box::pin(have_number(entries)));
 
-/// Rows of producers' entries by number whose record, or whose producer, does not agree.
+/// Rows of producers' entries by number that do not match their record or producer.
 pub(super) const PRODUCED_ORDER: EntryCheck = EntryCheck::new(&PRODUCED_ORDER_FAULT, |entries| {
     Box::pin(have_record(entries))
 });
@@ -227,7 +227,7 @@ async fn recount_groups(
     Ok(())
 }
 
-/// Counts again what the removed counters have counted.
+/// Recomputes counters after entries were removed.
 async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<(), StoreError> {
     let Entries { layout, data, .. } = entries;
     for row in entries.rows {

@@ -36,7 +36,7 @@ impl Stream<'_, '_> {
     /// The stream in Redis's serialization.
     ///
     /// # Errors
-    /// `Text` if that is too large.
+    /// `Text` if it is too large.
     pub(super) async fn dump(&self) -> Result<Bytes, CommandError> {
         let mut writer = StreamWriter::new();
         let mut pages = self.pages(IdRange::ALL, false, 0);

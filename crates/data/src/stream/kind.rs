@@ -52,7 +52,7 @@ pub static KIND: ValueKind = ValueKind {
         },
         read: restorable,
     }),
-    // What it knows besides its entries no other command reads as a whole.
+    // Apart from the entries, no other command reads everything that a stream stores.
     import: Some(Import {
         counting: b"XLEN",
         reading: Reading::Dump,

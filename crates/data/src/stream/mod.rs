@@ -1,12 +1,12 @@
 //! Streams: entries in the order of their ids.
 //!
 //! Each entry is a row under its id, and the key's length counts the entries. Every XADD reads and
-//! writes the head, which holds the last id. So ids grow in the order of commits on all servers, and
-//! a reader that has seen an id never misses a smaller one. The XADDs that wait on a server share a
-//! batch, so at most one transaction of a server conflicts with those of others.
+//! writes the head, which holds the last id. So ids grow in the order of commits on all servers,
+//! and a reader that has seen an id never misses a smaller one. XADDs that wait on one server share
+//! a batch, so at most one transaction of each server conflicts with those of others.
 //!
-//! A stream without entries still exists: it keeps its last id and its groups. Consumer groups are in
-//! [`group`].
+//! A stream without entries still exists: it keeps its last id and its groups. Consumer groups are
+//! in [`group`].
 
 pub mod commands;
 
@@ -43,7 +43,7 @@ pub type StreamMut<'c, 't> = ValueMut<'c, 't, StreamType>;
 pub struct StreamEntry {
     /// Its id.
     pub id: StreamId,
-    /// Names and values in turns.
+    /// Alternating names and values.
     pub fields: Vec<Bytes>,
 }
 
@@ -75,7 +75,7 @@ impl IdRange {
         Self { first, ..Self::ALL }
     }
 
-    /// All ids after this one; `None` after the greatest.
+    /// All ids after this one. `None` after the greatest.
     pub fn after(id: StreamId) -> Option<Self> {
         id.next().map(Self::from)
     }

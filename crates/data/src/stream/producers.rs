@@ -1,10 +1,11 @@
-//! Idempotent producers (XADD with IDMP and IDMPAUTO, XCFGSET; Redis 8.6): an entry that a producer adds
-//! again, because it has not seen the reply, is added once.
+//! Idempotent producers (XADD with IDMP and IDMPAUTO, XCFGSET; Redis 8.6). If a producer adds an
+//! entry again because it has not seen the reply, the entry is added once.
 //!
-//! What a producer has added is remembered in the transaction that adds the entry, for the stream's duration
-//! and up to its number of entries a producer. The oldest is forgotten first. What is too old counts as
-//! forgotten at once. Its rows go when the producer adds another entry or, when all of a producer is too old,
-//! by background work, for which a timer is set.
+//! The transaction that adds an entry also remembers the producer's id of it. The stream has
+//! settings for how long, and for how many entries of a producer, this is remembered. The oldest id
+//! is forgotten first, and an id that is too old counts as forgotten immediately. Its rows are
+//! removed when the producer adds another entry. When all ids of a producer are too old, background
+//! work removes them, for which a timer is set.
 
 use bytes::Bytes;
 use futures_util::future::try_join3;
@@ -23,12 +24,13 @@ use crate::error::CommandError;
 use crate::rows::pages::Pages;
 use crate::unit::context::ReadContext;
 
-/// Milliseconds until background work goes on with a stream that has more producers than a pass looks at.
+/// Milliseconds until background work continues with a stream that has more producers than a pass
+/// examines.
 const NEXT_PASS_MS: i64 = 1_000;
 /// Bits of the hash in the key of a producer.
 const HASH_BITS: u32 = quoin_layout::name::HASH_BITS;
 
-/// What has become of an entry that a producer wanted to add.
+/// The outcome of adding a producer's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Produced {
     /// It was added.
@@ -37,27 +39,27 @@ pub enum Produced {
     Duplicate(StreamId),
 }
 
-/// What XINFO STREAM shows of producers.
+/// What XINFO STREAM shows about producers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProducerFacts {
     /// The stream's settings.
     pub settings: ProducerSettings,
-    /// Producers of which an entry is remembered.
+    /// Number of producers with remembered entries.
     pub producers: u64,
     /// Entries that are remembered.
     pub entries: u64,
     /// Entries that producers have ever added.
     pub added: i64,
-    /// How often a producer wanted to add one again.
+    /// How often a producer added an entry again.
     pub duplicates: i64,
 }
 
-/// When background work should look at a stream's producers.
+/// When background work should check a stream's producers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProducerOutlook {
     /// Some can be removed now.
     pub is_due: bool,
-    /// When to look again.
+    /// When to check again.
     pub next_ms: Option<i64>,
 }
 
@@ -71,21 +73,21 @@ fn duration_ms(settings: ProducerSettings) -> i64 {
     i64::try_from(settings.duration_s.saturating_mul(1_000)).unwrap_or(i64::MAX)
 }
 
-/// When an entry of these milliseconds can be removed.
+/// When an entry of this time can be removed.
 fn due_ms(settings: ProducerSettings, ms: u64) -> i64 {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     ms.saturating_add(duration_ms(settings))
 }
 
 impl Stream<'_, '_> {
-    /// How long the stream remembers what producers have added, and how much.
+    /// How long the stream remembers producers' entries, and how many.
     async fn producer_settings(&self) -> Result<ProducerSettings, StoreError> {
         let row = self.context.layout().producer_settings_key(self.key.data());
         let row = self.context.transaction.get(&row, self.context.isolation);
         self.settings_of(row.await?)
     }
 
-    /// The settings in a row. A stream without it has those of the server.
+    /// The settings in a row. A stream without the row has the server's settings.
     fn settings_of(&self, row: Option<Bytes>) -> Result<ProducerSettings, StoreError> {
         Ok(match row {
             Some(row) => ProducerSettings::decode(&row)?,
@@ -93,7 +95,7 @@ impl Stream<'_, '_> {
         })
     }
 
-    /// What is known of the stream's producers; `None` if it never had any, nor settings for them.
+    /// Facts about the stream's producers. `None` if it never had producers or settings for them.
     pub async fn producer_facts(&self) -> Result<Option<ProducerFacts>, StoreError> {
         let (context, data) = (self.context, self.key.data());
         let layout = context.layout();
@@ -154,8 +156,8 @@ impl Stream<'_, '_> {
         Ok(count)
     }
 
-    /// When background work should look at the stream's producers, as far as a look at some of them shows.
-    /// Without a conflict.
+    /// When background work should check the stream's producers, estimated from some of them.
+    /// Causes no conflicts.
     pub async fn producer_outlook(&self) -> Result<ProducerOutlook, StoreError> {
         let view = self.context.relaxed_view();
         let stream = Stream::open(&view, self.key);
@@ -166,8 +168,8 @@ impl Stream<'_, '_> {
         })
     }
 
-    /// Some producers of which all is forgotten, and when to look again if these are removed. Looks at up to
-    /// [`PRODUCERS_PER_PASS`] producers, from a random one on.
+    /// Some producers whose entries are all forgotten, and when to check again once these are
+    /// removed. Examines up to [`PRODUCERS_PER_PASS`] producers, starting at a random one.
     async fn look_at_producers(&self) -> Result<(Vec<KeyValue>, Option<i64>), StoreError> {
         let (layout, data) = (self.context.layout(), self.key.data());
         let hash = self.context.environment.random.next_u64() >> (u64::BITS - HASH_BITS);
@@ -220,8 +222,8 @@ impl Stream<'_, '_> {
 }
 
 impl StreamMut<'_, '_> {
-    /// Adds an entry of names and values in turns, unless the producer has added the entry to which it gives
-    /// this id before.
+    /// Adds an entry, given as alternating names and values, unless the producer already added one
+    /// with this producer id.
     ///
     /// # Errors
     /// `Text` if no entry can have the id in the stream.
@@ -238,7 +240,8 @@ impl StreamMut<'_, '_> {
         let entry = ProducerName::of_entry(entry);
         let producer_key = layout.producer_key(data, &producer);
         let entry_key = layout.produced_entry_key(data, &producer, &entry);
-        // A producer that adds the same entry meanwhile changes the record, so one of the two runs again.
+        // If a producer adds the same entry concurrently, both change the record, so one of the two
+        // transactions runs again.
         let (settings, found, before) = try_join3(
             self.producer_settings(),
             transaction.get(&producer_key, context.relaxed()),
@@ -280,9 +283,9 @@ impl StreamMut<'_, '_> {
         Ok(Produced::Added(id))
     }
 
-    /// Removes the oldest entries of a producer before its newest, which has no rows yet: those that are too
-    /// old, and those that are too many. Up to [`PRODUCED_FORGOTTEN_AT_ONCE`]; the next ones go with the
-    /// producer's next entry.
+    /// Removes the oldest entries of a producer that are too old or too many, before its newest
+    /// entry, which has no rows yet. Removes up to [`PRODUCED_FORGOTTEN_AT_ONCE`]. The producer's
+    /// next entry removes more.
     async fn forget_oldest(
         &self,
         producer: &ProducerName,
@@ -316,8 +319,8 @@ impl StreamMut<'_, '_> {
         Ok(())
     }
 
-    /// Sets for how long, and how many entries of a producer, the stream remembers. A change forgets what
-    /// producers have added, as in Redis.
+    /// Sets how long the stream remembers producers' entries, and how many of each. As in Redis, a
+    /// change forgets all of them.
     pub async fn set_producers(
         &self,
         duration_s: Option<u64>,
@@ -341,7 +344,8 @@ impl StreamMut<'_, '_> {
         Ok(())
     }
 
-    /// Removes some producers of which all is forgotten, for background work, and returns when to look again.
+    /// Background work: removes some producers whose entries are all forgotten. Returns when to
+    /// check again.
     pub async fn remove_forgotten_producers(&self) -> Result<Option<i64>, StoreError> {
         let (context, data) = (self.context, self.key.data());
         let (layout, transaction) = (context.layout(), context.transaction);
@@ -362,9 +366,9 @@ impl StreamMut<'_, '_> {
     }
 }
 
-/// The id of an entry of names and values in turns, from its content in whatever order (IDMPAUTO). Redis
-/// combines the digests of the pairs by XOR, by which two equal pairs are like none, and does not separate a
-/// name from its value. Here different contents have different ids.
+/// The id of an entry, derived from its content in any order (IDMPAUTO). Redis combines the digests
+/// of the pairs by XOR, so two equal pairs cancel out, and it does not separate a name from its
+/// value. Here, different contents have different ids.
 pub(super) fn content_id(fields: &[Bytes]) -> [u8; 16] {
     let pairs = fields.chunks(2).map(|pair| {
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();

@@ -1,4 +1,4 @@
-//! Reading entries, the last id and what XINFO STREAM reports.
+//! Reading entries, the last id, and what XINFO STREAM reports.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ impl EntryPages<'_, '_> {
         Ok((!entries.is_empty()).then_some(entries))
     }
 
-    /// The next entry of the last page. With `reads` it may be the first of a page that is read now.
+    /// The next entry of the last page. With `reads`, reads the next page if necessary.
     async fn next_entry(&mut self, reads: bool) -> Result<Option<StreamEntry>, StoreError> {
         if self.rows.is_empty()
             && reads
@@ -102,14 +102,14 @@ impl<'c, 't> Stream<'c, 't> {
         Ok(decode_stream_deleted(row.await?.as_ref())?)
     }
 
-    /// The entries of a range, from its end if `reverse`. `expected` (0: not known) keeps the first
+    /// The entries of a range, from its end if `reverse`. `expected` (0 if unknown) keeps the first
     /// page from being larger than needed.
     pub fn pages(&self, range: IdRange, reverse: bool, expected: usize) -> EntryPages<'c, 't> {
         let (layout, data) = (self.context.layout(), self.key.data());
         let mut rows = layout.stream_entries(data, range.first, range.last);
         if let Some(before) = range.first.previous() {
-            // A read up to the entry before has ended here. So the transaction's cache sees that this
-            // read continues that one, and reads ahead.
+            // Begins where a read up to the previous entry would have ended. So the transaction's
+            // cache recognizes a continued read, and reads ahead.
             rows.begin = successor(&layout.stream_entry_key(data, before));
         }
         EntryPages {
@@ -149,7 +149,7 @@ impl<'c, 't> Stream<'c, 't> {
         Ok(decode_stream_fields(&content)?)
     }
 
-    /// The entries with these ids, read side by side. Without a conflict.
+    /// The entries with these ids, read concurrently. Causes no conflicts.
     pub(super) async fn entries_with_ids(
         &self,
         ids: &[StreamId],
@@ -159,8 +159,8 @@ impl<'c, 't> Stream<'c, 't> {
         try_join_all(ids.iter().map(|id| stream.entry(*id))).await
     }
 
-    /// [`Self::entries_with_ids`] if a read is a round trip. Otherwise nothing: entries may be large,
-    /// so [`Self::next_entry`] reads each when it is needed. The caller gives at most
+    /// [`Self::entries_with_ids`] if reads are round trips. Otherwise reads nothing: entries may be
+    /// large, so [`Self::next_entry`] reads each when it is needed. Takes at most
     /// [`LARGE_READS_AT_ONCE`](quoin_base::limits::LARGE_READS_AT_ONCE) ids.
     pub(super) async fn entries_ahead(&self, ids: &[StreamId]) -> Result<EntriesAhead, StoreError> {
         match self.context.environment.capabilities.reads_wait {

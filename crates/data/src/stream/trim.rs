@@ -1,10 +1,10 @@
-//! Trimming (XTRIM, and the options of XADD): the oldest entries go.
+//! Trimming (XTRIM, and the options of XADD) removes the oldest entries.
 //!
 //! Approximate trimming (`~`) removes whole nodes, as in Redis. This store has no nodes, so entries
-//! are read to find where Redis's first node would end: after a number of entries or bytes. The server
-//! remembers that place ([`FirstNodes`](crate::unit::first_nodes::FirstNodes)), and reads no entry as
-//! long as less than this node would be removed. One command reads a bounded number of entries; later
-//! commands trim the rest.
+//! are read to find where Redis's first node would end: after a number of entries or bytes. The
+//! server remembers that place ([`FirstNodes`](crate::unit::first_nodes::FirstNodes)), and reads no
+//! entry as long as less than this node would be removed. One command reads a bounded number of
+//! entries, and later commands trim the rest.
 
 use quoin_layout::stream::decode_stream_fields;
 use quoin_layout::{KeyRange, Section, StoredValue, StreamHead, StreamId, successor};
@@ -15,32 +15,34 @@ use super::delete::References;
 use super::{IdRange, Stream, StreamMut};
 use crate::rows::pages::Pages;
 
-/// Nodes that one command trims approximately, unless it has LIMIT (as Redis).
+/// Maximum number of nodes that one command trims approximately, unless it has LIMIT, as in Redis.
 const NODES_MAX: u64 = 100;
-/// Entries that one command trims approximately, unless it has LIMIT (as Redis).
+/// Maximum number of entries that one command trims approximately, unless it has LIMIT, as in
+/// Redis.
 const APPROXIMATE_ENTRIES_MAX: u64 = 1_000_000;
-/// Entries that one command looks at to find nodes. A command that may trim more trims exactly.
+/// Maximum number of entries that one command examines to find nodes. If a command may trim more,
+/// it trims exactly.
 pub(super) const WALKED_ENTRIES_MAX: u64 = 100_000;
-/// A command that has looked at this many bytes of entries stops looking for nodes.
+/// A command stops searching for nodes once it has examined this many bytes of entries.
 const WALKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How a stream is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trim {
-    /// What is left.
+    /// What remains.
     pub to: TrimTo,
     /// Only whole nodes go, so more may be left.
     pub is_approximate: bool,
     /// The most entries that an approximate trim removes; 0: all. `None` is Redis's default.
     pub limit: Option<u64>,
-    /// What becomes of the pending entries of groups.
+    /// What happens to the pending entries of groups.
     pub references: References,
 }
 
-/// What is left of a stream that is trimmed.
+/// What remains of a trimmed stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrimTo {
-    /// This number of entries, the last ones.
+    /// The last entries, this many.
     Length(u64),
     /// The entries from this id on.
     First(StreamId),
@@ -156,8 +158,9 @@ impl StreamMut<'_, '_> {
         self.entries_in_whole_nodes(removed, at_most).await
     }
 
-    /// How many of the first `at_most` entries are in whole nodes. `removed` entries of the stream are
-    /// gone already. Large nodes, or many, are counted as far as one command looks.
+    /// How many of the first `at_most` entries are in whole nodes. `removed` is the number of
+    /// entries already removed from the stream. If nodes are large or many, the count ends where
+    /// one command stops searching.
     async fn entries_in_whole_nodes(&self, removed: u64, at_most: u64) -> Result<u64, StoreError> {
         let (context, data) = (self.context, self.key.data());
         let nodes = &context.environment.stream_first_nodes;
@@ -170,8 +173,8 @@ impl StreamMut<'_, '_> {
         }
         let entries_max = context.environment.stream_node_entries_max();
         let bytes_max = context.environment.stream_node_bytes_max();
-        // Removed entries of the first node count too. If this server has not looked at the stream yet,
-        // it assumes that all nodes before had the most entries.
+        // Removed entries of the first node count too. If this server has not examined the stream
+        // yet, it assumes that all previous nodes had the maximum number of entries.
         let begun = nodes.first(data, removed);
         let begun = begun.unwrap_or(removed - removed % entries_max);
         let mut room = entries_max.saturating_sub(removed - begun);
@@ -221,7 +224,7 @@ impl StreamMut<'_, '_> {
             return Ok(whole);
         };
         if walked_bytes >= WALKED_BYTES_MAX && whole == 0 && node.entries() <= at_most {
-            // Otherwise a node that is larger than what one command reads would never go.
+            // Otherwise a node that is too large for one command to read would never be removed.
             return Ok(node.entries());
         }
         // The last node is not full, or its end was not found.
@@ -230,8 +233,8 @@ impl StreamMut<'_, '_> {
         Ok(whole)
     }
 
-    /// Removes the first `count` entries, and returns how many there were. Conflicts with every change
-    /// of the stream, because another server could remove the same entries.
+    /// Removes the first `count` entries, and returns how many there were. Conflicts with every
+    /// change of the stream, because another server could remove the same entries.
     pub(super) async fn remove_first(&self, count: u64) -> Result<i64, StoreError> {
         let length = self.length_at(Isolation::Serializable).await?;
         let mut rows = self.rows(IdRange::ALL);
@@ -273,7 +276,7 @@ impl StreamMut<'_, '_> {
         }
     }
 
-    /// Clears entries. Reads them only if the stream has split entries, whose chunks must be found.
+    /// Clears entries. Reads them only if the stream has split entries, to find their chunks.
     pub(super) async fn clear_entries(&self, range: &KeyRange) -> Result<(), StoreError> {
         let (context, data) = (self.context, self.key.data());
         let chunks = context.layout().section_prefix(data, Section::Chunks);

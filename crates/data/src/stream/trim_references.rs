@@ -1,8 +1,8 @@
-//! Trimming with DELREF and ACKED (Redis 8.2): groups forget the entries that go, or entries stay until all
-//! groups have acknowledged them.
+//! Trimming with DELREF and ACKED (Redis 8.2): either groups forget the removed entries, or entries
+//! stay until all groups have acknowledged them.
 //!
-//! Such a trim is exact, also with `~`, as in Redis, which looks at each entry of a node then. `~` only
-//! bounds how many entries go, by whole nodes.
+//! Such a trim is exact, even with `~`, because Redis then examines each entry of a node. `~` only
+//! bounds the number of removed entries, in whole nodes.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use super::{IdRange, StreamMut};
 use crate::rows::pages::Pages;
 
 impl StreamMut<'_, '_> {
-    /// Trims a stream whose groups have a say, and returns how many entries it has removed. Conflicts with
+    /// Trims a stream with DELREF or ACKED. Returns the number of removed entries. Conflicts with
     /// all commands that deliver new entries.
     pub(super) async fn trim_with_references(&self, trim: &Trim) -> Result<i64, StoreError> {
         let length = self.length_at(Isolation::Serializable).await?;
@@ -38,7 +38,8 @@ impl StreamMut<'_, '_> {
         }
         let node = self.context.environment.stream_node_entries_max();
         let most = match excess.saturating_add(node) > limit {
-            // No node goes beyond the limit, as far as it has entries that go at all.
+            // Only whole nodes within the limit are removed, as far as their entries may be removed
+            // at all.
             true => excess.min(self.count_in_nodes(length, limit, Some(limit)).await?),
             false => excess,
         };
@@ -59,7 +60,7 @@ impl StreamMut<'_, '_> {
         }
     }
 
-    /// Removes the pending entries of a group up to an id whose entries the stream has.
+    /// Removes the pending entries of a group up to an id, if the stream has their entries.
     async fn forget_up_to(&self, group: OpenGroup, last: StreamId) -> Result<(), StoreError> {
         let group = GroupMut::open(self.context, self.key, group);
         let mut changes = PendingChanges::default();
@@ -81,8 +82,8 @@ impl StreamMut<'_, '_> {
         Ok(())
     }
 
-    /// Removes the first `most` entries up to `last` that all groups have read and acknowledged. Looks at
-    /// up to [`WALKED_ENTRIES_MAX`] entries.
+    /// Removes the first entries up to `last` that all groups have read and acknowledged, at most
+    /// `most`. Examines up to [`WALKED_ENTRIES_MAX`] entries.
     async fn remove_acknowledged(
         &self,
         groups: Vec<OpenGroup>,

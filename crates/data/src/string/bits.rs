@@ -94,7 +94,7 @@ fn count_set(bytes: &[u8]) -> u64 {
     words.chain(rest).map(u64::from).sum()
 }
 
-/// The number of set bits outside of the range, in those bytes of a part that the range covers in part.
+/// The number of set bits outside of the range, in the bytes that the range covers partially.
 fn count_outside(at: u64, part: &Bytes, bits: &RangeInclusive<u64>) -> u64 {
     let (first, last) = (bits.start() / BITS, bits.end() / BITS);
     let ends = std::iter::once(first).chain((last != first).then_some(last));
@@ -115,15 +115,16 @@ pub(crate) enum Combination {
     Or,
     /// Set if an odd number is set.
     Xor,
-    /// Of one string: set if it is not.
+    /// Set if the bit of the single string is not set.
     Not,
 }
 
-/// Combines strings and replaces any value at `name` by the result. Zeros extend each string to the length of
-/// the longest. Returns the length of the result. Changes nothing if that is 0.
+/// Combines strings, and replaces any value at `name` with the result. Each string is padded with
+/// zeros to the length of the longest. Returns the length of the result. If that is 0, changes
+/// nothing.
 ///
-/// If the result becomes larger than a transaction may be, this stops early: the executor refuses the
-/// command for its size and keeps nothing of it.
+/// If the result becomes larger than a transaction may be, this stops early. The executor then
+/// refuses the command for its size and discards all its changes.
 ///
 /// # Errors
 /// `KeyNameTooLong`.

@@ -24,7 +24,8 @@ impl<'c> StringValue<'c, '_> {
         self.read_pieces(0, length).await
     }
 
-    /// The bytes `begin..end`. A string in pieces has zeros after its end, one in metadata ends there.
+    /// The bytes `begin..end`. A string in pieces has zeros after its end. One in metadata ends at
+    /// its end.
     pub async fn range(&self, begin: u64, end: u64) -> Result<Bytes, StoreError> {
         if let Some(body) = &self.key.meta.body {
             return Ok(clip(&body.bytes, 0, begin, end).1);
@@ -61,8 +62,8 @@ impl<'c> StringValue<'c, '_> {
         parts(Source::Pieces(Box::new((string, pages))))
     }
 
-    /// Whether the string has all bytes up to `end`. A string in pieces never becomes shorter, so `true`
-    /// is no conflict with a write that lengthens it.
+    /// Whether the string has all bytes up to `end`. A string in pieces never becomes shorter, so
+    /// `true` does not conflict with a write that lengthens it.
     pub(super) async fn reaches(&self, end: u64) -> Result<bool, StoreError> {
         Ok(self.length_for_write(end).await? >= end)
     }

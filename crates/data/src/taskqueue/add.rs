@@ -14,33 +14,37 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, StoreError};
 
-/// A task to be added.
+/// A task to add.
 #[derive(Debug, Clone)]
 pub(super) struct NewTask {
-    /// Its id; `None` if the server is to choose one.
+    /// Its id. `None` if the server should choose one.
     pub(super) id: Option<Bytes>,
-    /// It is held until the tasks of these ids are acknowledged. Those that the queue does not have are.
+    /// The task waits until the tasks with these ids are acknowledged. Ids that the queue does not
+    /// have count as acknowledged.
     pub(super) after: Vec<Bytes>,
     /// The `traceparent` that it carries to its consumers.
     pub(super) traceparent: Option<Bytes>,
     pub(super) spec: TaskSpec,
 }
 
-/// What an addition has done.
+/// The outcome of an addition.
 #[derive(Debug, Clone)]
 pub(super) struct Added {
-    /// The id of the task, or of the one that was added with the same token.
+    /// The id of the task, or of the one that was already added with the same token.
     pub(super) id: Bytes,
     /// Whether a task was added.
     pub(super) is_new: bool,
 }
 
-/// Adds a task to a queue, unless one was added with its token. Creates the queue if it does not exist.
+/// Adds a task to a queue, unless one was already added with its token. Creates the queue if it
+/// does not exist.
 ///
-/// Concurrent additions conflict only if they have the same id or token, or both add a resource or a class.
+/// Concurrent additions conflict only if they have the same id or token, or both add a resource or
+/// a class.
 ///
 /// # Errors
-/// `Text` if there is a task with this id, or if the queue has too many resources or is full; `WrongType`.
+/// `Text` if a task with this id exists, or if the queue has too many resources or is full.
+/// `WrongType`.
 pub(super) async fn add(
     context: &WriteContext<'_>,
     name: &Bytes,
@@ -61,10 +65,11 @@ pub(super) async fn add(
     adding.finish(context, &mut key, task).await
 }
 
-/// [`add`] to a queue that exists.
+/// [`add`] to an existing queue.
 ///
 /// # Errors
-/// As of [`add`]. Nothing was written then, except that a full queue that drops tasks may have dropped some.
+/// Those of [`add`]. After an error nothing was written, except that a full queue that drops tasks
+/// may have dropped some.
 pub(super) async fn add_to(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
@@ -76,18 +81,18 @@ pub(super) async fn add_to(
     }
 }
 
-/// Whether a task is to be added.
+/// Whether a task should be added.
 enum Begun {
     /// It was added before, with this id.
     Known(Bytes),
     New(Box<Adding>),
 }
 
-/// An addition that nothing forbids. Nothing is written yet.
+/// An addition that passed all checks. Nothing is written yet.
 struct Adding {
     options: TaskOptions,
     classifying: Classifying,
-    /// Whether tasks wait for one of this id already.
+    /// Whether tasks already wait for a task with this id.
     is_awaited: bool,
 }
 
@@ -223,7 +228,7 @@ impl TaskQueueMut<'_, '_> {
         })
     }
 
-    /// Writes a registry that was changed. Conflicts with other changes of it.
+    /// Writes a changed registry. Conflicts with other changes of it.
     pub(super) async fn register(
         &self,
         classifying: Classifying,

@@ -1,4 +1,4 @@
-//! Where tasks go that have been tried as often as they may be, that are too old, or that are too many.
+//! Where tasks go that have used up their tries, are too old, or exceed the queue's length.
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
@@ -14,16 +14,17 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, StoreError};
 
-/// Bytes of a transaction that are left for what is written besides a payload that is moved.
+/// Bytes of a transaction that are reserved for other writes next to a moved payload.
 const MOVE_ROOM_BYTES: usize = 300_000;
-/// The most tasks that an addition drops. It drops more than it adds, for queues whose greatest length was lowered.
+/// Maximum number of tasks that an addition drops. It may drop more than it adds, because a queue's
+/// maximum length may have been lowered.
 const DROPPED_PER_ADD: usize = 4;
 /// Why a task is in the queue for dead tasks, if it was not its consumer that gave it back.
 const TOO_OLD: &str = "expired";
 const TOO_MANY: &str = "dropped";
 
 impl TaskQueueMut<'_, '_> {
-    /// Puts a task, which has left its state, among the dead ones, or into the queue for them.
+    /// Puts a task that has left its state among the dead ones, or into the queue for dead tasks.
     pub(super) async fn bury(
         &self,
         id: &Bytes,
@@ -36,8 +37,8 @@ impl TaskQueueMut<'_, '_> {
         Ok(())
     }
 
-    /// Removes a task that is too old, or moves it to the queue for dead tasks if there is one. The caller calls
-    /// [`remove_if_empty`] afterwards.
+    /// Removes a task that is too old, or moves it to the queue for dead tasks, if there is one.
+    /// The caller calls [`remove_if_empty`] afterwards.
     ///
     /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
     pub(super) async fn expire(
@@ -73,8 +74,8 @@ impl TaskQueueMut<'_, '_> {
         self.bury(id, &row, options).await
     }
 
-    /// Moves a task, which has left its state, to the queue for dead tasks. Returns false if there is no such queue, or
-    /// if the task cannot go there.
+    /// Moves a task that has left its state to the queue for dead tasks. Returns false if there is
+    /// no such queue, or if it does not accept the task.
     async fn moved_away(
         &self,
         id: &Bytes,
@@ -107,7 +108,8 @@ impl TaskQueueMut<'_, '_> {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(CommandError::Store(error)) => return Err(error),
-            // Another type, a task with this id, or too many resources. Nothing was written yet.
+            // The queue has another type, a task with this id, or too many resources. Nothing was
+            // written yet.
             Err(_) => return Ok(false),
         }
         self.erase(id, row)?;
@@ -134,10 +136,10 @@ impl TaskQueueMut<'_, '_> {
         Ok(true)
     }
 
-    /// Makes room for a task of a group, if the queue has a greatest length.
+    /// Makes room for a task of a group, if the queue has a maximum length.
     ///
     /// # Errors
-    /// `Text` if the queue is full and drops no tasks, or has none to drop.
+    /// `Text` if the queue is full and does not drop tasks, or has none to drop.
     pub(super) async fn make_room(
         &self,
         options: &TaskOptions,
@@ -147,7 +149,7 @@ impl TaskQueueMut<'_, '_> {
         if length_max == 0 {
             return Ok(());
         }
-        // Without conflict, so that additions of several servers do not run again.
+        // Without conflicts, so that additions of several servers do not run again.
         let isolation = self.context.relaxed();
         let (length, dead) = try_join(
             self.context.length(self.key, isolation),
@@ -176,7 +178,8 @@ impl TaskQueueMut<'_, '_> {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The ready task of the last priority that came first, of a group if there is one, otherwise of the last group.
+    /// The earliest ready task of the last priority, in a group if one is given, otherwise in the
+    /// last group.
     async fn oldest_of_last_priority(
         &self,
         group: Option<&Bytes>,
@@ -201,7 +204,8 @@ impl TaskQueue<'_, '_> {
             .map(|row| (id, row)))
     }
 
-    /// The place and the id of the first of those ready tasks that are last by group and priority in a range of each class.
+    /// The place and id of the earliest ready task of the last group and priority, in a range of
+    /// each class.
     async fn oldest_in(
         &self,
         registry: &TaskRegistry,

@@ -1,7 +1,7 @@
 //! DUMP, RESTORE, TASK.SCANDUMP and TASK.LOADCHUNK of task queues.
 //!
-//! Payloads have places, times and tokens as they are. So after a move to another server a consumer can end its lease
-//! there, and tasks keep their order.
+//! Payloads contain places, times and tokens unchanged. So after a queue has moved to another
+//! server, tasks keep their order, and consumers can end their leases there.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -30,7 +30,8 @@ use super::resources::classify;
 use super::states::place_row;
 use super::{TaskQueue, TaskQueueMut, endings, options, schedules};
 
-/// Tasks that a chunk reads first. Even the largest of them hardly exceed [`IMPORT_CHUNK_BYTES`].
+/// Number of tasks that a chunk reads first. Even the largest tasks hardly exceed
+/// [`IMPORT_CHUNK_BYTES`] with this.
 const FIRST_STEP_TASKS: usize = 16;
 /// Tasks that a chunk reads at a time if they are small.
 const STEP_TASKS_MAX: usize = 128;
@@ -41,18 +42,18 @@ const KEPT: &[u8] = b"kept:";
 /// Precedes the name of a schedule in a cursor.
 const SCHEDULES: &[u8] = b"schedules:";
 
-/// Where a chunk goes on.
+/// Where a chunk continues.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ChunkPlace<'c> {
     /// After the task with this id.
     Task(&'c [u8]),
-    /// After the token or result at this place; before all if it is empty.
+    /// After the token or result at this place. Before all of them if empty.
     Kept(&'c [u8]),
     /// After the schedule of this name; before all if it is empty.
     Schedule(&'c [u8]),
 }
 
-/// The state of a task, for a payload. `awaited`: what it waits for.
+/// The state of a task, for a payload. `awaited`: the tasks that it waits for.
 fn dumped_state(row: &TaskRow, awaited: Vec<Bytes>, now_ms: i64) -> DumpedState {
     match row.state {
         TaskState::Ready => DumpedState::Ready,
@@ -66,7 +67,7 @@ fn dumped_state(row: &TaskRow, awaited: Vec<Bytes>, now_ms: i64) -> DumpedState 
         TaskState::Dead => DumpedState::Dead {
             since_ms: row.at_ms,
         },
-        // It waits for nothing more: background work is about to release it.
+        // Nothing is left to wait for, and background work is about to release the task.
         TaskState::Waiting if awaited.is_empty() && row.at_ms > now_ms => DumpedState::Delayed {
             until_ms: row.at_ms,
         },
@@ -78,7 +79,7 @@ fn dumped_state(row: &TaskRow, awaited: Vec<Bytes>, now_ms: i64) -> DumpedState 
     }
 }
 
-/// State, time and token, from the state in a payload. A ready task is ready here from now on.
+/// State, time and token, from the state in a payload. A ready task counts as ready since now.
 fn stored_state(state: &DumpedState, now_ms: i64) -> (TaskState, i64, u64) {
     match *state {
         DumpedState::Ready => (TaskState::Ready, now_ms, 0),
@@ -113,8 +114,8 @@ impl TaskQueue<'_, '_> {
         Ok(writer.finish())
     }
 
-    /// Up to `count` tasks, tokens and results, or schedules after a place, in the order of ids or names, about
-    /// [`IMPORT_CHUNK_BYTES`] in size. The place to go on from is a cursor.
+    /// Up to `count` tasks, tokens and results, or schedules after a place, in the order of ids or
+    /// names, of about [`IMPORT_CHUNK_BYTES`]. Also returns a cursor to continue from.
     pub(super) async fn chunk(
         &self,
         after: Option<ChunkPlace<'_>>,
@@ -135,7 +136,7 @@ impl TaskQueue<'_, '_> {
         let mut last = None;
         // The first chunk of an empty queue has its options.
         let has_options = after.is_none() && !self.options().await?.is_empty();
-        // One task more than are taken shows whether there are more.
+        // One task more than needed shows whether there are more.
         while let Some(rows) = pages
             .next_of(step.min(count.saturating_add(1) - taken))
             .await?
@@ -158,8 +159,8 @@ impl TaskQueue<'_, '_> {
         })
     }
 
-    /// The cursor of the part after the one with a place. Tokens and results are in chunks of their own, after those of
-    /// tasks, and so are schedules.
+    /// The cursor of the part after the one that contains a place. Tokens and results have separate
+    /// chunks after those of tasks, and so do schedules.
     async fn next_part(
         &self,
         after: Option<ChunkPlace<'_>>,
@@ -261,7 +262,7 @@ impl TaskQueue<'_, '_> {
         }
     }
 
-    /// What a task waits for, less what was acknowledged.
+    /// The tasks that a task waits for, without those that were acknowledged.
     async fn unreleased(&self, task: &TaskRow) -> Result<Vec<Bytes>, StoreError> {
         let awaited = self.awaited_by(task, TASK_AFTER_MAX).await?;
         let released = awaited.iter().map(|id| self.is_released(id));
@@ -388,10 +389,12 @@ fn options_in(tasks: &TaskQueueReader) -> Result<TaskOptions, DumpError> {
     }
 }
 
-/// Adds the tasks of a payload with their places and states, and what the queue remembers. Returns the number of tasks.
+/// Adds the tasks of a payload with their places and states, and what the queue remembers. Returns
+/// the number of tasks.
 ///
 /// # Errors
-/// `Text` if the queue has a task with the id or at the place of one of them, or gets too many resources.
+/// `Text` if the queue has a task with the same id or place as one of them, or would get too many
+/// resources.
 async fn put_dumped(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
@@ -458,7 +461,8 @@ async fn put_dumped(
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Raises the number of tasks ever added to at least `added`, so that later tasks come after those of a payload.
+    /// Raises the number of tasks ever added to at least `added`, so that later tasks come after
+    /// those of a payload.
     async fn raise_added(&self, added: i64) -> Result<(), StoreError> {
         let row = self
             .context

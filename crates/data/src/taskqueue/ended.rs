@@ -1,4 +1,5 @@
-//! What is over: background work, which a [timer](super::timers) starts, removes it, and adds the tasks of schedules.
+//! Removes what has ended, and adds the tasks of schedules. This is background work, which a
+//! [timer](super::timers) starts.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -9,7 +10,7 @@ use quoin_base::limits::{REAPER_READS_AT_ONCE, TASK_DUE_PER_PASS};
 use quoin_layout::TaskEnding;
 use quoin_store::{Isolation, StoreError};
 
-/// Something that is over.
+/// Something that has ended.
 pub(super) struct Ended {
     /// Its row by time.
     row: Bytes,
@@ -19,7 +20,7 @@ pub(super) struct Ended {
 }
 
 impl TaskQueue<'_, '_> {
-    /// Up to `limit` of what is over, and whether there may be more. Their rows are read too.
+    /// Up to `limit` things that have ended, and whether there may be more. Also reads their rows.
     pub(super) async fn ended(&self, limit: usize) -> Result<(Vec<Ended>, bool), StoreError> {
         let layout = self.context.layout();
         let data = self.key.data();
@@ -44,9 +45,9 @@ impl TaskQueue<'_, '_> {
                     .row(&ended.name, Isolation::Serializable)
                     .await
                     .map(drop),
-                // Its rows are read when there is room for them.
+                // Its rows are read later, once there is room for them.
                 TaskEnding::Released => Ok(()),
-                // One that cannot be read is told before anything is written.
+                // If the schedule cannot be read, this fails before anything is written.
                 TaskEnding::Schedule => self
                     .schedule(&ended.name, Isolation::Serializable)
                     .await
@@ -63,9 +64,9 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Removes what is over, and adds the tasks of schedules, as much as the batch has room for. Returns whether something
-    /// is left. A key that exists only because of what it remembered goes with the last of it, and one whose last task was
-    /// removed, also before (`has_expired`).
+    /// Removes what has ended, and adds the tasks of schedules, as far as the batch has room.
+    /// Returns whether something is left. Removes a key that existed only for what it remembered
+    /// once that is gone, and a key whose last task was removed here or before (`has_expired`).
     pub(super) async fn remove_ended(
         &self,
         ended: &[Ended],
@@ -92,8 +93,8 @@ impl TaskQueueMut<'_, '_> {
             } = ended;
             context.transaction.clear(row);
             if *kind == TaskEnding::Task {
-                // The time of the end may be ahead of this task's, or the task may be leased: then its consumer
-                // decides.
+                // The clock of the server that set the end may be ahead, or the task may be leased.
+                // A leased task is left to its consumer.
                 let found = self.row(name, Isolation::Serializable).await?;
                 if let Some(task) = found.filter(|task| is_too_old(task, context.now_ms)) {
                     self.expire(name, task, &options).await?;
@@ -120,14 +121,14 @@ impl TaskQueueMut<'_, '_> {
                 context.mark_changed(self.key);
                 continue;
             }
-            // A token may have been given out again since.
+            // The token may have been used again since.
             let kept = self.kept(*kind, name, Isolation::Serializable).await?;
             if kept.is_some_and(|kept| kept.until_ms == *at_ms) {
                 context
                     .transaction
                     .clear(&context.layout().task_kept_key(data, *kind, name));
                 forgotten = true;
-                // Consumers may have tasks again.
+                // Consumers may get tasks again.
                 wakes |= *kind == TaskEnding::Rate;
             }
         }

@@ -1,5 +1,6 @@
-//! Ends of what a queue has for a time only: tasks with a time to live, tokens of additions, and results. Also the next
-//! moments of [schedules](super::schedules). [Background work](super::ended) removes what has ended.
+//! Things that a queue has for a limited time: tasks with a time to live, tokens of additions, and
+//! results. Also the next moments of [schedules](super::schedules). [Background work](super::ended)
+//! removes what has ended.
 
 use futures_util::future::try_join;
 
@@ -53,8 +54,8 @@ impl TaskQueue<'_, '_> {
     }
 }
 
-/// Remembers a token or a result, instead of what the queue has of this kind and name. From then on the key exists
-/// without tasks, until all that it remembers is over.
+/// Remembers a token or a result, and replaces what the queue has of this kind and name. From then
+/// on the key exists without tasks, until everything that it remembers has ended.
 pub(super) async fn remember(
     context: &WriteContext<'_>,
     key: &mut OpenKey,

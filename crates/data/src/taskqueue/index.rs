@@ -1,16 +1,18 @@
 //! The index of minima above the order of a class's ready tasks.
 //!
-//! Each level has *nodes*. A node has a place in the order. It covers the range from its place up to the next node of
-//! its level. For each resource of the class it holds a number that is at most what any task in its range needs.
-//! Levels do not depend on each other; ranges of higher levels are longer. The rules:
+//! Each level has *nodes*. A node has a place in the order, and covers the range from there up to
+//! the next node of its level. For each resource of the class it holds a number that is at most
+//! what any task in its range needs. Levels do not depend on each other. Ranges of higher levels
+//! are longer. The rules:
 //!
 //! - The range before the first node of a level has no node, and is searched.
-//! - The last node of a level has minima of zero, so tasks that are added after all others change no minima.
-//! - A task that is added elsewhere lowers the minima of the node that covers it on each level, by atomic operations.
-//!   It conflicts with additions and removals of nodes around its place, which are rare, and not with other tasks
-//!   that are added.
-//! - Taking a task changes no node. [Maintenance](super::maintenance) raises minima that have become too low, and
-//!   removes nodes without tasks.
+//! - The last node of a level has minima of zero, so tasks that are added after all others change
+//!   no minima.
+//! - A task that is added elsewhere lowers the minima of its node on each level, by atomic
+//!   operations. It conflicts with additions and removals of nodes around its place, which are
+//!   rare, and not with other tasks that are added.
+//! - Taking a task changes no node. [Maintenance](super::maintenance) raises minima that have
+//!   become too low, and removes nodes without tasks.
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
@@ -23,9 +25,9 @@ use quoin_store::{Isolation, KeyValue, RangeQuery, StoreError};
 pub(super) const LEAF_MAX: usize = 128;
 /// A range of a higher level with more nodes of the level below is split.
 pub(super) const FAN_MAX: usize = 64;
-/// The most levels of the index. Each has dozens of times fewer nodes than the one below.
+/// Maximum number of levels of the index. Each has dozens of times fewer nodes than the one below.
 pub(super) const LEVELS_MAX: u32 = 6;
-/// One of this many added or taken tasks causes maintenance of the index.
+/// On average, one in this many added or taken tasks causes maintenance of the index.
 pub(super) const MAINTENANCE_EVERY: i64 = 16;
 /// On a store with many writers, maintenance is due at multiples of this.
 pub(super) const MAINTENANCE_STEP_MS: i64 = 500;
@@ -33,7 +35,7 @@ pub(super) const MAINTENANCE_STEP_MS: i64 = 500;
 /// What maintenance of the index does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Splits long ranges, level by level up to the first one that has none.
+    /// Splits long ranges, level by level, up to the first level that has none.
     Split,
     /// Splits long ranges and raises minima, on every level.
     All,
@@ -85,7 +87,7 @@ pub(super) struct Node {
     pub(super) minima: Vec<f64>,
 }
 
-/// The end of a range of keys below a prefix: at `to`, or after all of them.
+/// The end of a range of keys with a prefix: at `to`, or after all keys with it.
 pub(super) fn end_key(prefix: &[u8], to: Option<&[u8]>) -> Vec<u8> {
     match to {
         Some(to) => [prefix, to].concat(),
@@ -93,7 +95,7 @@ pub(super) fn end_key(prefix: &[u8], to: Option<&[u8]>) -> Vec<u8> {
     }
 }
 
-/// The beginning of a range of keys below a prefix: at `from`, or before all of them.
+/// The beginning of a range of keys with a prefix: at `from`, or before all keys with it.
 pub(super) fn begin_key(prefix: &[u8], from: Option<&[u8]>) -> Vec<u8> {
     match from {
         Some(from) => [prefix, from].concat(),
@@ -120,7 +122,7 @@ impl TaskQueue<'_, '_> {
             .task_nodes_prefix(class.data, class.class, level)
     }
 
-    /// Up to `nodes_max` nodes of a level from one place to another, and whether there may be more. If there may be,
+    /// Up to `nodes_max` nodes of a level between two places, and whether there may be more. If so,
     /// the last node may lack some of its minima.
     pub(super) async fn nodes_between(
         &self,
@@ -257,7 +259,7 @@ impl TaskQueueMut<'_, '_> {
     /// Adds a task that has become ready to the index. Its row in the order is already written.
     pub(super) async fn index_ready(&self, row: &TaskRow) -> Result<(), StoreError> {
         if row.amounts.is_empty() {
-            // Tasks that need nothing fit every consumer, so the first one is always found.
+            // Tasks that need nothing fit every consumer, so a search always finds the first one.
             return Ok(());
         }
         let class = self.class(row.class, row.amounts.len());
@@ -291,7 +293,7 @@ impl TaskQueueMut<'_, '_> {
         let layout = self.context.layout();
         let row = layout.task_maintenance_key(class.data, class.class, place);
         self.context.transaction.set(&row, scope.value());
-        // Not at once: maintenance makes concurrent additions conflict.
+        // Not immediately, because maintenance makes concurrent additions conflict.
         let step_ms = MAINTENANCE_STEP_MS;
         let at_ms = self.context.now_ms.saturating_add(step_ms - 1) / step_ms * step_ms;
         self.context.set_timer(self.key, at_ms);
@@ -341,7 +343,7 @@ impl TaskQueueMut<'_, '_> {
                 .add_read_conflict_range(&mark, &after_place);
         }
         for (slot, (amount, minimum)) in amounts.iter().zip(&node.minima).enumerate() {
-            // The minima that were read are certain only if there are no other writers.
+            // Without other writers, the minima that were read are exact.
             if has_conflicts || amount < minimum {
                 let row = self
                     .context

@@ -121,7 +121,7 @@ pub static KIND: ValueKind = ValueKind {
     ],
     // Tasks are not popped from an end.
     queue: None,
-    // The timers that the queue had are under its old name.
+    // The queue's previous timers name its old key.
     on_put: Some(|context, key| context.set_timer(key, context.now_ms)),
     slice: None,
     named_section: None,
@@ -216,7 +216,7 @@ static STRAY_WAIT: EntryFault = EntryFault {
     entry_name: None,
 };
 
-/// Whether the acknowledgement of what a task waits for would find the task.
+/// Whether acknowledging what a task waits for would find the task.
 async fn is_awaited(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let Ok((place, id)) = layout.read_task_awaited_key(data, &row.key) else {
@@ -227,7 +227,7 @@ async fn is_awaited(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreE
     Ok(other.is_some())
 }
 
-/// Whether the task of a row by what is awaited waits for that.
+/// Whether the task of a row of dependants does wait for the other task.
 async fn is_wait(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let Ok(Some((id, place))) = layout.read_task_dependant_key(data, &row.key) else {
@@ -269,7 +269,7 @@ async fn has_moment(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreE
     Ok(moment.is_some())
 }
 
-/// Whether what ends at a row by time is there, and ends then.
+/// Whether the thing in a row by end time exists and ends at that time.
 async fn is_end(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let Ok((at_ms, kind, name)) = layout.read_task_end_key(data, &row.key) else {
@@ -343,7 +343,7 @@ async fn are_of_ready_tasks(entries: Entries<'_>) -> Result<Vec<bool>, StoreErro
     try_join_all(looks).await
 }
 
-/// Whether this row is one by which the task is found.
+/// Whether this row is one by which its task is found.
 async fn is_in_place(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
     let task = layout.task_key(data, &id);
@@ -358,10 +358,10 @@ async fn is_in_place(entries: Entries<'_>, row: &KeyValue, id: Bytes) -> Result<
     })
 }
 
-/// Classes that metrics look at. A queue whose tasks need no resources has one.
+/// Number of classes that metrics examine. A queue whose tasks need no resources has one.
 const CLASSES_LOOKED_AT: usize = 16;
 
-/// The ends of the classes of ready tasks, and how many tasks each state has.
+/// The ends of the classes of ready tasks, and the number of tasks in each state.
 async fn figures(
     context: &ReadContext<'_>,
     key: &OpenKey,

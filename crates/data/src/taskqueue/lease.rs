@@ -8,7 +8,7 @@ use quoin_base::limits::TASK_CLOCK_TOLERANCE_MS;
 use quoin_layout::{TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
 
-/// How a trace calls the end of a lease by TASK.NACK.
+/// The name that traces use for a lease ended by TASK.NACK.
 const GIVEN_BACK: &str = "nack";
 
 /// The answer to a client that names its lease.
@@ -18,7 +18,7 @@ pub(super) enum LeaseAnswer {
     Done,
     /// Done, and it was the last try: the task is dead.
     Dead,
-    /// There is no such task: it was acknowledged, cancelled, or never there.
+    /// There is no such task: it was acknowledged or cancelled, or never existed.
     Missing,
     /// The lease of the task is over.
     Lapsed,
@@ -40,7 +40,7 @@ impl LeaseAnswer {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// A leased task, or why the caller has no such lease.
+    /// A leased task, or why the caller does not have the lease.
     async fn leased(
         &self,
         id: &Bytes,
@@ -76,9 +76,10 @@ impl TaskQueueMut<'_, '_> {
         }
     }
 
-    /// Ends a lease without success. The task is ready at its old place, at once or after a delay, or dead if this was
-    /// its last try or it is too old. Without a delay, that of the queue's options counts. A reason is kept with the
-    /// task; without one, the last reason stays.
+    /// Ends a lease without success. The task becomes ready at its old place, at once or after a
+    /// delay, or dead if this was its last try or it is too old. Without a delay, that of the
+    /// queue's options applies. A reason is stored with the task. Without one, the previous reason
+    /// stays.
     pub(super) async fn nack(
         &self,
         id: &Bytes,
@@ -140,7 +141,7 @@ impl TaskQueueMut<'_, '_> {
         Ok(LeaseAnswer::Done)
     }
 
-    /// Notes how far the consumer of a task has come. The next one sees it too.
+    /// Stores how far the consumer of a task has come. The next consumer sees it too.
     pub(super) async fn note_progress(
         &self,
         id: &Bytes,
@@ -174,8 +175,8 @@ impl TaskQueueMut<'_, '_> {
         Ok(true)
     }
 
-    /// Makes a dead task ready again at its old place, with all its tries, or one that waits, at once. Returns false if it
-    /// is neither.
+    /// Makes a dead task ready again at its old place, with all its tries, or a waiting task ready
+    /// at once. Returns false if the task is neither.
     pub(super) async fn revive(&self, id: &Bytes) -> Result<bool, StoreError> {
         let found = self.row(id, Isolation::Serializable).await?;
         let row = match found {
@@ -194,7 +195,8 @@ impl TaskQueueMut<'_, '_> {
         Ok(true)
     }
 
-    /// Removes the row by which a dead task is found. Returns the task as it is ready again, of any age.
+    /// Removes the row by which a dead task is found. Returns the task in its new ready state,
+    /// regardless of its age.
     pub(super) fn leave_dead(&self, id: &[u8], mut row: TaskRow) -> TaskRow {
         self.leave(&row);
         self.clear_end(id, &row);
@@ -205,7 +207,7 @@ impl TaskQueueMut<'_, '_> {
         row
     }
 
-    /// When a lease that is granted now is over on all servers.
+    /// When a lease that is granted now will have ended on all servers.
     pub(super) fn lease_end_ms(&self, lease_ms: i64) -> i64 {
         self.context
             .now_ms
@@ -213,8 +215,8 @@ impl TaskQueueMut<'_, '_> {
             .saturating_add(self.clock_tolerance_ms())
     }
 
-    /// How long a lease lasts after its end by the clock of the server that granted it. On a store with several
-    /// servers their clocks may differ by this.
+    /// How long a lease lasts after its end by the clock of the server that granted it. On a store
+    /// with several servers, this allows for differences between their clocks.
     fn clock_tolerance_ms(&self) -> i64 {
         if !self.context.environment.capabilities.has_other_writers {
             0
@@ -224,7 +226,7 @@ impl TaskQueueMut<'_, '_> {
     }
 }
 
-/// Whether the task is leased now, and with this token if there is one.
+/// Whether the task is leased now, with this token if one is given.
 fn lease_answer(row: &TaskRow, token: Option<u64>, now_ms: i64) -> LeaseAnswer {
     match row.state {
         TaskState::Leased if row.at_ms > now_ms => match token {

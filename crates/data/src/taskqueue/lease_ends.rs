@@ -1,5 +1,5 @@
-//! The ends of leases and delays. The next TASK.TAKE puts their tasks back, or background work does, which a
-//! [timer](super::timers) starts.
+//! The ends of leases and delays. The next TASK.TAKE puts their tasks back, or background work
+//! does, which a [timer](super::timers) starts.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,10 @@ use quoin_store::{Isolation, KeyValue, StoreError};
 
 /// Due tasks that are read first, while their size is unknown.
 const DUE_READS_FIRST: usize = 16;
-/// How a trace calls the end of a lease that nobody has ended.
+/// The name that traces use for a lease that no consumer ended.
 const LAPSED: &str = "lease_expired";
-/// Requests for maintenance of a queue's index that one background pass handles, concurrently.
+/// Number of requests for maintenance of a queue's index that one background pass handles
+/// concurrently.
 const REQUESTS_PER_PASS: usize = 64;
 /// Every other pass handles fewer requests: it halves the number at random, down to 1. The number of sizes.
 const REQUESTS_SIZES: u64 = 7;
@@ -39,24 +40,26 @@ pub(super) struct QueueWork {
     registry: TaskRegistry,
 }
 
-/// What has become of due tasks.
+/// What happened to due tasks.
 #[derive(Debug, Clone, Copy, Default)]
 struct PutBack {
-    /// Some are left, as the batch has no room for more tasks that go to another queue.
+    /// Whether some are left, because the batch has no room for more tasks that move to another
+    /// queue.
     is_left: bool,
     /// Some were too old, and removed. The caller calls
     /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
     has_expired: bool,
 }
 
-/// About the bytes that are written when a task changes its place: its row, and its id in some others.
+/// Approximate bytes written when a task changes its place: its row, and its id in some other rows.
 fn written_bytes(id: &[u8], row: &TaskRow) -> usize {
     row.payload.len() + 2 * row.notes.size_bytes() + 4 * id.len()
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Puts back up to `limit` tasks whose lease or delay is over, with about `bytes_max` bytes of payloads. Stops
-    /// when the batch is full, but puts back at least one. Returns whether some were too old, and removed.
+    /// Puts back up to `limit` tasks whose lease or delay has ended, with about `bytes_max` bytes
+    /// of payloads. Stops when the batch is full, but puts back at least one. Returns whether some
+    /// were too old and removed.
     pub(super) async fn put_back_due(
         &self,
         limit: usize,
@@ -77,8 +80,9 @@ impl TaskQueueMut<'_, '_> {
         self.tasks_by_time(&range, limit, bytes_max).await
     }
 
-    /// The first tasks of a range of rows by time, at most `limit` with about `bytes_max` bytes to write, and
-    /// whether there may be more. They are at least one, but otherwise only as many as the batch has room for.
+    /// The first tasks of a range of rows by time, and whether there may be more. At most `limit`
+    /// tasks with about `bytes_max` bytes to write, and only as many as the batch has room for, but
+    /// at least one.
     pub(super) async fn tasks_by_time(
         &self,
         range: &KeyRange,
@@ -163,7 +167,7 @@ impl TaskQueueMut<'_, '_> {
         if has_lapsed {
             self.wake_for_lease(&options);
         }
-        // After all have entered, so that each is where its row says.
+        // After all have changed their state, so that each is where its row says.
         for (id, row) in back {
             if is_too_old(&row, self.context.now_ms) {
                 self.expire(&id, row, &options).await?;
@@ -193,7 +197,8 @@ impl TaskQueueMut<'_, '_> {
         let (due, has_more_due) = self.due_rows(tasks_max, bytes_max).await?;
         let (ended, has_more_ended) = self.ended(tasks_max).await?;
         let requests = self.context.layout().task_maintenance(self.key.data());
-        // However much other servers add, sooner or later a pass is small enough to commit.
+        // Random sizes, so that sooner or later a pass is small enough to commit, however much
+        // other servers add.
         let random = &self.context.environment.random;
         let requests_max = match random.below(2) {
             0 => REQUESTS_PER_PASS,
@@ -224,7 +229,7 @@ impl TaskQueueMut<'_, '_> {
         })
     }
 
-    /// Does the work. Returns whether nothing is left to do now; if so, it sets the next timer.
+    /// Does the work. Returns whether nothing is left to do now. If so, sets the next timer.
     pub(super) async fn do_work(&self, work: QueueWork) -> Result<bool, StoreError> {
         let QueueWork {
             due,
@@ -261,8 +266,8 @@ impl TaskQueueMut<'_, '_> {
                 .add_read_conflict_range(&request.key, &successor(&request.key));
             self.context.transaction.clear(&request.key);
         }
-        // Concurrently: the minima that one of them writes stay valid whatever the others do, since
-        // they are at most the needs of tasks that were read.
+        // Concurrently. The minima that one of them writes stay valid whatever the others do,
+        // because they are at most the needs of tasks that were read.
         let maintained = requests_read.iter().map(async |(class, place, scope)| {
             let class = self.class(*class, slots(*class));
             if class.slots == 0 {

@@ -1,7 +1,9 @@
-//! How many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS. [`turns`](super::turns) has GROUPLEASES.
+//! Limits how many tasks consumers get: RATE and LEASES of TASK.SETOPTIONS. [`turns`](super::turns)
+//! has GROUPLEASES.
 //!
-//! Takes from a queue with one of these conflict with each other, because each counts all. Consumers that wait are woken
-//! when a lease ends, and by the row by time of a [period](TaskEnding::Rate) when that is over.
+//! With one of these limits, takes from a queue conflict with each other, because each counts all
+//! of them. Waiting consumers are woken when a lease ends, and when a [period](TaskEnding::Rate)
+//! ends, by its row by time.
 
 use super::{TaskQueue, TaskQueueMut, endings};
 use crate::keyspace::key::OpenKey;
@@ -11,7 +13,7 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, StoreError};
 
-/// The one name of the period in which takes are counted.
+/// The name of the period in which takes are counted. There is only one.
 const NAME: &[u8] = b"";
 
 /// How many tasks consumers may get now.
@@ -65,7 +67,7 @@ impl TaskQueue<'_, '_> {
         Ok(Room { tasks, period })
     }
 
-    /// The period that has begun.
+    /// The current period.
     async fn period(&self) -> Result<Option<Period>, StoreError> {
         let kept = self.kept(TaskEnding::Rate, NAME, Isolation::Serializable);
         match kept
@@ -82,7 +84,7 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Counts tasks that consumers got, if the queue has RATE. The first of them begins a period.
+    /// Counts tasks that consumers got, if the queue has RATE. The first one begins a period.
     pub(super) async fn count_taken(
         &self,
         options: &TaskOptions,

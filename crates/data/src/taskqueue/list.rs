@@ -1,7 +1,7 @@
 //! TASK.LIST: the tasks of a state in the order of their places, from a cursor on.
 //!
-//! A cursor is the place of the last task that was returned. So a task that keeps its place and its state is returned
-//! exactly once, whatever happens to others meanwhile.
+//! A cursor is the place of the last task that was returned. So a task that keeps its place and its
+//! state is returned exactly once, whatever happens to others meanwhile.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -23,19 +23,20 @@ pub(super) type Rows = Vec<(Bytes, TaskRow)>;
 pub(super) struct Listed {
     pub(super) registry: TaskRegistry,
     pub(super) tasks: Rows,
-    /// The place after which the list continues; `None` if it is complete.
+    /// The place to continue after. `None` if the list is complete.
     pub(super) next: Option<Bytes>,
 }
 
 impl TaskQueue<'_, '_> {
-    /// The tasks of a state: ready ones group by group in the order of takes, others by the end of their lease or delay or
-    /// by their death. Their rows have about `bytes_max` bytes of payloads.
+    /// The tasks of a state: ready ones by group in the order of takes, others by the end of their
+    /// lease or delay or by the time of their death. Their rows have about `bytes_max` bytes of
+    /// payloads.
     ///
-    /// Leased and delayed tasks are in one order, so a list of either passes over the others. It looks at up to
-    /// [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.
+    /// Leased and delayed tasks share one order, so a list of either skips the others. It examines
+    /// up to [`TASK_LIST_LOOKS_MAX`] tasks, and may return none although there are more.
     ///
-    /// It conflicts with no change of a leased, delayed or dead task. A caller that changes tasks adds the conflicts
-    /// with their rows.
+    /// It conflicts with no change of a leased, delayed or dead task. A caller that changes tasks
+    /// adds the conflicts with their rows.
     ///
     /// # Errors
     /// `Text` if the cursor is not one of such a list.
@@ -132,7 +133,7 @@ impl TaskQueue<'_, '_> {
         Ok((listing.tasks, listing.last.filter(|_| !is_over)))
     }
 
-    /// Adds those of some tasks to a list that are in its state. `some`: places and ids.
+    /// Adds the tasks that are in the list's state. `some`: places and ids.
     async fn read_listed(
         &self,
         some: Vec<(Bytes, Bytes)>,

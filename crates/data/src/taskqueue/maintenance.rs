@@ -12,9 +12,9 @@ use super::{TaskQueueMut, range_rows};
 use quoin_layout::{KeyRange, OrderRow};
 use quoin_store::{Isolation, RangeQuery, StoreError};
 
-/// Tasks before the point where a range of tasks is split.
+/// Number of tasks before the point where a range of tasks is split.
 const LEAF_SPLIT: usize = 64;
-/// Nodes before the point where a range of nodes is split.
+/// Number of nodes before the point where a range of nodes is split.
 const FAN_SPLIT: usize = 32;
 /// The most nodes that maintenance adds at a time on a level.
 const SPLITS_MAX: usize = 16;
@@ -104,7 +104,7 @@ impl TaskQueueMut<'_, '_> {
         };
         let mut place = Bytes::copy_from_slice(place);
         let mut split = Split::None;
-        // A look that finds no work must not conflict.
+        // A check that finds no work must not conflict.
         let first_look = if !self.context.environment.capabilities.has_other_writers {
             Isolation::Serializable
         } else {
@@ -138,7 +138,7 @@ impl TaskQueueMut<'_, '_> {
                 let minima = minima_of(class.slots, range.parts.iter().take(split_at));
                 self.set_minima(class, level, &node.place, &minima);
             }
-            // Tasks that were not read may need nothing, and so may tasks that are added at the end.
+            // Unread tasks may need nothing, and so may tasks that are added at the end.
             let minima = if range.is_cut_off || range.end.is_none() {
                 vec![0.0; class.slots]
             } else {
@@ -239,9 +239,9 @@ impl TaskQueueMut<'_, '_> {
                 minima: node.minima,
             })
             .collect();
-        // If no node of the level below is at the beginning, the node before it covers the beginning,
-        // or none does. It counts only if there are tasks, or a node whose tasks are all gone would
-        // never be removed.
+        // If no node of the level below begins there, the previous node covers the beginning, or
+        // none does. It counts only if there are tasks. Otherwise a node whose tasks are all gone
+        // would never be removed.
         let begins = parts.first().map(|part| part.place.as_ref());
         if let Some(from) = from
             && begins != Some(from)
@@ -301,15 +301,15 @@ impl TaskQueueMut<'_, '_> {
         Ok(())
     }
 
-    /// Removes the nodes before a class's first task, whose ranges are empty. A task that is added there meanwhile is
-    /// before all nodes, and found without them.
+    /// Removes the nodes before a class's first task, whose ranges are empty. A task that is
+    /// concurrently added there comes before all nodes, and is found without them.
     pub(super) async fn clear_nodes_before(
         &self,
         class: &Class,
         first: &[u8],
     ) -> Result<(), StoreError> {
         let levels = self.levels(class).await?.min(LEVELS_MAX);
-        // A level may have no node that covers the first task while a higher one has.
+        // A level may lack a node that covers the first task while a higher level has one.
         try_join_all((0..levels).map(|level| self.clear_level_before(class, level, first))).await?;
         Ok(())
     }

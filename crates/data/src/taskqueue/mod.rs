@@ -1,17 +1,20 @@
 //! Task queues: tasks with priorities, resource needs, leases, retries, delays and dead letters.
 //!
-//! A task keeps its [place](quoin_layout::TaskPlace) (priority, then arrival) for its life. A ready task has a row in
-//! the order of its [class](resources). The [search](search) finds the first ready task that fits by an
-//! [index](index) of minima above that order. A leased or delayed task has a row by the time when that ends. The next
-//! take puts it back after that time, or background work does, which a [timer](timers) starts
-//! ([`lease_ends`]). docs/understand/decisions/010-task-index.md says why.
+//! A task keeps its [place](quoin_layout::TaskPlace) (priority, then arrival) as long as it exists.
+//! A ready task has a row in the order of its [class](resources). The [search](search) finds the
+//! first ready task that fits, using an [index](index) of minima above that order. A leased or
+//! delayed task has a row ordered by the time when that ends. After that time, the next take puts
+//! the task back, or background work does, which a [timer](timers) starts ([`lease_ends`]).
+//! docs/understand/decisions/010-task-index.md says why.
 //!
-//! The tasks of a queue may be of groups, which have their [turns](turns): a part of the order for each
-//! (docs/understand/decisions/049-task-groups.md). A task may [wait](waits) until others are acknowledged.
+//! The tasks of a queue may belong to groups, which take [turns](turns). Each group has a part of
+//! the order (docs/understand/decisions/049-task-groups.md). A task may [wait](waits) until others
+//! are acknowledged.
 //!
-//! [Options](options) of a queue are in its registry. Tasks with a time to live, and what a queue remembers for a time,
-//! have a row by their [end](endings) (docs/understand/decisions/046-task-queue-options.md), and so have
-//! [schedules](schedules) (docs/understand/decisions/048-task-schedules.md).
+//! The [options](options) of a queue are in its registry. Tasks with a time to live, and what a
+//! queue remembers for a time, have a row by their [end](endings)
+//! (docs/understand/decisions/046-task-queue-options.md), and so do [schedules](schedules)
+//! (docs/understand/decisions/048-task-schedules.md).
 
 mod add;
 pub mod commands;
@@ -58,7 +61,7 @@ use resources::{Amounts, named};
 
 pub use kind::KIND;
 
-/// The error of a task whose id the queue has.
+/// The error for a task whose id the queue already has.
 const ID_EXISTS: CommandError = CommandError::text("EXISTS Task id already exists");
 
 /// Marks handles of task queues.
@@ -80,10 +83,10 @@ struct Task {
     tries: i64,
     /// How often it may be taken with a lease; 0 means no limit.
     tries_max: i64,
-    /// When its lease or delay ends, or when it became ready or died; 0 if that is unknown.
+    /// When its lease or delay ends, or when it became ready or died. 0 if unknown.
     at_ms: i64,
     needs: Amounts,
-    /// What it waits for, if that was asked for.
+    /// What it waits for, if requested.
     awaited: Vec<Bytes>,
     notes: TaskNotes,
     payload: Bytes,
@@ -115,8 +118,8 @@ impl TaskQueue<'_, '_> {
         Ok(value.as_ref().map(TaskRow::decode).transpose()?)
     }
 
-    /// Reads the rows of up to [`KEY_READS_AT_ONCE`] tasks concurrently, because on a cluster each read is a round
-    /// trip. The transaction answers later reads of them from memory.
+    /// Reads the rows of up to [`KEY_READS_AT_ONCE`] tasks concurrently, because on a cluster each
+    /// read is a round trip. The transaction answers later reads of them from memory.
     async fn read_ahead(&self, ids: &[Bytes]) -> Result<(), StoreError> {
         if !self.context.environment.capabilities.reads_wait {
             return Ok(());
@@ -151,7 +154,8 @@ impl TaskQueue<'_, '_> {
         })
     }
 
-    /// A task in any state. If its lease or delay is over, it is ready or dead here, even before it is put back.
+    /// A task in any state. If its lease or delay has ended, it counts as ready or dead even before
+    /// it is put back.
     async fn get(&self, id: &Bytes) -> Result<Option<Task>, StoreError> {
         let Some(mut row) = self.row(id, self.context.isolation).await? else {
             return Ok(None);
@@ -169,7 +173,8 @@ impl TaskQueue<'_, '_> {
         Ok(Some(Task { awaited, ..task }))
     }
 
-    /// The numbers of tasks. A task whose lease or delay is over counts as leased or delayed until it is put back.
+    /// The numbers of tasks by state. A task whose lease or delay has ended counts as leased or
+    /// delayed until it is put back.
     async fn counts(&self) -> Result<TaskCounts, StoreError> {
         let total = self
             .context

@@ -12,17 +12,18 @@ use crate::error::CommandError;
 use quoin_base::limits::{TASK_LATE_MS, TASK_MISSED_MAX};
 use quoin_layout::{TaskMissed, TaskTiming};
 
-/// Years ahead in which a moment is searched. Without this bound, a search for the 30th of February takes as long as
-/// thousands of commands. The 29th of February comes again after eight years at most.
+/// Number of years ahead in which a moment is searched for. Without this bound, a search for the
+/// 30th of February takes as long as thousands of commands. The 29th of February recurs after at
+/// most eight years.
 const YEARS_AHEAD: i16 = 20;
 
 /// Why there are no moments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoMoment {
-    /// The expression is not one, for this reason.
+    /// The expression is invalid, for this reason.
     #[error("cron expression is not valid: {0}")]
     Expression(String),
-    /// There is no such time zone.
+    /// The time zone does not exist.
     #[error("time zone is not known")]
     Zone,
     /// The expression has no moment.
@@ -36,7 +37,7 @@ impl From<NoMoment> for CommandError {
     }
 }
 
-/// What there is to do for a schedule whose next moment has come.
+/// What to do for a schedule whose next moment has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Due {
     /// The moments for which it adds a task, in order.
@@ -45,10 +46,11 @@ pub(super) struct Due {
     pub(super) next_ms: i64,
 }
 
-/// What is to be done now for a schedule whose next moment was `next_ms`.
+/// What to do now for a schedule whose next moment was `next_ms`.
 ///
 /// # Errors
-/// If the moments cannot be found any more, as of a time zone that this version does not know.
+/// If the moments cannot be computed any more, for example in a time zone that this version does
+/// not know.
 pub(super) fn due(
     timing: &TaskTiming,
     missed: TaskMissed,
@@ -56,7 +58,7 @@ pub(super) fn due(
     now_ms: i64,
 ) -> Result<Due, NoMoment> {
     let moments = Moments::new(timing, next_ms.min(now_ms))?;
-    // The first is one in any case, whatever a search from behind says.
+    // The first one counts in any case, whatever a backward search finds.
     let last_ms = { moments.last_until(now_ms) }.map_or(next_ms, |at_ms| at_ms.max(next_ms));
     let mut passed = vec![last_ms];
     match missed {
@@ -87,7 +89,7 @@ pub(super) fn first_after(timing: &TaskTiming, now_ms: i64) -> Result<i64, NoMom
     moment.ok_or(NoMoment::Never)
 }
 
-/// The name of a time zone as the database has it.
+/// The name of a time zone as the database spells it.
 ///
 /// # Errors
 /// If there is no such zone.
@@ -97,7 +99,7 @@ pub(super) fn zone_name(name: &[u8]) -> Result<String, NoMoment> {
     Ok(known.to_owned())
 }
 
-/// A timing whose moments can be searched.
+/// A timing whose moments can be computed.
 enum Moments {
     Every { every_ms: i64, from_ms: i64 },
     Cron { cron: Box<Cron>, zone: TimeZone },
@@ -145,19 +147,20 @@ impl Moments {
 }
 
 fn zone(name: &[u8]) -> Result<TimeZone, NoMoment> {
-    // Not those of the machine: servers of one version agree, and a machine without any will do.
+    // Not the machine's database: servers of one version agree, and a machine without a database
+    // works too.
     static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
     let name = from_utf8(name).map_err(|_| NoMoment::Zone)?;
     ZONES.get(name).map_err(|_| NoMoment::Zone)
 }
 
-/// A time, with whole seconds, which is what cron expressions tell.
+/// A time in whole seconds, the precision of cron expressions.
 fn zoned(at_ms: i64, zone: &TimeZone) -> Option<Zoned> {
     let time = Timestamp::from_second(at_ms.div_euclid(1_000)).ok()?;
     Some(Zoned::new(time, zone.clone()))
 }
 
-/// A cron expression with five fields, or six with seconds, or a word as `@daily`.
+/// A cron expression with five fields, or six with seconds, or a word like `@daily`.
 fn cron(expression: &[u8], from_year: i16) -> Result<Cron, NoMoment> {
     let wrong = |error: &dyn std::fmt::Display| NoMoment::Expression(error.to_string());
     let text = from_utf8(expression).map_err(|error| wrong(&error))?;
@@ -236,7 +239,7 @@ mod tests {
             autumn,
             [at("2026-10-25T00:30:00Z"), at("2026-10-26T01:30:00Z")]
         );
-        // What comes each half an hour comes each half an hour.
+        // Half-hourly moments stay half an hour apart.
         let often = timing("*/30 * * * *", "Europe/Berlin");
         for from in ["2026-03-28T12:00:00Z", "2026-10-24T12:00:00Z"] {
             let found = moments(&often, from, 96);
@@ -315,7 +318,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever passes look when, all moments that MISSED ALL adds are those of one pass after the other.
+        /// However the passes are timed, together they add every moment with MISSED ALL.
         #[test]
         fn passes_at_any_times_add_the_same_moments(
             timing in any_timing(),

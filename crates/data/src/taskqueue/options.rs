@@ -1,7 +1,8 @@
 //! What clients set for a whole queue: TASK.SETOPTIONS, TASK.PAUSE, TASK.RESUME.
 //!
-//! Options are in the registry, which additions and takes read anyway. A queue with options exists without tasks, so
-//! that they hold for tasks that come later, and a key that does not exist without tasks has none.
+//! Options are in the registry, which additions and takes read anyway. A queue with options exists
+//! without tasks, so that the options apply to later tasks. A key that would not exist without
+//! tasks has no options.
 
 use super::{TaskQueue, TaskQueueMut, limits};
 use crate::keyspace::key::OpenKey;
@@ -40,7 +41,8 @@ pub(super) const NUMBERS: &[NumberOption] = &[
     ),
 ];
 
-/// The option that limits how many tasks consumers get within a time. It has two numbers, of which both or none are 0.
+/// The option that limits how many tasks consumers get within a time. It has two numbers. Either
+/// both are 0 or neither is.
 pub(super) const RATE: &str = "rate";
 /// Its first number.
 pub(super) const RATE_MAX: NumberOption = number("rate", TaskNumber::RateMax, i64::MAX);
@@ -48,7 +50,7 @@ pub(super) const RATE_MAX: NumberOption = number("rate", TaskNumber::RateMax, i6
 pub(super) const RATE_PERIOD: NumberOption =
     number("period of RATE", TaskNumber::RatePeriodMs, TASK_TIME_MS_MAX);
 
-/// The option that says what a full queue does.
+/// The option that says what happens when the queue is full.
 pub(super) const OVERFLOW: &str = "overflow";
 /// Its values, by the number of [`TaskNumber::DropsOldest`].
 pub(super) const OVERFLOWS: [&str; 2] = ["refuse", "drop"];
@@ -66,8 +68,8 @@ pub(super) fn are_sound(options: &TaskOptions) -> bool {
         })
 }
 
-/// Changes the options of a queue. Returns the former ones. If it has no options afterwards, the caller calls
-/// [`remove_if_empty`](WriteContext::remove_if_empty).
+/// Changes the options of a queue. Returns the previous ones. If it has no options afterwards, the
+/// caller calls [`remove_if_empty`](WriteContext::remove_if_empty).
 ///
 /// Conflicts with everything that is done to the queue at the same time.
 pub(super) async fn change(

@@ -1,9 +1,10 @@
 //! Amounts of resources, and the classes of tasks by the resources that they need.
 //!
-//! Tasks that need different resources are in different classes. As long as a queue has few classes, tasks of one
-//! class also need similar amounts of each. Minima say much about the tasks of such a class. They would say nothing
-//! about a mixture of small needs of one resource with large needs of another. The number of a class is never used
-//! again, so reads of the registry conflict with nothing.
+//! Tasks that need different resources are in different classes. While a queue has few classes,
+//! tasks of one class also need similar amounts of each resource. Minima tell much about the tasks
+//! of such a class. They would tell nothing about a mixture of tasks that need little of one
+//! resource and much of another. The number of a class is never reused, so reads of the registry
+//! conflict with nothing.
 
 use std::any::Any;
 
@@ -19,7 +20,7 @@ use quoin_layout::{TaskClass, TaskRegistry};
 pub(super) struct Amounts(pub(super) Vec<(Bytes, f64)>);
 
 impl Amounts {
-    /// As much of each resource of a queue as any task may need.
+    /// Of each resource of a queue, as much as any task may need.
     pub(super) fn unlimited(registry: &TaskRegistry) -> Self {
         let names = registry.resources.iter();
         Self(names.map(|name| (name.clone(), f64::INFINITY)).collect())
@@ -61,7 +62,8 @@ impl Wants for Amounts {
     }
 }
 
-/// The most classes that a queue makes by amounts of resources. Classes by sets of resources do not count.
+/// Maximum number of classes that a queue creates by amounts of resources. Classes by sets of
+/// resources do not count.
 const FINE_CLASSES_MAX: usize = 16;
 
 /// The needs of a task by the numbers of a queue's registry.
@@ -90,7 +92,7 @@ fn octave_begin(octave: u16) -> f64 {
     f64::from_bits(u64::from(octave) << 52)
 }
 
-/// Amounts by the numbers of resources, with those resources' names.
+/// Amounts by resource number, with the names of the resources.
 pub(super) fn named(registry: &TaskRegistry, mask: u8, amounts: &[f64]) -> Amounts {
     let names = registry.resources.iter().enumerate();
     let needed = names.filter(|(number, _)| mask & (1 << number) != 0);
@@ -123,7 +125,8 @@ pub(super) fn having_for(
 }
 
 impl Classifying {
-    /// Notes in the registry that the queue has had a task with a group, or one that waits for others.
+    /// Records in the registry that the queue has had a task with a group, or one that waits for
+    /// others.
     pub(super) fn noting(mut self, has_group: bool, waits: bool) -> Self {
         let registry = &mut self.registry;
         self.is_new |= (has_group && !registry.has_groups) || (waits && !registry.has_waits);
@@ -160,7 +163,7 @@ pub(super) fn classify(
         .iter()
         .fold(0_u8, |mask, (number, _)| mask | (1 << number));
     let amounts: Vec<f64> = by_number.iter().map(|(_, amount)| *amount).collect();
-    // The minima of a single resource are exact, so octaves gain nothing.
+    // The minima of a single resource are exact, so octaves would gain nothing.
     let octaves: Vec<u16> = if amounts.len() > 1 {
         amounts.iter().map(|amount| octave(*amount)).collect()
     } else {
@@ -178,7 +181,7 @@ pub(super) fn classify(
         .filter(|class| !class.octaves.is_empty())
         .count();
     let class = match place(&fine).or_else(|| {
-        // There are as many fine classes as may be: new tasks join the class of their resources.
+        // The limit of fine classes is reached, so the task joins the class of its resources.
         (fine_classes >= FINE_CLASSES_MAX)
             .then(|| place(&plain))
             .flatten()

@@ -12,14 +12,14 @@ use crate::unit::signals::{Offer, Wants};
 use quoin_layout::{TaskEnding, TaskKept, ValueType};
 use quoin_store::StoreError;
 
-/// A result to be kept.
+/// A result to keep.
 #[derive(Debug)]
 pub(super) struct NewResult {
     pub(super) value: Bytes,
     pub(super) keep_ms: i64,
 }
 
-/// The result of the task with this id: what a client waits for, and what an acknowledgement offers.
+/// The result of the task with this id. A client waits for it, and an acknowledgement offers it.
 #[derive(Debug, PartialEq)]
 pub(super) struct ResultOf(pub(super) Bytes);
 

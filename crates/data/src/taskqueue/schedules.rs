@@ -1,8 +1,9 @@
-//! Schedules: TASK.SCHEDULE, TASK.UNSCHEDULE, TASK.SCHEDULES, and what background work does when a moment has come.
+//! Schedules: TASK.SCHEDULE, TASK.UNSCHEDULE, TASK.SCHEDULES, and what background work does when a
+//! moment has come.
 //!
-//! A schedule has a row by its next moment among the [ends](super::endings). The transaction that adds the task of a
-//! moment also writes the next moment, so each moment has one task, whatever server does it
-//! (docs/understand/decisions/048-task-schedules.md).
+//! A schedule has a row by its next moment among the [ends](super::endings). The transaction that
+//! adds the task of a moment also writes the next moment, so each moment has one task, whichever
+//! server adds it (docs/understand/decisions/048-task-schedules.md).
 
 use bytes::Bytes;
 
@@ -103,8 +104,8 @@ impl TaskQueue<'_, '_> {
     }
 }
 
-/// Writes a schedule instead of the one of this name, and the row by its next moment. From then on the key exists without
-/// tasks.
+/// Writes a schedule in place of any schedule with this name, and the row by its next moment. From
+/// then on the key exists without tasks.
 pub(super) fn write(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
@@ -139,8 +140,8 @@ fn clear_moment(
     }
 }
 
-/// Sets a schedule. One of the same name is replaced: it stays paused if it is, and its next moment stays if the timing
-/// does. Returns the next moment; 0 if it is paused.
+/// Sets a schedule. Replaces a schedule with the same name: it stays paused if it was, and keeps
+/// its next moment if the timing does not change. Returns the next moment, or 0 if it is paused.
 pub(super) async fn set(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
@@ -191,8 +192,8 @@ fn is_same(one: &TaskTiming, other: &TaskTiming) -> bool {
     }
 }
 
-/// Pauses a schedule, or lets it go on with the first moment from now. Returns false if it is so already; `None` if there
-/// is no such schedule.
+/// Pauses a schedule, or resumes it with the first moment from now. Returns false if nothing
+/// changes. `None` if there is no such schedule.
 ///
 /// # Errors
 /// `Text` if it has no moment any more.
@@ -240,8 +241,8 @@ pub(super) async fn remove(
     Ok(true)
 }
 
-/// Adds the tasks of the moments of a schedule that have come, as many as the batch has room for. Returns whether some
-/// are left.
+/// Adds the tasks for the moments of a schedule that have come, as many as the batch has room for.
+/// Returns whether some are left.
 pub(super) async fn run(
     context: &WriteContext<'_>,
     key: &mut OpenKey,
@@ -298,7 +299,7 @@ fn error_of(text: &str) -> Bytes {
     Bytes::copy_from_slice(text)
 }
 
-/// The task of a moment. Its id tells the schedule and the moment.
+/// The task of a moment. Its id names the schedule and the moment.
 fn new_task(name: &[u8], at_ms: i64, task: &TaskSpec) -> NewTask {
     let id = [name, format!("@{at_ms}").as_bytes()].concat();
     NewTask {
@@ -309,7 +310,8 @@ fn new_task(name: &[u8], at_ms: i64, task: &TaskSpec) -> NewTask {
     }
 }
 
-/// Whether a client can have set a schedule. One that is paused may be of a time zone that this version does not know.
+/// Whether a client can have set this schedule. A paused one may have a time zone that this version
+/// does not know.
 pub(super) fn is_sound(name: &[u8], schedule: &TaskSchedule) -> bool {
     let TaskSpec {
         priority,

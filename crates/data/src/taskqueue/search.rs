@@ -17,7 +17,7 @@ const HEAD_ROWS: usize = 4;
 const HEAD_MORE_ROWS: usize = 28;
 /// Classes that are searched concurrently if a read is a round trip.
 const CLASSES_AT_ONCE: usize = 16;
-/// Nodes that one TASK.TAKE repairs.
+/// Maximum number of nodes that one TASK.TAKE repairs.
 pub(super) const REPAIRS_MAX: usize = 16;
 
 /// A ready task that fits.
@@ -34,7 +34,7 @@ struct ClassSearch {
     having: Vec<f64>,
     /// Rows that were read and not compared yet.
     rows: VecDeque<(Bytes, OrderRow)>,
-    /// Where the order goes on after these rows; `None` at its end.
+    /// Where the order continues after these rows. `None` at its end.
     from: Option<Vec<u8>>,
     /// Only the first [`HEAD_ROWS`] rows were read.
     is_at_head: bool,
@@ -58,7 +58,7 @@ enum Step {
     },
 }
 
-/// Finds the tasks that fit, one after the other, in order.
+/// Finds the tasks that fit, one after another, in order.
 pub(super) struct Search<'q, 'c, 't> {
     queue: &'q TaskQueue<'c, 't>,
     searches: Vec<ClassSearch>,
@@ -69,7 +69,8 @@ pub(super) struct Search<'q, 'c, 't> {
 }
 
 impl<'q, 'c, 't> Search<'q, 'c, 't> {
-    /// Reads the first rows of each class that may have a task that fits, from a key suffix on if there is one.
+    /// Reads the first rows of each class that may have a task that fits, starting at a key suffix
+    /// if given.
     pub(super) async fn begin(
         queue: &'q TaskQueue<'c, 't>,
         registry: &TaskRegistry,
@@ -222,7 +223,7 @@ impl ClassSearch {
         let (class, having) = (&self.class, self.having.as_slice());
         let levels = queue.levels(class).await?.min(LEVELS_MAX);
         let mut steps = vec![Step::Range(Some(from), until.map(<[u8]>::to_vec), levels)];
-        // The minima so far of each node whose range is being searched.
+        // The minima so far for each node whose range is being searched.
         let mut least: Vec<Vec<f64>> = vec![vec![f64::INFINITY; class.slots]];
         while let Some(step) = steps.pop() {
             match step {
@@ -309,7 +310,7 @@ async fn descend(
         steps.push(Step::Range(from, to, level));
         return Ok(());
     };
-    // The last node of a full page is read again with the next page, which has its end.
+    // The last node of a full page is read again with the next page, which contains its end.
     let known = nodes.len() - usize::from(is_full && nodes.len() > 1);
     if let Some(next) = nodes.get(known) {
         steps.push(Step::Range(Some(next.place.to_vec()), to.clone(), levels));
@@ -342,8 +343,8 @@ async fn descend(
     Ok(())
 }
 
-/// The key suffix after a place and after the rows of a node at it (no place is a prefix of another), or after all places
-/// with this beginning.
+/// The key suffix after a place and the rows of a node at it (no place is a prefix of another), or
+/// after all places with this prefix.
 pub(super) fn after(place: &[u8]) -> Vec<u8> {
     [place, &[0xff]].concat()
 }

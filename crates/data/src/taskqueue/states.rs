@@ -99,7 +99,7 @@ impl TaskQueueMut<'_, '_> {
     /// [`enter`](Self::enter) for several tasks.
     pub(super) async fn enter_all(&self, tasks: &[(Bytes, TaskRow)]) -> Result<(), StoreError> {
         if !self.context.environment.capabilities.has_other_writers {
-            // One after the other: each changes the index.
+            // One after another, because each changes the index.
             for (id, row) in tasks {
                 self.enter(id, row).await?;
             }

@@ -1,6 +1,7 @@
 //! Changes of many tasks: TASK.REVIVE with ALL, TASK.PURGE and TASK.MOVE.
 //!
-//! A command changes as many tasks as one transaction should. The caller repeats it until nothing is left.
+//! A command changes as many tasks as fit well into one transaction. The caller repeats it until
+//! nothing is left.
 
 use bytes::Bytes;
 
@@ -22,12 +23,13 @@ pub(super) struct TakenOut {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Bytes of payloads after which a command changes no more tasks.
+    /// A command stops changing tasks after this many bytes of payloads.
     fn steered_bytes_max(&self) -> usize {
         self.context.environment.capabilities.batch_bytes_soft_max
     }
 
-    /// Makes dead tasks ready, those first that have been dead longest, up to [`TASK_STEERED_MAX`]. Returns how many.
+    /// Makes dead tasks ready, starting with those that have been dead longest, up to
+    /// [`TASK_STEERED_MAX`]. Returns how many.
     pub(super) async fn revive_some(&self) -> Result<i64, StoreError> {
         let range = self.context.layout().task_dead(self.key.data());
         let bytes_max = self.steered_bytes_max();
@@ -50,8 +52,8 @@ impl TaskQueueMut<'_, '_> {
         Ok(i64::try_from(revived.len()).unwrap_or(i64::MAX))
     }
 
-    /// Removes tasks of a state after a place, up to [`TASK_STEERED_MAX`]. Returns how many, and the place to go on
-    /// from. The caller calls [`remove_if_empty`] afterwards.
+    /// Removes tasks of a state after a place, up to [`TASK_STEERED_MAX`]. Returns how many, and
+    /// the place to continue from. The caller calls [`remove_if_empty`] afterwards.
     ///
     /// # Errors
     /// `Text` if the cursor is not one of TASK.PURGE or TASK.LIST for this state.
@@ -71,14 +73,14 @@ impl TaskQueueMut<'_, '_> {
         let (mut removed, mut next) = (0_i64, listed.next);
         let mut last = None;
         for (id, row) in &listed.tasks {
-            // What a task waits for may have many more rows than the task.
+            // A task that waits for others may have many more rows than other tasks.
             if state == TaskState::Waiting && removed > 0 && is_full_or_old(self.context) {
                 next = last.map(|last| self.waiting_place(last));
                 break;
             }
             removed += 1;
             last = Some(row);
-            // The list has passed over others, which consumers may change meanwhile.
+            // The list has skipped other tasks, which consumers may change concurrently.
             let key = self.context.layout().task_key(self.key.data(), id);
             self.context
                 .transaction
@@ -103,8 +105,8 @@ impl TaskQueueMut<'_, '_> {
         Bytes::from(row).slice(prefix..)
     }
 
-    /// Removes a task that is to be moved to another queue, unless it is leased or waits for others here. The caller calls [`remove_if_empty`]
-    /// afterwards.
+    /// Removes a task so that it can move to another queue, unless it is leased or waits for others
+    /// here. The caller calls [`remove_if_empty`] afterwards.
     ///
     /// [`remove_if_empty`]: crate::unit::context::WriteContext::remove_if_empty
     pub(super) async fn take_out(&self, id: &Bytes) -> Result<Option<TakenOut>, StoreError> {

@@ -13,9 +13,9 @@ use quoin_base::limits::{DELIVERED_BYTES_MAX, REAPER_READS_AT_ONCE};
 use quoin_layout::{TaskNumber, TaskRegistry, TaskRow, TaskState};
 use quoin_store::{Isolation, StoreError};
 
-/// Tasks whose lease or delay is over that one TASK.TAKE puts back.
+/// Maximum number of tasks that one TASK.TAKE puts back because their lease or delay has ended.
 const DUE_PER_TAKE: usize = 128;
-/// Bytes of their payloads, about. Putting a task back writes its payload again.
+/// Approximate maximum of their payloads, in bytes. Putting a task back writes its payload again.
 const DUE_BYTES_PER_TAKE: usize = 512 * 1024;
 
 /// What a consumer asks for.
@@ -24,9 +24,9 @@ pub(super) struct Taking {
     /// The most tasks to take.
     pub(super) count: usize,
     pub(super) having: Amounts,
-    /// `None` takes the lease of the queue's options. Without one, the tasks are removed.
+    /// `None` uses the lease of the queue's options. If that has none, the tasks are removed.
     pub(super) lease_ms: Option<i64>,
-    /// The consumer's name, to be kept with a leased task.
+    /// The consumer's name, which is stored with a leased task.
     pub(super) worker: Option<Bytes>,
 }
 
@@ -77,9 +77,10 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Takes the first tasks in order that fit, those of groups in turn. They are fewer than asked for if the transaction has no room for more.
-    /// Tasks whose lease or delay is over are put back before, and those that are too old are removed if there are not
-    /// too many of them. If tasks were removed, the caller calls [`remove_if_empty`] afterwards.
+    /// Takes the first tasks that fit, in order, with groups taking turns. Takes fewer than asked
+    /// for if the transaction has no room for more. First puts back tasks whose lease or delay has
+    /// ended, and removes tasks that are too old, up to a limit. If tasks were removed, the caller
+    /// calls [`remove_if_empty`] afterwards.
     ///
     /// Conflicts with transactions that take, cancel or change the same tasks.
     ///
@@ -112,7 +113,7 @@ impl TaskQueueMut<'_, '_> {
         let mut handed = Handed::default();
         loop {
             let before = handed.expired;
-            // After tasks that are too old there are often more of them.
+            // Tasks that are too old are often followed by more of them.
             let wanted = if before > 0 { DUE_PER_TAKE } else { count };
             let found = self.found(&registry, taking, (wanted, lease_ms.is_some()));
             let found = found.await?;
@@ -145,8 +146,8 @@ impl TaskQueueMut<'_, '_> {
         })
     }
 
-    /// The first tasks that fit. Repairs the index where the search has found it stale. `leases`: whether they will be
-    /// leased.
+    /// The first tasks that fit. Repairs the index where the search found it stale. `leases`:
+    /// whether they will be leased.
     async fn found(
         &self,
         registry: &TaskRegistry,
@@ -173,7 +174,7 @@ impl TaskQueueMut<'_, '_> {
         })
     }
 
-    /// Hands out found tasks, and removes those that are too old.
+    /// Hands out the tasks that were found, and removes those that are too old.
     async fn hand_out_all(
         &self,
         registry: &TaskRegistry,
@@ -198,7 +199,7 @@ impl TaskQueueMut<'_, '_> {
                 .map(|one| self.row(&one.id, Isolation::Serializable));
             for (one, row) in some.iter().zip(try_join_all(reads).await?) {
                 // A lease writes the task again, so a transaction has room for a limited number of
-                // them. A consumer gets the first one even if the transaction is full already.
+                // them. A consumer gets the first one even if the transaction is already full.
                 let is_full = self.context.is_full() || bytes >= DELIVERED_BYTES_MAX;
                 if handed.tasks.len() >= count || (!handed.tasks.is_empty() && is_full) {
                     break 'all;

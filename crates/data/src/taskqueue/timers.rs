@@ -1,10 +1,12 @@
-//! Timers: rows that say when background work should look at a task queue, a stream or a hash. A task queue may have
-//! due tasks, something that is over, or requests for maintenance of its index. A stream may have groups whose idle
-//! entries are due for redelivery, or producers of which all is forgotten. A hash may have fields that have expired.
+//! Timers: rows that say when background work should check a task queue, a stream or a hash. A task
+//! queue may have due tasks, something that has ended, or requests for maintenance of its index. A
+//! stream may have groups whose idle entries are due for redelivery, or producers whose entries are
+//! all forgotten. A hash may have fields that have expired.
 //!
-//! A timer is a row by time and key. It says only that there may be work, so too many timers or an outdated one do no
-//! harm. A key with work at some time has a timer at that time or before: a transaction that writes a row by due
-//! time, or a request, also sets a timer, and a pass that clears a key's timers sets the next one.
+//! A timer is a row ordered by time and key. It says only that there may be work, so excess or
+//! outdated timers do no harm. A key with work at some time has a timer at that time or before: a
+//! transaction that writes a row by due time, or a request, also sets a timer, and a pass that
+//! clears a key's timers sets the next one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +35,7 @@ const BUSY_QUEUES_AT_ONCE: usize = 16;
 const TIMER_WINDOWS: usize = 4;
 /// Timers that a pass reads at a time, until they are of enough queues.
 const TIMERS_PER_PAGE: usize = 512;
-/// The most timers that a pass reads. One queue may have many.
+/// Maximum number of timers that a pass reads. One queue may have many.
 const TIMERS_PER_PASS: usize = 4096;
 /// How long a transaction that adds a task and requests maintenance may take.
 const TIMER_FRESH_MS: i64 = 200;
@@ -59,9 +61,9 @@ struct QueueTimers {
 enum Outlook {
     /// The key does not exist any more.
     Gone,
-    /// The time of the key is over, which has this metadata key. It has not been removed yet.
+    /// The key with this metadata key has expired, but has not been removed yet.
     Expired(Vec<u8>),
-    /// There is no work before a time, if ever.
+    /// There is no work before this time. `None` if there will be none.
     Quiet(OpenKey, Option<i64>),
     /// A task queue or a hash has work, or a stream more than waking clients.
     Busy(OpenKey),
@@ -73,9 +75,9 @@ enum Outlook {
 
 /// The time of the timer for work that is due at `due_ms`.
 ///
-/// A timer stays when the lease ends that it was set for. So timers are at few times, fewer for later ones: with any
-/// leases and delays, a queue has about a hundred timers. The hash of the queue's name spreads those of different
-/// queues.
+/// A timer stays even if its lease ends early. So only certain times have timers, fewer of them the
+/// later they are: with any leases and delays, a queue has about a hundred timers. The hash of the
+/// queue's name spreads the timers of different queues.
 fn timer_ms(now_ms: i64, due_ms: i64, hash: u64, far_ms: i64) -> i64 {
     let last_multiple = |at_ms: i64, step: i64| {
         let spread = i64::try_from(hash % step.unsigned_abs()).unwrap_or(0);
@@ -96,9 +98,9 @@ impl WriteContext<'_> {
         self.set_timer_within(key, at_ms, TIMER_FAR_MS);
     }
 
-    /// [`Self::set_timer`] for a hash that has had fields with an expiry for some time. Stores may have many of
-    /// these, whose fields expire much later, so they are looked at rarely. The timers of others are not as far
-    /// ahead, because a timer remains when its key is removed.
+    /// [`Self::set_timer`] for a hash that already had fields with an expiry. A store may have many
+    /// such hashes with fields that expire much later, so they are checked rarely. Other timers are
+    /// not set as far ahead, because a timer remains when its key is removed.
     pub(crate) fn set_timer_within_day(&self, key: &OpenKey, at_ms: i64) {
         self.set_timer_within(key, at_ms, TIMER_DAY_MS);
     }
@@ -124,14 +126,14 @@ pub async fn due_queues(
         Outlook::Busy(key) => Some(key.database.zip(key.name.inline().cloned())),
         _ => None,
     });
-    // Queues whose names are not known count too, or others would be locked in vain.
+    // Queues with unknown names count too, because otherwise other queues would be locked in vain.
     Ok(busy.take(TASK_BUSY_QUEUES_PER_PASS).flatten().collect())
 }
 
-/// The keys with due timers that a pass looks at, by the time of their first timer.
+/// The keys with due timers that a pass checks, by the time of their first timer.
 ///
-/// Passes of several servers conflict if they look at the same timers. If there are more keys than one pass takes,
-/// `turn` chooses a window of them.
+/// Passes of several servers conflict if they handle the same timers. If there are more keys than
+/// one pass takes, `turn` chooses a window of them.
 async fn queues_with_due_timers(
     context: &ReadContext<'_>,
     of: Timers,
@@ -146,7 +148,7 @@ async fn queues_with_due_timers(
     let mut queues: Vec<QueueTimers> = Vec::new();
     let mut known: HashMap<(Id, KeyName), usize> = HashMap::new();
     let mut fetched = 0;
-    // One queue may have many timers. They must not keep the others from their turn.
+    // One queue may have many timers. They must not hold up other queues.
     while queues.len() < queues_max && fetched < TIMERS_PER_PASS {
         let page = range_rows(context, &range, TIMERS_PER_PAGE, Isolation::Snapshot).await?;
         fetched += page.len();
@@ -211,7 +213,8 @@ async fn look_at_all(
     Ok(looked_at)
 }
 
-/// The work of a key. Snapshot reads, so a look conflicts with nothing: transactions that add work also set a timer.
+/// The work of a key. Uses snapshot reads and conflicts with nothing, because transactions that add
+/// work also set a timer.
 async fn look_at(
     context: &ReadContext<'_>,
     queue: &QueueTimers,
@@ -286,7 +289,7 @@ async fn look_at(
     })
 }
 
-/// The earlier of two times, of which each may be missing.
+/// The earlier of two times. Either may be missing.
 fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     one.into_iter().chain(other).min()
 }
@@ -301,11 +304,12 @@ async fn shown_namespaces(context: &ReadContext<'_>) -> Result<Vec<(Id, u32)>, S
     try_join_all(namespaces).await
 }
 
-/// Runs due timers: puts back due tasks, maintains indexes on request, wakes clients that wait for idle entries of
-/// streams, and removes fields of hashes that have expired. Returns the number of timers.
+/// Runs due timers: puts back due tasks, maintains indexes on request, wakes clients that wait for
+/// idle entries of streams, and removes expired fields of hashes. Returns the number of timers.
 ///
-/// `turn` chooses among many keys. `locked`: the queues of [`due_queues`] that are locked against clients of this
-/// server. A pass works only on these; other queues that have work by now are left to the next pass.
+/// `turn` chooses among many keys. `locked`: the queues of [`due_queues`] that are locked against
+/// clients of this server. A pass works only on these. Other queues that have work by now are left
+/// to the next pass.
 pub async fn run_due(
     context: &WriteContext<'_>,
     of: Timers,
@@ -369,14 +373,15 @@ pub async fn run_due(
         false => 1,
         true => BUSY_QUEUES_AT_ONCE,
     };
-    // Two queues with options may move dead tasks to the same queue, which only one may create.
+    // Two queues with options may move dead tasks to the same queue, which only one of them may
+    // create.
     let together = busy.chunk_by(|(_, one), (_, next)| !one.meta.is_kept && !next.meta.is_kept);
     let together = together.flat_map(|some| some.chunks(at_once));
     for (number, some) in together.enumerate() {
         if number > 0 && is_full_or_old(context) {
             break;
         }
-        // Several queues together do as much as one alone.
+        // Several queues together do as much work as a single one.
         let bytes_max = context.environment.capabilities.batch_bytes_soft_max / some.len();
         let share = ((TASK_DUE_PER_PASS / some.len()).max(1), bytes_max);
         // Concurrently, because on a cluster each read is a round trip.
@@ -397,7 +402,8 @@ fn busy_queues_max(context: &WriteContext<'_>) -> usize {
     if !context.environment.capabilities.has_other_writers {
         return TASK_BUSY_QUEUES_PER_PASS;
     }
-    // However much other servers do, sooner or later a pass is small enough to commit.
+    // Random sizes, so that sooner or later a pass is small enough to commit, however much other
+    // servers do.
     let random = &context.environment.random;
     match random.below(2) {
         0 => TASK_BUSY_QUEUES_PER_PASS,
@@ -405,8 +411,8 @@ fn busy_queues_max(context: &WriteContext<'_>) -> usize {
     }
 }
 
-/// Keeps a timer that concurrent additions may be setting again with their requests. They would conflict with the
-/// pass.
+/// Keeps a timer that concurrent additions may set again with their requests. They would conflict
+/// with the pass.
 fn keep_fresh_timer(context: &WriteContext<'_>, queue: &mut QueueTimers) {
     let at_ms = context.now_ms / MAINTENANCE_STEP_MS * MAINTENANCE_STEP_MS;
     let is_alone = !context.environment.capabilities.has_other_writers;
@@ -417,7 +423,7 @@ fn keep_fresh_timer(context: &WriteContext<'_>, queue: &mut QueueTimers) {
     }
 }
 
-/// Clears the timers. Call it before setting others, which may be at the same time.
+/// Clears the timers. Call it before setting others, which may have the same time.
 fn clear_timers(context: &WriteContext<'_>, queue: &QueueTimers) {
     for timer in &queue.timers {
         // A timer that another transaction sets again must stay.
@@ -484,7 +490,7 @@ async fn run_timers(
             clear_timers(context, timers);
             let work = match work {
                 Ok(work) => work,
-                // Nothing was written for this queue yet.
+                // Nothing has been written for this queue yet.
                 Err(StoreError::Corrupt(what)) => {
                     put_off(context, timers, what);
                     return Ok(());
@@ -505,7 +511,8 @@ async fn run_timers(
     Ok(())
 }
 
-/// Removes producers of which all is forgotten, wakes clients that wait for idle entries, and sets the next timer.
+/// Removes producers whose entries are all forgotten, wakes clients that wait for idle entries, and
+/// sets the next timer.
 async fn run_stream(context: &WriteContext<'_>, key: &OpenKey) -> Result<(), StoreError> {
     let stream = StreamMut::open(context, key);
     let idle = stream.idle_outlook().await?;

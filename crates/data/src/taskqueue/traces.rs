@@ -1,6 +1,6 @@
-//! What the trace of a task shows: how long it waited to be taken, and how long each consumer had it. A task is shown if
-//! it carries a `traceparent` whose trace is recorded, and this server sends spans to a collector
-//! (docs/understand/decisions/054-traces.md).
+//! What the trace of a task shows: how long it waited to be taken, and how long each consumer held
+//! it. A task is shown if it carries a `traceparent` whose trace is recorded, and this server sends
+//! spans to a collector (docs/understand/decisions/054-traces.md).
 
 use bytes::Bytes;
 
@@ -47,7 +47,7 @@ impl TaskQueueMut<'_, '_> {
         notes.taken_ms = self.trace_of(notes).map(|_| self.context.now_ms);
     }
 
-    /// Shows that the lease of a task, if it has one, ends with its removal.
+    /// Shows that the lease of a task, if it has one, ends with the task's removal.
     pub(super) fn end_run(&self, id: &[u8], task: &TaskRow, end: TaskPartEnd) {
         if let Some(taken_ms) = task.notes.taken_ms {
             let now_ms = self.context.now_ms;
@@ -73,7 +73,7 @@ impl TaskQueueMut<'_, '_> {
                 is_last,
             };
             self.end_run(id, task, end);
-            // Also if it is not shown here, as another server has noted it.
+            // Also if it is not shown here, because another server may have recorded it.
             task.notes.taken_ms = None;
         }
     }

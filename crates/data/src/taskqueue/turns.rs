@@ -1,8 +1,10 @@
-//! Whose turn it is: consumers get the tasks of a queue's groups in turn (docs/understand/decisions/049-task-groups.md).
+//! Turns: consumers get tasks from a queue's groups in turn
+//! (docs/understand/decisions/049-task-groups.md).
 //!
-//! The order of a class has the tasks of one group after those of another, so that the next group with a task that fits is
-//! what the [search](super::search) finds after the group that had the last turn. A row says which group that is. Takes
-//! read it without conflict: two that read the same want the same task, as they do in a queue without groups.
+//! In the order of a class, the tasks of each group are together. So the next group with a task
+//! that fits is the first one that the [search](super::search) finds after the group that had the
+//! last turn. A row names that group. Takes read it without conflicts: two takes that read the same
+//! group want the same task, as in a queue without groups.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,10 +18,11 @@ use quoin_base::limits::TASK_GROUPS_PASSED_MAX;
 use quoin_layout::{OrderPlace, TaskCounter, TaskNumber, TaskRegistry};
 use quoin_store::{Isolation, StoreError};
 
-/// The name of a group; `None` for tasks without one, which have their turns as a group has, and come after all groups.
+/// The name of a group. `None` for tasks without one, which take turns like a group, after all
+/// groups.
 pub(super) type Group = Option<Bytes>;
 
-/// Finds ready tasks that fit, one after the other, as consumers get them.
+/// Finds ready tasks that fit, one after another, in the order in which consumers get them.
 pub(super) struct Turns<'q, 'c, 't> {
     queue: &'q TaskQueue<'c, 't>,
     registry: &'q TaskRegistry,
@@ -28,48 +31,49 @@ pub(super) struct Turns<'q, 'c, 't> {
     plain: Option<Search<'q, 'c, 't>>,
     /// The group that had the last turn before.
     start: Group,
-    /// Where the next group is looked for; `None` once all groups were found.
+    /// Where to search for the next group. `None` once all groups were found.
     ahead: Option<Ahead>,
-    /// The groups in the order of their next turns, each with its search, which goes on.
+    /// The groups in the order of their next turns, each with its unfinished search.
     circle: VecDeque<(Group, Search<'q, 'c, 't>)>,
     /// How many tasks of each group may be on lease; `None` without limit.
     leases_max: Option<i64>,
-    /// How many more may be, of the groups that were looked at.
+    /// How many more leases each examined group may have.
     room: HashMap<Group, i64>,
     /// Groups at their limit that were passed over.
     passed: usize,
     searched: Searched,
 }
 
-/// Where a group is looked for.
+/// Where to search for a group.
 struct Ahead {
-    /// From this key suffix on, or from the beginning.
+    /// From this key suffix, or from the beginning.
     from: Option<Vec<u8>>,
-    /// Whether the groups up to the one that had the last turn are left.
+    /// Whether only the groups up to the one with the last turn remain.
     has_turned: bool,
 }
 
 impl Ahead {
-    /// The beginning, after the end.
+    /// Back at the beginning, after the end was reached.
     const TURN: Self = Self {
         from: None,
         has_turned: true,
     };
 }
 
-/// What searches leave behind.
+/// What searches leave to do.
 #[derive(Default)]
 pub(super) struct Searched {
     /// Stale nodes of the index.
     pub(super) stale: Vec<Stale>,
     /// The first ready task of each class, if it was read.
     pub(super) heads: Vec<(Class, Bytes)>,
-    /// The last of too many groups at their limit. The next take goes on after it.
+    /// The last of too many groups at their limit. The next take continues after it.
     pub(super) gave_up_at: Option<Group>,
 }
 
 impl<'q, 'c, 't> Turns<'q, 'c, 't> {
-    /// Begins after the group that had the last turn. `leases`: whether the tasks are leased, so that limits count.
+    /// Begins after the group that had the last turn. `leases`: whether the tasks will be leased,
+    /// so that limits apply.
     pub(super) async fn begin(
         queue: &'q TaskQueue<'c, 't>,
         registry: &'q TaskRegistry,
@@ -126,7 +130,7 @@ impl<'q, 'c, 't> Turns<'q, 'c, 't> {
         Ok(None)
     }
 
-    /// The first task that fits of the next group that has its first turn.
+    /// The first task that fits of the next group that has not had a turn yet.
     async fn next_group(&mut self) -> Result<Option<Found>, StoreError> {
         while let Some(Ahead { from, has_turned }) = self.ahead.take() {
             let is_first = from.is_none();
@@ -141,7 +145,7 @@ impl<'q, 'c, 't> Turns<'q, 'c, 't> {
             };
             let group = OrderPlace::decode(&found.place)?.group;
             if has_turned && is_later(&group, &self.start) {
-                // It has had its turn.
+                // This group has already had its turn.
                 self.searched.add(search);
                 break;
             }
@@ -168,7 +172,7 @@ impl<'q, 'c, 't> Turns<'q, 'c, 't> {
         Ok(None)
     }
 
-    /// Whether one more task of a group may be on lease, which then counts.
+    /// Whether a group may have one more leased task. If so, counts it.
     async fn has_room(&mut self, group: &Group) -> Result<bool, StoreError> {
         let Some(leases_max) = self.leases_max else {
             return Ok(true);
@@ -195,14 +199,14 @@ impl<'q, 'c, 't> Turns<'q, 'c, 't> {
 }
 
 impl Searched {
-    /// Adds the stale nodes of a search, as many as one TASK.TAKE repairs.
+    /// Adds the stale nodes of a search, up to the number that one TASK.TAKE repairs.
     fn add(&mut self, search: Search<'_, '_, '_>) {
         let room = REPAIRS_MAX.saturating_sub(self.stale.len());
         self.stale.extend(search.stale.into_iter().take(room));
     }
 }
 
-/// The key suffix after the tasks of a group; `None` after those without one, which are the last.
+/// The key suffix after the tasks of a group. `None` after tasks without a group, which come last.
 fn after_group(group: &Group) -> Option<Vec<u8>> {
     let group = group.as_deref()?;
     Some(after(&OrderPlace::group_prefix(Some(group))))
@@ -218,7 +222,7 @@ fn is_later(group: &Group, other: &Group) -> bool {
 }
 
 impl TaskQueue<'_, '_> {
-    /// The group that had the last turn. Without conflict.
+    /// The group that had the last turn. Causes no conflicts.
     async fn last_turn(&self) -> Result<Group, StoreError> {
         let row = self.context.layout().task_turn_key(self.key.data());
         let value = self.context.transaction.get(&row, self.context.relaxed());
@@ -245,7 +249,7 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Notes which group had the last turn, in a queue with groups.
+    /// Records which group had the last turn, if the queue has groups.
     pub(super) fn set_turn(&self, registry: &TaskRegistry, group: &Group) {
         if registry.has_groups {
             let row = self.context.layout().task_turn_key(self.key.data());

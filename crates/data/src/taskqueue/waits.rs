@@ -1,8 +1,10 @@
-//! Tasks that wait until others are acknowledged: TASK.ADD … AFTER (docs/understand/decisions/050-task-dependencies.md).
+//! Tasks that wait until others are acknowledged: TASK.ADD … AFTER
+//! (docs/understand/decisions/050-task-dependencies.md).
 //!
-//! There is a row for each task that another waits for, in both directions. The note of a task that others wait for tells
-//! its acknowledgement to look. The acknowledgement removes rows, and makes those ready that wait for nothing more. If they
-//! are many, the row by which it goes on is among the [ends](super::endings), and background work does the rest.
+//! Each pair of a waiting task and an awaited one has a row in both directions. A task that others
+//! wait for has a note, so that its acknowledgement looks for them. The acknowledgement removes the
+//! rows, and makes tasks ready that have nothing left to wait for. If there are many, it leaves a
+//! row among the [ends](super::endings), and background work continues from there.
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
@@ -14,27 +16,27 @@ use quoin_store::{Isolation, StoreError};
 
 /// Tasks that an acknowledgement releases. Background work does the rest.
 const RELEASED_PER_ACK: usize = 64;
-/// Tasks that are released at a time. Each may be as large as a row.
+/// Number of tasks released at a time. Each may be as large as a row.
 const RELEASED_AT_ONCE: usize = 8;
 
-/// What waits for a task that is to be added.
+/// What waits for a task that is about to be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
     /// Nothing.
     No,
     /// Others, since a former task of this id was removed.
     Yes,
-    /// Others, which are being released, as a former task of this id was acknowledged.
+    /// Others, which are being released because an earlier task with this id was acknowledged.
     Released,
 }
 
-/// A task's place among those that wait.
+/// A task's place among waiting tasks.
 fn numbers(place: &TaskPlace) -> (i64, i64) {
     (place.index, place.random)
 }
 
 impl TaskQueue<'_, '_> {
-    /// What waits for a task of this id.
+    /// What waits for a task with this id.
     pub(super) async fn awaited(&self, id: &[u8]) -> Result<Awaited, StoreError> {
         let (layout, data) = (self.context.layout(), self.key.data());
         let mut range = layout.task_dependants(data, id);
@@ -48,14 +50,15 @@ impl TaskQueue<'_, '_> {
         })
     }
 
-    /// Whether those that wait for a task of this id are being released.
+    /// Whether the tasks that wait for this id are being released.
     pub(super) async fn is_released(&self, id: &[u8]) -> Result<bool, StoreError> {
         let row = self.context.layout().task_released_key(self.key.data(), id);
         let row = self.context.transaction.get(&row, self.context.isolation);
         Ok(row.await?.is_some())
     }
 
-    /// The ids of up to `count` tasks that a task waits for. Reads nothing for a task that does not wait.
+    /// The ids of up to `count` tasks that a task waits for. Reads nothing if the task does not
+    /// wait.
     pub(super) async fn awaited_by(
         &self,
         task: &TaskRow,
@@ -74,7 +77,8 @@ impl TaskQueue<'_, '_> {
         ids.collect()
     }
 
-    /// Those of some ids that the queue has. An addition that waits for them conflicts with their acknowledgements.
+    /// The ids that the queue has. An addition that waits for them conflicts with their
+    /// acknowledgements.
     pub(super) async fn known(&self, ids: &[Bytes]) -> Result<Vec<Bytes>, StoreError> {
         let mut known = Vec::new();
         for some in ids.chunks(KEY_READS_AT_ONCE) {
@@ -89,7 +93,7 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// Writes what a waiting task waits for, and notes it with those tasks.
+    /// Writes what a waiting task waits for, and adds a note to those tasks.
     pub(super) async fn wait_for(
         &self,
         id: &Bytes,
@@ -138,7 +142,7 @@ impl TaskQueueMut<'_, '_> {
         Ok(())
     }
 
-    /// Releases the tasks that wait for one that was acknowledged, or leaves that to background work.
+    /// Releases the tasks that wait for an acknowledged one, or leaves that to background work.
     pub(super) async fn acknowledged(&self, id: &Bytes, task: &TaskRow) -> Result<(), StoreError> {
         if !task.notes.is_awaited || !self.release(id, RELEASED_PER_ACK).await? {
             return Ok(());
@@ -153,8 +157,8 @@ impl TaskQueueMut<'_, '_> {
         Ok(())
     }
 
-    /// Releases up to `limit` tasks that wait for one, as many as the batch has room for. Returns whether some are left. If
-    /// tasks were too old, the caller calls
+    /// Releases up to `limit` tasks that wait for one task, as many as the batch has room for.
+    /// Returns whether some are left. If tasks were too old, the caller calls
     /// [`remove_if_empty`](crate::unit::context::WriteContext::remove_if_empty).
     pub(super) async fn release(&self, id: &[u8], limit: usize) -> Result<bool, StoreError> {
         let (layout, data) = (self.context.layout(), self.key.data());
@@ -176,8 +180,9 @@ impl TaskQueueMut<'_, '_> {
                     waited.push((&row.value, place));
                 }
             }
-            // Concurrently, because on a cluster each read is a round trip. Two acknowledgements of the last two tasks that
-            // one waits for conflict, as each reads what the other removes.
+            // Concurrently, because on a cluster each read is a round trip. If a task waits for two
+            // more tasks, their acknowledgements conflict, because each reads what the other
+            // removes.
             let looks = waited.iter().map(async |(id, place)| {
                 let rest = layout.task_awaited(data, *place);
                 let rest = range_rows(self.context, &rest, 1, Isolation::Serializable);
@@ -196,7 +201,7 @@ impl TaskQueueMut<'_, '_> {
         Ok(is_left)
     }
 
-    /// Makes a task ready that waits for nothing more, at once or when its delay is over.
+    /// Makes a task ready that has nothing left to wait for, at once or when its delay ends.
     async fn end_wait(&self, id: &Bytes, mut task: TaskRow) -> Result<(), StoreError> {
         self.leave(&task);
         task.state = match task.at_ms > self.context.now_ms {

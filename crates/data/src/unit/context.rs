@@ -38,11 +38,12 @@ pub struct Environment {
     pub capabilities: Capabilities,
     /// The store's id. It never changes.
     pub store_id: String,
-    /// By which servers that share the store know each other. `None` on a store with a single writer.
+    /// The secret by which servers that share the store recognize each other. `None` on a store
+    /// with a single writer.
     pub link_secret: Option<Bytes>,
     /// The setting `databases`: the number of databases.
     pub databases: u32,
-    /// The version of Redis that clients and scripts are told: the setting `compatible-version`.
+    /// The version of Redis that clients and scripts see: the setting `compatible-version`.
     pub told_version: RedisVersion,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -60,7 +61,7 @@ pub struct Environment {
     pub scripts: Scripts,
     /// Counts the commands that scripts call, if they are counted.
     pub script_calls: Option<Arc<dyn ScriptCalls>>,
-    /// Receives what traces show of tasks, if that goes to a collector.
+    /// Receives what traces show about tasks, if a collector is configured.
     pub span_receiver: Option<Arc<dyn SpanReceiver>>,
     /// The setting `hll-sparse-max-bytes`.
     pub hll_sparse_max_bytes: Arc<AtomicU64>,
@@ -78,7 +79,7 @@ pub struct Environment {
     pub stream_first_nodes: FirstNodes,
     /// The rights of clients. `None` allows everything.
     pub rights: Option<Arc<dyn Rights>>,
-    /// Sets in which ranks were expensive to find.
+    /// Keys in which ranks were expensive to find.
     pub rank_wants: RankWants,
     /// The keys that clients watch. Set by the executor when it starts.
     pub watched_keys: Option<Arc<dyn WatchedKeys>>,
@@ -134,7 +135,7 @@ impl Environment {
         }
     }
 
-    /// What streams without a setting of their own remember of producers.
+    /// What streams without their own setting remember of producers.
     pub fn producer_settings(&self) -> ProducerSettings {
         ProducerSettings {
             duration_s: self.stream_idmp_duration_s.load(Ordering::Relaxed),
@@ -391,7 +392,7 @@ pub struct WriteContext<'t> {
     pub transaction: &'t dyn Transaction,
     /// What to tell others after the commit.
     pub signals: &'t Signals,
-    /// Whether changes of lengths count as elements that go into queues and out of them.
+    /// Whether changes of lengths count as elements that enter or leave queues.
     pub(crate) counts_elements: bool,
 }
 
@@ -424,8 +425,8 @@ impl<'t> WriteContext<'t> {
         }
     }
 
-    /// A view that does not count elements as going into queues or out of them: those that return from
-    /// another server.
+    /// A view that does not count elements as entering or leaving queues, for elements that return
+    /// from another server.
     pub(crate) fn without_counting(&self) -> WriteContext<'t> {
         WriteContext {
             read: ReadContext { ..self.read },

@@ -1,4 +1,4 @@
-//! How many elements go into queues and out of them, for QUEUE.TOP and metrics
+//! How many elements enter and leave queues, for QUEUE.TOP and metrics
 //! (docs/understand/decisions/051-activity.md).
 
 use std::cell::RefCell;
@@ -7,8 +7,8 @@ use quoin_layout::ValueType;
 
 use crate::keyspace::key::ClientKey;
 
-/// Number of latest flows that a change of the same queue is added to. Commands that move elements change two queues in
-/// turns.
+/// A change is merged into one of this many latest flows if it is of the same queue. Commands that
+/// move elements alternate between two queues.
 const FOLDED: usize = 2;
 
 /// What happened to the elements of a queue.
@@ -33,7 +33,7 @@ impl FlowCounts {
         self.deaths = self.deaths.saturating_add(other.deaths);
     }
 
-    /// All of them together.
+    /// The sum of all counts.
     pub fn total(&self) -> u64 {
         let elements = self.elements_in.saturating_add(self.elements_out);
         elements
@@ -53,8 +53,8 @@ pub struct Flow {
     pub counts: FlowCounts,
 }
 
-/// What the commands of one attempt at a batch did to the elements of queues, in order. A queue may be in it several
-/// times.
+/// What the commands of one attempt at a batch did to the elements of queues, in order. A queue may
+/// appear several times.
 #[derive(Debug, Default)]
 pub struct Flows(RefCell<Vec<Flow>>);
 
@@ -102,7 +102,7 @@ impl Flows {
         }
     }
 
-    /// Takes all of it.
+    /// Takes all flows.
     pub fn take(&self) -> Vec<Flow> {
         self.0.take()
     }

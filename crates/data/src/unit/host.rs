@@ -24,8 +24,9 @@ pub struct Origin {
     pub lacks_named_keys: bool,
     /// Whether it may send the same command to several servers on one store (docs/understand/decisions/044-cluster-port.md).
     pub repeats: bool,
-    /// In which protocol another server that runs the command encodes the reply. `None` if the client needs it to run on
-    /// its own server, as it gets messages about what it does.
+    /// The protocol in which another server that runs the command encodes the reply. `None` if the
+    /// command must run on the client's own server, because the client gets messages about its
+    /// effects.
     pub forwarded_as: Option<Protocol>,
 }
 

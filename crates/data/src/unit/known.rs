@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_key_is_known_in_its_database_until_all_are_forgotten() {
         let keys = LocatedKeys::default();
-        // More than there are slots.
+        // More names than slots.
         let names: Vec<Bytes> = (0..50_u32).map(|n| n.to_string().into()).collect();
         for name in &names {
             keys.remember(name, &location(3, name));

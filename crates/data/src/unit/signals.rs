@@ -109,7 +109,7 @@ pub struct Signals {
     ended: Cell<Ended>,
     /// What happened to the elements of queues.
     pub flows: Flows,
-    /// What traces show of tasks.
+    /// What traces show about tasks.
     pub spans: Spans,
     /// The locations of items that became ready and have not been taken since.
     ready_items: RefCell<HashSet<Bytes>>,

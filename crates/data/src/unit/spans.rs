@@ -1,5 +1,5 @@
-//! What traces show of tasks that carry a `traceparent`: spans, which a server sends to a collector
-//! (docs/understand/decisions/054-traces.md).
+//! What traces show about tasks that carry a `traceparent`: spans, which a server sends to a
+//! collector (docs/understand/decisions/054-traces.md).
 
 use std::cell::{Cell, RefCell};
 
@@ -8,7 +8,7 @@ use quoin_base::limits::{TRACE_SPANS_MAX, TRACE_TEXT_BYTES_MAX};
 /// The flag of a `traceparent` that says that its trace is recorded.
 const SAMPLED: u8 = 1;
 
-/// A text of a client in a span: its beginning.
+/// A client's text as a span shows it, cut off if it is long.
 pub fn shown(text: &[u8]) -> String {
     let beginning = text.get(..TRACE_TEXT_BYTES_MAX).unwrap_or(text);
     String::from_utf8_lossy(beginning).into_owned()
@@ -38,7 +38,7 @@ impl TraceParent {
 /// A part of a task's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskPart {
-    /// It is added, until that is durable.
+    /// It is being added, until that is durable.
     Add,
     /// It is ready, until a consumer takes it.
     Wait,
@@ -49,15 +49,15 @@ pub enum TaskPart {
 /// How a part of a task's life has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskPartEnd {
-    /// As it should: it was added, taken or acknowledged.
+    /// Success: it was added, taken or acknowledged.
     Done,
     /// A client has removed the task.
     Cancelled,
-    /// Otherwise.
+    /// Failure.
     Failed {
-        /// Which failure it is: one of few words.
+        /// The kind of failure, one of a few words.
         kind: &'static str,
-        /// What the consumer says of it.
+        /// The consumer's reason.
         reason: Option<String>,
         /// Whether the task will not be tried again.
         is_last: bool,
@@ -67,7 +67,7 @@ pub enum TaskPartEnd {
 /// A part of a task's life that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSpan {
-    /// The span of who added the task.
+    /// The span that added the task.
     pub parent: TraceParent,
     /// Its own id, not 0.
     pub id: u64,
@@ -85,7 +85,7 @@ pub struct TaskSpan {
     pub tries: i64,
     /// When it began, in Unix milliseconds.
     pub start_ms: i64,
-    /// When it ended. An addition has not: it ends when the batch is durable.
+    /// When it ended. `None` for an addition, which ends when the batch is durable.
     pub end_ms: Option<i64>,
     /// How it ended.
     pub end: TaskPartEnd,
@@ -102,7 +102,7 @@ pub trait SpanReceiver: Send + Sync {
 pub struct EndedSpans {
     /// The spans.
     pub spans: Vec<TaskSpan>,
-    /// How many were left out, because there were too many.
+    /// Number of spans left out because there were too many.
     pub left_out: u64,
 }
 
@@ -150,7 +150,7 @@ impl Spans {
         self.left_out.set(savepoint.left_out);
     }
 
-    /// Takes all of them.
+    /// Takes all spans.
     pub fn take(&self) -> EndedSpans {
         EndedSpans {
             spans: self.spans.take(),

@@ -72,13 +72,14 @@ pub async fn prepare(
         attempts += 1;
         match take_instance(store, &layout, &*random).await {
             Ok(taken) => break taken,
-            // An attempt with an unknown result may have used up a number. The next attempt takes another one.
+            // An attempt with an unknown result may have used up a number. The next attempt takes
+            // another one.
             Err(StartError::Store(error)) if may_try_again(attempts, &error) => {}
             Err(error) => return Err(error),
         }
     };
     for range in layout.rows_of_instance(instance) {
-        // Whatever has such an id is yet to be made.
+        // Nothing with such an id exists yet.
         store.note_empty(&range.begin, &range.end);
     }
     let latest_known = LatestKnown::default();

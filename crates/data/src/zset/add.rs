@@ -93,7 +93,7 @@ impl SortedSetMut<'_, '_> {
         for chunk in members.chunks(RANGE_PAGE_ROWS) {
             let forms: Vec<Member> = chunk.iter().map(|one| Member::new(&one.member)).collect();
             let entries = self.entries(&forms).await?;
-            // If a member is named twice, its first change has made the entry that was read old.
+            // If a member is named twice, its first change makes the entry that was read outdated.
             let mut changed: HashMap<&Bytes, MemberEntry> = HashMap::new();
             for ((one, form), stored) in chunk.iter().zip(&forms).zip(entries) {
                 let current = changed.get(&one.member).cloned().or(stored);
@@ -192,8 +192,8 @@ impl SortedSetMut<'_, '_> {
     }
 }
 
-/// Puts a result in place of whatever is at `name`. Without members, only removes what is there.
-/// The members are distinct and in Redis's order. Returns how many there are.
+/// Replaces whatever is at `name` with a result. Without members, only removes what is there. The
+/// members are distinct and in Redis's order. Returns the number of members.
 ///
 /// # Errors
 /// `Text` if there is no label left for a long member.

@@ -47,7 +47,7 @@ fn zero_for_nan(score: f64) -> f64 {
 /// One of the sets of a union or intersection.
 #[derive(Debug, Clone)]
 pub struct Operand {
-    /// The set or sorted set; `None` is an empty one.
+    /// The set or sorted set. `None` is an empty one.
     pub key: Option<OpenKey>,
     /// Its scores are multiplied by this.
     pub weight: f64,

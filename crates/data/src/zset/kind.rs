@@ -198,7 +198,7 @@ fn read(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, Comma
     }))
 }
 
-/// Sorts members by their bytes, and checks that no member comes twice.
+/// Sorts members by their bytes, and checks that no member is repeated.
 fn check_distinct(members: &mut [ScoredMember]) -> Result<(), DumpError> {
     members.sort_unstable_by(|one, other| one.member.cmp(&other.member));
     let is_distinct = members

@@ -149,8 +149,8 @@ impl<'c, 't> SortedSet<'c, 't> {
         Ok(is_compact.then_some(members))
     }
 
-    /// At least `count` members from a cursor on, or the last ones, and the next cursor; 0 at the
-    /// end. The cursor is a hash of the member index.
+    /// At least `count` members from a cursor on, or the last ones, and the next cursor (0 at the
+    /// end). The cursor is a hash of the member index.
     pub async fn scan(
         &self,
         cursor: u64,
@@ -186,7 +186,7 @@ impl<'c, 't> SortedSet<'c, 't> {
                 .await?;
             return self.indexed_members(&rows).await;
         }
-        // All of them, in the order that Redis gives.
+        // All of them, in Redis's order.
         let rows = self.score_pages(true).slice(0, usize::MAX).await?;
         self.scored_members(&rows).await
     }

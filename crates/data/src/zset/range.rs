@@ -123,7 +123,7 @@ impl SortedSet<'_, '_> {
         (keys.begin < keys.end).then_some(keys)
     }
 
-    /// How many members come before this one (`reverse`: after it), and its score.
+    /// The number of members before this one (after it if `reverse`), and its score.
     pub async fn rank(
         &self,
         member: &Bytes,

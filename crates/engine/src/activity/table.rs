@@ -1,10 +1,11 @@
 //! The counted queues, a bounded number of them.
 //!
-//! Each has a weight: the number of its changes, of which each second lets a part fade. If there are too many queues, a
-//! quarter of them loses its place, those with the lowest weights, and the highest of these weights is taken off all
-//! others (as in the algorithm of Misra and Gries). So what a weight lacks is at most the faded number of all changes,
-//! divided by three quarters of the number of places. A queue with more than that is always there, however many others
-//! have a few changes each, and a new one gets a place at once.
+//! Each queue has a weight: the number of its changes, decayed every second. When the table is
+//! full, the quarter with the lowest weights is evicted, and the highest evicted weight is
+//! subtracted from all others (as in the Misra-Gries algorithm). So a weight is too low by at most
+//! the decayed total of all changes, divided by three quarters of the number of places. A queue
+//! with more changes than that is always in the table, however many others have a few each, and a
+//! new queue gets a place at once.
 
 use std::cmp::Ordering;
 use std::time::Instant;
@@ -17,32 +18,32 @@ use quoin_data::keyspace::key::ClientKey;
 use quoin_data::unit::flows::{Flow, FlowCounts};
 use quoin_layout::ValueType;
 
-/// The part of a weight that a second leaves: half in a minute.
+/// What a weight is multiplied by each second. It halves in a minute.
 const FADING: f64 = 0.988_514_020_352_896_2;
-/// Rates are over this many seconds.
+/// Rates are averaged over this many seconds.
 const RATE_SECONDS: usize = 10;
-/// This part of the places is made free at once.
+/// One place in this many is freed at once.
 const FREED_PART: usize = 4;
 
-/// What is counted of a queue.
+/// The counts of one queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueActivity {
     /// The queue.
     pub key: ClientKey,
-    /// Its type when it changed last.
+    /// Its type at the latest change.
     pub value_type: ValueType,
-    /// What happened since the server began to count it.
+    /// Counts since the server began to count the queue.
     pub counts: FlowCounts,
-    /// Elements that were added in a second, over about the last ten seconds.
+    /// Elements added per second, averaged over about the last ten seconds.
     pub in_per_second: f64,
-    /// Elements that went out in a second, over about the last ten seconds.
+    /// Elements removed per second, averaged over about the last ten seconds.
     pub out_per_second: f64,
-    /// How many changes there were lately: one counts half after a minute. May be too low.
+    /// Number of recent changes. A change counts half after a minute. May be too low.
     pub weight: f64,
 }
 
 impl QueueActivity {
-    /// The more active queue comes first.
+    /// Orders the more active queue first.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let rate = |of: &Self| of.in_per_second + of.out_per_second;
         let by_rate = rate(other).total_cmp(&rate(self));
@@ -56,13 +57,12 @@ impl QueueActivity {
 /// The counted queues.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// They are few, so a fast hash is safe, even if somebody provokes collisions.
+    /// There are few entries, so a fast hash is safe even if a client provokes collisions.
     queues: FxHashMap<ClientKey, Counted>,
     places: usize,
-    /// The times of the last ticks, in places that are used in turns. Those that were not used yet have the time when
-    /// counting began.
+    /// The times of the last ticks, as a ring. Unused entries hold the time when counting began.
     ticks: [Instant; RATE_SECONDS],
-    /// The place of the earliest of them.
+    /// Index of the earliest tick in the ring.
     earliest: usize,
 }
 
@@ -71,7 +71,7 @@ struct Counted {
     value_type: ValueType,
     counts: FlowCounts,
     weight: f64,
-    /// Elements in and out until each of the last ticks.
+    /// Elements in and out up to each of the last ticks.
     until: [(u64, u64); RATE_SECONDS],
 }
 
@@ -103,7 +103,7 @@ impl Table {
         }
         let key = ClientKey {
             database: flow.key.database,
-            // The name is a part of all that its client has sent.
+            // A copy, because the name is a slice of everything that its client sent.
             key: Bytes::copy_from_slice(&flow.key.key),
         };
         let counted = Counted {
@@ -134,7 +134,7 @@ impl Table {
         });
     }
 
-    /// Lets weights fade, and remembers the counts for rates.
+    /// Decays the weights, and records the counts for rates.
     pub(super) fn tick(&mut self, now: Instant) {
         for queue in self.queues.values_mut() {
             queue.weight *= FADING;
@@ -155,7 +155,7 @@ impl Table {
     /// All queues.
     pub(super) fn queues(&self, now: Instant) -> Vec<QueueActivity> {
         let since = self.ticks.get(self.earliest).copied().unwrap_or(now);
-        // A server that has just started has had no time for a rate.
+        // A server that has just started has no rates yet.
         let seconds = now.saturating_duration_since(since).as_secs_f64().max(1.0);
         let queues = self.queues.iter().map(|(key, queue)| {
             let (before_in, before_out) = { queue.until.get(self.earliest) }

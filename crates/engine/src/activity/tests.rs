@@ -1,4 +1,4 @@
-//! What is counted of commands, on both stores.
+//! What is counted for commands, on both stores.
 
 use super::*;
 use crate::Reaper;

@@ -241,8 +241,8 @@ impl Batch<'_> {
         })
     }
 
-    /// Finds out which changed keys are now empty, if waiting clients are concerned. An unreadable key counts as not
-    /// empty.
+    /// Finds out which changed keys are now empty, if that matters to waiting clients. An
+    /// unreadable key counts as not empty.
     async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
         let keys = {
             let changes = attempt.unit.signals.changes();

@@ -83,9 +83,9 @@ impl Batch<'_> {
         quiet
     }
 
-    /// Plans the reads of a call. Of a blocking command these are its keys that are not quiet as the batch begins.
-    /// Returns whether there are quiet ones. `woken` has the positions of the waiters whose commands are planned
-    /// because they are woken.
+    /// Plans the reads of a call. For a blocking command, these are its keys that are not quiet
+    /// when the batch begins. Returns whether it has quiet keys. `woken` collects the positions of
+    /// woken waiters whose commands are already planned.
     pub(super) fn plan_call(
         &self,
         call: &Call,
@@ -106,8 +106,9 @@ impl Batch<'_> {
         }
     }
 
-    /// Plans the reads of the key that is woken, and some of its first waiter's command. Nothing else is read where the
-    /// key is empty, and a waiter of thousands of keys may be woken by each of them.
+    /// Plans reading the woken key, and some reads of its first waiter's command. Plans no more,
+    /// because the key may be empty, and a waiter on thousands of keys may be woken by each of
+    /// them.
     fn plan_wake_up(
         &self,
         key: &ClientKey,
@@ -153,7 +154,7 @@ impl Batch<'_> {
         context.prefetch(&plan, &self.shared.locations).await;
     }
 
-    /// Reads what other servers have told up to the attempt's snapshot.
+    /// Reads what other servers have reported up to the attempt's snapshot.
     pub(super) async fn hear_the_rest(&self, unit: &Unit<'_>) -> Unheard {
         let Some(mut reader) = self.heard.clone() else {
             return Unheard::Anything;

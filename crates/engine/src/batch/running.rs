@@ -100,8 +100,8 @@ impl<'p> Attempt<'p> {
 }
 
 impl Batch<'_> {
-    /// Issues the expected reads of all commands at once, if reads of the store are round trips. Returns what other
-    /// servers have told, if a command may skip keys that are quiet.
+    /// Issues the expected reads of all commands at once, if reads of the store are round trips.
+    /// Returns what other servers have reported, if a command may skip quiet keys.
     pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) -> Unheard {
         if !self.environment.capabilities.reads_wait {
             return Unheard::default();

@@ -29,7 +29,7 @@ fn job(run: impl for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send + 
     Call::write_job(0, KeyLocks::Nothing, run)
 }
 
-/// A command that reads for longer than a transaction of a cluster can.
+/// A command that reads for longer than a cluster's transactions may last.
 fn too_slow() -> Call {
     job(|_| {
         Box::pin(async {
@@ -78,7 +78,7 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
     assert_eq!(finished.replies, [Reply::Error(line), Reply::Integer(1)]);
 }
 
-/// A push that fails when it has pushed.
+/// A push that fails after pushing.
 fn push_and_fail() -> Call {
     job(|context| {
         Box::pin(async {
@@ -143,7 +143,7 @@ fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
             .map(|place| outcomes[number / 4_usize.pow(place) % 4])
             .collect();
         faulty.script(FaultPoint::Commit, script.clone());
-        // Commands enough to use up the script, whatever the number of attempts.
+        // Enough commands to use up the script, however many attempts there are.
         for length in 1..=5 {
             assert_eq!(bench.run("RPUSH l x"), Reply::Integer(length), "{script:?}");
         }
@@ -151,7 +151,7 @@ fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
     }
 }
 
-/// EXEC of one command.
+/// An EXEC with one command.
 fn exec_of(line: &str) -> Call {
     let bundle = Bundle {
         invocations: vec![invocation(0, &words_of(line))],
@@ -227,7 +227,7 @@ fn an_exec_that_one_transaction_cannot_hold_is_refused_whole() {
         touched: Touched::default(),
     };
     let exec = Call::transaction(bundle, false);
-    // With others around it, which it does not spoil.
+    // The commands around the EXEC must not be affected.
     let calls = vec![push("before"), exec, push("behind")];
     let mut replies = Vec::new();
     let mut rest = calls;
@@ -243,11 +243,11 @@ fn an_exec_that_one_transaction_cannot_hold_is_refused_whole() {
     assert_eq!(bench.run("EXISTS before behind"), Reply::Integer(2));
 }
 
-/// Whether commands of one batch on queues that are empty conflict with another server's that puts
-/// something there.
+/// Whether one batch's commands on empty queues conflict with another server adding to those
+/// queues.
 fn conflict(lines: &[&str], meanwhile: &str) -> bool {
     let bench = Bench::cluster_like();
-    // Nobody makes the keys then.
+    // The keys have metadata from now on, so the batch does not create them.
     for line in ["RPUSH l x", "LPOP l", "RPUSH m x", "LPOP m"] {
         bench.run(line);
     }
@@ -269,7 +269,7 @@ fn what_is_put_into_an_empty_queue_and_taken_in_one_batch_does_not_conflict() {
         ("ZADD z 5 a", "ZPOPMAX z", "ZADD z 9 b"),
         ("PQ.PUSH q 5 a", "PQ.POPMIN q", "PQ.PUSH q 1 b"),
     ] {
-        // A batch looks at the queue first; here a pop does that finds nothing.
+        // The first pop finds nothing. It stands in for the batch's own check of the queue.
         assert!(!conflict(&[pop, push, pop], meanwhile), "{push}");
         let lines = [pop, push, pop, push];
         assert!(!conflict(&lines, meanwhile), "{push} again");
@@ -293,7 +293,7 @@ fn what_is_taken_of_what_a_batch_puts_somewhere_conflicts_while_something_is_lef
 fn what_moves_on_to_another_queue_conflicts() {
     let lines = ["RPUSH l a", "LMOVE l m LEFT RIGHT"];
     assert!(conflict(&lines, "LPUSH l b"));
-    // And what is taken from there behind it.
+    // So does a pop of the moved element.
     let lines = ["RPUSH l a", "LMOVE l m LEFT RIGHT", "LPOP m"];
     assert!(conflict(&lines, "LPUSH m b"));
     let lines = ["PQ.PUSH q 5 a", "PQ.MOVE q r MIN"];
@@ -332,12 +332,12 @@ fn what_was_not_in_a_transaction_of_unknown_result_has_its_turn() {
     assert_eq!(finished.replies[0], Reply::Integer(1));
 }
 
-/// A command that waits in its batch until others were there.
+/// A command that blocks its batch until other clients have run theirs.
 fn gate() -> Call {
     job(|_| {
         Box::pin(async {
             GATE_REACHED.notify_one();
-            // Closed for good: the next attempt goes on at once.
+            // The gate stays closed, so the next attempt does not wait.
             let _ = GATE.acquire().await;
             Ok(Reply::OK)
         })
@@ -351,7 +351,7 @@ static GATE: Semaphore = Semaphore::const_new(0);
 fn a_read_after_a_write_sees_what_others_have_done_before_the_write_took_effect() {
     let bench = Bench::cluster_like();
     let length_of = |key: &'static str| unplanned(&format!("LLEN {key}"));
-    // The key is there already, so that the push conflicts with nobody.
+    // The key already exists, so the push conflicts with nothing.
     bench.run("RPUSH a x");
     let executor = Arc::clone(&bench.executor);
     let other = bench.another_server();
@@ -369,7 +369,7 @@ fn a_read_after_a_write_sees_what_others_have_done_before_the_write_took_effect(
         };
         let (finished, ()) = tokio::join!(executor.submit(first.rest), meanwhile);
         let finished = finished.unwrap();
-        // What was written does not wait for the read, which conflicts.
+        // The writes are answered without the conflicting read.
         assert_eq!(finished.replies, [Reply::Integer(2), Reply::OK]);
         executor.submit(finished.rest).await.unwrap()
     });
@@ -377,7 +377,7 @@ fn a_read_after_a_write_sees_what_others_have_done_before_the_write_took_effect(
     assert_eq!(bench.executor.statistics().conflicts.get(), 1);
 }
 
-/// Hears everything.
+/// A subscriber of everything.
 struct Listening;
 
 impl Subscribers for Listening {
@@ -392,7 +392,7 @@ impl Subscribers for Listening {
     }
 }
 
-/// Publishes nearly as much as one call may, if there is something in the list.
+/// Publishes nearly as much as one call may, if the list has an element.
 async fn publish_much(
     context: &WriteContext<'_>,
     _arguments: &[Bytes],

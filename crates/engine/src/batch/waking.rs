@@ -227,7 +227,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Notes keys that the attempt has found empty. If no other server writes, nobody asks for that.
+    /// Notes keys that the attempt has found empty. Does nothing if no other server writes, because
+    /// nobody needs it then.
     fn note_found_empty(&mut self, keys: impl IntoIterator<Item = ClientKey>) {
         if self.environment.capabilities.has_other_writers {
             self.found_empty.extend(keys);

@@ -1,4 +1,4 @@
-//! A server whose keys are owned by its neighbour, or by nobody it can reach.
+//! A server whose keys are owned by a neighbour, reachable or not.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,16 @@ use quoin_data::command::call::Invocation;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_resp::wire::encode::Protocol;
 
-/// What an owner does with what is forwarded.
+/// What the owner does with forwarded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owning {
-    /// Runs the calls, up to this number of them.
+    /// Runs at most this many of them.
     Running(usize),
     Refusing,
     Lost,
 }
 
-/// A neighbour that owns all keys but those that begin with `own`.
+/// A neighbour that owns all keys except those that begin with `own`.
 struct Neighbour {
     executor: Arc<Executor>,
     owning: Mutex<Owning>,
@@ -67,7 +67,7 @@ impl Owners for Neighbour {
     }
 }
 
-/// A bench whose server is the neighbour of another, and that other.
+/// A bench, and a second server that has the bench's server as its neighbour.
 struct Pair {
     bench: Bench,
     neighbour: Arc<Neighbour>,
@@ -101,7 +101,7 @@ impl Pair {
         self.bench.block_on(self.executor.submit(calls)).unwrap()
     }
 
-    /// The replies to a pipeline, and how many frames it took.
+    /// Runs a pipeline. Returns the replies, and the number of frames sent.
     fn run(&self, lines: &[&str]) -> (Vec<Reply>, usize) {
         let before = self.neighbour.forwarded.load(Ordering::SeqCst);
         let mut calls: Vec<Call> = lines.iter().map(|line| command(line)).collect();
@@ -117,7 +117,7 @@ impl Pair {
         )
     }
 
-    /// Submits a blocking command. Returns its reply, or where the outcome will come.
+    /// Submits a blocking command. Returns its reply, or the receiver of its outcome.
     fn block(&self, line: &str) -> Result<Reply, tokio::sync::oneshot::Receiver<crate::Outcome>> {
         let invocation = as_client(invocation(0, &words_of(line)));
         let spec = invocation.row.waits.unwrap()(&invocation.arguments, 0);
@@ -134,7 +134,7 @@ impl Pair {
         }
     }
 
-    /// Hears the neighbour from now on, as a server does whose clients wait.
+    /// Listens to the neighbour from now on, like a server with waiting clients.
     fn hear(&self) {
         let waiting = self.block("BLPOP own 0");
         assert!(waiting.is_err());
@@ -153,7 +153,7 @@ impl Pair {
     }
 }
 
-/// A command of a client that another server may serve.
+/// Marks a command as a client's, so that another server may run it.
 fn as_client(mut invocation: Invocation) -> Invocation {
     invocation.origin.forwarded_as = Some(Protocol::Resp2);
     invocation

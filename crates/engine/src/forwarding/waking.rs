@@ -1,7 +1,7 @@
-//! Has the owner of a key pop for the clients that wait for it here.
+//! Has the owner of a key pop for the clients that wait for the key here.
 //!
-//! A command that the owner runs for a client cannot be withdrawn any more, as it could from a batch of this server until
-//! its commit. What it pops for a client that leaves meanwhile is gone with the client.
+//! A command that the owner runs cannot be withdrawn, unlike a command in a batch of this server,
+//! which can be until the commit. If the client leaves meanwhile, what was popped for it is lost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,12 +20,13 @@ use quoin_data::unit::context::Environment;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
-/// Waiters of a key whose commands are forwarded together first. Each frame in which all find something doubles it.
+/// Number of waiters whose commands the first frame carries. Doubles after each frame in which all
+/// of them find something.
 const WOKEN_FIRST: usize = 8;
-/// Waiters of a key whose commands are forwarded together at most.
+/// Maximum number of waiters whose commands one frame carries.
 const WOKEN_TOGETHER_MAX: usize = 64;
 
-/// A scheduled wake-up of a key of another server.
+/// A scheduled wake-up of a key that another server owns.
 pub(crate) struct WakeUpElsewhere {
     owners: Arc<dyn Owners>,
     owner: u64,
@@ -33,8 +34,8 @@ pub(crate) struct WakeUpElsewhere {
 }
 
 impl WakeUpElsewhere {
-    /// A wake-up that the key's owner should run. `None` if it is to run here: the key has no other owner, or the owner
-    /// should not pop for one of the oldest clients that wait for it.
+    /// A wake-up for the key's owner to run. `None` if it should run here: the key has no other
+    /// owner, or the owner should not pop for one of the oldest waiters.
     pub(crate) fn of(shared: &Shared, key: &ClientKey) -> Option<Self> {
         let owners = shared.owners.as_ref()?;
         let owner = owners.owner_of(&mut std::iter::once(&key.key))?;
@@ -48,8 +49,8 @@ impl WakeUpElsewhere {
         })
     }
 
-    /// Has the owner pop for the clients that wait for the key, the oldest first, until it finds nothing. Returns the
-    /// key if the wake-up is to go on here.
+    /// Has the owner pop for the waiters of the key, oldest first, until it finds nothing. Returns
+    /// the key if the wake-up should continue here.
     pub(crate) async fn run(
         self,
         environment: &Environment,
@@ -110,11 +111,11 @@ impl WakeUpElsewhere {
     }
 }
 
-/// What a reply was for a client that waits.
+/// What a reply means for a waiting client.
 enum Served {
     Answered,
     Nothing,
-    /// The key has another type than the client waits for, which is nothing to it.
+    /// The key has another type than the client waits for. The client keeps waiting.
     OtherType,
 }
 
@@ -122,7 +123,7 @@ enum Served {
 struct Serving<'w> {
     shared: &'w Shared,
     waiters: VecDeque<Arc<Waiter>>,
-    /// The next of them is one for which the owner should not pop.
+    /// Whether the next waiter is one that the owner should not pop for.
     is_barred: bool,
 }
 
@@ -131,7 +132,8 @@ impl<'w> Serving<'w> {
         &self.shared.waiters
     }
 
-    /// Their commands as they are to run now. None if one of them may no longer run: it then needs another reply.
+    /// Their commands as they should run now. Empty if one of them may no longer run, because it
+    /// needs another reply.
     fn calls(&self, environment: &Environment) -> Vec<Call> {
         let calls = self.waiters.iter().map(|waiter| {
             let pinned = waiter.pinned();
@@ -142,7 +144,7 @@ impl<'w> Serving<'w> {
         calls.collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// Ends the service of the oldest, whose command took `duration`.
+    /// Ends the service of the oldest waiter, whose command took `duration`.
     fn answer_next(&mut self, reply: Reply, duration: Duration) -> Served {
         let Some(waiter) = self.waiters.pop_front() else {
             return Served::Nothing;
@@ -171,7 +173,7 @@ impl Drop for Serving<'_> {
     }
 }
 
-/// The replies to calls whose owner was lost.
+/// Replies to calls whose owner was lost.
 pub(super) fn unknown(calls: &[Call], statistics: &ExecutorStatistics) -> Vec<Reply> {
     statistics.forwarded_unknown.add(1);
     let line = CommandError::Store(StoreError::UnknownResult).to_line();

@@ -10,7 +10,7 @@ use quoin_data::command::call::Invocation;
 use quoin_data::command::flags::Flags;
 use quoin_data::command::row::Handler;
 
-/// What an argument takes beside its bytes, at most.
+/// Maximum overhead of an argument, beyond its bytes.
 const ARGUMENT_BYTES: usize = 8;
 
 /// Whether another server may run these calls.
@@ -28,7 +28,7 @@ pub fn may_forward(calls: &[Call]) -> bool {
         && invocations().flatten().map(bytes).sum::<usize>() <= FORWARDED_BYTES_MAX
 }
 
-/// Whether a command has the same effect on another server.
+/// Whether a command has the same effect if another server runs it.
 fn may_leave(invocation: &Invocation) -> bool {
     let row = invocation.row;
     let origin = &invocation.origin;
@@ -53,9 +53,9 @@ fn contended_key(call: &Call) -> Option<&Bytes> {
     })
 }
 
-/// The server that should run calls, if it is another one: the owner of all keys for which they contend. It may run what
-/// they do beside, as every server may. Of a transaction, the first such key counts, so transactions of one kind meet at
-/// one server, whatever else they take.
+/// The server that should run calls, if it is another one: the owner of all keys that they contend
+/// for. It may also run the calls' other commands, as any server may. Only the first contended key
+/// of a transaction counts, so transactions of one kind always go to the same server.
 pub(super) fn owner_of(owners: &dyn Owners, calls: &[Call]) -> Option<u64> {
     let mut keys = calls.iter().filter_map(contended_key).peekable();
     keys.peek()?;
@@ -63,8 +63,8 @@ pub(super) fn owner_of(owners: &dyn Owners, calls: &[Call]) -> Option<u64> {
     may_forward(calls).then_some(owner)
 }
 
-/// The owner of the key that a client waits for, if it is another server that should pop for the client. `None` also if
-/// the client waits for several keys, or for more than something to pop.
+/// The owner of the key that a client waits for, if it is another server that should pop for the
+/// client. `None` if the client waits for several keys, or if its command does more than pop.
 pub(super) fn owner_for(owners: &dyn Owners, waiter: &Waiter) -> Option<u64> {
     let spec = &waiter.spec;
     let is_suited = contends(&waiter.invocation)

@@ -32,7 +32,7 @@ fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
 
 const LONG: Duration = Duration::from_secs(1);
 
-/// Whether the keys of a batch are free after it.
+/// Whether a batch's keys are free after it ends.
 fn is_free_after(lane: &mut WriteLane, done: BatchResult) -> bool {
     for locks in &done.locks {
         lane.locked.add(locks);
@@ -65,7 +65,7 @@ fn keys_with_a_client_each_are_not_kept() {
         ..done(2, 2, LONG)
     };
     assert!(is_free_after(&mut lane, of_two_keys()));
-    // Each has pushed to one that waited.
+    // Each push woke a waiting client.
     let pushed = BatchResult {
         answered: 4,
         ..of_two_keys()
@@ -89,7 +89,7 @@ fn a_key_is_kept_no_longer_than_the_pause() {
     assert!(lane.held.is_empty());
 }
 
-/// A lane whose server has a client that waits for that key, of a batch which is at it.
+/// A lane with a client that waits for the key, parked by a running batch.
 fn awaited(bench: &Bench, key: &ClientKey) -> WriteLane {
     let mut lane = lane(bench);
     let spec = WaitSpec::to_take(ValueType::List, std::slice::from_ref(&key.key), None);
@@ -140,7 +140,7 @@ fn a_wake_up_that_is_scheduled_during_a_look_has_the_key_looked_at_again() {
     assert_eq!(looked_at.len(), 1);
     wake_up(&mut lane);
     assert_eq!(lane.pending.len(), 1);
-    // And where the batch did not come to it, that is the same look.
+    // The same applies if the batch returns the wake-up without running it.
     lane.put_in_front(looked_at.remove(0));
     assert_eq!(lane.pending.len(), 1);
 }

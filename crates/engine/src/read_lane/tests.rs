@@ -16,7 +16,7 @@ fn a_read_that_is_too_slow_fails_alone() {
         })
     });
     let good = Call::read_job(0, |_| Box::pin(async { Ok(Reply::OK) }));
-    // Held up behind the first, so that the others share a snapshot with each other.
+    // Held up by the first submission, so that the others share a snapshot.
     let first = Call::read_job(0, |_| {
         Box::pin(async {
             std::thread::sleep(Duration::from_millis(BATCH_AGE_MAX_MS));
@@ -35,8 +35,8 @@ fn a_read_that_is_too_slow_fails_alone() {
     assert_eq!(replies, (Reply::OK, Reply::Error(line), Reply::OK));
 }
 
-/// How often the lane is polled until it has answered `submissions` of `commands` each. On the store that imitates a
-/// cluster, a read answers at its second poll.
+/// How many polls the lane needs to answer `submissions` of `commands` each. On the store that
+/// imitates a cluster, a read completes at its second poll.
 fn polls(bench: &Bench, submissions: usize, commands: usize) -> usize {
     let (submitted, answers): (Vec<_>, Vec<_>) = (0..submissions)
         .map(|submission| {
@@ -76,8 +76,8 @@ fn on_a_cluster_the_reads_of_a_batch_are_under_way_side_by_side() {
     for number in 0..2_000 {
         bench.run(&format!("SET key:{number} {number}"));
     }
-    // One after the other, each would need a poll. Side by side every poll brings two on, which is how a
-    // set of futures takes turns with others.
+    // Sequential reads need a poll each. Concurrent reads advance two per poll, because a set of
+    // futures yields to others after that.
     for (submissions, commands) in [(100, 1), (1, 1_000), (20, 100)] {
         let polls = polls(&bench, submissions, commands);
         let all = submissions * commands;

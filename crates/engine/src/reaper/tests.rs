@@ -27,7 +27,7 @@ fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::cluster_like());
 }
 
-/// Passes until there is nothing left to do.
+/// Makes passes until there is nothing left to do.
 fn run_dry(bench: &Bench, reaper: &mut Reaper) -> usize {
     for passes in 0..1000 {
         if !bench.block_on(reaper.pass(&bench.executor)).unwrap() {
@@ -37,7 +37,7 @@ fn run_dry(bench: &Bench, reaper: &mut Reaper) -> usize {
     panic!("the reaper finds no end");
 }
 
-/// Sweeps the retained metadata of all databases that is not in use; answers how many.
+/// Sweeps unused retained metadata in all databases. Returns how many rows.
 fn sweep_all(bench: &Bench, reaper: &mut Reaper) -> u64 {
     let passes = (0..2 * DATABASES).map(|_| {
         bench.clock.advance_ms(RETAINED_REST_MS);
@@ -48,7 +48,7 @@ fn sweep_all(bench: &Bench, reaper: &mut Reaper) -> u64 {
     passes.sum()
 }
 
-/// How many rows lie in a space of the layout.
+/// Number of rows in a space of the layout.
 fn rows_in(bench: &Bench, space: Space) -> usize {
     let mut prefix = foundationdb_tuple::pack(&("test",));
     foundationdb_tuple::pack_into(&(space as u64,), &mut prefix);
@@ -150,7 +150,7 @@ fn expired_keys_are_removed_with_all_their_rows() {
     });
 }
 
-/// Hears everything.
+/// A subscriber of everything.
 struct Listening;
 
 impl Subscribers for Listening {
@@ -165,7 +165,7 @@ impl Subscribers for Listening {
     }
 }
 
-/// Has a bench tell of expired keys, by key and by event.
+/// Makes a bench report expired keys, by key and by event.
 fn telling_of_expired_keys(bench: Bench) -> Bench {
     bench.served_with(|environment| {
         let classes = EventClasses::parse("KEx").unwrap();
@@ -177,7 +177,8 @@ fn telling_of_expired_keys(bench: Bench) -> Bench {
 #[test]
 fn keys_whose_names_are_large_together_expire_although_all_are_told() {
     for (bench, keys, name_bytes) in [
-        // What is told of them is more than a call of a client may publish, or a transaction hold.
+        // The notifications exceed what a client's call may publish and what a transaction can
+        // hold.
         (Bench::embedded(), 110, 1_300_000),
         (Bench::cluster_like(), 120, 48_000),
     ] {
@@ -263,7 +264,7 @@ fn a_large_list_is_cleared_in_several_passes() {
     let bench = Bench::embedded();
     let mut reaper = Reaper::new(&bench.executor);
     let mut words: Vec<&[u8]> = vec![b"RPUSH", b"l"];
-    // Each has a row of its own.
+    // Large enough for a row each.
     words.extend(std::iter::repeat_n(&[b'x'; 1_000][..], 5_000));
     bench.run_words(&words);
     bench.run("DEL l");
@@ -284,7 +285,7 @@ fn retained_metadata_is_swept_and_lists_that_live_stay() {
     }
     bench.run_in(9, &[b"RPUSH", b"empty", b"a"]);
     bench.run_in(9, &[b"LPOP", b"empty"]);
-    // Metadata and length of each key; of an empty key both may be there too.
+    // Each key has metadata and a length. Empty keys may have both, too.
     assert!(rows_in(&bench, Space::Keys) > 300);
     assert_eq!(sweep_all(&bench, &mut reaper), 101);
     assert_eq!(rows_in(&bench, Space::Keys), 200);
@@ -341,7 +342,7 @@ fn an_empty_queue_that_was_used_since_it_was_found_is_not_swept() {
             .block_on(context.sweep_retained(&retained[0]))
             .unwrap()
     );
-    // Nor does the look conflict with the next push, whatever else is committed with it.
+    // The check does not conflict with the next push either, whatever else is committed with it.
     transaction.set(b"other", b"");
     bench.run("RPUSH l c");
     bench.block_on(transaction.commit()).unwrap();
@@ -397,7 +398,7 @@ fn a_job_that_waits_for_a_key_does_not_keep_the_others_waiting() {
         key: "large".into(),
     };
     bench.block_on(async {
-        // A client's work uses the key for as long as it likes.
+        // A client uses the key for as long as the test wants.
         let lock = KeyLocks::Alone(vec![KeyLocks::hash_key(0, b"large")]);
         let (begun, has_begun) = oneshot::channel();
         let (go_on, may_go_on) = oneshot::channel();
@@ -420,7 +421,7 @@ fn a_job_that_waits_for_a_key_does_not_keep_the_others_waiting() {
         has_begun.await.unwrap();
         bench.executor.environment().rank_wants.add(large);
         let handle = Reaper::spawn(Arc::clone(&bench.executor), None);
-        // Taken once the job has begun, which waits from then on.
+        // Once the request has been taken, the job has begun and waits.
         while bench.executor.environment().rank_wants.is_wanted() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -464,7 +465,7 @@ fn faults_of_the_store_leave_nothing_behind_and_count_nothing_twice() {
     assert_nothing_is_left(&bench);
 }
 
-/// Puts a row into a space that nothing can read.
+/// Puts an unreadable row into a space.
 fn spoil(bench: &Bench, space: Space) {
     let mut row = foundationdb_tuple::pack(&("test",));
     foundationdb_tuple::pack_into(&(space as u64,), &mut row);
@@ -521,7 +522,7 @@ fn timers_that_fail_do_not_keep_retained_metadata() {
     assert_eq!(rows_in(&bench, Space::Keys), 0);
 }
 
-/// Queues tasks of this size whose leases are over.
+/// Adds tasks of this size whose leases have ended.
 fn add_lapsed(bench: &Bench, queue: &str, tasks: usize, bytes: usize) {
     let payload = "x".repeat(bytes);
     for _ in 0..tasks {
@@ -616,7 +617,7 @@ fn a_pass_over_timers_ends_when_its_transaction_is_old() {
 fn a_queue_with_many_timers_does_not_keep_the_others_from_their_turn() {
     on_both_stores(|bench| {
         let mut reaper = Reaper::new(&bench.executor);
-        // More than one pass puts back, at many a moment.
+        // More than one pass returns, with many different due times.
         for number in 0..TASK_DUE_PER_PASS + 20 {
             let delay_ms = 1_000 + 100 * (number % 20);
             bench.run(&format!("TASK.ADD busy 1 x DELAY {delay_ms}"));
@@ -658,13 +659,13 @@ fn a_grant_is_overdue_when_this_server_has_seen_it_for_as_long_as_grants_last() 
     assert!(grants.overdue(now + expiry / 2).is_empty());
     grants.note(vec![a.clone(), b], now + expiry / 2);
     assert_eq!(grants.overdue(now + expiry), [a.clone()].into());
-    // Another of that name, later.
+    // A later grant with the same name counts from its own start.
     grants.note(Vec::new(), now + expiry);
     grants.note(vec![a], now + expiry);
     assert!(grants.overdue(now + expiry).is_empty());
 }
 
-/// What is logged meanwhile by this thread.
+/// Returns what this thread logs during `run`.
 fn logged(run: impl FnOnce()) -> String {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let writer = Arc::clone(&lines);
@@ -690,7 +691,7 @@ impl std::io::Write for LogWriter {
     }
 }
 
-/// Leaves an expired grant with this number of elements of a queue that no longer exists.
+/// Leaves an expired grant with this many elements of a queue that no longer exists.
 fn leave_grant(bench: &Bench, elements: usize) {
     let layout = Layout::new("test");
     let [namespace, data, id] = [7, 8, 9].map(|sequence| Id {

@@ -19,12 +19,12 @@ use quoin_resp::reply::Reply;
 use quoin_store::faults::OptimisticStore;
 use quoin_store_embedded::{EmbeddedOptions, EmbeddedStore};
 
-/// Somebody who notes what is published.
+/// A subscriber that records what is published.
 #[derive(Default)]
 struct Listener {
     is_away: AtomicBool,
     heard: Mutex<Vec<String>>,
-    /// Where it looks whether there is news before it hears any.
+    /// Where it checks for news before it receives a message.
     news: std::sync::OnceLock<Arc<Shared>>,
 }
 
@@ -69,7 +69,7 @@ impl Listener {
 struct Server {
     executor: Executor,
     listener: Arc<Listener>,
-    /// Its clients that track keys: none, until [`Tracker::begin`].
+    /// Clients that track keys. None until [`Tracker::begin`].
     tracker: Arc<Tracker>,
 }
 
@@ -107,7 +107,7 @@ impl Server {
         assert_eq!(finished.replies, [Reply::OK]);
     }
 
-    /// Runs a command. One that blocks and finds nothing waits until what is returned is dropped.
+    /// Runs a command. If it blocks, the client waits until the returned value is dropped.
     async fn run(&self, line: &str) -> Option<Wait> {
         let words = line.split(' ').map(|word| Bytes::from(word.to_owned()));
         let Ok(invocation) = Invocation::resolve(0, words.collect()) else {
@@ -279,7 +279,7 @@ fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
         );
         relay.clearing.next = Instant::now();
         let mut clearing = Box::pin(relay.tend_when_due());
-        // On a store like this the first read does not answer at once.
+        // The first read is pending on this kind of store.
         assert!(futures_util::poll!(&mut clearing).is_pending());
         std::thread::sleep(Duration::from_millis(20));
         let resumed = Instant::now();
@@ -289,7 +289,7 @@ fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
     });
 }
 
-/// Clients that track keys: notes what they are told.
+/// Clients that track keys. Records what is reported to them.
 #[derive(Default)]
 struct Tracker {
     is_away: AtomicBool,
@@ -377,7 +377,7 @@ fn a_mark_without_signs_of_life_is_removed_and_its_server_forgets_everything() {
         };
         relay.clear_dead_marks().await.unwrap();
         age(&mut relay);
-        // It gives one just in time.
+        // The server beats just in time.
         relay_of(&silent, &store).tend_own_mark().await.unwrap();
         relay.clear_dead_marks().await.unwrap();
         assert_eq!(marks(&*store).await, [instance]);
@@ -435,7 +435,8 @@ fn keys_that_a_server_makes_ready_are_in_the_log_while_clients_of_others_wait() 
         while marks(&*store).await != both {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // Commands that make nothing ready, and one whose element goes to a client of the same server.
+        // Commands that make nothing ready, and one whose element goes to a client of the same
+        // server.
         one.run("SET key x").await;
         one.run("SADD set x").await;
         one.run("LPUSH own x").await;
@@ -460,7 +461,7 @@ fn a_server_is_marked_while_its_clients_wait() {
         while marks(&*store).await != [instance] {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // The server's own relay must have begun, as another one takes its place here.
+        // Another relay replaces the server's own, so that one must have begun.
         while server.executor.waiters().heard().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -470,7 +471,7 @@ fn a_server_is_marked_while_its_clients_wait() {
             assert_eq!(marks(&*store).await, [instance]);
         }
         drop(wait);
-        // Twice, as clients often come back.
+        // Twice, because clients often come back and one call is not enough.
         relay.tend_own_mark().await.unwrap();
         relay.tend_own_mark().await.unwrap();
         assert!(marks(&*store).await.is_empty());

@@ -1,4 +1,4 @@
-//! The work of a server to be seen by the others and to see them.
+//! Makes this server visible to the others, and reads who they are.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use quoin_data::unit::context::Environment;
 use quoin_layout::ServerRow;
 use quoin_store::{Store, StoreError};
 
-/// The membership of this server among those that share its store.
+/// This server's membership among those that share its store.
 pub struct Membership {
     sightings: Arc<watch::Sender<Option<Sighting>>>,
     stage: Arc<watch::Sender<Stage>>,
@@ -29,15 +29,15 @@ enum Stage {
     /// It does not serve clients yet.
     Starting,
     Member,
-    /// It is to leave.
+    /// It should leave.
     Leaving,
-    /// Its row is removed, as far as that was possible.
+    /// Its row has been removed, if that was possible.
     Left,
 }
 
 impl Membership {
-    /// Prepares to become a member by [`Self::begin`], and tells `sightings` who lives. On a store that one server has
-    /// for itself, nothing is written: it is the only member.
+    /// Prepares to become a member with [`Self::begin`], and reports living servers to `sightings`.
+    /// On a store with a single server, writes nothing: that server is the only member.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -85,19 +85,20 @@ impl Membership {
         })
     }
 
-    /// Becomes a member, as clients are accepted from now on. Before, others would direct them here in vain.
+    /// Becomes a member. Call it once clients are accepted, because others then direct clients
+    /// here.
     pub fn begin(&self) {
         self.stage
             .send_modify(|stage| *stage = (*stage).max(Stage::Member));
     }
 
-    /// The living servers. `None` until this server knows them after its start, and while it cannot reach the store:
-    /// others may then have taken it for dead.
+    /// The living servers. `None` until this server knows them after its start, and while it cannot
+    /// reach the store, because others may then have declared it dead.
     pub fn roster(&self) -> Option<Arc<Roster>> {
         self.sightings.borrow().as_ref().and_then(Sighting::current)
     }
 
-    /// How long ago this server has last looked who lives.
+    /// How long ago this server last read who is alive.
     pub fn confirmed_ago(&self) -> Duration {
         let sighting = self.sightings.borrow();
         let at = sighting.as_ref().and_then(|sighting| sighting.at);
@@ -107,21 +108,22 @@ impl Membership {
     /// Waits until the living servers are known.
     pub async fn settled(&self) {
         let mut sightings = self.sightings.subscribe();
-        // There is no error: the sender lives as long as this.
+        // Cannot fail: the sender lives as long as this.
         let _ = sightings.wait_for(Option::is_some).await.map(|_| ());
     }
 
-    /// Sees each new roster. One that looks late misses those before.
+    /// Receives new rosters. A slow receiver misses all except the latest.
     pub fn watch(&self) -> RosterWatch {
         RosterWatch(self.sightings.subscribe())
     }
 
-    /// Looks at the store at once, because this server has changed something there.
+    /// Reads the store at once, because this server has changed something there.
     pub fn look_again(&self) {
         self.look.notify_one();
     }
 
-    /// Leaves: the others stop directing clients here. Waits until this server's row is removed, for a bounded time.
+    /// Leaves, so that the others stop directing clients here. Waits for a bounded time until this
+    /// server's row is removed.
     pub async fn leave(&self) {
         let has_thread = self.thread().is_some();
         if !has_thread {
@@ -139,7 +141,7 @@ impl Membership {
         }
     }
 
-    /// Waits for the end of the thread, after [`Self::leave`]. Blocks.
+    /// Waits for the thread to end after [`Self::leave`]. Blocks.
     pub fn join(&self) {
         self.stage
             .send_modify(|stage| *stage = (*stage).max(Stage::Leaving));
@@ -156,14 +158,14 @@ impl Membership {
 }
 
 impl Drop for Membership {
-    /// Ends the thread, without waiting for it.
+    /// Ends the thread without waiting for it.
     fn drop(&mut self) {
         self.stage
             .send_modify(|stage| *stage = (*stage).max(Stage::Leaving));
     }
 }
 
-/// Who lives, for those that begin to look before this server is a member.
+/// The living servers, for tasks that start before this server is a member.
 pub struct Sightings(Arc<watch::Sender<Option<Sighting>>>);
 
 impl Default for Sightings {
@@ -173,18 +175,18 @@ impl Default for Sightings {
 }
 
 impl Sightings {
-    /// Sees each new roster.
+    /// Receives new rosters.
     pub fn watch(&self) -> RosterWatch {
         RosterWatch(self.0.subscribe())
     }
 }
 
-/// Sees rosters as they change.
+/// Receives rosters as they change.
 #[derive(Clone)]
 pub struct RosterWatch(watch::Receiver<Option<Sighting>>);
 
 impl RosterWatch {
-    /// The present roster, as soon as there is one. Waits forever if none will come. Cancel-safe.
+    /// The current roster, once there is one. Waits forever if none comes. Cancel-safe.
     pub async fn known(&mut self) -> Arc<Roster> {
         loop {
             if let Some(roster) = self.latest() {
@@ -196,18 +198,18 @@ impl RosterWatch {
         }
     }
 
-    /// The living servers, as [`Membership::roster`] has them.
+    /// The living servers, as in [`Membership::roster`].
     pub fn current(&self) -> Option<Arc<Roster>> {
         self.0.borrow().as_ref().and_then(Sighting::current)
     }
 
-    /// The present roster, if there is one.
+    /// The current roster, if there is one.
     pub fn latest(&mut self) -> Option<Arc<Roster>> {
         let sighting = self.0.borrow_and_update();
         sighting.as_ref().map(|one| Arc::clone(&one.roster))
     }
 
-    /// Waits for another roster than the one that was returned last.
+    /// Waits until the roster differs from the one that was last returned.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -215,7 +217,7 @@ impl RosterWatch {
     }
 }
 
-/// This server stops: it is no longer in its own roster.
+/// Removes this server from its own roster when it stops.
 fn leave_out_own(sightings: &watch::Sender<Option<Sighting>>) {
     sightings.send_if_modified(|sighting| {
         if let Some(sighting) = sighting {
@@ -241,7 +243,7 @@ struct Job {
 impl Job {
     async fn run(mut self, stage: Arc<watch::Sender<Stage>>, look: Arc<Notify>) {
         let mut stages = stage.subscribe();
-        // There is no error: the sender lives as long as this.
+        // Cannot fail: the sender lives as long as this.
         let _ = stages
             .wait_for(|stage| *stage > Stage::Starting)
             .await
@@ -268,8 +270,9 @@ impl Job {
         stage.send_replace(Stage::Left);
     }
 
-    /// Shows a sign of life and reads those of all servers, in one transaction. It conflicts with the removal of the
-    /// own row, so that one whose commit is late does not write the row of a server that has left.
+    /// Beats, and reads the rows of all servers, in one transaction. It conflicts with the removal
+    /// of this server's row, so that a late commit does not write the row of a server that has
+    /// left.
     async fn beat(&mut self) -> Result<RosterRows, StoreError> {
         self.own_row.beat = self.own_row.beat.wrapping_add(1);
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
@@ -285,15 +288,15 @@ impl Job {
         Ok(rows)
     }
 
-    /// Others have removed this server's row, because it was silent for long. Like a server that has just started, it
-    /// must first learn who lives.
+    /// Called when others have removed this server's row because it was silent for long. Like a
+    /// server that has just started, it must first learn who is alive.
     fn join_again(&mut self) {
         tracing::warn!("other servers took this one for dead and removed its row: it joins again");
         self.observer = Observer::new(self.environment.ids.instance());
         self.sightings.send_replace(None);
     }
 
-    /// Takes what a beat that began then has read.
+    /// Processes what a beat that began at `begun` has read.
     async fn observe(&mut self, rows: &RosterRows, begun: Instant) {
         let is_crowded = rows.servers.len() >= SERVERS_MAX;
         if is_crowded && !self.is_crowded {
@@ -314,7 +317,8 @@ impl Job {
         if self.observer.is_settled {
             self.note_changes(&roster);
             let roster = Arc::new(roster);
-            // Before others can have seen the beat, so that this roster is old before they take this server for dead.
+            // Taken before others can have seen the beat. So this roster expires before they
+            // declare this server dead.
             let at = Some(begun);
             self.sightings.send_replace(Some(Sighting { roster, at }));
         }
@@ -322,13 +326,13 @@ impl Job {
         if remains != Remains::default() {
             let removed = timeout(SERVER_BEAT_MAX, self.remove(&remains)).await;
             if !matches!(removed, Ok(Ok(()))) {
-                // Another server may have removed them. The next look tells.
+                // Another server may have removed them. The next read shows that.
                 tracing::debug!("rows of dead servers are not removed yet");
             }
         }
     }
 
-    /// Logs who has come and gone.
+    /// Logs which servers have come and gone.
     fn note_changes(&self, roster: &Roster) {
         let before = self.sightings.borrow();
         let Some(before) = before.as_ref().map(|sighting| &sighting.roster) else {

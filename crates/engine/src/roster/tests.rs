@@ -1,4 +1,4 @@
-//! What a server makes of the rows of others, and several servers on one store.
+//! What a server concludes from the rows of others, and several servers on one store.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn row(number: u64) -> ServerRow {
     }
 }
 
-/// A server's rows, and an observer that looks at them once a second.
+/// The rows of servers, and an observer that reads them once a second.
 struct Scene {
     observer: Observer,
     rows: RosterRows,
@@ -52,7 +52,7 @@ impl Scene {
         self.rows.servers.retain(|(other, _)| *other != instance);
     }
 
-    /// A second passes, in which these servers show that they live. Returns who lives.
+    /// Lets a second pass, in which these servers beat. Returns the living servers.
     fn second(&mut self, beating: &[u64]) -> Vec<u64> {
         self.passes(1000, beating)
     }
@@ -79,7 +79,7 @@ async fn a_row_that_was_there_first_counts_once_its_beat_changes() {
     assert!(!scene.observer.is_settled);
     assert_eq!(scene.second(&[2]), [2, OWN]);
     assert!(!scene.observer.is_settled);
-    // Server 1 had died before.
+    // Server 1 was already dead.
     assert_eq!(scene.second(&[2]), [2, OWN]);
     assert!(scene.observer.is_settled);
     assert_eq!(scene.second(&[2]), [2, OWN]);
@@ -131,7 +131,7 @@ async fn nobody_is_dead_because_the_store_did_not_answer() {
     let mut scene = Scene::of(&[1]);
     scene.look();
     assert_eq!(scene.second(&[1]), [1, OWN]);
-    // Nobody could look or beat for a minute.
+    // No server could read or beat for a minute.
     assert_eq!(scene.passes(61_000, &[]), [1, OWN]);
     let remains = scene.observer.remains(&scene.rows, scene.now);
     assert_eq!(remains, Remains::default());
@@ -176,7 +176,7 @@ async fn rows_of_the_long_dead_and_their_choices_are_removed() {
     }
     let remains = scene.observer.remains(&scene.rows, scene.now);
     assert_eq!(remains.servers, [(1, row(1))]);
-    // A row that this version cannot read may be that server's.
+    // An unreadable row may belong to that server.
     scene.rows.unreadable = 1;
     let remains = scene.observer.remains(&scene.rows, scene.now);
     assert_eq!(remains.choices, []);
@@ -294,7 +294,7 @@ async fn three_servers_see_each_other_and_one_that_leaves_is_gone_at_once() {
     assert_eq!(addresses(&first), all[1..]);
     assert_eq!(cluster.rows().await.servers.len(), 2);
     first.join();
-    // Much less than the time after which silence is death.
+    // Much less than the silence after which a server counts as dead.
     let started = Instant::now();
     for server in &servers {
         wait_until("it has left", || addresses(server) == all[1..]).await;

@@ -29,8 +29,8 @@ fn name_of_thread() -> Reply {
     bulk(thread::current().name().unwrap_or(""))
 }
 
-/// Does what RPUSH does, and replies with the name of the thread that runs it. (A row of RPUSH would run
-/// several at once by other code.)
+/// Does what RPUSH does, and replies with the name of the thread that runs it. RPUSH's own row
+/// would run several calls at once through other code.
 async fn push(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let Handler::Write(rpush) = quoin_data::table::find(b"RPUSH").unwrap().handler else {
         panic!("RPUSH writes");
@@ -39,7 +39,7 @@ async fn push(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, 
     Ok(name_of_thread())
 }
 
-/// The same, but waits before it pushes again.
+/// The same, but waits before it pushes.
 async fn push_later(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -49,7 +49,7 @@ async fn push_later(
     push(context, arguments).await
 }
 
-/// The same as `push`, but takes long.
+/// The same as `push`, but slow.
 async fn push_slowly(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -58,7 +58,7 @@ async fn push_slowly(
     push(context, arguments).await
 }
 
-/// Changes nothing, so no sync can be slow.
+/// Changes nothing, so it never waits for a slow sync.
 async fn look(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
     Ok(name_of_thread())
 }
@@ -135,7 +135,7 @@ fn clients_that_come_together_share_a_batch() {
     assert_eq!(bench.run("LLEN list"), Reply::Integer(50));
 }
 
-/// Whether a command of a client is done when it is submitted, without waiting for others.
+/// Whether a client's command completes as soon as it is submitted, without waiting for others.
 fn is_done_at_once(bench: &Bench, client: u64) -> bool {
     let mut look = with_handler("APPEND list x", write_handler!(look));
     look.origin.client = client;
@@ -151,7 +151,7 @@ fn is_done_at_once(bench: &Bench, client: u64) -> bool {
     })
 }
 
-/// Tries until nothing interferes: on a busy machine, commands may look slow, and then go to the lane.
+/// Retries until nothing interferes. On a busy machine, commands may seem slow and go to the lane.
 fn succeeds_once(attempt: impl Fn(&Bench) -> bool) {
     assert!((0..30).any(|_| attempt(&Bench::embedded())));
 }
@@ -206,17 +206,17 @@ impl ScriptCalls for Counted {
     }
 }
 
-/// Takes much longer than a script may in a round, in calls and between them.
+/// Takes much longer than a round allows, in calls and between them.
 const SLOW_SCRIPT: &[u8] = b"for i = 1, 5000 do redis.call('INCR', KEYS[1]) end \
     return redis.call('GET', KEYS[1])";
-/// The same, without calls of commands, and without writes.
+/// The same, without calling commands or writing.
 const SLOW_LOOP: &[u8] = b"local sum = 0 for i = 1, 1000000 do sum = sum + 1 end return sum";
 
 fn script(words: &[&[u8]]) -> Vec<Call> {
     vec![call(0, words)]
 }
 
-/// Whether a round runs a script, rather than a lane. The scripts wait for their turn.
+/// Whether a script runs in a round rather than in a lane. Waits until scripts may run.
 fn runs_here(bench: &Bench, words: &[&[u8]]) -> bool {
     let shared = &bench.executor.shared;
     bench.block_on(async {
@@ -294,7 +294,7 @@ fn after_a_slow_script_the_other_scripts_of_the_round_go_to_the_lane() {
     let replies = finished.into_iter().map(|one| one.unwrap().replies);
     let expected = [vec![Reply::Integer(1_000_000)], vec![Reply::Integer(1)]];
     assert_eq!(replies.collect::<Vec<_>>(), expected);
-    // It was not slow itself.
+    // This script was not slow itself.
     assert!(runs_here(&bench, other));
 }
 
@@ -306,7 +306,7 @@ fn what_comes_before_a_slow_script_is_answered_and_done_once() {
     calls.extend(pushes(1));
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
     assert_eq!(finished.replies, [name_of_thread()]);
-    // The lane answers it, and may leave what follows to its next batch.
+    // The lane answers it, and may leave the next command to its next batch.
     let mut finished = bench
         .block_on(bench.executor.submit(finished.rest))
         .unwrap();
@@ -338,7 +338,7 @@ fn the_calls_of_a_slow_script_are_counted_once() {
 #[test]
 fn a_slow_command_goes_to_the_lane_for_a_while() {
     let bench = Bench::embedded();
-    // LINSERT is not among the fast commands of Redis.
+    // Redis does not flag LINSERT as fast.
     let slow = with_handler("LINSERT list BEFORE x x", write_handler!(push_slowly));
     let slow = || Invocation {
         arguments: words_of("list x")
@@ -370,7 +370,7 @@ fn while_older_clients_are_to_be_woken_the_lane_serves_them_first() {
         key: Bytes::from_static(b"other"),
     };
     let waiters = bench.executor.waiters();
-    // The lane takes a wake-up when it is scheduled, so that may need a few attempts.
+    // The lane takes a wake-up as soon as it is scheduled, so several attempts may be needed.
     let runs_in_lane = || {
         waiters.schedule_wake_up(key.clone(), Cursor::START);
         replies(&bench, pushes(1)) == [bulk(LANE)]

@@ -1,10 +1,10 @@
 //! Where a wake-up continues in a key's queue.
 
-/// Where a wake-up continues in a key's queue. A batch runs the commands of a bounded number of waiters, and the next
-/// batch continues after them.
+/// Where a wake-up continues in a key's queue. A batch runs the commands of a bounded number of
+/// waiters, and the next batch continues after them.
 ///
-/// A wake-up always continues to the end of the queue, even if more data arrives meanwhile. Otherwise the youngest
-/// waiters might never get their turn. New data is for all waiters, so the wake-up then restarts at the oldest.
+/// A wake-up always continues to the end of the queue, even if more data arrives meanwhile.
+/// Otherwise the youngest waiters might never get their turn. New data is for all waiters, so the
 /// wake-up then restarts at the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {

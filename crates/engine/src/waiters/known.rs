@@ -1,5 +1,6 @@
-//! What is known about awaited keys without reading them ([`super::quiet`]). Arriving clients and batches that wake
-//! clients use it. Batches and the relay, which hears other servers, tell it.
+//! What is known about awaited keys without reading them ([`super::quiet`]). Arriving clients and
+//! batches that wake clients use it. Batches and the relay, which listens to other servers, update
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -37,8 +38,8 @@ impl Waiters {
         true
     }
 
-    /// Puts a client among those that wait, in service while another server looks for something for it. Returns the
-    /// number of alarms so far. `None` if this server does not yet hear what others add.
+    /// Registers a client as waiting and in service, while another server runs its command. Returns
+    /// the number of alarms so far. `None` if this server does not yet hear what others add.
     pub(crate) fn begin_look_elsewhere(&self, waiter: &Arc<Waiter>) -> Option<u64> {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -57,7 +58,8 @@ impl Waiters {
         Some(queues.quiet.alarms())
     }
 
-    /// Lets the client wait, as the other server found nothing. It began after the first `alarms`.
+    /// Lets the client wait after the other server has found nothing. Its command began after the
+    /// first `alarms`.
     pub(crate) fn end_look_elsewhere(&self, waiter: &Waiter, alarms: u64) {
         if waiter.spec.takes_first {
             let keys: Vec<ClientKey> = waiter.client_keys().collect();
@@ -71,7 +73,8 @@ impl Waiters {
         self.parked_quietly.load(Ordering::SeqCst)
     }
 
-    /// Notes from now on what may fill the keys of a waiter. Call it before its command first runs.
+    /// Records from now on what may fill the keys of a waiter. Call it before its command first
+    /// runs.
     pub(crate) fn expect(&self, waiter: &Waiter) {
         if self.has_other_writers {
             let mut queues = self.queues();
@@ -119,7 +122,8 @@ impl Waiters {
         queues.quiet.heard().is_none() && !queues.by_key.is_empty()
     }
 
-    /// Records that this server listens from here on: other servers tell it of every key that they make ready.
+    /// Records that this server listens from here on, so that other servers report every key that
+    /// they make ready.
     pub(crate) fn begin_hearing(&self, reader: &LogReader) {
         let mut queues = self.queues();
         queues.quiet.begin_hearing(reader);
@@ -141,7 +145,7 @@ impl Waiters {
         queues.quiet.heard().is_some()
     }
 
-    /// Takes what other servers have told, up to here.
+    /// Processes what other servers have reported, up to here.
     pub(crate) fn hear(&self, news: &News, reader: &LogReader) {
         let mut queues = self.queues();
         if news.ready_databases.is_empty() && !news.is_any_ready {
@@ -159,15 +163,15 @@ impl Waiters {
         queues.quiet.note_heard(reader);
     }
 
-    /// Records that other servers may have made keys ready without telling.
+    /// Records that other servers may have made keys ready without reporting it.
     pub(crate) fn note_missed(&self) {
         let mut queues = self.queues();
         queues.quiet.alarm_all();
         self.schedule_all(&mut queues, |_| true);
     }
 
-    /// Records that a batch is about to commit what makes these keys ready, or has just done so. A batch that looked
-    /// meanwhile may have found them as they were.
+    /// Records that a batch is about to commit a change that makes these keys ready, or has just
+    /// done so. A batch that checked meanwhile may have found them as they were.
     pub(crate) fn note_ready<'k>(&self, keys: impl Iterator<Item = &'k ClientKey>) {
         if !self.has_other_writers {
             return;

@@ -1,13 +1,14 @@
 //! Keys that the server knows to be empty without reading them.
 //!
-//! On a cluster, the servers tell each other which keys have become ready, in a log ([`quoin_data::cluster::relay`])
-//! that a server *hears* while its clients wait. A key is *quiet* if a batch of this server found it empty or left it
-//! empty, and nothing has been heard or done that may have filled it since. A client that comes to wait for a quiet
-//! key need not read it.
+//! On a cluster, the servers report to each other which keys have become ready, in a log
+//! ([`quoin_data::cluster::relay`]) that a server *hears* while its clients wait. A key is *quiet*
+//! if a batch of this server found it empty or left it empty, and nothing has been heard or done
+//! that may have filled it since. A client that begins to wait for a quiet key need not read it.
 //!
-//! A server hears of a push a moment later. So a batch that has to know which key comes first also reads the end of
-//! the log that has not been heard yet, in its own transaction. Without that, a quiet key may decide that a client
-//! waits, but never that it gets nothing, or which key serves it.
+//! A server hears of a push a moment later. So a batch that has to know which key comes first also
+//! reads the end of the log that has not been heard yet, in its own transaction. Without that, a
+//! quiet key may decide that a client waits, but never that it gets nothing, or which key serves
+//! it.
 //!
 //! If this server is the only writer, it hears nothing, and no key is quiet.
 
@@ -34,7 +35,7 @@ struct Known {
     is_quiet: bool,
     /// The key's last alarm.
     alarm: u64,
-    /// Whether a client has waited for it since the last look for keys to forget.
+    /// Whether a client has waited for it since keys were last forgotten.
     is_recent: bool,
 }
 
@@ -54,8 +55,9 @@ impl QuietKeys {
         !self.keys.is_empty()
     }
 
-    /// Notes alarms of a key from now on. Call it before a client's command looks at the key, and when the client
-    /// begins to wait. The key may have been filled before, so it has an alarm if it was not known.
+    /// Records alarms of a key from now on. Call it before a client's command reads the key, and
+    /// when the client begins to wait. A key that was not known gets an alarm, because it may have
+    /// been filled before.
     pub(super) fn expect(&mut self, key: ClientKey) {
         let alarms = &mut self.alarms;
         let known = self.keys.entry(key).or_insert_with(|| {

@@ -416,7 +416,7 @@ fn the_only_server_notes_nothing_of_the_keys_that_clients_wait_for() {
     assert!(!waiters.queues().quiet.is_any_known());
 }
 
-/// A client that waits, and is in service.
+/// A waiter in service.
 fn in_service() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
     let waiters = Arc::new(Waiters::default());
     let (waiter, outcome) = slow_blpop();
@@ -459,14 +459,14 @@ fn a_wait_ends_with_its_connection() {
     assert!(!waiters.is_empty());
     drop(wait);
     assert!(waiters.is_empty());
-    // Nor where the batch comes to park it only then.
+    // Nor if the batch parks it only after that.
     let (waiter, outcome) = slow_blpop();
     drop(Wait::new(&waiters, (Arc::clone(&waiter), outcome)));
     waiters.park(&waiter, 0);
     assert!(waiters.is_empty());
 }
 
-/// Waiters of the list, of which a batch has woken those before a position.
+/// Waiters of the list. A batch has woken those before the position.
 fn woken_up_to(from: u64) -> Waiters {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
@@ -485,7 +485,7 @@ fn a_wake_up_continues_where_it_was_whatever_is_scheduled_meanwhile_and_then_res
         restarts: true,
     };
     assert_eq!(waiters.take_scheduled(2), [(list_key(), expected)]);
-    // And where it came while a batch was at the key.
+    // The same for a wake-up that arrives while a batch works on the key.
     waiters.schedule_wake_up(list_key(), Cursor::START);
     waiters.schedule_wake_up(list_key(), Cursor::START.at(9));
     let expected = Cursor {
@@ -506,7 +506,7 @@ fn a_wake_up_without_another_meanwhile_ends_at_the_end() {
     assert!(waiters.take_scheduled(2).is_empty());
 }
 
-/// A client that waits for a list with a command that reads for longer than a transaction can.
+/// A client that waits for a list with a command that is too slow for a transaction.
 fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<Outcome> {
     let spec = WaitSpec::to_take(ValueType::List, &[list_key().key], None);
     let slow = with_handler("BLPOP list 0", write_handler!(read_too_long));
@@ -561,7 +561,7 @@ fn nothing_is_run_while_too_many_replies_of_woken_clients_are_not_taken_over() {
             for _ in &waiting {
                 let push = call(0, &[b"RPUSH", b"list", &value]);
                 let submitted = bench.executor.submit(vec![push]);
-                // One that waits is run later all the same.
+                // A push that is held up still runs later.
                 match tokio::time::timeout(Duration::from_secs(1), submitted).await {
                     Ok(_) => pushed += 1,
                     Err(_) => break,

@@ -1,4 +1,4 @@
-//! A wait from its client's side.
+//! A wait as its client sees it.
 
 use std::sync::Arc;
 

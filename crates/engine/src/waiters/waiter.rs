@@ -117,8 +117,8 @@ impl Waiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it waits without having read all of its keys, because they are quiet. They must be read before the
-    /// client is told that there is nothing.
+    /// Whether it waits without having read all of its keys, because they are quiet. They must be
+    /// read before the client is told that they are empty.
     pub fn is_unseen(&self) -> bool {
         self.is_unseen.load(Ordering::SeqCst)
     }

@@ -1,5 +1,5 @@
-//! Golden bytes: data that was stored once must stay readable, so a change here is a change of
-//! [`LAYOUT_VERSION`] with a way to read the old. docs/understand/layout.md lists each row too.
+//! Golden bytes: stored data must stay readable, so a change here needs a new [`LAYOUT_VERSION`]
+//! and a way to read the old one. docs/understand/layout.md lists each row too.
 
 mod keys;
 mod queues;

@@ -1,12 +1,12 @@
-//! What runs long within one instruction of Lua, or a few, and can be ended nevertheless.
+//! Work that takes long within one Lua instruction, or a few, and can be ended nevertheless.
 
 use std::time::{Duration, Instant};
 
 use super::*;
 
-/// A script runs for so long before it is killed, so that it is where it takes long.
+/// How long a script runs before it is killed, so that it has reached its slow part.
 const RUN: Duration = Duration::from_millis(100);
-/// Within this time it ends, on a busy machine.
+/// It must end within this time, even on a busy machine.
 const END: Duration = Duration::from_secs(20);
 
 #[track_caller]
@@ -113,7 +113,7 @@ fn what_runs_out_of_memory_again_and_again() {
     }
 }
 
-/// One that only makes what runs a little.
+/// The script only creates coroutines that do little.
 #[test]
 fn coroutines_within_coroutines() {
     is_killed(
@@ -160,7 +160,7 @@ fn what_has_written_is_ended_as_well_when_the_server_stops() {
         assert!(run.may_write());
         assert_eq!(scripts.kill(false), Err(KillError::Unkillable));
         scripts.end_all();
-        // What begins later does not run.
+        // Runs that begin later do not run.
         let late = scripts.begin(Caller::Script, TimeLimit::Nothing);
         assert!(late.run().is_ended() && !late.run().may_write());
     });

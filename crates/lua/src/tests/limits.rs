@@ -1,11 +1,11 @@
-//! What a script may use, also where neither Lua's memory limit nor its hook reaches.
+//! What a script may use, even beyond the reach of Lua's memory limit and its hook.
 
 use std::time::Duration;
 
 use super::*;
 use crate::{Library, Run, library_source};
 
-/// A table that is the leaf `('x'):rep(1000)` 2^levels times.
+/// A table in which the leaf `('x'):rep(1000)` occurs 2^levels times.
 fn doubled(levels: usize) -> String {
     format!("local t = ('x'):rep(1000) for i = 1, {levels} do t = {{t, t}} end ")
 }

@@ -1,4 +1,4 @@
-//! How often a script is looked at.
+//! How often a script is checked.
 #![allow(unsafe_code)]
 
 use std::rc::Rc;
@@ -16,7 +16,7 @@ fn each_coroutine_is_looked_at_as_often_as_the_memory_in_use_asks_for() {
     let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     state.begin(&lua, Arc::clone(guard.run())).unwrap();
     let every = lua.create_function(|lua, ()| {
-        // SAFETY: one value is left on the stack.
+        // SAFETY: the closure leaves one value on the stack.
         unsafe {
             lua.exec_raw::<i64>((), |state| {
                 ffi::lua_pushinteger(state, ffi::lua_gethookcount(state).into());

@@ -31,12 +31,12 @@ impl Commands for Fine {
     }
 }
 
-/// What is there at once.
+/// The result of a future that is ready immediately.
 fn poll<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().unwrap()
 }
 
-/// Runs a script whose calls are all answered with `+OK`.
+/// Runs a script whose calls all get the reply `+OK`.
 fn run(text: &str) -> End {
     run_on(&mut Machine::new(RedisVersion::default()).unwrap(), text)
 }
@@ -97,7 +97,7 @@ fn nothing_that_scripts_share_can_be_changed() {
             "{change}: {line}"
         );
     }
-    // What iterates over a library sees its functions, and gets no table that could be changed.
+    // Iteration over a library shows its functions, but returns no table that could be changed.
     let script = "local n = 0 for k, v in pairs(string) do n = n + 1 end \
         local f, t = pairs(string) return {n, pcall(rawset, t, 'x', 1)}";
     let Reply::Array(found) = replied(script) else {
@@ -199,7 +199,7 @@ fn a_collector_that_a_script_has_stopped_runs_again() {
     let mut machine = Machine::new(RedisVersion::default()).unwrap();
     let garbage = "for number = 1, 1000 do local _ = string.rep(number, 1000) end \
                    return collectgarbage('count')";
-    // To compile it later would have the collector run again.
+    // Compiling it later would make the collector run again.
     run_on(&mut machine, garbage);
     run_on(&mut machine, "collectgarbage('stop')");
     let kilobytes = (0..20).map(|_| match run_on(&mut machine, garbage) {
@@ -406,7 +406,7 @@ fn to_wait_does_not_count_as_running() {
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     let mut machine = Machine::new(RedisVersion::default()).unwrap();
-    /// A command that is answered when it is told to be.
+    /// A command that completes when it is told to.
     struct Later<'r>(&'r Cell<bool>);
     impl Commands for Later<'_> {
         fn call(&mut self, _: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {

@@ -1,4 +1,4 @@
-//! Functions that stand for those of stock Lua do what these do.
+//! Functions that replace those of stock Lua behave like them.
 
 use std::rc::Rc;
 
@@ -51,7 +51,7 @@ impl Both {
     }
 }
 
-/// Everything that matches patterns, as one text.
+/// All functions that match patterns, in one text.
 const MATCH: &str = r#"
 local library, subject, pattern, template, init, most = ...
 local out = {}
@@ -201,7 +201,7 @@ fn odd_patterns_are_matched_as_by_stock_lua() {
     }
 }
 
-/// Sorts a list of keys, each with its place, and tells the places.
+/// Sorts a list of keys with their positions, and returns the positions.
 const SORT: &str = r#"
 local library, keys, how = ...
 local list = {}
@@ -227,7 +227,7 @@ for place = 1, #keys do out[#out + 1] = list[place] and list[place].place or "ni
 return table.concat(out, ",")
 "#;
 
-/// Calls that change a list in one way or another.
+/// Calls that change a list in various ways.
 const CHANGE: &str = r#"
 local library = ...
 local out = {}

@@ -56,7 +56,7 @@ impl PartReader {
         }
     }
 
-    /// A number that is zero or more.
+    /// A non-negative number.
     pub(super) fn count(&mut self) -> Result<i64, DumpError> {
         let number = self.unsigned()?;
         i64::try_from(number).map_err(|_| DumpError::Format)
@@ -108,7 +108,7 @@ impl PartWriter {
         put_length(&mut self.bytes, number);
     }
 
-    /// A number that is zero or more.
+    /// A non-negative number.
     pub(super) fn count(&mut self, number: i64) {
         self.unsigned(u64::try_from(number).unwrap_or(0));
     }

@@ -6,7 +6,7 @@ use super::parts::{Part, PartReader, PartWriter};
 use crate::DumpError;
 use crate::payload::{OwnType, Payload};
 
-/// A priority, as what it was given.
+/// A priority in the form in which it was given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DumpedPriority {
     /// A 64-bit integer.
@@ -15,7 +15,7 @@ pub enum DumpedPriority {
     Double(f64),
 }
 
-/// The values of a priority queue with their priorities; ends after the first error.
+/// The values of a priority queue with their priorities. Ends after the first error.
 #[derive(Debug, Clone)]
 pub struct PriorityQueueReader {
     parts: PartReader,

@@ -52,7 +52,7 @@ pub enum DumpedState {
         /// When it ends.
         until_ms: i64,
     },
-    /// Nothing.
+    /// Nothing more.
     Dead {
         /// When it died.
         since_ms: i64,
@@ -73,13 +73,13 @@ pub struct DumpedTask {
     pub id: Bytes,
     /// Its priority; not NaN.
     pub priority: f64,
-    /// How many tasks the queue had been given before.
+    /// How many tasks the queue had received before.
     pub index: i64,
     /// Distinguishes it from others with the same index.
     pub random: i64,
     /// The resources that it needs: bit by bit, by their numbers in the queue.
     pub mask: u8,
-    /// How much of each of those: positive and finite.
+    /// How much of each of those. Positive and finite.
     pub amounts: Vec<f64>,
     /// How often it has been taken with a lease.
     pub tries: i64,
@@ -99,9 +99,9 @@ pub struct DumpedTask {
     pub group: Option<Bytes>,
     /// Whether other tasks wait for it, or did.
     pub is_awaited: bool,
-    /// The `traceparent` of who added it.
+    /// The `traceparent` of the client that added it.
     pub traceparent: Option<Bytes>,
-    /// What it is.
+    /// Its payload.
     pub payload: Bytes,
 }
 
@@ -148,9 +148,9 @@ pub enum DumpedItem {
 /// What clients have set for a whole task queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DumpedOptions {
-    /// Consumers get nothing.
+    /// Whether consumers get nothing.
     pub is_paused: bool,
-    /// The options that are numbers, not negative, by their kinds, which are from 2 on.
+    /// Numeric options, not negative, by kind. Kinds begin at 2.
     pub numbers: Vec<(u64, i64)>,
     /// The name of the queue for dead tasks.
     pub dead_letter: Option<Bytes>,
@@ -161,7 +161,8 @@ const PAUSED: u64 = 1;
 const DEAD_LETTER: u64 = 10;
 
 impl DumpedOptions {
-    /// Reads the number of options and their kinds. A queue without options has none of these parts.
+    /// Reads the number of options and their kinds. These parts are missing for a queue without
+    /// options.
     fn read(parts: &mut PartReader) -> Result<Self, DumpError> {
         let mut options = Self::default();
         let mut ahead = parts.clone();
@@ -169,7 +170,7 @@ impl DumpedOptions {
             return Ok(options);
         };
         for _ in 0..count {
-            // None may come twice, so their number is bounded.
+            // No kind may be repeated, so their number is bounded.
             match ahead.unsigned()? {
                 PAUSED if !options.is_paused => options.is_paused = true,
                 DEAD_LETTER if options.dead_letter.is_none() => {
@@ -212,7 +213,7 @@ impl DumpedOptions {
     }
 }
 
-/// Reads a task queue; ends after the first error.
+/// Reads a task queue. Ends after the first error.
 #[derive(Debug, Clone)]
 pub struct TaskQueueReader {
     parts: PartReader,
@@ -309,7 +310,7 @@ impl TaskQueueReader {
         let until_ms = self.parts.count()?;
         let value = self.parts.string()?;
         let place = Some((kind, name.clone()));
-        // So none comes twice.
+        // So no name is repeated.
         let is_sound = (1..=name_max).contains(&name.len())
             && value.len() <= value_max
             && until_ms <= AT_MS_MAX
@@ -327,7 +328,7 @@ impl TaskQueueReader {
     }
 
     fn task(&mut self, id: Bytes) -> Result<DumpedTask, DumpError> {
-        // So none comes twice. The first is not empty.
+        // So no id is repeated, and the first is not empty.
         let is_keyword = |word: &&str| id.eq_ignore_ascii_case(word.as_bytes());
         if id <= self.last_id
             || id.len() > TASK_ID_BYTES_MAX
@@ -387,7 +388,7 @@ impl TaskQueueReader {
                     _ => return Err(DumpError::Format),
                 };
                 let text = parts.string()?;
-                // So none comes twice, and their number is bounded.
+                // So no note is repeated, and their number is bounded.
                 if text.len() > bytes_max || note.replace(text).is_some() {
                     return Err(DumpError::Format);
                 }
@@ -421,12 +422,12 @@ impl TaskQueueReader {
     }
 }
 
-/// The ids of the tasks that one waits for.
+/// The ids of the tasks that a task waits for.
 fn awaited(parts: &mut PartReader) -> Result<Vec<Bytes>, DumpError> {
     let mut ids: Vec<Bytes> = Vec::new();
     for _ in 0..parts.unsigned()? {
         let id = parts.string()?;
-        // So none comes twice, and the first is not empty.
+        // So no id is repeated, and the first is not empty.
         let is_later = ids.last().map_or(!id.is_empty(), |last| id > *last);
         if !is_later || id.len() > TASK_ID_BYTES_MAX || ids.len() >= TASK_AFTER_MAX {
             return Err(DumpError::Format);
@@ -498,7 +499,7 @@ impl TaskQueueWriter {
         Self { parts }
     }
 
-    /// Adds a task. Its id is greater than those of the others.
+    /// Adds a task. Its id must be greater than all previous ones.
     pub fn push(&mut self, task: &DumpedTask) {
         let parts = &mut self.parts;
         parts.string(&task.id);
@@ -564,7 +565,8 @@ impl TaskQueueWriter {
         parts.string(&task.payload);
     }
 
-    /// Adds a token, a result or a schedule, after all tasks. Its kind and name are greater than those of the others.
+    /// Adds a token, a result or a schedule, after all tasks. Its kind and name must be greater
+    /// than all previous ones.
     pub fn push_kept(&mut self, kept: &DumpedKept) {
         self.parts.signed(match kept.kind {
             DumpedKeptKind::Unique => UNIQUE,

@@ -329,7 +329,7 @@ fn damage_is_noticed() {
         assert!(read(&damaged).is_err(), "a bit at {at}");
         assert!(read(&whole[..at]).is_err(), "cut at {at}");
     }
-    // Redis was told to make no checksum.
+    // Redis was configured to write no checksum.
     let length = whole.len();
     let unchecked = [&whole[..length - 8], &[0; 8]].concat();
     assert_eq!(read(&unchecked).unwrap().len(), 2);
@@ -345,7 +345,7 @@ fn a_value_that_is_too_large_is_passed_over() {
     assert_eq!(item, Some(found(b"k", RdbValue::TooLarge(size))));
     let item = reader.next_item().unwrap();
     assert_eq!(item, Some(found(b"l", payload(0, &string(b"x")))));
-    // A length that the file does not bear out reserves nothing.
+    // A length that exceeds the file reserves no memory.
     let claim = [&[0x81][..], &u64::MAX.to_be_bytes()].concat();
     let refused = read(&file(10, &[&key(b"k", 0, &claim)])).unwrap_err();
     assert!(matches!(refused, RdbError::Io { .. }), "{refused}");

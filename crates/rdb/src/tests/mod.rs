@@ -95,7 +95,7 @@ fn the_checksum_is_that_of_redis() {
 #[test]
 fn a_small_list_is_written_as_redis_7_0_writes_it() {
     let payload = written_list(&[b"a".to_vec(), b"1".to_vec(), b"-5000".to_vec()]);
-    // What Redis 7.0.15 answers.
+    // The reply of Redis 7.0.15.
     let expected = "120102101000000003008161020101f178ec03ff0a00be747725a27199b2";
     assert_eq!(payload[..], hex(expected));
 }
@@ -103,7 +103,7 @@ fn a_small_list_is_written_as_redis_7_0_writes_it() {
 #[test]
 fn a_small_set_is_written_as_redis_7_0_writes_it() {
     let members = [(Bytes::from("a"), 1.0), (Bytes::from("b"), 1.5)];
-    // What Redis 7.0.15 answers.
+    // The reply of Redis 7.0.15.
     let expected = "1114140000000400816102010181620283312e3504ff0a00c27c6981dda22270";
     assert_eq!(small_sorted_set(&members).unwrap()[..], hex(expected));
 }
@@ -130,7 +130,7 @@ fn a_set_of_many_or_long_members_is_not_small() {
 
 #[test]
 fn packed_strings_are_unpacked() {
-    // An `a`, and a copy of it that reaches into itself.
+    // An `a`, and a copy of it that overlaps itself.
     let packed = hex("c3 05 1a 00 61 e0 10 00");
     let value = [vec![1, 1], packed].concat();
     assert_eq!(list_of(&sealed(9, &value)).unwrap(), [vec![b'a'; 26]]);
@@ -141,9 +141,9 @@ fn a_packed_string_of_another_length_than_it_says_is_refused() {
     for packed in [
         "c3 05 19 00 61 e0 10 00",
         "c3 05 1b 00 61 e0 10 00",
-        // Reaches in front of the beginning.
+        // Reaches before the beginning.
         "c3 05 1a 00 61 e0 10 01",
-        // Ends amid a run, amid a copy.
+        // Ends within a run or a copy.
         "c3 02 04 03 61",
         "c3 03 1a 00 61 e0",
         // Claims more than any string has.
@@ -270,7 +270,7 @@ fn a_ziplist_that_contradicts_itself_is_refused() {
 fn a_small_hash_is_written_as_redis_7_0_writes_it() {
     let parts = ["a", "1", "field", "value"].map(Bytes::from);
     let fields = parts.chunks_exact(2).map(|pair| (&pair[0], &pair[1]));
-    // What Redis 7.0.15 answers.
+    // The reply of Redis 7.0.15.
     let expected =
         hex("101a1a00000004008161020101856669656c64068576616c756506ff0a004abfbd627e9c3ea0");
     assert_eq!(small_hash(fields).unwrap()[..], expected);
@@ -278,7 +278,7 @@ fn a_small_hash_is_written_as_redis_7_0_writes_it() {
 
 #[test]
 fn a_small_set_of_numbers_is_written_as_redis_7_0_writes_it() {
-    // What Redis 7.0.15 answers.
+    // The reply of Redis 7.0.15.
     for (members, expected) in [
         (
             "1 -5 300",
@@ -532,7 +532,7 @@ fn a_stream_keeps_when_consumers_were_active_if_its_source_knows() {
     let mut writer = StreamWriter::new();
     writer.push((5, 1), vec![Bytes::from("name"), Bytes::from("value")]);
     let second = writer.finish(&stream);
-    // The later form differs in its number and in a time for each consumer, of which the last is -1.
+    // The later form has another number, and a time for each consumer. The last time is -1.
     let mut value = vec![21];
     value.extend(&second[1..second.len() - FOOTER_BYTES]);
     let seen = 7_i64.to_le_bytes();
@@ -563,7 +563,7 @@ fn a_stream_keeps_when_consumers_were_active_if_its_source_knows() {
     }
 }
 
-/// Hashes of which fields may expire: of two fields, of which one or none does.
+/// Hashes with fields that may expire: two fields, one or none of which does.
 fn expiring_hashes(first_expires: bool) -> Vec<(&'static str, u16, Vec<u8>)> {
     let at = |expires: bool| 4_000_000_000_000_i64 * i64::from(expires);
     let packed = |expires: bool| {
@@ -642,11 +642,11 @@ fn a_hash_whose_fields_may_expire_is_read_in_every_encoding() {
     }
     for (form, version, value) in expiring_hashes(true) {
         let found = expiring_hash_of(&sealed(version, &value)).unwrap();
-        // The first form has the time itself, as a length.
+        // The first form contains the time itself, as a length.
         let at_ms = if form == "22" { 1 } else { 4_000_000_000_000 };
         let expiries: Vec<_> = found.iter().map(|field| field.expire_at_ms).collect();
         assert_eq!(expiries, [Some(at_ms), None], "{form}");
-        // What is cut off is noticed.
+        // A truncated value is detected.
         let cut = expiring_hash_of(&sealed(version, &value[..value.len() - 1]));
         assert!(cut.is_err(), "{form}");
     }

@@ -120,7 +120,7 @@ fn options_are_read_as_they_were_written() {
         let read: Result<Vec<_>, _> = reader.collect();
         assert_eq!(read, Ok(vec![DumpedItem::Task(task("a", 0))]));
     }
-    // Two options, an unknown one, none that is announced.
+    // Two options, an unknown one, and an announcement without options.
     let whole = TaskQueueWriter::new(0, &[], &paused).finish();
     let value = &whole[..whole.len() - 10];
     let head = &value[..value.len() - 5];

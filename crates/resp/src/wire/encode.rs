@@ -1,15 +1,15 @@
-//! Replies to bytes, for clients that speak RESP2 or RESP3.
+//! Encodes replies for clients that speak RESP2 or RESP3.
 //!
-//! The crate `redis-protocol` is named only here. It encodes what it can say exactly as Redis
-//! does: statuses, errors, nulls and booleans. The rest is written by hand:
+//! The crate `redis-protocol` is named only here. It encodes what it can exactly as Redis does:
+//! statuses, errors, nulls and booleans. The rest is written by hand:
 //!
-//! - RESP2's null array, `*-1`, is no frame of the crate.
+//! - RESP2's null array, `*-1`: the crate has no frame for it.
 //! - Doubles: the crate prints with Rust's `Display`, Redis with Grisu2 (`wire::number`).
-//! - Maps and sets: the crate keeps them in hash tables, which forget the order of a reply.
-//! - Whatever has a length or is an integer: the crate sizes its output with a floating-point
-//!   logarithm, which is one too many for integers such as 999,999,999,999,999,999 and then leaves
-//!   a NUL byte behind them; and these are the replies that have to be fast.
-//! - Arrays: the crate wants a tree of frames first; here a header is written, then each element
+//! - Maps and sets: the crate keeps them in hash tables, which lose the order of a reply.
+//! - Integers, and everything with a length: the crate sizes its output with a floating-point
+//!   logarithm. The result is one too large for integers such as 999,999,999,999,999,999, which
+//!   leaves a NUL byte after them. These replies also have to be fast.
+//! - Arrays: the crate needs a tree of frames first. Here a header is written, then each element
 //!   straight from the reply.
 
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ const INTEGER_DIGITS_MAX: usize = 20;
 
 /// Appends a reply to `output` as Redis 7.2 sends it.
 ///
-/// Recursive: replies come from commands and nest a few levels.
+/// Recursive, because replies come from commands and nest only a few levels.
 pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
     match reply {
         Reply::Bulk(bytes) => put_bulk(bytes, output),
@@ -127,8 +127,8 @@ pub fn encode_push_header(elements: usize, protocol: Protocol, output: &mut Byte
     put_length(resp3_or(protocol, b'>', b'*'), elements, output);
 }
 
-/// Appends an error whose line (the part after the `-`) may contain bytes that are not text, such as the line
-/// of a `ProtocolError`. Line breaks in it become blanks, as in Redis.
+/// Appends an error whose line (the part after the `-`) may contain bytes that are not text, such
+/// as the line of a `ProtocolError`. As in Redis, line breaks in it become blanks.
 pub fn encode_error_line(line: &[u8], output: &mut BytesMut) {
     output.extend_from_slice(b"-");
     output.extend(line.iter().map(|byte| match byte {
@@ -153,7 +153,7 @@ fn put_items(kind: u8, items: &[Reply], protocol: Protocol, output: &mut BytesMu
 }
 
 fn put_bulk(bytes: &[u8], output: &mut BytesMut) {
-    // One growth for the whole element: its bytes, `$`, the length and both line ends.
+    // Grows once for the whole element: its bytes, `$`, the length and both line ends.
     output.reserve(bytes.len().saturating_add(LINE_BYTES_MAX + CRLF.len()));
     put_length(b'$', bytes.len(), output);
     output.extend_from_slice(bytes);
@@ -194,15 +194,15 @@ fn put_integer(kind: u8, number: i64, output: &mut BytesMut) {
     put_number_line(kind, number < 0, number.unsigned_abs(), output);
 }
 
-/// Most bytes of a line with a number: what kind it is, a sign, digits and the line end.
+/// Maximum bytes of a line with a number: its kind, a sign, digits and the line end.
 const LINE_BYTES_MAX: usize = INTEGER_DIGITS_MAX + 4;
 
-/// The line is put together from its end, so that it is appended at once.
+/// The line is built from its end, so that it can be appended at once.
 fn put_number_line(kind: u8, is_negative: bool, number: u64, output: &mut BytesMut) {
     let mut line = [0; LINE_BYTES_MAX];
     let mut begin = LINE_BYTES_MAX;
     let mut put = |byte: u8| {
-        // It has room for the longest number.
+        // There is room for the longest number.
         begin = begin.saturating_sub(1);
         if let Some(place) = line.get_mut(begin) {
             *place = byte;
@@ -226,7 +226,7 @@ fn put_number_line(kind: u8, is_negative: bool, number: u64, output: &mut BytesM
     output.extend_from_slice(line.get(begin..).unwrap_or_default());
 }
 
-/// Statuses, errors and nulls are the same bytes in both versions, but for the null.
+/// Statuses, errors and nulls. Except for the null, the bytes are the same in both versions.
 fn put_simple(text: &str, output: &mut BytesMut) {
     let frame = resp2::types::BorrowedFrame::SimpleString(text.as_bytes());
     carry(output, |output| {
@@ -235,8 +235,8 @@ fn put_simple(text: &str, output: &mut BytesMut) {
 }
 
 fn put_error(line: &str, output: &mut BytesMut) {
-    // The code that builds error lines removes line breaks. A line break here would let bytes of a client
-    // pass for a reply.
+    // The code that builds error lines removes line breaks. Otherwise bytes from a client could
+    // look like a reply.
     let line = if line.contains(['\r', '\n']) {
         Cow::Owned(line.replace(['\r', '\n'], " "))
     } else {
@@ -271,8 +271,8 @@ fn put_boolean(value: bool, output: &mut BytesMut) {
     });
 }
 
-/// Lets the crate append a frame. It fails only if it runs out of the room that it made itself; a
-/// client must then still read one reply, and not half of one.
+/// Lets the crate append a frame. It can fail only if it exceeds the space that it reserved. A
+/// client must then still get one whole reply.
 fn carry(
     output: &mut BytesMut,
     append: impl FnOnce(&mut BytesMut) -> Result<usize, RedisProtocolError>,
@@ -463,7 +463,8 @@ mod tests {
         })
     }
 
-    /// What a RESP3 client reads, without maps, whose order the decoder's frames do not keep.
+    /// Whether a RESP3 client reads this reply. Without maps, because the decoder's frames do not
+    /// keep their order.
     fn matches_frame(reply: &Reply, frame: &OwnedFrame) -> bool {
         match (reply, frame) {
             (Reply::Integer(left) | Reply::Whole(left), OwnedFrame::Number { data, .. }) => {

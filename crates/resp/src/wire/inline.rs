@@ -1,15 +1,15 @@
-//! Inline requests: a line of blank-separated words, some of them quoted, as people type it.
+//! Inline requests: a line of words separated by blanks, some of them quoted, as people type it.
 //!
-//! The grammar is that of Redis's `sdssplitargs` (`sds.c`): `"..."` knows `\n \r \t \b \a \xHH`
-//! and takes any other escaped byte as it is; `'...'` knows only `\'`; a closing quote ends the
-//! word and has to be followed by a blank; a quote may begin inside a word. Redis skips six kinds
-//! of blanks before a word but ends an unquoted one at only four of them.
+//! The grammar is that of Redis's `sdssplitargs` (`sds.c`). `"..."` supports `\n \r \t \b \a \xHH`
+//! and takes any other escaped byte literally. `'...'` supports only `\'`. A closing quote ends the
+//! word and must be followed by a blank. A quote may begin inside a word. Redis skips six kinds of
+//! blanks before a word, but only four of them end an unquoted one.
 
 use bytes::Bytes;
 
 use quoin_base::number::{hex_value, is_space};
 
-/// The words of a line, or nothing if its quotes are not balanced.
+/// The words of a line. `None` if its quotes are not balanced.
 pub fn split_arguments(line: &[u8]) -> Option<Vec<Bytes>> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -25,7 +25,7 @@ pub fn split_arguments(line: &[u8]) -> Option<Vec<Bytes>> {
     }
 }
 
-/// Moves one word from the front of `rest` to `word`; returns what follows it.
+/// Moves one word from the front of `rest` to `word`. Returns what follows it.
 fn take_word<'line>(mut rest: &'line [u8], word: &mut Vec<u8>) -> Option<&'line [u8]> {
     loop {
         match rest {

@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 32;
 /// Places, or bytes, that an announced number reserves.
 const RESERVED_MAX: usize = 1024;
 
-/// A reply of RESP2 or RESP3, with nothing of its bytes lost.
+/// A reply of RESP2 or RESP3, with all of its bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     /// One line after its kind (`+ - : , # ( _`).
@@ -188,7 +188,7 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A length in the one form that servers write; `None` for −1.
+/// A length in the only form that servers write. `None` for −1.
 fn read_length(text: &[u8]) -> io::Result<Option<usize>> {
     if text == b"-1" {
         return Ok(None);

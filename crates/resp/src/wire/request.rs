@@ -1,14 +1,14 @@
-//! Requests from bytes: a parser that resumes where it stopped.
+//! Parses requests. A parser resumes where it stopped.
 //!
-//! What is accepted, refused and skipped follows `processMultibulkBuffer` and `processInlineBuffer` of Redis
-//! 7.2 (`networking.c`), including apparent accidents: the two bytes after a length line or an argument are
-//! not checked, and a NUL byte inside a line hides the rest of it (Redis searches C strings). Redis's reply
-//! can depend on how the bytes were cut into reads. Ours does not: a line is too long if its end is not among
-//! the first `REQUEST_INLINE_BYTES_MAX + 1` bytes.
+//! What is accepted, refused and skipped follows `processMultibulkBuffer` and `processInlineBuffer`
+//! of Redis 7.2 (`networking.c`), including apparent accidents: the two bytes after a length line
+//! or an argument are not checked, and a NUL byte inside a line hides the rest of it, because Redis
+//! searches C strings. Redis's reply can depend on how the bytes were split into reads. Ours does
+//! not: a line is too long if its end is not among the first `REQUEST_INLINE_BYTES_MAX + 1` bytes.
 //!
 //! Memory: an argument never keeps the read buffer alive. Short ones are copied into a chunk that
-//! they share, longer ones into allocations of their own, and long ones that are still arriving
-//! get a buffer of their own, which becomes the argument without a copy.
+//! they share, and longer ones into separate allocations. A long one that is still arriving gets
+//! its own buffer, which becomes the argument without a copy.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -21,7 +21,7 @@ use quoin_base::limits::{
 };
 use quoin_base::number::parse_i64;
 
-/// Bytes that end a length line or an argument; Redis counts them but does not look at them.
+/// Bytes that end a length line or an argument. Redis counts them but does not check them.
 const TERMINATOR_BYTES: usize = 2;
 
 /// Bytes to reserve for each short argument before their lengths are known.
@@ -35,22 +35,22 @@ pub struct Request {
 }
 
 impl Request {
-    /// Bytes that the arguments take, what holds each of them included; used to bound what waits
-    /// for the executor, or for EXEC.
+    /// Memory of the arguments, including overhead, for bounding what waits for the executor or for
+    /// EXEC.
     pub fn held_bytes(&self) -> usize {
         let held = |argument: &Bytes| argument.len() + size_of::<Bytes>();
         size_of::<Self>() + self.arguments.iter().map(held).sum::<usize>()
     }
 }
 
-/// What a parser lets a client send. The default is that of `limits`.
+/// What a parser accepts from a client. The default is that of `limits`.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestLimits {
     /// Arguments in one request.
     pub arguments_max: usize,
     /// Bytes of one argument (Redis: `proto-max-bulk-len`).
     pub bulk_bytes_max: usize,
-    /// Bytes of one request, length lines included.
+    /// Bytes of one request, including length lines.
     pub request_bytes_max: usize,
 }
 
@@ -70,21 +70,21 @@ pub struct RequestParser {
     limits: RequestLimits,
     /// The error that ended this connection's input.
     failed: Option<ProtocolError>,
-    /// Bytes at the front of the buffer that hold no end of the current line.
+    /// Bytes at the front of the buffer that do not contain the end of the current line.
     scanned_bytes: usize,
-    /// Bytes that the request under way has taken from the buffer or announced.
+    /// Bytes that the current request has taken from the buffer or announced.
     request_bytes: usize,
-    /// Arguments of the request under way that are still to come; 0 between requests.
+    /// Remaining arguments of the current request. 0 between requests.
     arguments_missing: usize,
     /// Length of the argument in progress, after its length line was read.
     bulk_bytes: Option<usize>,
-    /// Whether the buffer was made for the argument under way.
+    /// Whether the buffer was made for the current argument.
     buffer_is_bulk: bool,
-    /// Arguments of the request under way; those that are in `shared` are still empty here.
+    /// Arguments of the current request. Those in `shared` are still empty here.
     arguments: Vec<Bytes>,
-    /// Bytes of short arguments, one after the other.
+    /// Bytes of short arguments, one after another.
     shared: BytesMut,
-    /// Which arguments are in `shared`: position in `arguments` and length.
+    /// The arguments in `shared`: index in `arguments` and length.
     shared_arguments: Vec<(usize, usize)>,
     /// Bytes read or copied, and iterations of loops, to prove linear time.
     #[cfg(test)]
@@ -117,16 +117,16 @@ impl RequestParser {
         }
     }
 
-    /// Takes the next request from the front of `buffer`, or what there is of it.
+    /// Takes the next request from the front of `buffer`, or as much of it as there is.
     ///
-    /// `None`: more bytes are needed; append them to the same `buffer` and call again.
-    /// `authenticated` is false while the client still has to authenticate, which lowers the
-    /// limits (`authRequired` in Redis); it may change from request to request, so a caller runs
-    /// each request before it parses the next until then.
+    /// `None` means that more bytes are needed: append them to the same `buffer` and call again.
+    /// `authenticated` is false while the client still has to authenticate, which lowers the limits
+    /// (`authRequired` in Redis). It may change with each request, so until then a caller must run
+    /// each request before it parses the next.
     ///
     /// # Errors
-    /// The client has violated the protocol. The connection cannot continue; every later call returns the
-    /// same error.
+    /// If the client has violated the protocol. The connection cannot continue, and every later
+    /// call returns the same error.
     pub fn parse(
         &mut self,
         buffer: &mut BytesMut,
@@ -143,8 +143,8 @@ impl RequestParser {
         outcome
     }
 
-    /// Bytes that the connection should have room for in `buffer` before it reads on; 0 if its usual read
-    /// size is enough. Grows with what has arrived, so that announcing a long argument takes no memory.
+    /// Number of bytes to reserve in `buffer` before reading on. 0 if the usual read size is
+    /// enough. It grows with what has arrived, so announcing a long argument takes no memory.
     pub fn bytes_to_reserve(&self, buffer: &BytesMut) -> usize {
         let Some(bulk_bytes) = self.bulk_bytes else {
             return 0;
@@ -155,8 +155,8 @@ impl RequestParser {
             .min(buffer.len().max(REQUEST_RESERVE_BYTES_MAX))
     }
 
-    /// Bytes that the arguments take which were taken out of the buffer for a request that is not
-    /// whole yet, what holds each of them included.
+    /// Memory, including overhead, of arguments that were taken out of the buffer for an incomplete
+    /// request.
     pub fn held_bytes(&self) -> usize {
         let announced = self.bulk_bytes.map_or(0, |bytes| bytes + TERMINATOR_BYTES);
         let taken = self.request_bytes.saturating_sub(announced);
@@ -236,7 +236,7 @@ impl RequestParser {
         Ok(true)
     }
 
-    /// Reads one `$<length>` and its bytes; false if they are not complete.
+    /// Reads one `$<length>` and its bytes. False if they are incomplete.
     fn parse_argument(
         &mut self,
         buffer: &mut BytesMut,
@@ -296,8 +296,8 @@ impl RequestParser {
         Ok(Some(bulk_bytes))
     }
 
-    /// Moves a long argument that has only begun to arrive to the front of its own buffer. It moves at most
-    /// what one read left over.
+    /// Moves the beginning of a long argument to the front of its own buffer. This moves at most
+    /// the rest of one read.
     fn give_bulk_own_buffer(&mut self, buffer: &mut BytesMut, bulk_bytes: usize) {
         let whole_bytes = bulk_bytes.saturating_add(TERMINATOR_BYTES);
         if bulk_bytes < REQUEST_OWN_BUFFER_BYTES_MIN || buffer.len() >= whole_bytes {
@@ -361,7 +361,7 @@ impl RequestParser {
         }
     }
 
-    /// Reads one inline request; none if its line is not complete. It may have no arguments.
+    /// Reads one inline request, which may have no arguments. `None` if its line is incomplete.
     fn parse_inline(&mut self, buffer: &mut BytesMut) -> Result<Option<Vec<Bytes>>, ProtocolError> {
         let end = match self.find_line_end(buffer, b'\n') {
             LineEnd::At(end) => end,
@@ -377,7 +377,8 @@ impl RequestParser {
         Ok(Some(arguments))
     }
 
-    /// Searches for the end of the line at the front of `buffer`, from the end of the last search.
+    /// Searches for the end of the line at the front of `buffer`, starting where the last search
+    /// ended.
     fn find_line_end(&mut self, buffer: &BytesMut, end: u8) -> LineEnd {
         let searched = buffer.len().min(REQUEST_INLINE_BYTES_MAX.saturating_add(1));
         let unseen = buffer.get(self.scanned_bytes..searched).unwrap_or_default();
@@ -385,7 +386,7 @@ impl RequestParser {
         let seen_bytes = found.unwrap_or(unseen.len());
         let found_byte = found.and_then(|position| unseen.get(position)).copied();
         self.count_steps(seen_bytes.saturating_add(1));
-        // A NUL is not passed: every later search stops at it again.
+        // A NUL is not skipped, so every later search stops at it again.
         self.scanned_bytes = self.scanned_bytes.saturating_add(seen_bytes);
         if found_byte == Some(end) {
             LineEnd::At(self.scanned_bytes)
@@ -414,14 +415,14 @@ impl RequestParser {
     fn count_steps(&mut self, _steps: usize) {}
 }
 
-/// Why what a client sent is not the Redis protocol. The connection writes [`Self::to_line`], if
+/// Why a client's bytes are not the Redis protocol. The connection writes [`Self::to_line`], if
 /// there is one, and closes. The texts are those of Redis 7.2 (`networking.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// An inline request longer than `REQUEST_INLINE_BYTES_MAX`.
     #[error("too big inline request")]
     TooBigInlineRequest,
-    /// An inline request whose quotes do not close, or are not followed by a blank.
+    /// An inline request with a quote that is not closed, or is not followed by a blank.
     #[error("unbalanced quotes in request")]
     UnbalancedQuotes,
     /// The line with the number of arguments does not end.
@@ -436,7 +437,7 @@ pub enum ProtocolError {
     /// The line with the length of an argument does not end.
     #[error("too big bulk count string")]
     TooBigBulkCount,
-    /// An argument that does not begin with `$` but with this byte.
+    /// An argument that begins with this byte instead of `$`.
     #[error("expected '$', got '{}'", char::from(*.0))]
     ExpectedDollar(u8),
     /// The length of an argument is not a number, or is too big.
@@ -445,14 +446,14 @@ pub enum ProtocolError {
     /// Too long an argument for a client that has not authenticated.
     #[error("unauthenticated bulk length")]
     UnauthenticatedBulkLength,
-    /// A request longer than `REQUEST_BYTES_MAX`; Redis closes such a connection without a word.
+    /// A request longer than `REQUEST_BYTES_MAX`. Redis closes such a connection without an error.
     #[error("request is longer than the query buffer limit")]
     TooBigRequest,
 }
 
 impl ProtocolError {
-    /// The error line after the `-`. `None` if the connection closes without one. It is bytes, because the
-    /// line repeats a byte of the client unchanged (line breaks become blanks).
+    /// The error line after the `-`. `None` if the connection closes without one. It is bytes,
+    /// because the line repeats a client's byte unchanged, except that line breaks become blanks.
     pub fn to_line(&self) -> Option<Vec<u8>> {
         match self {
             ProtocolError::TooBigRequest => None,
@@ -478,7 +479,7 @@ mod tests {
 
     type Outcome = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
-    /// Parses what comes in these chunks, as a connection would.
+    /// Parses these chunks like a connection.
     fn parse_chunks<'a>(
         chunks: impl IntoIterator<Item = &'a [u8]>,
         authenticated: bool,

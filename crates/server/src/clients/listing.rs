@@ -1,4 +1,4 @@
-//! The line of a client in CLIENT LIST, which the log shows, too.
+//! The line of a client in CLIENT LIST. The log shows it too.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -22,11 +22,12 @@ pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {
     text
 }
 
-/// Appends the line of a client, with all fields of the version of Redis that is told, in Redis's order.
+/// Appends the line of a client, with all fields of the configured version of Redis, in Redis's
+/// order.
 ///
-/// `tot-mem` counts all that the server holds for the client, as `maxmemory-clients` does. `events` is always `r`. There is
-/// one reply buffer: `obl` gives what Redis would have in its first 16 KiB, `omem` the rest and the
-/// messages that wait.
+/// `tot-mem` counts all memory held for the client, like `maxmemory-clients`. `events` is always
+/// `r`. There is one reply buffer: `obl` is what Redis would have in its first 16 KiB, and `omem`
+/// is the rest plus waiting messages.
 pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, told: RedisVersion, text: &mut String) {
     put(client, now_ms, told, usize::MAX, text);
 }

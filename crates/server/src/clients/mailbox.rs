@@ -31,8 +31,8 @@ enum Form {
     Elements(usize),
     /// No header: the body is a line.
     Line,
-    /// The body names changed keys. An empty body means all keys. A RESP2 client gets it as a message of
-    /// a channel, if other clients redirect invalidations to it.
+    /// The body names changed keys. An empty body means all keys. A RESP2 client gets it as a
+    /// message of a channel, if other clients redirect invalidations to it.
     Invalidation { is_redirected: bool },
     /// No header: the body is a push message, which only RESP3 has.
     Push,
@@ -97,7 +97,7 @@ impl Frame {
         Self::with_body(form, body.into(), memory)
     }
 
-    /// An invalidation for the client to which others redirect theirs.
+    /// An invalidation for the client that others redirect theirs to.
     pub(crate) fn redirected(&self) -> Self {
         Self {
             form: Form::Invalidation {
@@ -107,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// For a client that redirects invalidations to one that is gone.
+    /// For a client that redirects invalidations to a client that is gone.
     pub(crate) fn broken_redirect(redirect: u64, memory: &Arc<BufferMemory>) -> Self {
         let line = format!(">2\r\n$21\r\ntracking-redir-broken\r\n:{redirect}\r\n");
         Self::with_body(Form::Push, line.into(), memory)
@@ -203,7 +203,7 @@ impl Mailbox {
         }
     }
 
-    /// Drops all messages, and those that come later.
+    /// Drops all messages, and any that arrive later.
     pub(crate) fn close(&self) {
         self.lock().close(&self.memory);
     }
@@ -283,7 +283,7 @@ impl Mailbox {
     }
 }
 
-/// The memory that all clients take together: what connections report, and the bytes of waiting messages.
+/// The memory of all clients together: what connections report, and the bytes of waiting messages.
 #[derive(Debug, Default)]
 pub(crate) struct BufferMemory(AtomicUsize);
 

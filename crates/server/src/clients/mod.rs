@@ -94,8 +94,8 @@ impl ClientRegistry {
 
     /// Notes how much memory a client takes, without messages.
     pub(crate) fn note_held(&self, client: &ClientRecord, bytes: usize) {
-        // An evicted client does not count while it still exists. Otherwise others would be evicted for
-        // it.
+        // An evicted client no longer counts while it still exists. Otherwise others would be
+        // evicted in its place.
         let bytes = match client.is_evicted.load(Ordering::SeqCst) {
             true => 0,
             false => bytes,
@@ -104,9 +104,9 @@ impl ClientRegistry {
         self.memory.replace(before, bytes);
     }
 
-    /// Evicts clients until the others take at most `target_bytes`. Clients that have not authenticated
-    /// go first, then those that hold the most. CLIENT NO-EVICT protects a client. `report` is called
-    /// before each eviction. False if it was not enough.
+    /// Evicts clients until the remaining ones use at most `target_bytes`. Clients that have not
+    /// authenticated go first, then those that hold the most. CLIENT NO-EVICT protects a client.
+    /// `report` is called before each eviction. Returns false if it was not enough.
     pub(crate) fn evict(&self, target_bytes: usize, mut report: impl FnMut(&ClientRecord)) -> bool {
         let clients = self.all().into_iter();
         let mut candidates: Vec<_> = clients
@@ -170,15 +170,15 @@ impl ClientRegistry {
     }
 }
 
-/// A client's place in `maxclients`. It is released when this value is dropped, even if the client's task
-/// panics.
+/// A client's slot in `maxclients`. It is freed when this value is dropped, even if the client's
+/// task panics.
 pub(crate) struct Place {
     client: Arc<ClientRecord>,
     clients: Arc<ClientRegistry>,
 }
 
 impl Place {
-    /// The place of a client that is registered.
+    /// The slot of a registered client.
     pub(crate) fn new(client: Arc<ClientRecord>, clients: &Arc<ClientRegistry>) -> Self {
         Self {
             client,
@@ -222,13 +222,13 @@ impl Delivery {
         }
     }
 
-    /// The memory in which messages count.
+    /// The memory that messages count in.
     pub(super) fn memory(&self) -> &Arc<BufferMemory> {
         &self.memory
     }
 
-    /// Puts a message into a client's mailbox. Disconnects the client if that is too much
-    /// (`client-output-buffer-limit pubsub`).
+    /// Puts a message into a client's mailbox. Disconnects the client if that exceeds
+    /// `client-output-buffer-limit pubsub`.
     pub(super) fn push(&self, client: &ClientRecord, frame: &Frame) {
         let limit = self.config.live.output_limits().subscriber;
         let pushed = client
@@ -239,7 +239,7 @@ impl Delivery {
         }
     }
 
-    /// Disconnects clients for which more than the soft limit has waited for too long.
+    /// Disconnects clients whose waiting messages have exceeded the soft limit for too long.
     pub(super) fn close_overdue(&self, clients: &ClientRegistry) {
         let limit = self.config.live.output_limits().subscriber;
         if limit.soft_bytes == 0 {

@@ -1,5 +1,5 @@
-//! The record of one client: what other clients (CLIENT LIST, CLIENT KILL) and the server see of it, with its
-//! subscriptions and its mode of tracking.
+//! The record of one client: what other clients (CLIENT LIST, CLIENT KILL) and the server see of
+//! it, with its subscriptions and its tracking mode.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ pub(crate) struct ClientRecord {
     pub(crate) input_bytes: AtomicUsize,
     /// Free room of its query buffer.
     pub(crate) input_free_bytes: AtomicUsize,
-    /// Bytes of arguments: of commands that wait or run, and of a request that is incomplete.
+    /// Bytes of arguments: of waiting and running commands, and of an incomplete request.
     pub(crate) argument_bytes: AtomicUsize,
     /// Bytes of the commands that it has queued since MULTI.
     pub(crate) transaction_bytes: AtomicUsize,
@@ -75,21 +75,22 @@ pub(crate) struct ClientRecord {
 /// [`ClientRecord::shown_command`] of a client that has sent no command.
 pub(crate) const NO_COMMAND: usize = usize::MAX;
 
-/// What a blocked client waits for, and since when. CLIENT LIST has no place for it; the dashboard shows it.
+/// What a blocked client waits for, and since when. CLIENT LIST has no field for it. The dashboard
+/// shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitsFor {
     /// In milliseconds since the Unix epoch.
     pub(crate) since_ms: i64,
     /// The first of its keys.
     pub(crate) keys: Vec<Bytes>,
-    /// The number of all its keys; 0 if it waits for something else.
+    /// The number of its keys. 0 if it waits for something else.
     pub(crate) key_count: usize,
     /// Whether CLIENT PAUSE holds it back.
     pub(crate) is_paused: bool,
 }
 
 impl WaitsFor {
-    /// For any of these keys from now on; for something else if there are none.
+    /// Any of these keys, from now on. Without keys, something else.
     pub(crate) fn keys(keys: &[Bytes], now_ms: i64) -> Self {
         let first = keys.iter().take(DASHBOARD_WAIT_KEYS_MAX);
         Self {
@@ -135,7 +136,7 @@ pub(crate) struct ClientDetails {
     pub(crate) no_touch: bool,
     /// How many commands it has queued since MULTI.
     pub(crate) queued_commands: Option<i32>,
-    /// CLIENT CAPA: it follows a redirection, which does not come.
+    /// CLIENT CAPA: the client follows redirections. Quoin sends none.
     pub(crate) follows_redirect: bool,
     /// Whether one of its watched keys has changed. `None` if it watches none.
     pub(crate) watched: Option<Touched>,
@@ -230,8 +231,8 @@ impl ClientRecord {
         self.attribute_bytes.load(Ordering::Relaxed)
     }
 
-    /// Shows a command as its last one, by its index in the command table. A blocking command is shown
-    /// once it blocks ([`Self::enter_block`]) or has ended. So a client that is seen at a blocking
+    /// Shows a command as its last one, by its index in the command table. A blocking command is
+    /// shown once it blocks ([`Self::enter_block`]) or has ended. So a client that shows a blocking
     /// command is blocked.
     pub(crate) fn show_command(&self, slot: usize) {
         self.last_command.store(slot, Ordering::Release);
@@ -242,7 +243,7 @@ impl ClientRecord {
         self.last_command.load(Ordering::Acquire)
     }
 
-    /// Notes that bytes came from it or went to it.
+    /// Records that bytes were received or sent.
     pub(crate) fn note_interaction(&self, now_ms: i64) {
         self.last_interaction_ms.store(now_ms, Ordering::Relaxed);
     }
@@ -253,8 +254,9 @@ impl ClientRecord {
         Awaited { client: self }
     }
 
-    /// Whether the client has been idle for longer than the setting `timeout`: the server waits for it,
-    /// and nothing came or went. Subscribers and monitors are never idle (Redis: `clientsCronHandleTimeout`).
+    /// Whether the client has been idle for longer than the setting `timeout`: the server waits for
+    /// it, and nothing was received or sent. Subscribers and monitors are never idle (Redis:
+    /// `clientsCronHandleTimeout`).
     pub(super) fn is_idle(&self, timeout_ms: i64, now_ms: i64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.last_interaction_ms.load(Ordering::Relaxed));
         idle_ms > timeout_ms
@@ -299,14 +301,14 @@ impl ClientRecord {
             .map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Whether the client is subscribed to anything: Redis's class `pubsub`.
+    /// Whether the client has any subscription: Redis's class `pubsub`.
     pub(crate) fn is_subscriber(&self) -> bool {
         self.subscribed
             .iter()
             .any(|count| count.load(Ordering::Relaxed) != 0)
     }
 
-    /// Memory that it takes, including all messages that wait for it, even shared ones.
+    /// Its memory, including all waiting messages, even shared ones.
     pub(crate) fn memory_bytes(&self) -> usize {
         let messages = usize::try_from(self.mailbox.waiting().1).unwrap_or(usize::MAX);
         self.held_bytes
@@ -314,7 +316,7 @@ impl ClientRecord {
             .saturating_add(messages)
     }
 
-    /// Ends the client's connection, after its current command.
+    /// Ends the client's connection after its current command.
     pub(crate) fn kill(&self) {
         self.is_killed.store(true, Ordering::SeqCst);
         self.killed.notify_one();
@@ -515,7 +517,7 @@ pub(crate) struct TrackingMode {
     pub(crate) is_broadcast: bool,
     /// OPTIN: only keys that it reads right after CLIENT CACHING YES.
     pub(crate) is_opt_in: bool,
-    /// OPTOUT: all keys except those that it reads right after CLIENT CACHING NO.
+    /// OPTOUT: all keys except those read right after CLIENT CACHING NO.
     pub(crate) is_opt_out: bool,
     /// NOLOOP: not keys that it changes itself.
     pub(crate) is_noloop: bool,
@@ -524,8 +526,8 @@ pub(crate) struct TrackingMode {
 }
 
 impl TrackingMode {
-    /// Whether the keys that a command reads are remembered. `is_caching`: CLIENT CACHING came right
-    /// before it.
+    /// Whether the keys that a command reads are remembered. `is_caching`: whether CLIENT CACHING
+    /// came right before it.
     pub(crate) fn remembers(self, is_caching: bool) -> bool {
         let is_left_out = match is_caching {
             true => self.is_opt_out,

@@ -108,7 +108,7 @@ async fn connect_all(servers: &[TestServer]) -> Vec<Client> {
     clients
 }
 
-/// A key of which another of two servers is the owner.
+/// A key that the other one of two servers owns.
 fn key_of(server: &TestServer) -> String {
     let view = server.state.cluster.view(&server.state.membership, false);
     let view = view.unwrap();
@@ -185,7 +185,7 @@ async fn a_client_is_sent_to_the_owner_once_and_then_served() {
     let mut clients = connect_all(&servers).await;
     let key = key_of(&servers[1]);
     let set = format!("SET {key} 1");
-    // The nodes are new, so that other servers may not know them.
+    // The nodes are new, so other servers may not know them yet.
     assert_eq!(clients[0].run(&set).await, "+OK\r\n");
     let_views_settle(&servers).await;
     let slot = slot_of(key.as_bytes());
@@ -307,7 +307,7 @@ async fn a_dead_server_has_no_slots_and_one_that_is_cut_off_says_so() {
     let info = clients[1].run("CLUSTER INFO").await;
     assert!(info.contains("cluster_state:fail\r\n"), "{info}");
     servers[1].kill().await;
-    // One node answers as Redis does.
+    // One node answers like Redis.
     assert_eq!(
         clients[0].run("FUNCTION DELETE lib").await,
         "-ERR Library not found\r\n"
@@ -356,7 +356,7 @@ async fn a_client_of_cluster_loses_no_acknowledged_push_when_a_server_dies() {
     let client = ClusterClient::new(servers.iter().map(url)).unwrap();
     let connection = client.get_async_connection().await.unwrap();
     let_views_settle(&servers).await;
-    // Of each server there are keys.
+    // Keys of each server.
     let keys: Vec<String> = servers.iter().map(key_of).collect();
     let lists = (0..9).map(|number| format!("{{{}}}{number}", keys[number % keys.len()]));
     let stop = Arc::new(AtomicBool::new(false));

@@ -23,9 +23,9 @@ enum Interrupted {
 }
 
 impl Connection {
-    /// Waits until a parked command has its reply, and puts that into the output. The client's next
-    /// commands wait, too. `share` is how long its first run took; as in Redis, the waiting does not
-    /// count.
+    /// Waits until a parked command has its reply, and puts that into the output. The client's
+    /// later commands wait too. `share` is the duration of the command's first run. As in Redis,
+    /// the waiting does not count.
     pub(super) async fn wait_for_outcome(
         &mut self,
         queued: QueuedCommand,
@@ -84,14 +84,14 @@ impl Connection {
             }
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
-        // Messages that were published before it was woken come before its reply.
+        // Messages published before it was woken come before its reply.
         if !self.defers_messages() && !self.may_hear_itself(queued.row) {
             self.put_messages().await?;
         }
         let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));
         let arguments = &waiter.invocation.arguments;
         if is_refused {
-            // What the user may do has changed while it waited. This enters it into the log.
+            // The user's rights changed while it waited. This check adds the refusal to the log.
             let _ = self.check(Context::Toplevel, queued.row, arguments);
             self.state.statistics.record_rejection(queued.row.id);
         } else {
@@ -104,8 +104,8 @@ impl Connection {
     }
 }
 
-/// Runs a command whose time is up once more, without waiting. Not all of its keys were looked at. One
-/// that its client may not run any more finds nothing.
+/// Runs a timed-out command once more without waiting, because not all of its keys were read. If
+/// its client may not run it any more, it finds nothing.
 async fn look_once(executor: &Executor, waiter: &Waiter) -> Reply {
     let invocation = &waiter.invocation;
     let rights = executor.environment().rights.as_ref();

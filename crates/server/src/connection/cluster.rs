@@ -1,4 +1,5 @@
-//! Where commands of the cluster port's clients run (docs/understand/decisions/044-cluster-port.md).
+//! Where commands of the cluster port's clients run
+//! (docs/understand/decisions/044-cluster-port.md).
 
 use bytes::Bytes;
 
@@ -7,13 +8,14 @@ use crate::connection::state::Connection;
 use crate::connection_commands::moved;
 use quoin_data::command::row::{Group, Row};
 
-/// What clients ask of every node, and add up.
+/// Commands that clients send to every node to add up the replies.
 const ADDED_UP: [&str; 3] = ["dbsize", "keys", "scan"];
 /// No client can select it.
 const EMPTY_DATABASE: u32 = u32::MAX;
 
 impl Connection {
-    /// The error that sends the client to another node with this command, if it should go there.
+    /// The error that redirects the client to another node with this command, if it should go
+    /// there.
     pub(super) fn moved_line(&mut self, row: &Row, arguments: &[Bytes]) -> Option<String> {
         let session = &self.session;
         let is_fixed = session.transaction.is_some() || session.watch.len() > 0;
@@ -43,7 +45,8 @@ impl Connection {
         }
     }
 
-    /// Whether the client may send a command to every node, which matters where a repetition fails.
+    /// Whether the client may send a command to every node. That matters if the command fails when
+    /// repeated.
     pub(super) fn repeats(&self, row: &Row) -> bool {
         self.session.is_on_cluster()
             && row.group == Group::Scripting

@@ -16,16 +16,16 @@ pub(super) enum Dispatch {
     Data(&'static Row),
     /// A command that the server executes.
     Connection(ConnectionCommand, &'static Row),
-    /// It is refused with this error line. `None` if there is no such command.
+    /// Refused with this error line. The row is `None` if there is no such command.
     Refused(Option<&'static Row>, String),
     /// A web browser's request: the connection is closed without a reply.
     Hangup,
 }
 
-/// What a client may send now.
+/// What a client may send at present.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
-    /// What it talks to.
+    /// The kind of port that it uses.
     pub(super) face: Face,
     /// It has authenticated, or need not.
     pub(super) is_authenticated: bool,
@@ -39,9 +39,9 @@ pub(super) struct Conditions {
     pub(super) is_confined: bool,
 }
 
-/// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
-/// existence, number of arguments, authentication, what the user may do (`refusal` gives the error line),
-/// room for what is added (Redis: `maxmemory`), and what a subscriber that speaks RESP2 may send.
+/// Finds the command and makes the checks of Redis's `processCommand`, in its order: existence,
+/// number of arguments, authentication, the user's rights (`refusal` gives the error line), room
+/// for added data (Redis: `maxmemory`), and what a RESP2 subscriber may send.
 pub(super) fn dispatch(
     arguments: &[Bytes],
     conditions: Conditions,
@@ -58,7 +58,7 @@ pub(super) fn dispatch(
         }
         Err(refusal) => return Dispatch::Refused(refusal.row, refusal.line),
     };
-    // A Sentinel's clients need no password, except to change something.
+    // A Sentinel's clients need no password, except for changes.
     let is_on_sentinel = matches!(conditions.face, Face::Sentinel { .. });
     let is_free = is_on_sentinel && !row.flags.contains(Flags::ADMIN);
     if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) && !is_free {
@@ -107,7 +107,7 @@ pub(super) fn dispatch(
     }
 }
 
-/// The error of what there is not in a Redis Cluster: other databases, and masters that are chosen by clients.
+/// The error for what Redis Cluster does not have: other databases, and masters chosen by clients.
 fn refusal_of_cluster(row: &Row, arguments: &[Bytes]) -> Option<String> {
     match row.name {
         "copy" => {
@@ -127,8 +127,8 @@ fn refusal_of_cluster(row: &Row, arguments: &[Bytes]) -> Option<String> {
     }
 }
 
-/// The error of a command that adds data, if the store does not accept more. Beyond `maxmemory`, MULTI
-/// queues nothing at all, as in Redis.
+/// The error of a command that adds data, if the store does not accept more. As in Redis, MULTI
+/// queues nothing at all beyond `maxmemory`.
 fn refusal_of_growth(row: &Row, conditions: &Conditions) -> Option<CommandError> {
     let refusal = CommandError::of_growth(conditions.growth)?;
     let ends_multi = matches!(

@@ -14,8 +14,8 @@ use quoin_data::error::CommandError;
 use quoin_engine::{Call, Work};
 use quoin_resp::reply::Reply;
 
-/// The result of an EXEC: the replies of the commands on data, and those commands. Or the reply of an
-/// EXEC that ran nothing.
+/// The result of an EXEC: the replies of the commands on data, and those commands. Or the reply if
+/// nothing ran.
 pub(super) type Outcome = Result<(Vec<Reply>, Vec<Invocation>), Reply>;
 
 /// The outcome of the executor's answer.
@@ -59,7 +59,7 @@ impl Connection {
         self.answer(&reply, exec.is_answered);
     }
 
-    /// The replies of all commands, in their order. Each of those on data took `share`.
+    /// The replies of all commands, in their order. Each command on data took `share`.
     async fn replies_of_exec(
         &mut self,
         queued: &mut QueuedExec,
@@ -102,8 +102,8 @@ impl Connection {
         Reply::Array(all)
     }
 
-    /// Runs a command of a transaction that the executor does not run. The commands on data are committed
-    /// by now, so only this one is refused if the replies have no room left.
+    /// Runs a transaction's command that the executor does not run. The commands on data are
+    /// already committed, so if the replies have no room left, only this command is refused.
     async fn run_within_exec(
         &mut self,
         kind: CommandKind,

@@ -1,10 +1,10 @@
-//! One connection: reads requests, executes them in order, writes the replies.
+//! One connection: reads requests, executes them in order, and writes the replies.
 //!
 //! Consecutive commands on data in a pipeline go to the executor together. The connection waits for
-//! their replies and for the client to take them, and never holds more than one submission's replies
-//! (`SUBMISSION_REPLY_BYTES_MAX`, and all of the last reply). While it waits for the client, it reads
-//! what the client sends ([`read_ahead`]), within `client-query-buffer-limit`, but executes nothing of
-//! it.
+//! their replies and for the client to take them, and never holds more than one submission's
+//! replies (`SUBMISSION_REPLY_BYTES_MAX`, plus the whole last reply). While it waits for the
+//! client, it reads what the client sends ([`read_ahead`]), within `client-query-buffer-limit`, but
+//! does not execute it.
 
 mod blocking;
 mod cluster;
@@ -81,7 +81,7 @@ impl Connection {
         self.stream.close();
     }
 
-    /// Waits for bytes from the client, and writes messages to it meanwhile.
+    /// Waits for bytes from the client, and meanwhile writes messages to it.
     async fn read(&mut self) -> Result<(), Ended> {
         self.note_interaction();
         // Input that was read ahead comes first.
@@ -256,8 +256,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes a step of the handshake with another server. It needs no user: it proves that both share a store. `None` if
-    /// no other server can share this one's.
+    /// Takes a step of the handshake with another server. It needs no user, because it proves that
+    /// both share a store. `None` if no other server can share this store.
     fn shake_hands(&mut self, arguments: &[Bytes]) -> Option<Reply> {
         let environment = self.state.executor.environment();
         let secret = environment.link_secret.as_ref()?;
@@ -268,7 +268,7 @@ impl Connection {
         Some(reply)
     }
 
-    /// Serves another server, which has proved that it shares the store, until the link ends.
+    /// Serves another server that has proved that it shares the store, until the link ends.
     async fn serve_link(&mut self) {
         let client = Arc::clone(&self.session.client);
         let input = std::mem::take(&mut self.input);
@@ -386,7 +386,7 @@ impl Connection {
     }
 
     /// The reply of a command that needs no data. PING is the only one that a confined client may
-    /// send; its reply then has a form that differs from messages.
+    /// send, and its reply then has a form that differs from messages.
     fn pure_reply(&self, row: &Row, arguments: &[Bytes]) -> Reply {
         let Handler::Pure(handler) = row.handler else {
             return Reply::Error(CommandError::Syntax.to_line());
@@ -413,7 +413,7 @@ impl Connection {
         let may_wait = connection_commands::may_wait(command);
         if may_wait {
             self.flush().await?;
-            // Redis shows it when it begins to wait.
+            // As in Redis, shown when it begins to wait.
             self.show_monitors(row, arguments);
         } else {
             // Before it runs: CLIENT LIST shows its own client at CLIENT LIST.
@@ -457,8 +457,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether CLIENT PAUSE WRITE holds back a command. For a script or function, its declared flags
-    /// decide, if there are any.
+    /// Whether CLIENT PAUSE WRITE holds back a command. For a script or function, its declared
+    /// flags decide, if it has any.
     async fn may_write(&mut self, row: &'static Row, arguments: &[Bytes]) -> Result<bool, Ended> {
         if !runs_script(row) || !self.state.pause.applies(true) {
             return Ok(is_write(row));

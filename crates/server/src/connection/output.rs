@@ -57,7 +57,7 @@ impl Connection {
                 left,
                 OUTPUT_FLUSH_BYTES,
             );
-            // The mailbox is emptied if there are too many.
+            // If there are too many messages, the mailbox was emptied.
             if taken == 0 {
                 break;
             }
@@ -160,8 +160,8 @@ impl Connection {
         }
     }
 
-    /// Ends the connection if its output exceeds `client-output-buffer-limit`. `above_soft_since` is
-    /// when the output was first seen above the soft limit.
+    /// Ends the connection if its output exceeds `client-output-buffer-limit`. `above_soft_since`
+    /// is when the output first exceeded the soft limit.
     fn check_output(&self, above_soft_since: &mut Option<i64>) -> Result<(), Ended> {
         let counted = self.unsent_bytes().saturating_sub(UNCOUNTED_OUTPUT_BYTES) as u64;
         if counted == 0 {
@@ -242,7 +242,7 @@ impl Connection {
             .any(|command| command.kind != CommandKind::Data || self.may_hear_itself(command.row))
     }
 
-    /// [`Self::may_hear_itself`] for what waits for its reply.
+    /// [`Self::may_hear_itself`] for a command that waits for its reply.
     pub(super) fn queued_may_hear_itself(&self, queued: &Queued) -> bool {
         match queued {
             Queued::Command(command) => self.may_hear_itself(command.row),
@@ -257,7 +257,7 @@ impl Connection {
         self.session.tracking.is_some()
     }
 
-    /// Waits for something. Meanwhile writes messages to the client and reads ahead.
+    /// Waits for a future. Meanwhile writes messages to the client and reads ahead.
     pub(super) async fn wait_while_draining<T>(
         &mut self,
         waiting: impl Future<Output = T>,
@@ -277,7 +277,7 @@ impl Connection {
                     }
                     self.put_oldest_messages(count).await?;
                 }
-                // As in Redis, the end of a client is seen only after all of its input.
+                // As in Redis, the client's end is noticed only after all of its input.
                 read = self.ahead.receive(&mut reader) => match read {
                     Ok(0) | Err(_) => return Err(Ended),
                     Ok(count) => {

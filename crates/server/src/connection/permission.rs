@@ -22,7 +22,8 @@ impl Connection {
     fn refusal_of_restricted(&self, row: &Row, arguments: &[Bytes]) -> Option<String> {
         let user = &self.session.user;
         if user.is_deleted() {
-            // It authenticated while the user was deleted, or is about to be disconnected.
+            // The user was deleted while the client authenticated, or the client is about to be
+            // disconnected.
             self.session.client.kill();
             return Some("NOAUTH Authentication required.".to_owned());
         }

@@ -15,8 +15,8 @@ pub(super) const READ_BYTES: usize = 16 * 1024;
 /// Bytes of a chunk, except for the first, which has [`READ_BYTES`].
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Bytes that follow those that are being parsed. They are stored in chunks: more bytes do not move
-/// those that are there, and each chunk is freed once it is parsed.
+/// Bytes after the ones being parsed. They are stored in chunks, so that new bytes do not move
+/// existing ones, and each chunk is freed once it is parsed.
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead {
     chunks: VecDeque<BytesMut>,

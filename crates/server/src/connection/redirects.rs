@@ -1,17 +1,18 @@
-//! Which slots a client of the cluster port was sent elsewhere with.
+//! For which slots a client of the cluster port was redirected.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A client that was sent elsewhere is served if it comes back within this time: another server may see other nodes, and
-/// send it here.
+/// If a client that was redirected comes back within this time, it is served: another server may
+/// see different nodes, and have sent it here.
 const MOVED_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Slots of which it is remembered when a client was sent elsewhere. With more of them, it is served.
+/// Maximum number of slots for which redirections of a client are remembered. For further slots,
+/// the client is served.
 const MOVED_SLOTS_MAX: usize = 64;
 
-/// What a client was told lately of slots of other nodes.
+/// Recent redirections of a client, by slot.
 #[derive(Debug, Default)]
 pub(super) struct Redirects {
     moved: HashMap<u16, Moved>,
@@ -31,8 +32,8 @@ impl Redirects {
         self.round += 1;
     }
 
-    /// Whether to send the client elsewhere with a slot. What arrived with a command that was sent elsewhere follows it, as
-    /// it would otherwise overtake it.
+    /// Whether to redirect the client for a slot. Commands that arrived together with a redirected
+    /// one are redirected too, because otherwise they would overtake it.
     pub(super) fn may_tell(&mut self, slot: u16) -> bool {
         let is_recent = |moved: &Moved| moved.at.elapsed() < MOVED_AGAIN_AFTER;
         if let Some(moved) = self.moved.get(&slot) {

@@ -1,4 +1,4 @@
-//! What a connection consists of, what it costs in memory, and what others see of it: statistics, slow log,
+//! The parts of a connection, its memory cost, and what others see of it: statistics, slow log,
 //! CLIENT LIST, MONITOR.
 
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub(crate) struct Connection {
     /// The bytes after `input`.
     pub(super) ahead: ReadAhead,
     pub(super) output: BytesMut,
-    /// How much of `output` the client has taken.
+    /// Number of bytes of `output` that the client has taken.
     pub(super) sent_bytes: usize,
-    /// Output was sent only in part. Nothing may follow it.
+    /// Whether output was sent only in part. Nothing may follow it.
     pub(super) is_output_cut: bool,
     /// How long a shutdown waits for the client to read its output. Set when it first waits.
     pub(super) lingers_until: Option<tokio::time::Instant>,
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     pub(super) calls: Vec<Call>,
     /// Number of commands in the last submission.
     pub(super) calls_expected: usize,
-    /// The next replies, in order: those of the commands, and others between them.
+    /// The next replies, in order: those of the commands, and other replies in between.
     pub(super) queued: Vec<Queued>,
     pub(super) call_bytes: usize,
     /// Bytes of replies from the executor that are not in the output yet.
@@ -54,7 +54,7 @@ pub(crate) struct Connection {
     pub(super) waiting: Option<Waiting>,
     /// The waiter of a submitted blocking command. Its reply may arrive while the client does not read.
     pub(super) awaited: Option<Arc<Waiter>>,
-    /// What the client was told lately of slots of other nodes of a cluster.
+    /// Recent redirections of the client to other nodes of a cluster.
     pub(super) redirects: Redirects,
     /// The client has sent an invalid request, and may still send.
     pub(super) may_still_send: bool,
@@ -68,7 +68,8 @@ pub(super) enum Queued {
     Command(QueuedCommand),
     /// The reply of an EXEC of [`Connection::calls`].
     Exec(Box<QueuedExec>),
-    /// A known reply that waits for those before it: of MULTI or DISCARD, `QUEUED`, or an error.
+    /// A known reply that waits for earlier ones: the reply to MULTI or DISCARD, `QUEUED`, or an
+    /// error.
     Reply(Reply, IsAnswered),
 }
 
@@ -92,7 +93,7 @@ impl Queued {
     }
 }
 
-/// Whether the client gets a reply. CLIENT REPLY decides that when the command comes.
+/// Whether the client gets a reply. CLIENT REPLY decides that when the command arrives.
 pub(super) type IsAnswered = bool;
 
 /// The part of a command that the executor does not need.
@@ -107,10 +108,10 @@ pub(super) struct QueuedExec {
     pub(super) exec: QueuedCommand,
     /// EXEC's own arguments.
     pub(super) arguments: Vec<Bytes>,
-    /// The commands since MULTI. The executor has the arguments of those on data.
+    /// The commands since MULTI. The executor has the arguments of commands on data.
     pub(super) commands: Vec<TransactionCommand>,
-    /// The client must forget what the commands read: it begins to track keys between them, but the
-    /// server applies that after the commit.
+    /// Whether the client must forget what the commands read: it begins to track keys in between,
+    /// but the server applies that after the commit.
     pub(super) forgets: bool,
 }
 
@@ -185,8 +186,8 @@ impl Connection {
         }
     }
 
-    /// Shows the sizes of the buffers and of all else that is held for the client in its record, and
-    /// evicts clients if all take too much.
+    /// Updates the sizes of the buffers and the client's other memory in its record, and evicts
+    /// clients if all together use too much.
     pub(super) fn note_buffers(&self) {
         let client = &self.session.client;
         let input_capacity = self.input.capacity() + self.ahead.capacity();

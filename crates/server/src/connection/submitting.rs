@@ -20,11 +20,11 @@ use quoin_resp::wire::request::Request;
 const SUBMISSION_COMMANDS_MAX: usize = 1024;
 /// Bytes that they may take, for each byte that their replies may.
 const BYTES_PER_REPLY_BYTE: usize = 4;
-/// What a command takes beside its arguments.
+/// Memory of a command in addition to its arguments.
 const CALL_BYTES: usize = size_of::<Call>() + size_of::<Queued>();
-/// About what a key takes for which a client waits, beyond the bytes of its name.
+/// Approximate memory of a key that a client waits for, in addition to the bytes of its name.
 const WAITED_KEY_BYTES: usize = 300;
-/// Replies to come for which a connection keeps memory while it has none.
+/// Capacity for queued replies that a connection keeps while it has none.
 const QUEUED_KEPT_MAX: usize = 128;
 
 impl Connection {
@@ -64,7 +64,7 @@ impl Connection {
         self.calls.push(Call { waiter, ..call });
     }
 
-    /// Whether the collected commands are as many as go to the executor together.
+    /// Whether enough commands have been collected to submit them to the executor.
     pub(super) fn is_submission_full(&self) -> bool {
         if self.queued.len() >= SUBMISSION_COMMANDS_MAX {
             return true;
@@ -73,7 +73,7 @@ impl Connection {
         self.call_bytes >= bytes_max
     }
 
-    /// Puts a reply that is there already into the output, after those of the collected commands.
+    /// Puts a reply that is already known into the output, after those of the collected commands.
     pub(super) async fn answer_in_turn(
         &mut self,
         reply: Reply,
@@ -102,7 +102,7 @@ impl Connection {
         self.awaited = waiting.as_ref().map(Waiting::waiter);
         let hears_itself = queued.iter().any(|one| self.queued_may_hear_itself(one));
         let last = queued.iter().rev().find_map(Queued::row);
-        // A command that may wait comes last, and is shown once it waits.
+        // A command that may wait is the last one, and is shown once it waits.
         let mut from_last = queued.iter().rev().filter_map(Queued::row);
         if let Some(row) = from_last.nth(usize::from(waiting.is_some())) {
             self.show(row);
@@ -123,8 +123,8 @@ impl Connection {
                     self.reply_bytes += reply_bytes;
                     // One growth for all of them.
                     self.output.reserve(reply_bytes);
-                    // Messages that were published before these commands ran come before their
-                    // replies. Messages of these commands come after.
+                    // Messages published before these commands ran come before their replies.
+                    // Messages of these commands come after.
                     if !self.defers_messages() && !hears_itself {
                         self.put_messages().await?;
                     }
@@ -146,7 +146,7 @@ impl Connection {
                             Some(Queued::Reply(..)) | None => break,
                         }
                     }
-                    // What a waiter was woken with meanwhile is still to be sent.
+                    // Replies that woke a waiter meanwhile have yet to be sent.
                     self.reply_bytes = self.reply_bytes.saturating_sub(reply_bytes);
                     calls = finished.rest;
                     if let (true, false, Some(row)) = (calls.is_empty(), finished.is_parked, last) {
@@ -174,7 +174,7 @@ impl Connection {
                 }
             }
         }
-        // Those that come after the last command.
+        // Known replies after the last command.
         self.next_to_answer(&mut left);
         drop(left);
         self.call_bytes = 0;
@@ -186,7 +186,7 @@ impl Connection {
         self.flush_when_large().await
     }
 
-    /// The next reply that the executor owes. Puts those before it into the output.
+    /// The next reply that the executor owes. Puts known replies before it into the output.
     fn next_to_answer(&mut self, left: &mut Drain<'_, Queued>) -> Option<Queued> {
         loop {
             match left.next()? {

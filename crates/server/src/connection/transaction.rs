@@ -30,7 +30,7 @@ pub(super) enum WithinMulti {
 }
 
 impl Connection {
-    /// CLIENT PAUSE holds back what MULTI queues, too.
+    /// CLIENT PAUSE also holds back commands that MULTI queues.
     pub(super) async fn wait_to_queue(
         &mut self,
         dispatched: &Dispatch,
@@ -109,7 +109,7 @@ impl Connection {
         CommandError::abort_of_exec(&line).to_line()
     }
 
-    /// Executes one of these commands, or collects it with those before it in the pipeline.
+    /// Executes one of these commands, or collects it together with earlier ones of the pipeline.
     pub(super) async fn execute_transaction_command(
         &mut self,
         command: ConnectionCommand,
@@ -222,7 +222,7 @@ impl Connection {
             let line = "EXECABORT Transaction discarded because of previous errors.";
             return Some(line.to_owned());
         }
-        // There may be more data, or less room, since they were queued.
+        // Since they were queued, the store may have more data or less room.
         let refusal = CommandError::of_growth(self.state.store.growth())?;
         let adds = |command: &TransactionCommand| command.row.flags.contains(Flags::DENYOOM);
         let is_refused = transaction.commands.iter().any(adds);
@@ -230,7 +230,8 @@ impl Connection {
     }
 
     /// EXEC. The queued commands on data are one store transaction, which goes to the executor with
-    /// the commands around it in the pipeline. The server executes its own commands after the commit.
+    /// the surrounding commands of the pipeline. The server executes its own commands after the
+    /// commit.
     async fn exec(
         &mut self,
         exec: QueuedCommand,
@@ -296,12 +297,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The queued commands on data that the user may still run, each with the database of the last SELECT
-    /// before it. Takes their arguments. The user is that of the last AUTH before the command; what an
-    /// ACL SETUSER among the commands changes holds only after the transaction.
+    /// The queued commands on data that the user may still run, each with the database of the last
+    /// SELECT before it. Takes their arguments. The user is that of the last AUTH before the
+    /// command. Changes made by an ACL SETUSER among the commands take effect only after the
+    /// transaction.
     ///
-    /// Also returns whether the client must forget what they read: it begins to track keys between them,
-    /// but the server applies that after the commit.
+    /// Also returns whether the client must forget what they read: it begins to track keys in
+    /// between, but the server applies that after the commit.
     fn invocations_of(&self, commands: &mut [TransactionCommand]) -> (Vec<Invocation>, bool) {
         let mut database = self.session.database;
         let mut origin = self.session.origin();

@@ -15,8 +15,8 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Prepares a command to wait if it finds nothing. `None` if it does not wait, or if its arguments
-    /// are invalid: the command's code returns the error.
+    /// Prepares a command to wait if it finds nothing. `None` if it does not wait, or if its
+    /// arguments are invalid, in which case the command's code returns the error.
     pub(super) fn prepare(
         waiters: &Arc<Waiters>,
         invocation: &Invocation,
@@ -26,7 +26,7 @@ impl Waiting {
         let timeout = spec.timeout;
         Some(Self {
             wait: Wait::new(waiters, Waiter::new(invocation.clone(), spec)),
-            // A time that the clock cannot hold never comes.
+            // A time beyond the clock's range never comes.
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         })
     }

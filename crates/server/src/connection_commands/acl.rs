@@ -336,7 +336,7 @@ async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     Ok(Reply::OK)
 }
 
-/// Runs what waits for the disk.
+/// Runs work that waits for the disk.
 async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CommandError> {

@@ -12,8 +12,8 @@ use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 use quoin_tools::backup::{Backups, Retention, StartError};
 
-/// `BGSAVE [SCHEDULE]`. Within EXEC every backup is scheduled. Otherwise SCHEDULE makes no difference:
-/// only another backup can prevent one.
+/// `BGSAVE [SCHEDULE]`. Within EXEC every backup is scheduled. Otherwise SCHEDULE makes no
+/// difference, because only another backup can prevent one.
 pub(super) fn bgsave(
     arguments: &[Bytes],
     session: &Session,
@@ -91,8 +91,8 @@ pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     }
 }
 
-/// `LASTSAVE`. As in Redis, the start of the server if there is no backup, which is always so on
-/// FoundationDB.
+/// `LASTSAVE`. As in Redis, the server's start time if there is no backup, which is always the case
+/// on FoundationDB.
 pub(super) fn lastsave(state: &ServerState) -> Reply {
     Reply::Integer(last_save_s(state))
 }

@@ -85,9 +85,9 @@ fn name(session: &Session) -> Reply {
     }
 }
 
-/// `CLIENT MAINT_NOTIFICATIONS <ON [moving-endpoint-type type] | OFF>`, which new client libraries send
-/// when they connect. It belongs to Redis Enterprise and announces servers that move. Quoin has none, so
-/// the reply is OK without effect.
+/// `CLIENT MAINT_NOTIFICATIONS <ON [moving-endpoint-type type] | OFF>`, which new client libraries
+/// send when they connect. It belongs to Redis Enterprise and announces that servers move. Quoin's
+/// do not, so the reply is OK without effect.
 fn maint_notifications(arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let is_on = on_or_off(argument(arguments, 2)?)?;
     match rest(arguments, 3) {
@@ -239,7 +239,8 @@ fn info(session: &Session, state: &ServerState) -> Reply {
     Reply::Verbatim("txt", text.into())
 }
 
-/// `CLIENT LIST [TYPE type | ID client-id [client-id …]]`, or with the options of CLIENT KILL, as in Valkey.
+/// `CLIENT LIST [TYPE type | ID client-id [client-id …]]`, or as in Valkey, with the options of
+/// CLIENT KILL.
 fn list(
     arguments: &[Bytes],
     session: &Session,

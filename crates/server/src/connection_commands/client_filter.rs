@@ -1,4 +1,5 @@
-//! Which clients CLIENT KILL and CLIENT LIST are about: the options of Redis 7.4 and of Valkey 9, and their negations.
+//! Which clients CLIENT KILL and CLIENT LIST select: the options of Redis 7.4 and of Valkey 9, and
+//! their negations.
 
 use std::collections::HashSet;
 use std::mem::discriminant;
@@ -22,11 +23,11 @@ const FLAGS: &[u8] = b"AbBcdeiIMNOPrRStTuUx";
 /// The capability to follow a redirection.
 const REDIRECT: u8 = b'r';
 
-/// Clients to which all conditions apply.
+/// Clients that match all conditions.
 #[derive(Debug, Default)]
 pub(super) struct Filter<'a> {
     conditions: Vec<Condition<'a>>,
-    /// Whether the client that asks is left out. `None` if nothing is said.
+    /// Whether to leave out the client that asks. `None` if not specified.
     pub(super) spares_caller: Option<bool>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Filter<'a> {
         filter
     }
 
-    /// Reads options. One that is given again replaces the earlier.
+    /// Reads options. A repeated option replaces the earlier one.
     ///
     /// # Errors
     /// Those of Redis and Valkey.
@@ -103,14 +104,14 @@ impl<'a> Filter<'a> {
         self.conditions.push(Condition { test, is_negated });
     }
 
-    /// Takes an id, and all that follow it. Returns how many there are.
+    /// Takes an id, and all ids after it. Returns how many there are.
     fn put_ids(&mut self, values: &[Bytes], is_negated: bool) -> Result<usize, CommandError> {
         const MESSAGE: &str = "ERR client-id should be greater than 0";
         let id = |value: &Bytes| {
             let id = integer_at_least(value, 1, MESSAGE)?;
             Ok(id.unsigned_abs())
         };
-        // The first must be one; a later one ends them.
+        // The first value must be an id. A later value that is not one ends the list.
         let others = values.iter().skip(1);
         let count = 1 + others
             .take_while(|value| parse_i64(value).is_some())
@@ -240,7 +241,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// What precedes the port in a client's address.
+/// The part of a client's address before the port.
 fn ip_of(address: &Endpoint) -> String {
     let address = address.to_string();
     match address.rsplit_once(':') {
@@ -269,7 +270,7 @@ fn database(value: &[u8], is_negated: bool, state: &ServerState) -> Result<u32, 
     })
 }
 
-/// Types of clients. Quoin has normal ones and subscribers.
+/// Types of clients. Quoin has normal clients and subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientType {
     /// A client without subscriptions.

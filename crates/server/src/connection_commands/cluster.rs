@@ -1,5 +1,6 @@
-//! CLUSTER, READONLY, READWRITE and ASKING on the cluster port. Replies have the fields of Redis 7's `cluster.c`, in its
-//! order. All servers that see the same others answer with the same bytes, except for what concerns themselves.
+//! CLUSTER, READONLY, READWRITE and ASKING on the cluster port. Replies have the fields of Redis
+//! 7's `cluster.c`, in its order. Servers that see the same servers reply with the same bytes,
+//! except for what concerns themselves.
 
 use bytes::Bytes;
 
@@ -18,10 +19,10 @@ use quoin_data::error::CommandError;
 use quoin_data::keyspace::scanning::{ScanQuery, TypeFilter};
 use quoin_resp::reply::Reply;
 
-/// How far the port of Redis's cluster bus is from that of clients. Quoin has no such bus, but `CLUSTER NODES` a place for
-/// it.
+/// Offset of Redis's cluster bus port from the client port. Quoin has no such bus, but
+/// `CLUSTER NODES` has a field for it.
 const BUS_PORT_OFFSET: u16 = 10_000;
-/// Keys that are looked at together.
+/// Number of keys scanned at a time.
 const SCANNED_KEYS: usize = 1000;
 
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
@@ -34,7 +35,7 @@ pub(super) async fn execute(
     session: &Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    // A server that stops is no node any more, and its clients ask another one.
+    // A server that stops is no longer a node, and its clients ask another one.
     let view = state.view_of(session.face);
     let view = view.filter(|view| view.own().is_some());
     let endpoints = state.config.settings().cluster_preferred_endpoint_type;
@@ -114,7 +115,7 @@ pub(crate) fn moved(slot: u16, node: &Node, endpoints: EndpointType) -> String {
     format!("MOVED {slot} {host}:{}", node.port)
 }
 
-/// What clients get as the address of a node. `None`: they use the address where they have asked.
+/// The address of a node as clients get it. `None` means the address that they asked at.
 fn endpoint(node: &Node, endpoints: EndpointType) -> Option<&str> {
     match endpoints {
         EndpointType::Ip => Some(&node.ip),
@@ -151,7 +152,7 @@ fn refusal_of_failover(arguments: &[Bytes]) -> CommandError {
 enum SlotStatistics {
     /// SLOTSRANGE: the first and the last slot.
     Range(u16, u16),
-    /// ORDERBY KEY-COUNT: how many slots, and whether those with the most keys come first.
+    /// ORDERBY KEY-COUNT: the number of slots, and whether slots with the most keys come first.
     ByKeys { limit: usize, descends: bool },
 }
 
@@ -218,7 +219,7 @@ impl SlotStatistics {
         })
     }
 
-    /// The chosen ones of this server's slots, each with the number of its keys.
+    /// The selected slots of this server, each with its number of keys.
     async fn reply(&self, view: &View, state: &ServerState) -> Result<Reply, CommandError> {
         let mut keys = vec![0_i64; usize::from(SLOTS)];
         each_key(state, |name| {
@@ -318,7 +319,8 @@ fn nodes(view: &View, seen_at_ms: i64) -> String {
     text
 }
 
-/// Each range of slots, with the address of its node, the id, and what else is known of where it is.
+/// Each range of slots, with the address of its node, the node's id, and other information about
+/// its location.
 fn slots(view: &View, endpoints: EndpointType) -> Reply {
     let ranges = view.slots().map(|(node, first, last)| {
         let host = endpoint(node, endpoints);

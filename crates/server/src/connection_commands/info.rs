@@ -54,7 +54,7 @@ const SECTIONS: &[(&str, bool)] = &[
     ("debug", false),
 ];
 
-/// Those of a Sentinel, in its order.
+/// The sections of a Sentinel, in its order.
 const SENTINEL_SECTIONS: &[(&str, bool)] = &[
     ("server", true),
     ("clients", true),
@@ -485,7 +485,7 @@ fn stats(state: &ServerState, text: &mut String) {
     }
 }
 
-/// Redis's figures of its event loop, which Quoin does not have.
+/// Redis's figures about its event loop, which Quoin does not have.
 fn debug(text: &mut String) {
     text.push_str("# Debug\r\n");
     lines! { text;
@@ -568,7 +568,7 @@ fn latency_statistics(state: &ServerState, text: &mut String) {
     }
 }
 
-/// The end of the bucket that contains this percentile of the durations.
+/// The upper bound of the bucket that contains this percentile of the durations.
 fn percentile_us(command: &CommandStatistics, percentile: f64) -> u64 {
     let calls = command
         .durations

@@ -8,8 +8,8 @@ use crate::state::{DatabaseCount, ServerState};
 use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 
-/// The memory of the process. Data is in the store, so all of it is overhead. Allocated means touched:
-/// the allocator is not asked.
+/// The memory of the process. Data is in the store, so all of it counts as overhead. Memory that
+/// was touched counts as allocated, because the allocator is not asked.
 pub(super) struct Figures {
     /// Memory that is allocated.
     pub(super) used_bytes: u64,
@@ -52,7 +52,7 @@ impl Figures {
     }
 }
 
-/// `MEMORY STATS`: Redis's fields. They are zero for what Quoin does not have.
+/// `MEMORY STATS`: Redis's fields. Fields for what Quoin does not have are zero.
 pub(super) async fn stats(state: &ServerState) -> Reply {
     let figures = Figures::of(state);
     let databases = count_keys(state).await;
@@ -114,11 +114,11 @@ const COUNT_REST_FACTOR: u32 = 10;
 
 /// The databases that have keys.
 ///
-/// Counting reads all keys, which takes long if there are many. So a count is shown again for
-/// [`COUNT_REST_FACTOR`] times as long as it took, and frequent requests do not keep the store busy. If
-/// the store cannot count, or is not reachable, the last count is shown.
+/// Counting reads all keys, which takes long if there are many. So a count stays valid for
+/// [`COUNT_REST_FACTOR`] times as long as it took, and frequent requests do not keep the store
+/// busy. If the store cannot count or is unreachable, the last count is shown.
 pub(super) async fn count_keys(state: &ServerState) -> Vec<DatabaseCount> {
-    // Simultaneous requests wait for one count.
+    // Simultaneous requests share one count.
     let mut counted = state.keyspace.lock().await;
     if counted.is_due() && state.store.is_reachable() {
         let started = Instant::now();

@@ -1,8 +1,8 @@
 //! MIGRATE: sends keys to another server, and removes those that it has acknowledged.
 //!
-//! The keys are read, sent and removed one after the other, and no batch waits for the network. So a
-//! key may change between being read and removed: the transaction that removes it looks, and leaves a
-//! key that has changed.
+//! The keys are read, sent and removed one after another, and no batch waits for the network. So a
+//! key may change between being read and being removed. The transaction that removes it checks
+//! that, and leaves a key that has changed.
 
 use std::future::Future;
 use std::io;
@@ -320,8 +320,8 @@ impl Target {
         Ok(())
     }
 
-    /// The next reply: OK, or the server's error without the `-`. Any other reply does not confirm that
-    /// the server has done something.
+    /// The next reply: OK, or the server's error without the `-`. Any other reply does not confirm
+    /// that the server has executed the command.
     async fn read_answer(&mut self) -> io::Result<Result<(), String>> {
         let line = self.read_line().await?;
         if let Some(error) = line.strip_prefix('-') {
@@ -329,7 +329,7 @@ impl Target {
         }
         match line.as_str() {
             "+OK" => Ok(Ok(())),
-            // The same as a bulk string.
+            // OK as a bulk string.
             "$2" if self.read_line().await? == "OK" => Ok(Ok(())),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }

@@ -139,8 +139,8 @@ pub(super) fn may_wait(command: ConnectionCommand) -> bool {
     )
 }
 
-/// Whether a command ends subscriptions. Messages that wait are then written before its reply, so
-/// that none follows it.
+/// Whether a command ends subscriptions. Waiting messages are then written before its reply, so
+/// that none comes after it.
 pub(super) fn ends_subscriptions(command: ConnectionCommand) -> bool {
     matches!(
         command,

@@ -1,5 +1,5 @@
-//! SUBSCRIBE and the like, PUBSUB. As in Redis, each name that a client subscribes to or unsubscribes
-//! from has a reply of its own.
+//! SUBSCRIBE and related commands, and PUBSUB. As in Redis, each name that a client subscribes to
+//! or unsubscribes from has its own reply.
 
 use bytes::Bytes;
 
@@ -45,12 +45,13 @@ pub(super) async fn subscribe(
     });
     let replies = replies.collect();
     if session.is_on_sentinel() {
-        // Its messages concern no user's channels and come from this server.
+        // These messages come from this server, and no user's channels are involved.
         return Ok(Reply::Several(replies));
     }
     let user = &session.user;
     if !user.is_open() {
-        // The user may have lost a channel since it was checked, and nobody saw this subscription.
+        // The user may have lost a channel since it was checked, when this subscription was not
+        // visible yet.
         let definition = user.definition();
         let is_heard = |name: &Bytes| definition.hears(name, scope == Scope::Pattern);
         if !rest(arguments, 1).iter().all(is_heard) {

@@ -60,7 +60,7 @@ pub(super) async fn execute(
                     "ERR value is not an integer or out of range",
                 )?;
             }
-            // This server votes for nobody: all servers see who lives.
+            // This server votes for nobody, because all servers see who is alive.
             Ok(Reply::Array(vec![
                 Reply::Integer(0),
                 Reply::bulk("*"),
@@ -167,7 +167,8 @@ async fn fail_over(
     Ok(Reply::OK)
 }
 
-/// The servers as a client of the Sentinel port sees them. Nothing, as long as this server does not know who lives.
+/// The servers as a client of the Sentinel port sees them. Empty while this server does not know
+/// who is alive.
 struct View<'s> {
     names: &'s [String],
     roster: Option<Arc<Roster>>,

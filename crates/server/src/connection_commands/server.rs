@@ -27,7 +27,7 @@ pub(super) async fn debug(arguments: &[Bytes], state: &ServerState) -> Result<Re
     match rest(arguments, 2) {
         [] if is_word(subcommand, "help") => Ok(help(HELP_TITLE, HELP)),
         [seconds] if is_word(subcommand, "sleep") => {
-            // Redis stops as a whole. Here only the client waits.
+            // In Redis the whole server sleeps. Here only the client waits.
             let seconds = parse_double(seconds).unwrap_or(0.0).clamp(0.0, SLEEP_MAX_S);
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
             Ok(Reply::OK)
@@ -37,7 +37,7 @@ pub(super) async fn debug(arguments: &[Bytes], state: &ServerState) -> Result<Re
             Ok(Reply::Error(message.replace(['\r', '\n'], " ")))
         }
         [flag] if is_word(subcommand, "set-active-expire") => {
-            // Like C's `atoi`: anything that is not a number is 0.
+            // Like C's `atoi`, which reads anything that is not a number as 0.
             state.set_active_expire(parse_i64(flag).is_some_and(|flag| flag != 0));
             Ok(Reply::OK)
         }
@@ -101,7 +101,7 @@ fn describe_run(run: &Run) -> Result<Reply, CommandError> {
     ]))
 }
 
-/// The libraries. If a script keeps the lanes busy, those that this server has last seen.
+/// The libraries. While a script keeps the lanes busy, the libraries that this server saw last.
 async fn libraries(state: &ServerState, is_busy: bool) -> Result<Arc<Libraries>, CommandError> {
     if is_busy {
         return Ok(state.executor.environment().scripts.libraries());
@@ -112,7 +112,7 @@ async fn libraries(state: &ServerState, is_busy: bool) -> Result<Arc<Libraries>,
     Ok(read.await?)
 }
 
-/// `LOLWUT`: only the line with the version. Quoin draws nothing.
+/// `LOLWUT`: only the line with the version, without a drawing.
 pub(super) fn lolwut(state: &ServerState) -> Reply {
     let version = env!("CARGO_PKG_VERSION");
     let redis_version = state.told_version().text();
@@ -133,10 +133,10 @@ pub(super) fn monitor(session: &mut Session, state: &ServerState) -> Result<Repl
     Ok(Reply::OK)
 }
 
-/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Acknowledged writes are in the store already, so the
-/// options make no difference, with one exception: as in Redis, only NOSAVE stops a server that a script
-/// keeps busy, and ends the script. Scripts that have run for a shorter time may end, and clients are
-/// served until they do. A shutdown cannot be aborted.
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Acknowledged writes are already in the store,
+/// so the options make no difference, with one exception: as in Redis, only NOSAVE stops a server
+/// that a script keeps busy, and ends the script. Scripts that have run for a shorter time may
+/// finish, and clients are served until they do. A shutdown cannot be aborted.
 pub(super) fn shutdown(
     arguments: &[Bytes],
     session: &mut Session,

@@ -30,7 +30,7 @@ pub(super) fn unknown_or_wrong_number(arguments: &[Bytes]) -> CommandError {
     ))
 }
 
-/// The command table has a subcommand that this code lacks, which is a bug.
+/// For a subcommand that the command table has and this code lacks, which is a bug.
 pub(super) fn not_implemented() -> CommandError {
     CommandError::text("ERR command is not carried out by this server")
 }

@@ -21,12 +21,12 @@ use quoin_layout::ServerRow;
 use quoin_resp::wire::reply_reader::encode_request;
 use quoin_tls::ClientOptions;
 
-/// Time without a sign of the other end after which the system asks for one.
+/// Time without a sign of life from the other end before the system sends a probe.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 /// Bytes of an answer in the handshake.
 const ANSWER_BYTES_MAX: usize = 1024;
 
-/// What it takes to make links.
+/// What is needed to make links.
 pub(super) struct Connector {
     /// Where links are served.
     pub(super) runtime: Handle,
@@ -88,7 +88,8 @@ pub(super) async fn connect(connector: &Connector, row: &ServerRow) -> io::Resul
     Ok(Connected { stream, input })
 }
 
-/// Ends the connection if the other end cannot be reached any more, although it may live for all others.
+/// Ends the connection if the other end becomes unreachable from here, even if it is alive for all
+/// others.
 fn notice_loss(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     let probes = TcpKeepalive::new()
@@ -99,7 +100,7 @@ fn notice_loss(stream: &TcpStream) -> io::Result<()> {
     socket.set_tcp_user_timeout(Some(SERVER_DEAD_AFTER))
 }
 
-/// Sends a word of the handshake. Returns the status that answers it.
+/// Sends a line of the handshake. Returns the status in the reply.
 async fn ask(
     stream: &mut Box<dyn Duplex>,
     input: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! What servers send each other over a link: frames, each after its length.
+//! What servers send each other over a link: frames, each preceded by its length.
 //!
 //! ```text
 //! request   number u64, reply_bytes_max u32, calls
@@ -7,10 +7,11 @@
 //! bytes     length u32, then as many
 //! ```
 //!
-//! A response of the number 0, which no request has, says that the server stops: it runs nothing more, and ends the link
-//! once the other has.
+//! No request has the number 0. A response with it says that the server stops: it runs nothing
+//! more, and ends the link once the other server has done so.
 //!
-//! A reply is encoded for the client, in the protocol that its command names. Numbers are big-endian.
+//! A reply is encoded for the client, in the protocol that its command names. Numbers are
+//! big-endian.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
 
@@ -30,13 +31,13 @@ const RAN: u8 = 1;
 /// The number of a response to no request: the server stops.
 pub(super) const GOODBYE: u64 = 0;
 
-/// A frame that this version does not understand. The link ends with it.
+/// A frame that this version does not understand. It ends the link.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
     /// It ends too early.
     #[error("a frame ends too early")]
     Short(#[from] TryGetError),
-    /// A part has a form that there is not.
+    /// A part has an unknown form.
     #[error("a frame has an unknown {0}")]
     Unknown(&'static str),
     /// It is longer than any that a server sends.
@@ -44,7 +45,7 @@ pub(crate) enum FrameError {
     Long(usize),
 }
 
-/// Commands that the other server is to run as one submission.
+/// Commands for the other server to run as one submission.
 pub(super) struct Request {
     /// The number that the response will have.
     pub(super) number: u64,
@@ -53,7 +54,7 @@ pub(super) struct Request {
     pub(super) calls: Vec<Call>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Response {
     pub(super) number: u64,
@@ -81,7 +82,7 @@ pub(super) fn take_frame(
     Ok(Some(input.split_to(length).freeze()))
 }
 
-/// Appends a request. `None`, and nothing is appended, if a call has no form here.
+/// Appends a request. `None`, without appending anything, if a call cannot be expressed here.
 pub(super) fn put_request(
     number: u64,
     reply_bytes_max: usize,
@@ -172,7 +173,7 @@ fn read_invocation(frame: &mut Bytes) -> Result<Option<Invocation>, FrameError> 
     }))
 }
 
-/// Appends the response to a request of which the calls `done` have these replies, or of which nothing ran.
+/// Appends the response to a request: the calls `done` with their replies, or that nothing ran.
 pub(super) fn put_response(
     number: u64,
     ran: Option<(&[Call], &[Reply])>,
@@ -242,7 +243,7 @@ fn put_reply(invocation: &Invocation, reply: &Reply, output: &mut BytesMut) -> O
     put_length_at(at, output)
 }
 
-/// A reply as it was encoded. Errors, and that there is nothing, are what this server also needs to know.
+/// A reply as it was encoded. This server needs to distinguish only errors and null replies.
 fn read_reply(frame: &mut Bytes) -> Result<Reply, FrameError> {
     let bytes = read_bytes(frame)?;
     Ok(match &*bytes {
@@ -285,7 +286,7 @@ fn put_frame(output: &mut BytesMut, put: impl FnOnce(&mut BytesMut) -> Option<()
     done
 }
 
-/// Writes the length of what follows it to the place `at`, where there is room for it.
+/// Writes the length of what follows into the space reserved for it at `at`.
 fn put_length_at(at: usize, output: &mut BytesMut) -> Option<()> {
     let length = output.len().checked_sub(at + LENGTH_BYTES)?;
     let length = u32::try_from(length).ok()?;

@@ -1,7 +1,8 @@
-//! How two servers prove to each other that they share a store: by a secret that it keeps.
+//! How two servers prove to each other that they share a store: with a secret that it contains.
 //!
-//! The one that connects sends `QUOIN.LINK version nonce`. The other answers with a nonce and a proof of its own. Then
-//! the first sends `QUOIN.LINK version proof`, is answered with OK, and from then on both send frames.
+//! The connecting server sends `QUOIN.LINK version nonce`. The other one replies with a nonce and
+//! its own proof. Then the first sends `QUOIN.LINK version proof` and gets OK. From then on both
+//! send frames.
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -13,11 +14,11 @@ use quoin_base::secret::{hex, is_secret};
 use quoin_data::command::arguments::is_word;
 use quoin_resp::reply::Reply;
 
-/// What servers say over a link: the form of frames and, as commands may differ, the version of Quoin. Servers of other
-/// versions run their commands themselves.
+/// The version of the protocol on links: the form of frames and, because commands may differ, the
+/// version of Quoin. Servers of other versions run their commands themselves.
 pub(crate) const VERSION: &str = concat!("1-", env!("CARGO_PKG_VERSION"));
 
-/// What begins each step. It is no command of clients.
+/// The name that begins each step. Clients have no such command.
 pub(super) const NAME: &str = "QUOIN.LINK";
 
 /// Whether a request is a step of a handshake.
@@ -25,7 +26,7 @@ pub(crate) fn is_step(arguments: &[Bytes]) -> bool {
     matches!(arguments, [name, _, _] if is_word(name, NAME))
 }
 
-/// The answer of the accepting side to a step, and the stage after it. The connection ends with an error.
+/// The accepting side's reply to a step, and the next stage. An error ends the connection.
 pub(crate) fn answer(
     secret: &[u8],
     random: &dyn Random,
@@ -68,7 +69,7 @@ pub(crate) enum Side {
     Accepting,
 }
 
-/// 32 hexadecimal digits that nobody has used before.
+/// 32 hexadecimal digits that were never used before.
 pub(crate) fn nonce(random: &dyn Random) -> Bytes {
     format!("{:016x}{:016x}", random.next_u64(), random.next_u64()).into()
 }
@@ -87,7 +88,7 @@ pub(crate) fn proof(secret: &[u8], side: Side, nonces: [&[u8]; 2]) -> Option<Byt
     Some(hex(mac.finalize().into_bytes()).into())
 }
 
-/// Whether it is the proof of that side.
+/// Whether this is the proof of that side.
 pub(crate) fn is_proof(secret: &[u8], side: Side, nonces: [&[u8]; 2], given: &[u8]) -> bool {
     proof(secret, side, nonces).is_some_and(|expected| is_secret(&expected, given))
 }

@@ -40,7 +40,7 @@ pub(super) struct Links {
 #[derive(Default)]
 struct Seen {
     roster: Option<Arc<Roster>>,
-    /// For each block of slots, the place of its owner. Empty if this is the only server.
+    /// For each block of slots, the index of its owner. Empty if this is the only server.
     owners: Vec<u8>,
     /// In the order of the roster. `None` is this server.
     servers: Vec<Option<(u64, Arc<Peer>)>>,
@@ -84,7 +84,7 @@ impl Links {
         let servers = roster.servers();
         let instances = |servers| <[LivingServer]>::iter(servers).map(|server| server.instance);
         let known = seen.roster.as_ref();
-        // The servers are mostly the same: each beat makes a roster.
+        // Each beat makes a roster, usually with the same servers.
         if known.is_some_and(|known| instances(known.servers()).eq(instances(servers))) {
             seen.roster = Some(roster);
             return;

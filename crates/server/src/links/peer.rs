@@ -1,4 +1,4 @@
-//! A link to another server, from the side that hands commands over.
+//! A link to another server, from the side that forwards commands.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,7 +22,7 @@ use quoin_engine::Call;
 use quoin_engine::Forwarded;
 use quoin_engine::roster::{LivingServer, RosterWatch};
 
-/// Time after a failure in which no other connection is tried.
+/// Time after a failure before another connection is tried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Longest time until the other server has accepted a link.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ struct Handed {
     respond: Respond,
 }
 
-/// Where the answer goes. Until it has come, the frame counts.
+/// Where the response goes. The frame counts until it has arrived.
 struct Respond {
     sender: oneshot::Sender<Forwarded>,
     _held: Held,
@@ -127,7 +127,7 @@ impl Peer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it takes commands now. If there is no link, begins to make one.
+    /// Whether the other server accepts commands now. If there is no link, begins to make one.
     pub(super) fn is_up(self: &Arc<Self>) -> bool {
         let mut state = self.state();
         match &*state {
@@ -167,7 +167,7 @@ impl Peer {
         let State::Up(handed) = &*state else {
             return None;
         };
-        // There is room, or it is not waited for.
+        // Does not wait for room.
         let place = handed.try_reserve().ok()?;
         let (respond, response) = oneshot::channel();
         let respond = Respond {
@@ -182,7 +182,7 @@ impl Peer {
         Some(response)
     }
 
-    /// Takes nothing more for a while.
+    /// Accepts nothing more for a while.
     fn end(&self) {
         *self.state() = State::Down {
             until: Instant::now() + RETRY_AFTER,
@@ -208,7 +208,8 @@ impl Peer {
         }
     }
 
-    /// Waits until the server lives no more, and then for what it may still answer because it only stops.
+    /// Waits until the server is no longer alive. If it only stops, also waits for what it may
+    /// still answer.
     async fn is_dead(&self) {
         self.has_left().await;
         self.end();
@@ -272,7 +273,7 @@ impl Peer {
             () = self.is_dead() => Ok(()),
         };
         self.end();
-        // What was never sent can run elsewhere.
+        // Requests that were never sent can run elsewhere.
         while let Ok(unsent) = handed.try_recv() {
             unsent.respond.send(Forwarded::NotRun);
         }
@@ -280,7 +281,7 @@ impl Peer {
     }
 }
 
-/// What was sent and has no response yet, by number.
+/// Requests that were sent and have no response yet, by number.
 #[derive(Default)]
 struct Sent(Mutex<HashMap<u64, Respond>>);
 
@@ -298,7 +299,7 @@ impl Drop for Sent {
     }
 }
 
-/// Writes what is handed over, together what waits.
+/// Writes the requests handed over, those that wait together at once.
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     handed: &mut mpsc::Receiver<Handed>,
@@ -308,7 +309,8 @@ async fn write(
     loop {
         let mut next = handed.recv().await;
         if next.is_none() {
-            // It takes no more. It still answers what it has, and then ends the link.
+            // The other server accepts nothing more. It still answers what it has, and then ends
+            // the link.
             writer.shutdown().await?;
             return std::future::pending().await;
         }

@@ -1,4 +1,4 @@
-//! A link from the side that runs commands.
+//! A link from the side that runs forwarded commands.
 
 use std::io;
 use std::pin::pin;
@@ -22,11 +22,12 @@ use quoin_store::StoreError;
 
 /// Bytes of responses that are written together.
 const WRITE_BYTES: usize = 64 * 1024;
-/// Bytes of responses that wait while others are written. Beyond it, the executor waits with what is ready.
+/// Maximum bytes of responses that wait while others are written. Beyond it, finished replies stay
+/// in the executor.
 const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes that are read together.
 const READ_BYTES: usize = 64 * 1024;
-/// Time after which a server that takes no responses is taken for dead.
+/// A server that accepts no responses for this time counts as dead.
 const STALL_MAX: Duration = SERVER_DEAD_AFTER;
 
 /// Why a link ended.
@@ -36,13 +37,13 @@ pub(crate) enum LinkError {
     Io(#[from] io::Error),
     #[error("{0}")]
     Frame(#[from] FrameError),
-    /// The other server must not take what ran for not run, so it is told nothing.
+    /// The other server must not believe that nothing ran, so it gets no response.
     #[error("commands cannot be answered")]
     Unanswerable,
 }
 
-/// Runs what another server hands over, and answers it, until that ends the link. Once this server stops, it says so, and
-/// runs nothing more.
+/// Runs what another server forwards, and answers it, until that server ends the link. When this
+/// server stops, it says so and runs nothing more.
 pub(crate) async fn serve(
     stream: &mut Stream,
     mut input: BytesMut,
@@ -90,7 +91,8 @@ pub(crate) async fn serve(
             {
                 let mut writing = pin!(write(&mut writer, &output));
                 loop {
-                    // What ends meanwhile is taken over, or it would hold up the executor.
+                    // Takes over replies that become ready meanwhile, because they would hold up
+                    // the executor.
                     let has_room = !under_way.is_empty() && next.len() < UNSENT_BYTES_MAX;
                     tokio::select! {
                         written = &mut writing => break written?,
@@ -121,7 +123,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Writes all bytes, as long as the other server takes some now and then.
+/// Writes all bytes, as long as the other server keeps accepting some.
 async fn write(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -144,7 +146,7 @@ fn put_ended(
     match &ran.failure {
         // The replies say so.
         None | Some(StoreError::UnknownResult | StoreError::Fatal(_)) => {}
-        // Nothing was applied, and the other server may reach the store.
+        // Nothing was applied, and the other server may be able to reach the store.
         Some(_) => return put_not_run(number, output),
     }
     let _counted = ran.carried;

@@ -149,7 +149,7 @@ async fn a_client_that_waits_gets_what_any_server_pushes() {
             }
         }
         assert_eq!(client.until("a\r\n").await, popped, "pusher {pusher}");
-        // What its own server adds, that server gives it in the same transaction.
+        // If the owner adds an element, it serves the waiting client in the same transaction.
         let by_owner = ran_for_others(&servers[1]) > before;
         assert_eq!(by_owner, pusher == 1);
     }
@@ -210,7 +210,7 @@ async fn commands_run_here_once_their_owner_is_dead() {
     let (mut servers, mut client, key) = linked(&fleet).await;
     client.run(&format!("RPUSH {key} a b")).await;
     servers[1].kill().await;
-    // What is under way when it dies may be told unknown.
+    // Commands in progress when it dies may have an unknown result.
     wait_until("a pop succeeds", async || {
         let popped = client.run(&format!("LPOP {key}")).await;
         assert!(
@@ -293,7 +293,7 @@ fn commands() -> impl Strategy<Value = Vec<(u32, bool, Vec<Vec<u8>>)>> {
     proptest::collection::vec((any::<u32>(), any::<bool>(), words), 1..5)
 }
 
-/// Commands, or all of them as one transaction.
+/// Separate commands, or all of them as one transaction.
 fn calls_of(commands: &[(u32, bool, Vec<Vec<u8>>)], is_transaction: bool) -> Vec<Call> {
     let invocations = commands.iter().map(|(database, is_new, words)| {
         let protocol = if *is_new {

@@ -1,8 +1,8 @@
-//! Metrics of the most active queues, which nobody has to name.
+//! Metrics of the most active queues, without configuring their names.
 //!
-//! The setting `metrics-queues` bounds their number, because each is several time series. A queue that was among the
-//! most active stays shown for a while after others are more active, so that its series do not come and go. So up to
-//! twice as many are shown.
+//! The setting `metrics-queues` bounds their number, because each is several time series. A queue
+//! that was among the most active ones stays for a while after others become more active, so that
+//! its time series do not come and go. So up to twice as many are shown.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,12 +26,12 @@ pub(super) struct ActiveQueues(Mutex<HashMap<ClientKey, Shown>>);
 struct Shown {
     /// The last figures. The server may have stopped counting the queue.
     activity: QueueActivity,
-    /// When it was among the most active ones last.
+    /// When it was last among the most active ones.
     active_at: Instant,
 }
 
-/// Takes over the figures of all counted `queues`, the most active first, and chooses which are shown: the first `most`,
-/// and others that were among them.
+/// Updates the figures of all counted `queues`, most active first, and chooses which are shown: the
+/// first `most`, and others that were among them.
 fn choose(
     shown: &mut HashMap<ClientKey, Shown>,
     queues: Vec<QueueActivity>,
@@ -71,7 +71,7 @@ fn choose(
     }
 }
 
-/// The name and the meaning of a metric, and where its value comes from.
+/// The name and description of a metric, and the function that returns its value.
 type Metric = (&'static str, &'static str, fn(&FlowCounts) -> u64);
 
 const METRICS: [Metric; 4] = [

@@ -1,11 +1,11 @@
-//! Age of the oldest element of a queue. Rows hold no time, so it is estimated from observations of the
-//! queue's ends (*looks*).
+//! Age of the oldest element of a queue. Rows hold no time, so it is estimated from observations of
+//! the queue's ends (*looks*).
 //!
-//! Elements of a [`QueueSpan`] stay in the order of arrival. An element existed at an earlier look if its
-//! place was between the ends at that look. So the oldest element is as old as the first look since which
-//! one place was between the ends at every look. This holds whichever end is pushed to and popped from.
-//! The age is a lower bound: an element that arrived between two looks counts from the later one, and an
-//! element from before the first look counts from the first.
+//! Elements of a [`QueueSpan`] stay in the order of arrival. An element existed at an earlier look
+//! if its place was between the ends at that look. So the oldest element is as old as the first
+//! look since which one place was between the ends at every look. This holds whichever end is
+//! pushed to and popped from. The age is a lower bound: an element that arrived between two looks
+//! counts from the later one, and an element from before the first look counts from the first.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ impl Part {
         self.looks.first().map_or(now_ms, |look| look.at_ms)
     }
 
-    /// Whether the part was empty since the last look, so that its places began again.
+    /// Whether the part was empty since the last look, so that its places started over.
     fn has_restarted(&self, span: &QueueSpan) -> bool {
         let (Some(digest), Some(last)) = (span.first_digest, self.looks.last()) else {
             return false;
@@ -105,7 +105,7 @@ impl Part {
         span.first < last.first || span.first == last.first && Some(digest) != self.first_digest
     }
 
-    /// Drops looks with no element that is left.
+    /// Drops looks without any remaining element.
     fn drop_outdated(&mut self) {
         let Some(newest) = self.looks.last() else {
             return;
@@ -145,7 +145,7 @@ mod tests {
     use quoin_data::unit::context::{NamespaceCache, ReadContext};
     use quoin_engine::testing::Bench;
 
-    /// A key that is looked at every five seconds.
+    /// A key that is observed every five seconds.
     struct Watch<'b> {
         bench: &'b Bench,
         key: &'static str,
@@ -161,7 +161,8 @@ mod tests {
             }
         }
 
-        /// Runs commands, and looks five seconds later. The age in seconds of the oldest that is ready.
+        /// Runs commands, and observes the key five seconds later. Returns the age in seconds of
+        /// the oldest ready element.
         fn after(&mut self, commands: &[&str]) -> Option<i64> {
             for command in commands {
                 self.bench.run(command);
@@ -296,7 +297,8 @@ mod tests {
                 let age = watch.after(&["PQ.POPMIN pq", &push]);
                 assert_eq!(age, Some(5 * round));
             }
-            // The others all had one place on a store with a single writer, and are told apart.
+            // On a store with a single writer, the others all had one place, but they are
+            // distinguished.
             assert_eq!(watch.after(&["PQ.POPMAX pq"]), Some(5));
         });
     }
@@ -309,7 +311,7 @@ mod tests {
             assert_eq!(watch.after(&[]), None);
             watch.after(&["TASK.ADD tasks 1 b"]);
             assert_eq!(watch.after(&[]), Some(5));
-            // It is the first again, and the other one is still there.
+            // It is first again, and the other one still exists.
             assert_eq!(watch.after(&["TASK.NACK tasks one"]), Some(10));
             assert_eq!(watch.after(&["TASK.CANCEL tasks one"]), Some(15));
         });
@@ -319,7 +321,7 @@ mod tests {
     fn many_looks_take_bounded_room_and_stay_precise() {
         let bench = Bench::embedded();
         let mut watch = Watch::new(&bench, "list");
-        // One pushed every five seconds for more than an hour, and none popped.
+        // One element is pushed every five seconds for more than an hour, and none is popped.
         for _ in 0..1_000 {
             watch.after(&["RPUSH list a"]);
         }

@@ -17,7 +17,7 @@ use crate::statistics::CommandStatistics;
 use quoin_data::unit::signals::ChannelKind;
 use quoin_layout::LAYOUT_VERSION;
 
-/// The beginning of every name, except those that all programs have in common.
+/// The prefix of all names, except those that all programs have in common.
 const PREFIX: &str = "quoin";
 
 /// A registry with the metrics of a server.
@@ -269,7 +269,7 @@ fn write_traces(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     )
 }
 
-/// Durations by the group of the command, in the order in which groups come first.
+/// Durations by command group, in the order in which groups first appear.
 fn by_group(state: &ServerState) -> Vec<(&'static str, Histogram)> {
     let mut groups: Vec<(&'static str, Histogram)> = Vec::new();
     for (row, command) in state.statistics.commands() {

@@ -1,8 +1,8 @@
 //! Metrics over HTTP, for Prometheus and other readers of OpenMetrics, and health checks.
 //!
-//! A separate thread serves them from existing counters. So neither slow nor frequent readers delay
-//! commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the store. `/leader` tells what
-//! this server knows of the others.
+//! A separate thread serves them from existing counters. So slow or frequent readers do not delay
+//! commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the store.
+//! `/leader` reports what this server knows of the others.
 
 mod active;
 mod ages;
@@ -37,7 +37,7 @@ const PATH: &str = "/metrics";
 const ALIVE_PATH: &str = "/healthz";
 /// The path that says whether the server answers commands.
 const READY_PATH: &str = "/readyz";
-/// The path that says whether this server is the one that clients of a name should use.
+/// The path that says whether clients of a name should use this server.
 const LEADER_PATH: &str = "/leader";
 /// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -162,9 +162,9 @@ async fn ready(state: &ServerState) -> (StatusCode, String) {
     }
 }
 
-/// Whether this server is the master of a name: `name=…`, or else the first of `sentinel-masters`. At most one server
-/// says so, except for the seconds in which servers learn that another has joined or died. None does while it does not
-/// know who lives.
+/// Whether this server is the master of a name: `name=…`, otherwise the first of
+/// `sentinel-masters`. At most one server says so, except for the seconds in which servers learn
+/// that another has joined or died. A server that does not know who is alive never says so.
 pub(super) fn leader(query: Option<&str>, state: &ServerState) -> (StatusCode, String) {
     let mut fields = query.unwrap_or_default().split('&');
     let given = fields.find_map(|field| field.strip_prefix("name="));

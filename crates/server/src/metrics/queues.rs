@@ -109,7 +109,7 @@ struct Watched {
 /// A scan of all names.
 #[derive(Debug, Default)]
 struct Pass {
-    /// Which pattern.
+    /// The index of the pattern.
     pattern: usize,
     /// SCAN's cursor.
     cursor: u64,
@@ -286,7 +286,7 @@ async fn read_figures(
 /// Labels of one state of one key.
 type Labels = [(&'static str, String); 4];
 
-/// Writes the metrics of watched keys. They are those of the last round.
+/// Writes the metrics of watched keys, as of the last round.
 pub(super) fn write(
     state: &ServerState,
     keys: &WatchedKeys,

@@ -9,9 +9,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use quoin_base::counter::{BUCKET_FIRST_NS, DURATION_BUCKETS, Durations};
 
-/// The first bucket of durations that is shown, which has all shorter ones in it: up to 16 µs.
+/// The first bucket of durations that is shown: up to 16 µs. It includes all shorter ones.
 const BUCKET_SHOWN_FIRST: usize = 4;
-/// The last bucket that has an end: 17 s.
+/// The last bucket with an upper bound: 17 s.
 const BUCKET_SHOWN_LAST: usize = 24;
 
 /// A distribution of durations.
@@ -30,12 +30,12 @@ impl Histogram {
         }
     }
 
-    /// How many durations there are.
+    /// The number of durations.
     pub(super) fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The ends of buckets in seconds, with the number of durations in each.
+    /// The upper bounds of buckets in seconds, with the number of durations in each.
     fn buckets(&self) -> Vec<(f64, u64)> {
         let mut buckets = Vec::new();
         let mut count = 0;

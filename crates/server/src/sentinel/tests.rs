@@ -27,7 +27,7 @@ impl Client {
     }
 }
 
-/// Where the master of a name is among servers, once all of them say the same.
+/// The index of a name's master, once all servers agree.
 async fn master_among(servers: &[TestServer], name: &str) -> usize {
     let mut agreed = None;
     wait_until("all name one master", async || {
@@ -57,7 +57,8 @@ async fn all_servers_name_one_master_and_the_other_sentinels() {
         others.starts_with("*2\r\n*28\r\n$4\r\nname\r\n$40\r\n"),
         "{others}"
     );
-    // As redis-server 7.0 answers when it knows another Sentinel. Clients read some by their place.
+    // The reply of redis-server 7.0 when it knows another Sentinel. Clients read some fields by
+    // position.
     let texts = others
         .split("\r\n")
         .skip(2)
@@ -152,7 +153,7 @@ struct Pusher {
     sentinel_ports: Vec<u16>,
     connection: Option<Client>,
     acknowledged: Vec<String>,
-    /// Pushes whose reply did not come.
+    /// Number of pushes without a reply.
     unknown: usize,
 }
 
@@ -225,7 +226,7 @@ async fn no_acknowledged_push_is_lost_while_masters_are_killed() {
             if pusher.push(&format!("during{kills}-{number}")).await {
                 break;
             }
-            // Three seconds of silence, and up to a look more, on a machine that may be slow.
+            // Three seconds of silence, plus up to one beat, on a machine that may be slow.
             assert!(killed_at.elapsed() < Duration::from_secs(15));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -23,7 +23,7 @@ use crate::names::addresses_of;
 use quoin_base::limits::{TRACE_ANSWER_BYTES_MAX, TRACE_REQUEST_MAX};
 use quoin_tls::ClientOptions;
 
-/// Requests of an export that failed are repeated within this many times the time of one.
+/// Failed requests of an export are retried within this many times the duration of one.
 const ATTEMPTS_TIME: u32 = 2;
 /// The name of the service, unless this variable has another.
 const SERVICE: &str = "quoin";
@@ -31,16 +31,16 @@ const SERVICE_VARIABLE: &str = "OTEL_SERVICE_NAME";
 
 /// A collector of traces.
 pub(super) struct Collector {
-    /// Sends spans to it. It repeats what failed for a bounded time.
+    /// Sends spans to the collector. Retries failures for a bounded time.
     pub(super) exporter: SpanExporter,
     client: Arc<Client>,
 }
 
 impl Collector {
-    /// The collector at a URL. `run_id` tells this server from others.
+    /// The collector at a URL. `run_id` distinguishes this server from others.
     ///
     /// # Errors
-    /// Why it cannot be one.
+    /// Why the collector is invalid.
     pub(super) fn new(endpoint: &str, run_id: &str) -> Result<Self, String> {
         let client = Arc::new(Client::new(endpoint)?);
         let mut exporter = SpanExporter::builder()
@@ -62,7 +62,7 @@ impl Collector {
         Ok(Self { exporter, client })
     }
 
-    /// Why the last request got no answer, if that is so.
+    /// Why the last request failed, if it did.
     pub(super) fn failure(&self) -> Option<String> {
         self.client.failure().take()
     }
@@ -74,7 +74,7 @@ struct Client {
     port: u16,
     /// For https.
     tls: Option<(TlsConnector, ServerName<'static>)>,
-    /// Why the last request got no answer. The exporter does not tell.
+    /// Why the last request failed. The exporter does not say.
     failure: Mutex<Option<String>>,
 }
 
@@ -126,7 +126,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-// What `async_trait` makes of the trait's method.
+// What `async_trait` expands the trait's method to.
 impl HttpClient for Client {
     fn send_bytes<'this, 'future>(
         &'this self,

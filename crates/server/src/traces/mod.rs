@@ -1,7 +1,8 @@
-//! Spans of tasks, and of slow commands, on their way to the collector of `trace-endpoint` (docs/understand/decisions/054-traces.md).
+//! Spans of tasks and of slow commands, on their way to the collector of `trace-endpoint`
+//! (docs/understand/decisions/054-traces.md).
 //!
-//! Batches leave them in a bounded queue, without waiting. A thread sends them. A collector that does not take them costs
-//! spans, which are counted, and nothing else.
+//! Batches put them into a bounded queue without waiting, and a thread sends them. If the collector
+//! does not accept them, the only cost is lost spans, which are counted.
 
 mod collector;
 mod spans;
@@ -25,7 +26,8 @@ use quoin_base::threads;
 use quoin_config::Settings;
 use quoin_data::unit::spans::{EndedSpans, SpanReceiver, TaskSpan};
 
-/// Time in which spans gather for one request. The thread is woken once in it, however many spans there are.
+/// How long spans gather for one request. The thread is woken once in that time, however many spans
+/// there are.
 const GATHERING: Duration = Duration::from_millis(200);
 /// Time for spans that wait when the server stops.
 const END_MAX: Duration = Duration::from_millis(1_500);
@@ -50,17 +52,18 @@ enum Waiting {
 /// Counts of spans.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Those that the collector has taken.
+    /// Spans that the collector has accepted.
     pub(super) sent: Counter,
-    /// Those that it did not get.
+    /// Spans that it did not get.
     pub(super) dropped: Counter,
 }
 
 impl Traces {
-    /// Starts the thread if the settings name a collector. `run_id` tells this server from others.
+    /// Starts the thread if a collector is configured. `run_id` distinguishes this server from
+    /// others.
     ///
     /// # Errors
-    /// If the collector's address is not one, or the thread cannot be started.
+    /// If the collector's address is invalid, or the thread cannot be started.
     pub(super) fn start(
         settings: &Settings,
         run_id: &str,
@@ -94,12 +97,12 @@ impl Traces {
         })))
     }
 
-    /// What has become of spans.
+    /// The counts of sent and dropped spans.
     pub(super) fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Sends a slow command to the collector, as a trace of its own. Never waits.
+    /// Sends a slow command to the collector, as a separate trace. Never waits.
     pub(super) fn receive_command(&self, command: &SlowCommand<'_>, now_ms: i64) {
         let span = Box::new(spans::of_command(command, now_ms));
         if self.waiting.try_send(Waiting::Command(span)).is_err() {
@@ -107,7 +110,7 @@ impl Traces {
         }
     }
 
-    /// Sends what waits, for a bounded time, and ends the thread.
+    /// Sends the waiting spans, for a bounded time, and ends the thread.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -220,7 +223,7 @@ impl Sending {
             }
             Err(error) => {
                 self.counts.dropped.add(count);
-                // Until it has succeeded again, this is known.
+                // Logged only once until the next success.
                 if !self.is_failing
                     && let Some(more) = self.failures.pass()
                 {

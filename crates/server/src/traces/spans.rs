@@ -1,6 +1,6 @@
-//! Spans in the form of OpenTelemetry: of tasks with the attributes of its conventions for messaging
-//! (<https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/>), of commands with those for databases
-//! (<https://opentelemetry.io/docs/specs/semconv/db/>).
+//! Spans in OpenTelemetry's form. Spans of tasks have the attributes of its messaging conventions
+//! (<https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/>), and spans of
+//! commands those of its database conventions (<https://opentelemetry.io/docs/specs/semconv/db/>).
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -66,7 +66,8 @@ pub(super) fn of_task(span: TaskSpan) -> SpanData {
     }
 }
 
-/// The span of a slow command, which is a trace of its own. Its arguments stay in the slow log, except a key.
+/// The span of a slow command, as a separate trace. Except for a key, its arguments stay in the
+/// slow log.
 pub(super) fn of_command(command: &SlowCommand<'_>, now_ms: i64) -> SpanData {
     let operation = command.row.name.to_ascii_uppercase();
     let mut attributes = vec![
@@ -129,13 +130,13 @@ fn bare(trace: u128, id: u64, name: Cow<'static, str>) -> SpanData {
 fn terms(part: TaskPart) -> (&'static str, SpanKind, &'static str) {
     match part {
         TaskPart::Add => ("add", SpanKind::Producer, "send"),
-        // Nobody does anything meanwhile. It ends when the task is received.
+        // Nothing happens meanwhile. It ends when the task is received.
         TaskPart::Wait => ("wait", SpanKind::Internal, "receive"),
         TaskPart::Run => ("run", SpanKind::Consumer, "process"),
     }
 }
 
-/// How a part that ended as it should is called.
+/// The name of a successful outcome.
 fn outcome(part: TaskPart) -> &'static str {
     match part {
         TaskPart::Add => "added",

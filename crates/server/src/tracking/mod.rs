@@ -1,9 +1,9 @@
-//! CLIENT TRACKING: notifies clients that cache values which keys have changed.
+//! CLIENT TRACKING: notifies clients that cache values of changed keys.
 //!
-//! The executor says which keys were read and changed, after the commit and before the replies
-//! ([`quoin_data::unit::host`]). Messages go into the mailboxes of clients, as those of PUBLISH. A
-//! connection writes those for a client that tracks keys after the replies of the commands that it
-//! runs, so that an invalidation never comes before the reply that it invalidates.
+//! The executor reports which keys were read and changed, after the commit and before the replies
+//! ([`quoin_data::unit::host`]). Like those of PUBLISH, messages go into the mailboxes of clients.
+//! If a client tracks keys, its connection writes them after the replies of the running commands,
+//! so that an invalidation never comes before the reply that it invalidates.
 
 mod recent;
 mod table;
@@ -21,7 +21,7 @@ use quoin_base::random::Random;
 use quoin_config::RuntimeConfig;
 use quoin_data::unit::host::{Change, Trackers};
 
-/// Keys that are forgotten at one tick of the server because there are too many.
+/// Number of keys forgotten in one tick of the server if there are too many.
 const FORGOTTEN_PER_TICK_MAX: usize = 10_000;
 
 /// The clients of this server that track keys, and what they track.
@@ -53,7 +53,7 @@ impl Tracking {
         }
     }
 
-    /// Begins to track keys for a client, or changes how. Prefixes are added to those that it has.
+    /// Begins to track keys for a client, or changes its mode. Prefixes are added to existing ones.
     pub(super) fn enable(
         &self,
         client: &Arc<ClientRecord>,
@@ -127,7 +127,7 @@ impl Tracking {
         }
     }
 
-    /// Notifies the clients that have read a key, which `client` has changed.
+    /// Notifies the clients that have read a key that `client` has changed.
     fn invalidate(&self, table: &mut Table, key: &Bytes, client: u64) {
         let readers = table.keys.forget(key);
         if readers.is_empty() {
@@ -159,7 +159,7 @@ impl Tracking {
         }
     }
 
-    /// Sends each client with prefixes the keys that have changed, one message for a prefix.
+    /// Sends the changed keys to each client with matching prefixes, one message for each prefix.
     fn send_broadcasts(&self, table: &mut Table, broadcasts: BTreeMap<Bytes, Broadcast>) {
         for (prefix, keys) in broadcasts {
             let all: Vec<&Bytes> = keys.keys().collect();
@@ -182,8 +182,8 @@ impl Tracking {
         Frame::invalidation(keys, self.delivery.memory())
     }
 
-    /// Sends a client an invalidation, or the client to which it redirects them
-    /// (Redis: `sendTrackingMessage`).
+    /// Sends an invalidation to a client, or to the client that it redirects them to (Redis:
+    /// `sendTrackingMessage`).
     fn send(&self, table: &mut Table, client: u64, frame: &Frame) {
         let Some((record, mode)) = table.client(client) else {
             return;

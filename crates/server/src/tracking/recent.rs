@@ -1,5 +1,5 @@
-//! Keys that changed while clients read them: between the snapshot from which a command reads and the
-//! moment at which its keys are remembered.
+//! Keys that changed while clients read them: between a command's snapshot and the moment when its
+//! keys are remembered.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -28,7 +28,7 @@ impl Recent {
         self.last
     }
 
-    /// Closes a window, and drops what no other keeps.
+    /// Closes a window, and drops changes that no other window needs.
     pub(super) fn close(&mut self, window: u64) {
         if let Some(count) = self.windows.get_mut(&window) {
             *count -= 1;

@@ -10,7 +10,7 @@ use crate::tracking::recent::Recent;
 use quoin_base::sparse::Sparse;
 use quoin_data::unit::host::Change;
 
-/// Changed keys of one prefix, each with the client that changed it last.
+/// Changed keys of one prefix, each with the client that last changed it.
 pub(super) type Broadcast = BTreeMap<Bytes, u64>;
 
 /// Figures for INFO.
@@ -144,7 +144,7 @@ impl Table {
         outdated.map(|(at, _)| at).collect()
     }
 
-    /// Notes that a client has changed a key, for windows and for clients with a prefix of it.
+    /// Records that a client has changed a key, for windows and for clients with a matching prefix.
     pub(super) fn note_change(
         &mut self,
         key: &Bytes,
@@ -177,7 +177,7 @@ const CLIENTS_BEFORE_PRUNING: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     by_name: HashMap<Bytes, Entry>,
-    /// All names, so that a random one is found quickly.
+    /// All names, so that a random one can be found quickly.
     names: Vec<Bytes>,
     items: usize,
     bytes: usize,
@@ -189,7 +189,7 @@ struct Entry {
     place: usize,
     /// Sorted.
     clients: Vec<u64>,
-    /// Number of clients at which stale ones are removed next.
+    /// Number of clients at which stale ones are next removed.
     pruned_at: usize,
 }
 

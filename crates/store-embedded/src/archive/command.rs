@@ -1,4 +1,4 @@
-//! The operator's command that takes a file of the archive to another place.
+//! The operator's command that ships files of the archive elsewhere.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,35 +10,35 @@ use std::time::{Duration, Instant};
 
 use super::ArchiveError;
 
-/// Time between two looks whether a command has ended.
+/// Interval at which a running command is polled.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Why the command has not taken a file.
+/// Why the command did not take a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommandError {
     /// The archive cannot be read or changed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// There is no shell, or the system lacks something.
+    /// There is no shell, or the system is out of a resource.
     #[error("cannot run it: {0}")]
     Run(#[from] io::Error),
     /// It has failed.
     #[error("{0}")]
     Failed(ExitStatus),
-    /// It ran for too long, and was killed.
+    /// It ran for too long and was killed.
     #[error("it was killed after {} s", .0.as_secs())]
     Late(Duration),
 }
 
-/// The command of an archive, with `%p` and `%f` in it.
+/// The command of an archive, with the placeholders `%p` and `%f`.
 #[derive(Debug)]
 pub(super) struct ArchiveCommand {
     pub(super) text: String,
 }
 
 impl ArchiveCommand {
-    /// Runs it for a file, and waits for its end. `name` is the file's name within an archive.
-    /// `is_late` says whether a command that has run for so long is killed.
+    /// Runs the command for a file and waits for it to end. `name` is the file's name within the
+    /// archive. `is_late` decides whether to kill a command that has run for this long.
     pub(super) fn run(
         &self,
         path: &Path,
@@ -51,7 +51,8 @@ impl ArchiveCommand {
             .arg(line)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            // A group of its own: a Ctrl-C is for the server, and what it has begun ends with it.
+            // In its own process group, so that a Ctrl-C goes to the server only, and killing the
+            // command also kills its children.
             .process_group(0)
             .spawn()?;
         let begun_at = Instant::now();
@@ -72,10 +73,11 @@ impl ArchiveCommand {
     }
 }
 
-/// Kills a process and what it has started.
+/// Kills a process and its children.
 fn kill_group(child: &mut Child) -> io::Result<()> {
     if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: it sends a signal. Nobody has waited for the child, so its id is not another's.
+        // SAFETY: it sends a signal. The child has not been waited for, so its id has not been
+        // reused.
         #[allow(unsafe_code)]
         unsafe {
             libc::kill(-group, libc::SIGKILL);
@@ -84,7 +86,7 @@ fn kill_group(child: &mut Child) -> io::Result<()> {
     child.wait().map(drop)
 }
 
-/// A command with the file's path for `%p`, its name for `%f`, and `%` for `%%`.
+/// The command with `%p` replaced by the file's path, `%f` by its name, and `%%` by `%`.
 fn filled(text: &str, path: &Path, name: &str) -> OsString {
     let mut line = Vec::new();
     let mut rest = text;

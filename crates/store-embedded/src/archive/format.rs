@@ -114,8 +114,7 @@ impl Segment {
         &self.body
     }
 
-    /// Goes on at the end of a record that was returned before. `next` is the number of the next
-    /// one.
+    /// Continues after a record that was returned before. `next` is the number of the next one.
     pub(super) fn skip_to(&mut self, at: u64, next: u64) -> io::Result<()> {
         self.input.seek(SeekFrom::Start(at))?;
         self.at = at;

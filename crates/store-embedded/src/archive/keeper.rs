@@ -26,26 +26,26 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The status of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArchiveStatus {
-    /// The last commit that is on the archive's disk.
+    /// The last commit durable in the archive.
     pub last: Option<u64>,
-    /// Why commits cannot be archived at present. `None` if they can.
+    /// Why commits cannot be archived now. `None` if they can.
     pub error: Option<String>,
-    /// The status of the command that takes files to another place, if there is one.
+    /// The status of the command that ships files, if there is one.
     pub command: Option<CommandStatus>,
 }
 
 /// The status of the archive's command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandStatus {
-    /// Files that it has taken since the start.
+    /// Files shipped since the start.
     pub files: u64,
     /// How often it has failed since the start.
     pub failures: u64,
-    /// The last commit that it has taken since the start.
+    /// The last commit shipped since the start.
     pub last: Option<u64>,
-    /// Files that wait for it.
+    /// Files waiting to be shipped.
     pub waiting: u64,
-    /// Why it failed when it ran last. `None` if it did not.
+    /// Why its last run failed. `None` if it did not.
     pub error: Option<String>,
 }
 
@@ -62,8 +62,8 @@ pub(in super::super) struct Keeper {
 }
 
 impl Keeper {
-    /// Opens the archive of a store that ends with commit `applied`. Copies the journal's files
-    /// into it, because they are overwritten next.
+    /// Opens the archive of a store whose last commit is `applied`. Copies the journal's files into
+    /// it, because they are overwritten next.
     ///
     /// # Errors
     /// If the archive has commits that the store does not have.
@@ -141,7 +141,7 @@ impl Keeper {
         self.lock_status().clone()
     }
 
-    /// Archives the journal's closed file, if there is one. Returns whether none is left.
+    /// Archives the journal's closed file, if there is one. Returns whether no closed file is left.
     pub(in super::super) fn take_closed(&self, journal: &Journal) -> bool {
         let Some(part) = journal.closed() else {
             return true;
@@ -153,7 +153,7 @@ impl Keeper {
         is_taken
     }
 
-    /// Archives the whole journal, once nothing is appended to it any more. Returns whether that
+    /// Archives the whole journal. Call it once nothing more is appended. Returns whether that
     /// succeeded.
     pub(in super::super) fn take_all(&self, journal: &Journal) -> bool {
         self.take_closed(journal)
@@ -174,13 +174,13 @@ impl Keeper {
         self.segments.prune(in_backup, until_ms)
     }
 
-    /// Notes that there is a command, which has not run yet.
+    /// Notes that a command is configured and has not run yet.
     pub(super) fn expect_command(&self) {
         self.lock_status().command = Some(CommandStatus::default());
     }
 
-    /// Runs the command for the oldest file that is complete, and removes that file. A file whose
-    /// first commit is older than `age_max` is complete. Returns whether there was one.
+    /// Runs the command for the oldest complete file, and removes that file. A file whose first
+    /// commit is older than `age_max` counts as complete. Returns whether there was one.
     pub(super) fn ship_next(
         &self,
         command: &ArchiveCommand,
@@ -229,10 +229,11 @@ impl Keeper {
         };
         let waiting = u64::try_from(ended.len()).unwrap_or(u64::MAX);
         self.lock_status().command.get_or_insert_default().waiting = waiting;
-        // Commits are archived while files are read, and while the command runs.
+        // Without the archive's lock, so that commits are archived while files are read and the
+        // command runs.
         for (first, path) in ended {
             let Some(last) = self.segments.last_of(first, &path)? else {
-                // It was begun and never written.
+                // It was created but never written to.
                 continue;
             };
             *name = self.segments.name_of(first);
@@ -278,13 +279,13 @@ fn try_take(archive: &mut Archive, part: &Part) -> Result<(), ArchiveError> {
 }
 
 impl From<io::Error> for ArchiveError {
-    /// The error of reading the journal.
+    /// An error of reading the journal.
     fn from(source: io::Error) -> Self {
         Self::Journal(source)
     }
 }
 
-/// The thread that archives. It ends when this is dropped.
+/// The thread that archives. It ends when this value is dropped.
 pub(in super::super) struct Archiving {
     /// `None` once the thread was asked to end.
     wake: Option<SyncSender<()>>,
@@ -310,7 +311,7 @@ impl Archiving {
     /// Wakes the thread to archive a closed file.
     pub(in super::super) fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // There is nothing to do if it is about to wake already.
+            // If the channel is full, the thread is about to wake anyway.
             let _ = wake.try_send(());
         }
     }

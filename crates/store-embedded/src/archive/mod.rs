@@ -47,11 +47,11 @@ pub enum ArchiveError {
     /// The operating system refused something.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// What was attempted.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The journal cannot be read.

@@ -1,5 +1,4 @@
-//! What happens to segments that are complete: they are removed when they are old, or taken to another
-//! place.
+//! Removes complete segments when they are old or have been shipped.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,12 +9,13 @@ use super::read::segments;
 use crate::StoreId;
 use crate::create::replace_file;
 
-/// The file with the last commit that was taken to another place.
+/// The file that names the last shipped commit.
 const SHIPPED_FILE: &str = "SHIPPED";
 const SHIPPED_NEW_FILE: &str = "SHIPPED.new";
 const SHIPPED_TITLE: &str = "The archive command has taken everything up to commit ";
 
-/// The segments of an archive. None of this needs the archive's lock: commits are appended meanwhile.
+/// The segments of an archive. Works without the archive's lock, because commits are appended
+/// meanwhile.
 #[derive(Debug)]
 pub(super) struct Segments {
     pub(super) folder: PathBuf,
@@ -62,7 +62,7 @@ impl Segments {
         format!("{}/{}", self.store, segment_name(first))
     }
 
-    /// The last commit that was taken to another place.
+    /// The last shipped commit.
     pub(super) fn shipped(&self) -> Result<Option<u64>, ArchiveError> {
         let path = self.folder.join(SHIPPED_FILE);
         let failed = || ArchiveError::io("read", &path);
@@ -78,7 +78,7 @@ impl Segments {
         }
     }
 
-    /// Removes a segment that was taken to another place.
+    /// Removes a segment that was shipped.
     pub(super) fn remove_shipped(&self, path: &Path, last: u64) -> Result<(), ArchiveError> {
         let last = self.shipped()?.map_or(last, |before| before.max(last));
         let text = format!("{SHIPPED_TITLE}{last}\n");

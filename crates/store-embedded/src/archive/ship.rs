@@ -1,9 +1,9 @@
-//! Takes the files of the archive to another place, by a command of the operator, as PostgreSQL's
-//! `archive_command` does.
+//! Ships files of the archive elsewhere with a command of the operator, like PostgreSQL's
+//! `archive_command`.
 //!
-//! A file gets its turn when nothing is appended to it any more. It is removed once the command has
-//! succeeded, and not before. The file SHIPPED then has its last commit, so that the archive knows
-//! what it had. A crash in between runs the command again for the same bytes.
+//! A file is shipped when nothing more is appended to it. It is removed only after the command has
+//! succeeded. The file SHIPPED then names its last commit, so that the archive knows what it had.
+//! After a crash in between, the command runs again for the same bytes.
 
 use std::cell::Cell;
 use std::io;
@@ -17,15 +17,15 @@ use crate::background::BackgroundThread;
 use crate::shared::Shared;
 use quoin_base::limits;
 
-/// Time between two looks for a file that is complete.
+/// Interval at which complete files are searched for.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The longest pause after a failure. Each one is twice as long as the one before.
+/// The longest pause after a failure. Each pause is twice as long as the previous one.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How long commands may run while the store is closed.
+/// How long commands may run while the store is closing.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
 
-/// Starts the thread that runs the command. When it is dropped, it runs it for what is left, for a short
-/// time.
+/// Starts the thread that runs the command. When it is dropped, the thread ships what is left, for
+/// a limited time.
 pub(in super::super) fn start_shipping(
     keeper: Arc<Keeper>,
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ pub(in super::super) fn start_shipping(
     })
 }
 
-/// Whether the store is being closed, and how long commands may still run.
+/// Whether the store is closing, and how long commands may still run.
 struct Closing {
     ended: Receiver<()>,
     until: Cell<Option<Instant>>,
@@ -52,7 +52,7 @@ impl Closing {
         }
     }
 
-    /// Waits for a time, unless the store is being closed. Returns whether it is.
+    /// Waits for a time, or until the store is closing. Returns whether it is.
     fn waits(&self, time: Duration) -> bool {
         let is_begun = self.ended.recv_timeout(time) == Err(RecvTimeoutError::Disconnected);
         if is_begun && self.until.get().is_none() {
@@ -76,7 +76,7 @@ fn run(keeper: &Keeper, command: &ArchiveCommand, closing: &Closing) {
     let mut is_closing = false;
     while !is_closing {
         is_closing = closing.waits(pause);
-        // What was committed last shall not stay here when the store is closed.
+        // When the store closes, the latest commits are shipped too.
         let age_max = match is_closing {
             true => Duration::ZERO,
             false => Duration::from_millis(limits::ARCHIVE_FILE_AGE_MS_MAX),

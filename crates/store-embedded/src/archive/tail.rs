@@ -1,8 +1,8 @@
 //! Reads an archive while its server appends to it.
 //!
-//! The server appends to the newest segment, so that one may end within a record. What lies in an
-//! archive is read again at each poll: a segment may be replaced as long as it has no complete
-//! record, and after a failed write another segment repeats records of the one before.
+//! The server appends to the newest segment, so that segment may end within a record. Each poll
+//! lists the archive again: a segment may be replaced while it has no complete record, and after a
+//! failed write a new segment repeats records of the previous one.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use super::format::{Next, Segment};
 use super::read::{Archived, Reached, Trouble, gap, segments};
 use crate::StoreId;
 
-/// Polls in a row that must find the same damage. A file system of a network may show the parts of
-/// a write in another order.
+/// Number of consecutive polls that must find the same damage. A network file system may show the
+/// parts of a write out of order.
 const CONFIRMATIONS: u32 = 5;
 
-/// Where a poll of an archive has ended.
+/// Where a poll of an archive ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailEnd {
     /// After the last commit of the archive.
     Complete,
-    /// Before a commit that is being written, or that was cut off by a crash of the server.
+    /// Before a commit that is being written, or that a crash of the server cut off.
     Unfinished,
-    /// There are no files of the store at present.
+    /// The store has no files now.
     Missing,
-    /// Before something that cannot be read. The next polls confirm that it is damage.
+    /// Before something unreadable. The next polls confirm that it is damage.
     Doubtful,
-    /// `visit` asked for it.
+    /// `visit` asked to stop.
     Stopped,
 }
 
@@ -39,9 +39,9 @@ pub struct ArchiveTail {
     reached: Reached,
     /// The end of the last record that was read.
     place: Option<Place>,
-    /// Whether there was a poll.
+    /// Whether there has been a poll.
     is_begun: bool,
-    /// Polls in a row that have found damage.
+    /// Consecutive polls that found damage.
     doubts: u32,
 }
 
@@ -54,7 +54,7 @@ struct Place {
 }
 
 impl ArchiveTail {
-    /// Begins after a commit.
+    /// A tail that begins after a commit.
     ///
     /// # Errors
     /// If the archive has no folder of the store.
@@ -78,8 +78,8 @@ impl ArchiveTail {
         self.reached
     }
 
-    /// Calls `visit` with each further commit, in order, and with the bytes of the archive that
-    /// come after it.
+    /// Calls `visit` with each further commit, in order, and with the number of archive bytes after
+    /// it.
     ///
     /// # Errors
     /// If a commit has been missing or damaged for several polls in a row, the archive cannot be
@@ -92,7 +92,7 @@ impl ArchiveTail {
         let Some((oldest, _)) = all.first() else {
             return Ok(TailEnd::Missing);
         };
-        // A first poll begins with the last commit itself, which says when that was made.
+        // The first poll begins with the last commit itself, to learn when it was made.
         let looks_back = !self.is_begun && *oldest <= self.reached.commit;
         let mut wanted = self.reached.commit + u64::from(!looks_back);
         self.is_begun = true;
@@ -133,7 +133,7 @@ impl ArchiveTail {
         Ok(end)
     }
 
-    /// Reads a segment from the last place on. Returns what is wrong at its end.
+    /// Reads a segment from the last place. Returns what is wrong at its end.
     fn read<E: From<ArchiveError>>(
         &mut self,
         first: u64,
@@ -145,7 +145,7 @@ impl ArchiveTail {
         let bytes = bytes_of(path);
         let mut segment = Segment::open(path, &self.store, first).map_err(failed())?;
         let place = self.place.filter(|place| place.segment == first);
-        // A shorter file is another one.
+        // If the file is now shorter, it is another file.
         if let Some(place) = place.filter(|place| place.at <= bytes) {
             let next = self.reached.commit + 1;
             segment.skip_to(place.at, next).map_err(failed())?;

@@ -129,7 +129,7 @@ fn damage_is_refused_and_an_end_that_was_not_finished_is_none() {
         std::fs::write(&path, &damaged).unwrap();
         let all = read(folder.path(), 0, Limit::Commit(5));
         assert!(matches!(all, Err(ArchiveError::Gap { .. })), "byte {at}");
-        // A length that is too large looks like an unfinished end.
+        // A length that is too large looks like an incomplete end.
         if let Ok((reached, _)) = read(folder.path(), 0, Limit::End) {
             assert!(reached.commit < 5, "byte {at}");
         }
@@ -181,7 +181,7 @@ fn what_was_not_synced_is_added_again() {
     archive.append(1, 10, &body(1)).unwrap();
     archive.sync().unwrap();
     archive.append(2, 20, &body(2)).unwrap();
-    // As if the files had been removed.
+    // The files seem to have been removed.
     let path = segment(folder.path(), 1);
     let aside = folder.path().join("aside");
     std::fs::rename(&path, &aside).unwrap();

@@ -18,7 +18,7 @@ use crate::create::{create_folder, private_file, sync_folder};
 pub(in super::super) struct Archive {
     folder: PathBuf,
     store: StoreId,
-    /// The last commit that is on the archive's disk.
+    /// The last commit durable in the archive.
     last: Option<u64>,
     /// The current segment.
     open: Option<Open>,
@@ -57,7 +57,8 @@ impl Archive {
         for (first, path) in segments(&self.folder)?.into_iter().rev() {
             let last = self.segments().last_of(first, &path)?;
             if last.is_some() {
-                // A killed process may not have synced it, and the journal is overwritten next.
+                // A killed process may not have synced the file, and the journal is overwritten
+                // next.
                 File::open(&path)
                     .and_then(|file| file.sync_all())
                     .and_then(|()| sync_folder(&self.folder))
@@ -74,7 +75,7 @@ impl Archive {
         self.segment_bytes = bytes;
     }
 
-    /// The last commit that is on the archive's disk.
+    /// The last commit durable in the archive.
     pub(in super::super) fn last(&self) -> Option<u64> {
         self.last
     }
@@ -124,21 +125,21 @@ impl Archive {
         Ok(())
     }
 
-    /// Ends the current segment if it is that old and on the disk. The next commit begins another.
+    /// Ends the current segment if it has this age and is synced. The next commit begins another.
     pub(super) fn end_old_segment(&mut self, age_max: Duration) {
         self.open.take_if(|open| {
             open.begun_at.elapsed() >= age_max && self.last.is_some_and(|last| last == open.last)
         });
     }
 
-    /// The segments to which nothing is appended any more, in order.
+    /// The segments that are complete because nothing more is appended to them, in order.
     pub(super) fn ended_segments(&self) -> Result<Vec<(u64, PathBuf)>, ArchiveError> {
         let mut all = segments(&self.folder)?;
         all.retain(|(_, path)| self.open.as_ref().is_none_or(|open| open.path != *path));
         Ok(all)
     }
 
-    /// The archive's segments, apart from writing.
+    /// The archive's segments, for work without the archive's lock.
     pub(super) fn segments(&self) -> Segments {
         Segments {
             folder: self.folder.clone(),
@@ -150,7 +151,8 @@ impl Archive {
     pub(in super::super) fn sync(&mut self) -> Result<(), ArchiveError> {
         let synced = self.try_sync();
         if synced.is_err() {
-            // The next sync might report success for the same bytes, so another segment gets them.
+            // The next sync might report success for the same bytes, so the bytes go to another
+            // segment.
             self.open = None;
         }
         synced
@@ -162,7 +164,7 @@ impl Archive {
         };
         let failed = || ArchiveError::io("sync", &open.path);
         open.file.sync_data().map_err(failed())?;
-        // A file without a name is gone once it is closed.
+        // An unlinked file is lost once it is closed.
         let named = open.path.metadata().map_err(failed())?;
         let own = open.file.metadata().map_err(failed())?;
         if (named.ino(), named.dev()) != (own.ino(), own.dev()) {

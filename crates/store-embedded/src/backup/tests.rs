@@ -67,8 +67,8 @@ fn a_moment_stays_as_it_was_wherever_its_rows_lie() {
     for round in 0..60 {
         churn(&store, &random);
         match round % 7 {
-            // All of it in the data file, some of it in a closed generation, most of it in the
-            // open one.
+            // In turn: everything is in the data file, some of it is in a closed generation, or
+            // most of it is in the open one.
             0 => store.drain_now(),
             3 => store.close_generation(),
             _ => {}

@@ -66,7 +66,7 @@ fn rows(store: &EmbeddedStore) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-/// The files that a process killed now leaves.
+/// A copy of the files as a process killed now would leave them.
 fn killed(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in ["data.mdb", "CHECKPOINT", "JOURNAL.0", "JOURNAL.1"] {
@@ -75,8 +75,8 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// A store with rows in its file that only drains on request. Also returns what its thread would
-/// own, which must be kept.
+/// A store with rows in its data file that drains only on request. Also returns what its thread
+/// would own, which the caller must keep.
 fn without_thread(
     folder: &Path,
     fsync: FsyncPolicy,
@@ -122,7 +122,7 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
             panic!("a generation was closed")
         };
 
-        // Part of the generation, without the number that says that all of it is there.
+        // Part of the generation, without the number that marks it as complete.
         let mut transaction = store.environment.write_txn().unwrap();
         for Span { begin, end } in closed.cleared.ranges.iter() {
             if random.below(2) == 0 {
@@ -145,7 +145,7 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
         let after = killed(folder.path());
         assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
 
-        // All of it, while memory still has it.
+        // All of it, while memory still has it too.
         write(
             &store.environment,
             &store.rows,
@@ -176,7 +176,7 @@ fn records_are_applied_over_a_data_file_that_is_newer_than_they() {
     let Some(first) = store.shared.memory.oldest_closed() else {
         panic!("a generation was closed")
     };
-    // The file has everything but says that it has only the first generation.
+    // The file has everything, but its number says that it has only the first generation.
     store.drain_now();
     let mut transaction = store.environment.write_txn().unwrap();
     let sequence = first.sequence.to_le_bytes();

@@ -313,7 +313,7 @@ fn a_copy_of_a_store_that_was_open_is_refused_unless_it_is_accepted() {
     let opened = EmbeddedStore::open(copy.path(), accepting).unwrap();
     assert!(has(&opened, b"key"));
     drop(opened);
-    // From then on it is a folder in its own right.
+    // From now on it is an independent folder.
     assert!(has(&open(copy.path()).unwrap(), b"key"));
 }
 

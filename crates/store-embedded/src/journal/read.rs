@@ -17,8 +17,8 @@ use quoin_base::size::counted;
 
 /// Bytes read at a time.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Limits a search for records of the first version: bytes of bodies that are checked for each byte
-/// of the file. (The content of a value may look like many headers.)
+/// Limits a search for records of the first version: total body bytes checked, as a multiple of the
+/// file's bytes. A value's content may look like many headers.
 const SEARCH_FACTOR: u64 = 8;
 
 /// Consecutive records of a file.

@@ -11,7 +11,7 @@ use quoin_base::random::{Random, SeededRandom};
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 type Row = (Vec<u8>, Vec<u8>);
 
-/// A row of which many, few or less than one fit in a page. It has one of 3,000 keys.
+/// A row with one of 3,000 keys. Many, few or less than one of its size fit in a page.
 fn row(random: &SeededRandom) -> Row {
     let length = [0, 9, 90, 300, 1500, 9000][random.below(6) as usize];
     let mut key = random.below(3000).to_be_bytes().to_vec();

@@ -51,12 +51,12 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// From now on checkpoints find no room.
+/// Makes checkpoints find no room from now on.
 fn fill(folder: &Path) {
     std::os::unix::fs::symlink("/dev/full", folder.join("CHECKPOINT.new")).unwrap();
 }
 
-/// A folder with a store of some rows, which was closed cleanly.
+/// The folder of a store with some rows that was closed cleanly.
 fn closed_cleanly() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), options()).unwrap();

@@ -144,7 +144,7 @@ fn a_change_of_format_that_ended_early_is_done_again() {
         }
         assert!(contents(&open(after.path())) == some_rows());
     }
-    // The new file had replaced the old one, and there was no marker yet.
+    // The new file replaced the old one before there was a marker.
     std::fs::rename(&whole, folder.path().join(DATA_FILE)).unwrap();
     assert!(contents(&open(folder.path())) == some_rows());
     assert!(names(folder.path()).contains(&"QUOIN".to_owned()));

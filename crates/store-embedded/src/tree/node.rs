@@ -19,10 +19,10 @@ pub(super) enum Child {
     Of256(Arc<Node<Direct>>),
 }
 
-/// The rows whose keys begin with the same bytes.
+/// A node: the rows whose keys begin with the same bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Node<C> {
-    /// What all keys have in common after the byte that leads here.
+    /// What all keys have in common after the byte that led here.
     pub(super) prefix: Prefix,
     /// The row whose key ends with the prefix.
     pub(super) here: Option<Row>,
@@ -37,7 +37,7 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
-    /// Of at most [`PREFIX_BYTES`] bytes. Further ones are left out.
+    /// Keeps at most [`PREFIX_BYTES`] bytes.
     pub(super) fn new(of: &[u8]) -> Self {
         let mut bytes = [0; PREFIX_BYTES];
         let mut length = 0;
@@ -69,7 +69,7 @@ impl std::ops::Deref for Prefix {
 /// The children of a node, by their bytes.
 pub(super) trait Children: Clone + Default {
     fn len(&self) -> usize;
-    /// Where among the [`slots`](Self::slots) a byte's child is.
+    /// The index of a byte's child in [`slots`](Self::slots).
     fn place(&self, byte: u8) -> Option<usize>;
     fn slots(&self) -> &[Child];
     fn slots_mut(&mut self) -> &mut [Child];
@@ -102,7 +102,7 @@ pub(super) trait Children: Clone + Default {
         Some((byte, self.get(byte)?))
     }
 
-    /// Moves the children elsewhere, where there is room for them.
+    /// Moves the children to another kind of node, which must have room for them.
     fn move_to<C: Children>(&mut self) -> C {
         let mut moved = C::default();
         let mut from = Some(0);
@@ -316,7 +316,7 @@ impl Children for Indexed {
     }
 }
 
-/// A place for the child of every byte.
+/// A slot for the child of each byte.
 #[derive(Debug, Clone)]
 pub(super) struct Direct {
     count: u16,

@@ -17,12 +17,12 @@ const NODE_LINES: usize = 1;
 /// Lines of a row that hold its header, its key and the beginning of its value.
 const ROW_LINES: usize = 3;
 
-/// A search under way.
+/// A search in progress.
 struct Search<'t, 'k> {
     at: &'t Child,
-    /// What of the key is left.
+    /// The rest of the key.
     rest: &'k [u8],
-    /// Where to go on after the end of the key.
+    /// Where to continue after the end of the key.
     beyond: Beyond,
 }
 
@@ -52,7 +52,7 @@ impl Tree {
             })
             .collect();
         while !searches.is_empty() {
-            // What is fetched in one pass is used in the next.
+            // What one pass fetches, the next one uses.
             searches.retain_mut(Search::step);
             for search in &searches {
                 fetch_child(search.at);
@@ -62,14 +62,14 @@ impl Tree {
 }
 
 impl Search<'_, '_> {
-    /// Goes to the next node or row. Returns false at the end.
+    /// Moves to the next node or row. Returns false at the end.
     fn step(&mut self) -> bool {
         let next = with_node!(self.at, node => next(node, &mut self.rest, self.beyond), else None);
         let Some(next) = next else {
             return false;
         };
         self.at = next;
-        // In a large node it is in another line than the beginning.
+        // In a large node, this is not in the node's first cache line.
         fetch(std::ptr::from_ref(next), 1);
         true
     }
@@ -119,6 +119,6 @@ fn fetch<T>(from: *const T, lines: usize) {
     }
 }
 
-/// Nothing: the compiler has no such instruction for this processor yet.
+/// Does nothing, because the compiler does not support prefetching on this processor yet.
 #[cfg(not(target_arch = "x86_64"))]
 fn fetch<T>(_from: *const T, _lines: usize) {}

@@ -18,16 +18,16 @@ const BATCHES_PER_TRANSACTION: usize = 4;
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The commit conflicts; nothing is applied.
+    /// The commit conflicts. Nothing is applied.
     Conflict,
     /// The commit is applied, and its result is not known.
     UnknownApplied,
     /// The commit is not applied, and its result is not known.
     UnknownNotApplied,
-    /// The transaction is too old: at a read, or at the commit (nothing is applied).
+    /// The transaction is too old, at a read or at the commit. Nothing is applied.
     TooOld,
-    /// The store is not available: at the beginning of a transaction, or at a commit (nothing is
-    /// applied).
+    /// The store is unavailable, at the beginning of a transaction or at a commit. Nothing is
+    /// applied.
     Unavailable,
 }
 
@@ -38,22 +38,22 @@ pub enum FaultPoint {
     Begin,
     /// A key or a range is read.
     Read,
-    /// A transaction with writes commits. (One without writes cannot fail on a real store.)
+    /// A transaction with writes commits. One without writes cannot fail on a real store.
     Commit,
 }
 
 /// How often each fault happens, in parts per million.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FaultRates {
-    /// Commits that end with [`Fault::Conflict`].
+    /// Rate of commits that end with [`Fault::Conflict`].
     pub conflict_ppm: u32,
-    /// Commits that end with [`Fault::UnknownApplied`].
+    /// Rate of commits that end with [`Fault::UnknownApplied`].
     pub unknown_applied_ppm: u32,
-    /// Commits that end with [`Fault::UnknownNotApplied`].
+    /// Rate of commits that end with [`Fault::UnknownNotApplied`].
     pub unknown_not_applied_ppm: u32,
-    /// Reads that end with [`Fault::TooOld`].
+    /// Rate of reads that end with [`Fault::TooOld`].
     pub too_old_ppm: u32,
-    /// Begins that end with [`Fault::Unavailable`].
+    /// Rate of begins that end with [`Fault::Unavailable`].
     pub unavailable_ppm: u32,
 }
 
@@ -117,7 +117,7 @@ struct FaultState {
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Makes `inner` fail. With all rates at 0 it behaves as `inner` does.
+    /// Makes `inner` fail. With all rates at 0 it behaves like `inner`.
     pub fn new(inner: S, rates: FaultRates, random: Arc<dyn Random>) -> Self {
         let transaction_bytes_max = inner.capabilities().transaction_bytes_max;
         Self {
@@ -138,7 +138,7 @@ impl<S: Store> FaultyStore<S> {
         }
     }
 
-    /// The store that is made to fail.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.inner
     }

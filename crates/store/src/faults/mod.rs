@@ -1,6 +1,6 @@
 //! Stores for tests. [`FaultyStore`] makes any store fail, by rate or by script.
 //! [`OptimisticStore`] makes the embedded store behave like a cluster: many writers, conflicts,
-//! results that come later, small transactions. The two can be combined.
+//! delayed results, small transactions. The two can be combined.
 
 mod inject;
 pub mod optimistic;

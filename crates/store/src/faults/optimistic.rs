@@ -26,9 +26,9 @@ const PARALLEL_BATCHES: usize = 8;
 /// Commits that are remembered. A transaction that began before them is too old.
 pub const HISTORY_COMMITS_MAX: usize = 10_000;
 
-/// Makes a store that answers at once and has one writer (the embedded one) behave like a FoundationDB
-/// cluster. Transactions run concurrently and conflict. Every read and commit is ready at its second poll.
-/// The limits are FoundationDB's.
+/// Makes a store that responds immediately and has one writer (the embedded one) behave like a
+/// FoundationDB cluster. Transactions run concurrently and conflict. Every read and commit is ready
+/// at its second poll. The limits are FoundationDB's.
 pub struct OptimisticStore<S> {
     inner: S,
     history: Mutex<History>,
@@ -45,7 +45,7 @@ struct History {
 }
 
 impl History {
-    /// Whether something in `read` was written after `version`.
+    /// Whether anything in `read` was written after `version`.
     fn check(&self, version: u64, read: &[KeyRange]) -> Result<(), StoreError> {
         if read.is_empty() {
             return Ok(());
@@ -98,13 +98,14 @@ impl<S: Store> OptimisticStore<S> {
         }
     }
 
-    /// From now on nothing is answered, as if the cluster had stalled, or what waits is answered.
+    /// Pauses or resumes the store. While it is paused nothing completes, as if the cluster had
+    /// stalled.
     pub fn pause(&self, is_paused: bool) {
         self.is_paused.send_replace(is_paused);
     }
 
-    /// Returns a result at the second poll, so that other tasks run in between, and not while the store is
-    /// paused.
+    /// Returns a result at the second poll, so that other tasks run in between, and not while the
+    /// store is paused.
     fn later<'t, T: 't>(&self, answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
         let mut is_paused = self.is_paused.subscribe();
         StoreFuture::Pending(Box::pin(async move {
@@ -135,7 +136,7 @@ impl<S: Store> OptimisticStore<S> {
 
     /// A transaction below [`ReadYourWrites`].
     fn begin_base(&self) -> Result<Box<OptimisticTransaction<'_, S>>, StoreError> {
-        // With the lock no commit comes between the version and its snapshot.
+        // Under the lock, so that no commit comes between the version and its snapshot.
         let history = self.history();
         Ok(Box::new(OptimisticTransaction {
             store: self,

@@ -13,7 +13,7 @@ use crate::{Isolation, KeyValue, RangeQuery};
 /// Bytes of the cache of a transaction above which it is emptied.
 const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The same for a transaction that only reads. Many of those are open at once.
+/// The same for a read-only transaction. Many of those are open at once.
 const READING_CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// A range read that continues a cached range asks for this many times the rows of the last one.
@@ -122,8 +122,8 @@ impl ReadCache {
         }
     }
 
-    /// Empties the cache if it is too large. Not to be called while a read is under way: the read
-    /// expects what it fetched to be in the cache.
+    /// Empties the cache if it is too large. Must not be called during a read, which expects what
+    /// it fetched to be in the cache.
     pub(super) fn make_room(&mut self) {
         if self.range_bytes + self.other_bytes > self.bytes_max {
             *self = Self::with_bytes_max(self.bytes_max);
@@ -318,7 +318,7 @@ impl ReadCache {
         }
     }
 
-    /// Applies a clear of a range, whose rows are then all known.
+    /// Clears a range, so that all of its rows are then known.
     pub(super) fn clear_range(&mut self, begin: &[u8], end: &[u8]) {
         if begin >= end {
             return;
@@ -395,7 +395,7 @@ fn before(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Unbounded, Bound::Excluded(key))
 }
 
-/// A range for a `BTreeMap`, which panics on an inverted one.
+/// A range for a `BTreeMap`, which would panic on an inverted one.
 fn between<'k>(begin: &'k [u8], end: &'k [u8]) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
     (Bound::Included(begin), Bound::Excluded(end.max(begin)))
 }

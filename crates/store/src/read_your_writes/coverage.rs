@@ -1,7 +1,8 @@
-//! Sets of keys as ranges: what a transaction conflicts on, and what it has cleared; and their sizes in a commit.
+//! Sets of keys as ranges: what a transaction conflicts on, and what it has cleared. Also their
+//! sizes in a commit.
 //!
-//! A batch that pops elements asks for a conflict from the queue's head to the element each time.
-//! FoundationDB's resolvers check each range of a commit, so these should be one.
+//! Each pop of a batch asks for a conflict from the queue's head to the popped element.
+//! FoundationDB's resolvers check each range of a commit, so these ranges should be joined.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,7 +10,7 @@ use std::ops::Bound;
 /// Ranges of keys. Ranges that touch are joined.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
-    /// Ends by beginnings. No two touch.
+    /// Ends by beginnings. No two ranges touch.
     ranges: BTreeMap<Vec<u8>, Vec<u8>>,
     bytes: usize,
 }
@@ -18,7 +19,7 @@ pub(super) struct Coverage {
 #[derive(Debug)]
 pub(super) struct Replaced {
     begin: Vec<u8>,
-    /// The former end of the range that begins there. `None` if there was no range.
+    /// The previous end of the range that begins there. `None` if there was no range.
     end: Option<Vec<u8>>,
 }
 
@@ -38,7 +39,7 @@ impl Coverage {
     }
 
     /// Adds `begin..end`. Calls `log` for each range that changes, with its beginning and its
-    /// former end, if it existed (see [`Replaced`]).
+    /// previous end, if it existed (see [`Replaced`]).
     pub(super) fn add_logged(
         &mut self,
         begin: &[u8],
@@ -129,7 +130,7 @@ impl Coverage {
         ranges.map(|(begin, end)| (begin.as_slice(), end.as_slice()))
     }
 
-    /// What they count for in a commit.
+    /// Their size in a commit.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

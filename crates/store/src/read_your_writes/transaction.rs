@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A store's own transaction, below [`ReadYourWrites`]. It reads one snapshot. Then it gets all
-/// conflicts and at least one write, and is committed. There is no read after the first write.
+/// conflicts and at least one write, and is committed. It is never read after the first write.
 pub trait BaseTransaction {
     /// The value of one key in the snapshot. Conflicts with nothing.
     fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>>;
@@ -235,10 +235,10 @@ pub(super) struct State {
     pub(super) mutation_count: u64,
     /// It also conflicts on rows that only it has set.
     conflicts_on_own_rows: bool,
-    /// Conflicts that apply unless all of the transaction's own rows in a section are cleared. By
-    /// the beginning of the section, which the snapshot has nothing in.
+    /// Conflicts that apply unless all of the transaction's own rows in a section are cleared.
+    /// Indexed by the beginning of the section, which is empty in the snapshot.
     conditional: BTreeMap<Vec<u8>, Coverage>,
-    /// Ranges in which the transaction cleared its own rows. They need no clear in the store: the
+    /// Ranges in which the transaction cleared its own rows. The store need not clear them: the
     /// snapshot has nothing there, and no other transaction sets the same keys without a conflict.
     own_rows: Coverage,
     pub(super) log: Log,
@@ -280,7 +280,7 @@ impl State {
         lookup
     }
 
-    /// Notes that the transaction's own rows in `range` are about to be cleared. The snapshot has
+    /// Records that the transaction's own rows in `range` are about to be cleared. The snapshot has
     /// nothing in the section.
     fn note_own_rows(&mut self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) {
         if self.log.is_open() {
@@ -320,7 +320,7 @@ impl State {
         self.log.savepoint(Mark { mutation_count })
     }
 
-    /// Undoes what was written since a savepoint. Conflicts stay.
+    /// Undoes the writes since a savepoint. Conflicts stay.
     pub(super) fn rollback(&mut self, savepoint: Savepoint) {
         let Self {
             log,
@@ -406,7 +406,7 @@ impl State {
     }
 
     /// How far cleared keys from `key` on may be cleared as one range. No other row is lost: the
-    /// snapshot has none in between, and if another transaction has set one since, this one
+    /// snapshot has none in between, and if another transaction has since set one, this one
     /// conflicts.
     fn clearable_until(&self, key: &[u8]) -> Option<&[u8]> {
         let covered_until = self.conflicts.end_of(key)?;

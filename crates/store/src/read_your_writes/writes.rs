@@ -12,7 +12,7 @@ use crate::savepoints::UndoLog;
 /// Bytes of an allocation that keys and values share.
 const COPY_CHUNK_BYTES: usize = 8 * 1024;
 
-/// What a transaction has written to a key, cleared ranges included.
+/// What a transaction has written to a key, including by clearing ranges.
 pub(super) enum Written<'w> {
     /// A value, or `None` if the key was cleared.
     Value(Option<Bytes>),
@@ -47,9 +47,9 @@ pub(super) struct Writes {
     appended_bytes: usize,
 }
 
-/// What rows that are appended to a log count for in a commit.
+/// Size in a commit of rows that are appended to a log.
 fn appended_bytes(prefix: &[u8], values: &[Bytes]) -> usize {
-    // The rest of a row's key, and the place of the stamp for FoundationDB.
+    // The rest of a row's key, and FoundationDB's offset of the stamp.
     let more_bytes = 3 * (STAMP_BYTES + 2) + size_of::<u32>();
     let rows = values.iter();
     rows.map(|value| set_bytes(prefix, value.len() + more_bytes))
@@ -57,7 +57,7 @@ fn appended_bytes(prefix: &[u8], values: &[Bytes]) -> usize {
 }
 
 impl Writes {
-    /// What they count for in a commit.
+    /// Their size in a commit.
     pub(super) fn size_bytes(&self) -> usize {
         // A cleared range counts twice, in the mutation and in the write conflict range.
         self.entry_bytes + 2 * self.cleared.bytes() + self.appended_bytes
@@ -176,8 +176,8 @@ impl Writes {
         }
     }
 
-    /// Undoes an atomic operation on a key that had others before. `last` is the operation that was
-    /// replaced by a combined one.
+    /// Undoes an atomic operation on a key that already had others. `last` is the operation that
+    /// was replaced by a combined one.
     pub(super) fn undo_operation(&mut self, key: &Bytes, last: Option<AtomicOp>) {
         let Some(Entry::Atomic(mut operations)) = self.remove(key) else {
             return;
@@ -309,7 +309,7 @@ impl AtomicOp {
         }
     }
 
-    /// Adds this to the operations before it. Returns the last of them if it was replaced by a
+    /// Adds this to the previous operations. Returns the last of them if it was replaced by a
     /// combined one.
     fn append_to(self, operations: &mut Vec<AtomicOp>) -> Option<AtomicOp> {
         if let Some(last) = operations.last_mut()
@@ -333,7 +333,7 @@ pub(super) enum Undo {
     Operation(Bytes, Option<AtomicOp>),
     /// A cleared range.
     Cleared(Replaced),
-    /// Nothing, as rows were appended to a log.
+    /// Nothing, because rows were appended to a log.
     Append,
     /// A range of `own_rows`.
     OwnRows(Replaced),
@@ -341,7 +341,7 @@ pub(super) enum Undo {
     Conditional(Vec<u8>, Coverage),
 }
 
-/// What else a rollback restores.
+/// Other state that a rollback restores.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     pub(super) mutation_count: u64,

@@ -1,4 +1,4 @@
-//! Certificates of X.509 version 1, and keys with a password, as OpenSSL makes them: src/tls/fixtures.
+//! Certificates of X.509 version 1, and keys with a password, as made by OpenSSL: src/tls/fixtures.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn a_certificate_of_version_1_holds_for_its_time_and_as_it_was_signed() {
     let refused = |text: &str| Some(Some(text.to_owned()));
     assert_eq!(refusal(certificate, 0), refused("NotValidYet"));
     assert_eq!(refusal(certificate, 2 * year_2050), refused("Expired"));
-    // Whatever byte is another: it is no such certificate any more, or not one that was signed.
+    // Whichever byte is changed, it is no longer such a certificate, or its signature is wrong.
     for at in 0..certificate.len() {
         let mut bytes = certificate.to_vec();
         bytes[at] ^= 1;

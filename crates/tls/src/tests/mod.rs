@@ -10,7 +10,7 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::*;
 
-/// An authority, and what it has signed, as files of a folder.
+/// An authority, and what it has signed, as files in a folder.
 struct Authority {
     folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -68,7 +68,7 @@ impl Authority {
     }
 }
 
-/// Whether a client gets an answer from such a server.
+/// Whether a client gets a reply from such a server.
 fn speak(server: &ServerOptions, client: &ClientOptions) -> Result<(), String> {
     let config = server_config(server).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -141,7 +141,7 @@ fn a_tool_beside_a_server_asks_for_its_certificate() {
 fn a_server_of_another_authority_is_refused() {
     let (ours, theirs) = (Authority::new(), Authority::new());
     let refusal = speak(&theirs.server(AuthClients::No), &ours.client()).unwrap_err();
-    // Both authorities have one name, so the signature is what differs.
+    // Both authorities have the same name, so only the signature differs.
     let reasons = ["UnknownIssuer", "BadSignature"];
     let is_known = reasons.iter().any(|reason| refusal.contains(reason));
     assert!(is_known, "{refusal}");

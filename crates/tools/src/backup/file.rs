@@ -32,7 +32,7 @@ const FORMAT: u32 = 1;
 /// The format of rows: keys and values as transactions see them. Their layout version is among them.
 const ROWS_FORMAT: u32 = 1;
 
-/// Bytes of rows after which a block ends.
+/// A block ends once its rows have this many bytes.
 const BLOCK_BYTES: usize = 256 * 1024;
 const MAGIC: &[u8; 16] = b"quoin-backup\r\n\x1a\n";
 const HEADER_BYTES: usize = 64;
@@ -41,21 +41,21 @@ const ROW_HEADER_BYTES: usize = 8;
 const TRAILER_BYTES: usize = 64;
 const DIGEST_BYTES: usize = 32;
 
-/// Bytes of a block that are read at a time. So a wrong length does not allocate too much.
+/// Bytes of a block that are read at a time, so that a wrong length does not allocate too much.
 const READ_STEP_BYTES: u64 = 1024 * 1024;
 
-/// What a backup is of.
+/// The identity of a backup: its store and moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The store.
     pub store: StoreId,
-    /// The last commit that is in it.
+    /// The last commit in it.
     pub commit: u64,
     /// When that was, in milliseconds since the Unix epoch.
     pub time_ms: i64,
 }
 
-/// How much is in a backup.
+/// The size of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Rows.
@@ -173,7 +173,7 @@ impl<W: Write> Encoder<W> {
         Ok(encoder)
     }
 
-    /// How much was written so far.
+    /// How much has been written so far.
     pub(super) fn totals(&self) -> Totals {
         self.totals
     }
@@ -182,7 +182,7 @@ impl<W: Write> Encoder<W> {
         &mut self.out
     }
 
-    /// Adds a row. Its key must be greater than the last one. Whether it ended a block.
+    /// Adds a row. Its key must be greater than the last one. Returns whether it ended a block.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> io::Result<bool> {
         for part in [key, value] {
             let length = u32::try_from(part.len())
@@ -287,12 +287,12 @@ impl<R: Read> Decoder<R> {
         self.header
     }
 
-    /// How much was read so far.
+    /// How much has been read so far.
     pub(super) fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// The rows of the next block; `None` at the end of a complete file.
+    /// The rows of the next block. `None` at the end of a complete file.
     pub(super) fn next_block(&mut self) -> Result<Option<Rows<'_>>, Damage> {
         let at = self.totals.file_bytes;
         let mut header = [0; BLOCK_HEADER_BYTES];
@@ -462,7 +462,7 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// Adds to a system's error what failed.
+    /// Adds what failed to a system's error.
     pub(super) fn io<'p>(
         action: &'static str,
         path: &'p Path,
@@ -510,7 +510,7 @@ pub enum Damage {
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A backup that is read from its beginning to its end.
+/// A backup that is read from start to end.
 pub struct BackupFile {
     path: PathBuf,
     decoder: Decoder<BufReader<File>>,
@@ -539,7 +539,7 @@ impl BackupFile {
         })
     }
 
-    /// What it is of.
+    /// What it is a backup of.
     pub fn header(&self) -> Header {
         self.decoder.header()
     }
@@ -555,7 +555,7 @@ impl BackupFile {
         damaged(&self.path, Damage::Wrong { at: 0, what })
     }
 
-    /// Reads and checks all of it. `progress` gets the bytes so far.
+    /// Reads and checks all of it. `progress` gets the number of bytes so far.
     ///
     /// # Errors
     /// If it is damaged, or cannot be read.
@@ -569,7 +569,7 @@ impl BackupFile {
         Ok((self.header(), self.decoder.totals()))
     }
 
-    /// The rows of the next block, which share one buffer; `None` at the end of a complete file.
+    /// The rows of the next block, which share one buffer. `None` at the end of a complete file.
     pub(super) fn next_rows(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>, BackupError> {
         let Some(block) = self.next_block()? else {
             return Ok(None);

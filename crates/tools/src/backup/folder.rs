@@ -1,4 +1,5 @@
-//! The folder of backups: their names, which of them are kept, unfinished ones, and writing one while a store serves.
+//! The folder of backups: names, retention, unfinished backups, and writing one while a store is in
+//! use.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -17,7 +18,7 @@ pub(super) const FOLDER: &str = "backups";
 const PREFIX: &str = "quoin-";
 const SUFFIX: &str = ".backup";
 
-/// The suffix of a backup that is being written.
+/// The suffix of a backup while it is written.
 const TEMPORARY_SUFFIX: &str = ".backup.part";
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%S%.3fZ";
 
@@ -103,7 +104,7 @@ fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     Ok(names)
 }
 
-/// Removes unfinished backups, except those that are being made.
+/// Removes unfinished backups, except those being made.
 pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
     for name in names(folder)? {
         if !name.starts_with(PREFIX) || !name.ends_with(TEMPORARY_SUFFIX) {
@@ -118,11 +119,11 @@ pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Removes the oldest backups of a store until `keep` are left; 0 keeps all. Returns the number of
-/// removed ones.
+/// Removes the oldest backups of a store until `keep` remain. 0 keeps all. Returns the number
+/// removed.
 pub(super) fn retire(folder: &Path, store: StoreId, keep: u32) -> Result<usize, BackupError> {
     let mut found = list(folder)?;
-    // Other stores may have their backups there too. What cannot be read stays.
+    // Other stores may have backups there too. Unreadable files stay.
     found.retain(|listed| {
         BackupFile::open(&listed.path).is_ok_and(|file| file.header().store == store)
     });
@@ -167,7 +168,7 @@ impl Unfinished {
             .and_then(|file| {
                 // Also if the umask of the process is different.
                 file.set_permissions(Permissions::from_mode(FILE_MODE))?;
-                // So that another process does not take it for what a killed one has left. Some file
+                // So that another process does not consider it left by a killed one. Some file
                 // systems have no locks.
                 let _ = file.try_lock();
                 Ok(file)
@@ -260,9 +261,9 @@ impl Progress {
 pub struct Written {
     /// Its path.
     pub path: PathBuf,
-    /// What it is of.
+    /// What it is a backup of.
     pub header: Header,
-    /// How much is in it.
+    /// Its size.
     pub totals: Totals,
 }
 
@@ -291,7 +292,7 @@ pub(super) fn write(
         }
         Ok::<_, BackupError>(())
     })?;
-    // From here on the data file may reuse the pages that this moment needed.
+    // From here on the data file may reuse the pages that this snapshot needed.
     drop(moment);
     let (_, totals) = encoder.finish().map_err(failed())?;
     progress(totals)?;
@@ -388,7 +389,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("notes"), "").unwrap();
         for commit in 1..=4 {
-            // The clock goes back: the commits tell the order.
+            // The clock goes back, so the commits determine the order.
             put(folder.path(), TIME_MS - commit as i64, commit);
         }
         assert_eq!(retire(folder.path(), store(1), 0).unwrap(), 0);
@@ -422,7 +423,7 @@ mod tests {
         assert_eq!(list(folder.path()).unwrap(), []);
         remove_unfinished(folder.path()).unwrap();
         assert!(unfinished.path().exists(), "it is being made");
-        // As a kill would leave it.
+        // The state that a kill would leave.
         let bytes = std::fs::read(unfinished.path()).unwrap();
         let path = unfinished.path();
         drop(unfinished);

@@ -21,17 +21,17 @@ use quoin_store_embedded::{
     has_store,
 };
 
-/// Time between two looks into an archive that has nothing new.
+/// Interval at which an archive without anything new is checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two lines in the log while commits are applied.
 const BUSY_LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Time between two lines in the log while there are none.
+/// Interval of log lines while nothing is new.
 const IDLE_LINE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Why a standby does not go on. Its folder has all commits up to some one.
+/// Why a standby does not continue. Its folder has all commits up to some point.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowFailure {
-    /// There is no store in the folder, and no backup to begin with.
+    /// There is no store in the folder, and no backup to start from.
     #[error("there is no store in {}: name the backup to begin with, by --from", folder.display())]
     NoBackup {
         /// The folder.
@@ -73,7 +73,7 @@ pub enum FollowFailure {
     Signals(io::Error),
 }
 
-/// A gap without what it means for a restore that has not begun.
+/// The reason for a gap, without advice that applies only to a restore that has not begun.
 fn why(source: &RestoreError) -> String {
     match source {
         RestoreError::Archive(ArchiveError::Gap { missing, why, .. }) => {
@@ -182,8 +182,8 @@ pub fn follow(options: &RestoreOptions) -> Result<Followed, FollowFailure> {
     })
 }
 
-/// A standby needs no backup, which may have been removed since. One that is there must be of the
-/// same store.
+/// A standby does not need its backup, which may have been removed since. An existing one must be
+/// of the same store.
 fn check_backup(options: &RestoreOptions, standby: &Standby) -> Result<(), FollowFailure> {
     let Some(from) = options.from.as_deref().filter(|from| from.exists()) else {
         return Ok(());
@@ -215,7 +215,7 @@ impl Stop {
                 signal(SignalKind::interrupt())?,
             )
         };
-        // It ends with the process.
+        // The thread ends with the process.
         threads::spawn("signals", move || {
             runtime.block_on(async {
                 tokio::select! {
@@ -223,7 +223,7 @@ impl Stop {
                     _ = interrupt.recv() => {}
                 }
             });
-            // Nobody waits any more where the archive was damaged.
+            // If the archive was damaged, nobody waits any more.
             let _ = ask.send(());
         })?;
         Ok(Self { asked })

@@ -31,7 +31,7 @@ pub enum MakeError {
     NoStore {
         /// The data folder.
         folder: PathBuf,
-        /// Which setting named it.
+        /// The setting that named it.
         origin: String,
     },
     /// The stopped store cannot be opened.
@@ -52,9 +52,9 @@ pub struct Made {
     pub path: PathBuf,
     /// The path of its copy.
     pub copy: Option<PathBuf>,
-    /// What it is of.
+    /// What it is a backup of.
     pub header: Header,
-    /// How much is in it.
+    /// Its size.
     pub totals: Totals,
 }
 
@@ -86,7 +86,7 @@ pub struct Options {
     pub beside: Beside,
 }
 
-/// Makes a backup of the store that the settings name.
+/// Makes a backup of the configured store.
 ///
 /// # Errors
 /// See [`MakeError`].
@@ -123,7 +123,7 @@ pub fn make(loaded: &LoadedSettings, options: &Options) -> Result<Made, MakeErro
             let own = data_dir.join(folder::FOLDER);
             (write_stopped(store, to.unwrap_or(&own), &mut bar)?, None)
         }
-        // The server removes what is old in its own folder, and in its archive.
+        // The server prunes its own folder and its archive.
         None => (ask(loaded, &options.beside, &mut bar)?, to),
     };
     let (header, totals) = verify(&path, &mut bar)?;
@@ -222,7 +222,7 @@ impl From<StoreError> for MakeError {
 /// Time between two requests for the progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How many backups that other clients have begun are waited for.
+/// Maximum number of backups begun by other clients to wait for.
 const TRIES_MAX: u32 = 10;
 
 /// Why a running server made no backup.
@@ -257,7 +257,7 @@ pub enum AskError {
         /// Its error.
         reply: String,
     },
-    /// Another server listens there.
+    /// Another server is listening there.
     #[error(
         "the server at {address} has not {} open but {theirs}; say where the right one listens with \
          --server", ours.display()

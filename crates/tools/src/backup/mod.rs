@@ -1,9 +1,9 @@
-//! Backups of the embedded store. A backup is one file with all rows of one moment, made while the
-//! store is in use. docs/operate/backup.md is the manual.
+//! Backups of the embedded store. A backup is one file with all rows as of one moment, made while
+//! the store is in use. docs/operate/backup.md is the manual.
 //!
-//! [`Backups`] makes them in a running server, for BGSAVE and SAVE. [`make`] is `quoin backup`, which
-//! asks such a server, or reads a stopped store. [`restore`] is `quoin restore`,
-//! and [`follow`] its `--follow`.
+//! [`Backups`] makes them in a running server, for BGSAVE and SAVE. [`make`] is `quoin backup`,
+//! which asks such a server, or reads a stopped store. [`restore`] is `quoin restore`, and
+//! [`follow`] its `--follow`.
 
 mod file;
 mod folder;

@@ -25,7 +25,7 @@ pub struct RestoreOptions {
     pub journal_archive: Option<PathBuf>,
     /// The last commit to take from it.
     pub limit: Limit,
-    /// Whether to go on with what is archived later ([`super::follow`]).
+    /// Whether to continue with what is archived later ([`super::follow`]).
     pub follows: bool,
 }
 
@@ -181,7 +181,8 @@ impl fmt::Display for Restored {
     }
 }
 
-/// Creates a data folder from a backup. A folder that shall follow the archive has only the backup yet.
+/// Creates a data folder from a backup. A folder that will follow the archive has only the backup
+/// at first.
 ///
 /// # Errors
 /// See [`RestoreFailure`].
@@ -201,8 +202,8 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
     if is_too_early {
         return Err(RestoreFailure::TooEarly { of: at_backup });
     }
-    // All of the archive is read first: a gap must be found before anything is written.
-    // A standby gets its commits later, so that it can go on wherever it ends.
+    // The whole archive is read first, because a gap must be found before anything is written. A
+    // standby gets its commits later, so that it can continue wherever it ends.
     let archive = options.journal_archive.as_deref();
     let archive = archive.filter(|_| !options.follows);
     let reached = match archive {
@@ -247,7 +248,7 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
     })
 }
 
-/// The rows of a backup, checked again: the file may have changed since.
+/// The rows of a backup. They are checked again, because the file may have changed since.
 struct BackupRows {
     file: BackupFile,
     block: std::vec::IntoIter<(bytes::Bytes, bytes::Bytes)>,

@@ -56,7 +56,7 @@ struct Running {
     progress: Arc<Progress>,
 }
 
-/// What is kept after a new backup is complete.
+/// What to keep after a new backup is complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Backups of a store in a folder; 0 is all.
@@ -66,11 +66,11 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// What the settings say.
+    /// The retention from the settings.
     pub fn of(settings: &Settings) -> Self {
         Self {
             backups: settings.backups_keep,
-            // The command removes files, and only those that it has taken.
+            // The command removes files itself, once it has taken them.
             archive_days: match settings.journal_archive_command.is_empty() {
                 true => settings.journal_archive_days,
                 false => 0,
@@ -78,8 +78,8 @@ impl Retention {
         }
     }
 
-    /// Removes archived commits that are too old and in a backup that is complete. A failure harms
-    /// nothing but the room on the disk.
+    /// Removes archived commits that are too old and in a complete backup. A failure only costs
+    /// disk space.
     pub(super) fn prune_archive(self, store: &EmbeddedStore, backup: Header, now_ms: i64) {
         if self.archive_days == 0 {
             return;
@@ -138,15 +138,15 @@ pub struct Current {
     pub elapsed: Duration,
     /// Rows that were written.
     pub rows: u64,
-    /// About how many rows there are.
+    /// Approximate number of rows.
     pub rows_total: u64,
     /// Bytes that were written.
     pub bytes: u64,
 }
 
 impl Backups {
-    /// For a store whose backups are in the folder `backups` of its folder. Removes the unfinished backup of
-    /// a killed server.
+    /// For a store with its backups in the folder `backups` of its own folder. Removes the
+    /// unfinished backup of a killed server.
     pub fn new(store: Arc<EmbeddedStore>, clock: Arc<dyn Clock>) -> Self {
         let folder = store.folder().join(folder::FOLDER);
         if let Err(error) = folder::remove_unfinished(&folder) {
@@ -213,8 +213,8 @@ impl Backups {
         self.store.last_commit().saturating_sub(since)
     }
 
-    /// Begins a backup of the current data. If it is good, older ones beyond `keep` are removed. The
-    /// receiver gets the result.
+    /// Begins a backup of the current data. If it succeeds, older ones beyond `keep` are removed.
+    /// The receiver gets the result.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -226,14 +226,16 @@ impl Backups {
         if state.running.is_some() {
             return Err(StartError::AlreadyRunning);
         }
-        // Not when the thread begins: commits after the command must not be in it.
+        // Not when the thread begins, because the backup must not contain commits made after the
+        // command.
         let moment = self.store.moment()?;
         let header = Header {
             store: self.store.id(),
             commit: moment.commit(),
             time_ms: self.clock.now_ms(),
         };
-        // The thread gets its work after it has started: the end of the work takes the lock.
+        // The thread gets its work after it has started, because the end of the work takes the
+        // lock.
         let (hand_over, handed) = mpsc::sync_channel::<(Work, Moment, Header)>(1);
         let thread = threads::spawn("quoin-backup", move || {
             if let Ok((work, moment, header)) = handed.recv() {
@@ -398,7 +400,7 @@ impl Work {
             }
         };
         drop(state);
-        // Nobody may be waiting for it.
+        // The receiver may be gone.
         let _ = sender.send(result);
     }
 }
@@ -503,7 +505,7 @@ mod tests {
             set(&store, &number.to_be_bytes(), &vec![7; 16 * 1024]);
         }
         let ended = backups.start(Retention::default()).unwrap();
-        // It may have ended, where this thread waited long for a processor.
+        // It may already have ended if this thread waited long for a processor.
         if let Err(error) = backups.start(Retention::default()) {
             assert_eq!(error.to_string(), "Background save already in progress");
             assert!(backups.schedule().is_err());

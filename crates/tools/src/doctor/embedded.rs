@@ -1,4 +1,4 @@
-//! What is special to an embedded store: its folder, its files, and who has it open.
+//! Checks specific to an embedded store: its folder, its files, and who has it open.
 
 use std::path::Path;
 
@@ -119,8 +119,8 @@ fn beside_server(
     }
 }
 
-/// Looks at every page and every row's checksums, without the engine, which would die of some
-/// damage. Answers whether it can read the rest.
+/// Checks every page and every row's checksums without the engine, which some damage would crash.
+/// Returns whether the engine can read the rest.
 fn rows(store: &EmbeddedStore, show: &mut dyn FnMut(&Line)) -> bool {
     const NAME: &str = "data file";
     let progress = ProgressLine::new();

@@ -19,11 +19,11 @@ const MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);
 /// What `quoin doctor` may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Repair what is wrong.
+    /// Whether to repair what is wrong.
     pub repairs: bool,
     /// Compare counters and indexes with all elements.
     pub is_deep: bool,
-    /// Somebody vouches that no server uses the store.
+    /// Whether the caller guarantees that no server uses the store.
     pub is_offline: bool,
 }
 
@@ -122,13 +122,13 @@ const VERSION_CHECK: &str = "layout";
 enum Understanding {
     /// Everything.
     Full,
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
-    /// Nothing: it is not touched.
+    /// Nothing: it must not be touched.
     None,
 }
 
-/// Looks at the layout's version.
+/// Checks the layout's version.
 async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line), StoreError> {
     let layout = &target.layout;
     let everything = layout.everything();

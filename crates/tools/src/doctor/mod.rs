@@ -1,9 +1,9 @@
-//! `quoin doctor`: checks a store, and with `--repair` repairs what can be repaired while servers run.
-//! docs/operate/doctor.md is its manual.
+//! `quoin doctor`: checks a store, and with `--repair` repairs what can be repaired while servers
+//! run. docs/operate/doctor.md is its manual.
 //!
-//! The doctor needs no server, and disturbs none on a cluster. It cannot read an embedded store that a server
-//! has open: [`running`] asks that server. [`embedded`] and `fdb` check what is special to a store before
-//! they open it. [`checks`] checks the data in it.
+//! The doctor needs no server, and disturbs none on a cluster. It cannot read an embedded store
+//! that a server has open, so [`running`] asks that server. [`embedded`] and `fdb` check what is
+//! specific to a store before they open it. [`checks`] checks the data in it.
 
 mod checks;
 mod embedded;
@@ -28,12 +28,11 @@ use quoin_config::{LoadedSettings, StoreKind};
 #[cfg(feature = "fdb")]
 use fdb::look as look_at_cluster;
 
-/// Checks the store that the settings name, or asks the server that has it open (`beside`). Shows each line
-/// when it is known, and returns the worst level.
+/// Checks the configured store, or asks the server that has it open (`beside`). Shows each line as
+/// soon as it is known, and returns the worst level.
 ///
 /// # Errors
-/// If the operating system does not let it work at all. What is wrong with the store is in
-/// the lines.
+/// If the operating system does not let it work at all. Problems of the store are in the lines.
 pub fn run(
     loaded: &LoadedSettings,
     options: Options,

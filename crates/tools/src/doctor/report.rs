@@ -1,10 +1,10 @@
-//! What `quoin doctor` says.
+//! The report of `quoin doctor`.
 
 use std::fmt;
 
 use quoin_base::size::counted;
 
-/// Things that are wrong which it names; the others are only counted.
+/// Maximum number of problems of one kind that are named. The others are only counted.
 const EXAMPLES_MAX: usize = 3;
 /// Bytes of a name that it shows.
 const NAME_BYTES_MAX: usize = 60;
@@ -12,16 +12,16 @@ const NAME_BYTES_MAX: usize = 60;
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// As it should be, or repaired.
+    /// Correct, or repaired.
     Ok,
-    /// Nothing is lost or wrong for clients, but an operator should look.
+    /// Nothing is lost or wrong for clients, but an operator should check it.
     Warn,
     /// Something is wrong for clients, or the store cannot be used.
     Fail,
 }
 
 impl Level {
-    /// The word that a line begins with.
+    /// The word at the beginning of a line.
     pub fn word(self) -> &'static str {
         match self {
             Level::Ok => "ok",
@@ -30,7 +30,7 @@ impl Level {
         }
     }
 
-    /// The exit code of a program that has found nothing worse.
+    /// The exit code if this is the worst level found.
     pub fn exit_code(self) -> u8 {
         match self {
             Level::Ok => 0,
@@ -40,14 +40,14 @@ impl Level {
     }
 }
 
-/// What one check has found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// How bad it is.
     pub level: Level,
     /// The check's name.
     pub check: &'static str,
-    /// What it found, and what to do.
+    /// The finding, and what to do about it.
     pub text: String,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Things of one kind that are wrong: all are counted, some are named.
+/// Problems of one kind. All are counted, some are named.
 #[derive(Debug, Default)]
 pub(super) struct Finding {
     found: u64,
@@ -120,7 +120,7 @@ impl Finding {
     }
 }
 
-/// Makes a check's line: how much there is, then what is wrong with it and what to do.
+/// Builds a check's line: the size of what was checked, then what is wrong and what to do.
 #[derive(Debug)]
 pub(super) struct Outcome {
     level: Level,
@@ -135,8 +135,8 @@ impl Outcome {
         }
     }
 
-    /// Adds what is wrong, unless nothing is; what was all repaired is not wrong any more. `what` comes
-    /// after the number: after 1, and after another.
+    /// Adds a finding, unless it is empty. Problems that were all repaired no longer count as
+    /// wrong. `what` is the text after the number, for 1 and for other numbers.
     pub(super) fn finding(
         &mut self,
         level: Level,
@@ -156,7 +156,7 @@ impl Outcome {
         self
     }
 
-    /// Adds something else.
+    /// Adds another remark.
     pub(super) fn note(&mut self, level: Level, text: impl Into<String>) -> &mut Self {
         self.level = self.level.max(level);
         self.parts.push(text.into());
@@ -168,7 +168,7 @@ impl Outcome {
     }
 }
 
-/// Bytes of clients, made readable and shortened.
+/// Clients' bytes in readable and shortened form.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let part = bytes.get(..NAME_BYTES_MAX).unwrap_or(bytes);
     let more = if part.len() < bytes.len() { "…" } else { "" };

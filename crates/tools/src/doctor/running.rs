@@ -1,4 +1,4 @@
-//! What a running server says of itself: for a store whose folder it has open.
+//! What a running server reports about itself, for a store whose folder it has open.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use quoin_config::{LoadedSettings, server_places};
 
 /// Longest time for each answer of the server. A health check should not wait longer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Tenths of `maxclients` from which an operator should look.
+/// At this many tenths of `maxclients`, an operator should check.
 const CLIENTS_TENTHS_MAX: u64 = 9;
 /// A key that no client has: reading it asks the store.
 const KEY_READ: &str = "quoin:doctor";

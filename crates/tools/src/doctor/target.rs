@@ -33,28 +33,28 @@ pub(super) const DATA_PAGE_ROWS: usize = 128;
 /// Reads in flight at once.
 pub(super) const READS_AT_ONCE: usize = 64;
 
-/// Time after which what falls due should have been looked after by some server.
+/// Work that has been due for this long should have been done by some server.
 pub(super) const OVERDUE_MS: i64 = 60_000;
 
 /// Attempts at one read or repair.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// Pause between two of them.
+/// Pause between two attempts.
 const RETRY_PAUSE_MS: u64 = 50;
 
-/// How often it tries what it measures.
+/// How often each measurement is repeated.
 pub(super) const LATENCY_TRIES: usize = 40;
 
 /// The future of a check.
 pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
 
-/// A store, and what may be done to it.
+/// A store, and what may be done with it.
 pub(super) struct DoctorTarget<'s> {
     pub(super) store: &'s dyn Store,
     pub(super) layout: Layout,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
-    /// Whether what is wrong is to be repaired.
+    /// Whether to repair what is wrong.
     pub(super) repairs: bool,
     /// Whether elements are counted.
     pub(super) is_deep: bool,
@@ -65,12 +65,12 @@ pub(super) struct DoctorTarget<'s> {
     /// Longest time that messages may stay in the store.
     pub(super) message_grace: Duration,
     pub(super) progress: ProgressLine,
-    /// Which databases showed which namespaces in the beginning, for the names of keys.
+    /// Which databases showed which namespaces at the start, for the names of keys.
     pub(super) shown: OnceCell<Vec<(Id, u32)>>,
 }
 
 impl DoctorTarget<'_> {
-    /// Reads at one moment. Retries if the store asks for it.
+    /// Reads at one moment. Retries if the store asks to.
     pub(super) async fn read<T>(
         &self,
         look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
@@ -100,7 +100,7 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// Reads at one moment. `None` if one read transaction is too short for it.
+    /// Reads at one moment. `None` if one read transaction is not long enough.
     pub(super) async fn read_much<T>(
         &self,
         look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
@@ -131,8 +131,8 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// Changes something in one transaction. Retries after a conflict or an unknown result: `change` reads
-    /// again and decides again.
+    /// Changes something in one transaction. After a conflict or an unknown result, calls `change`
+    /// again, which reads and decides again.
     pub(super) async fn write<T>(
         &self,
         change: impl AsyncFn(&dyn Transaction) -> Result<T, StoreError>,
@@ -203,7 +203,7 @@ impl DoctorTarget<'_> {
         Ok(shown)
     }
 
-    /// A key as shown to people: its name, and its database if that is not database 0.
+    /// A key in the form shown to people: its name, and its database unless that is 0.
     pub(super) fn name(&self, namespace: Id, name: &KeyName, meta: Option<&Meta>) -> String {
         let full = match meta {
             Some(meta) => meta.full_name(name).ok(),
@@ -220,7 +220,7 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// What a key with this metadata and length is.
+    /// Whether a key with this metadata and length exists.
     pub(super) fn presence(&self, meta: &Meta, length: i64) -> Presence {
         presence(meta, length, &self.store.capabilities())
     }
@@ -344,19 +344,19 @@ pub(super) async fn read_key_page(
     Ok((page, next))
 }
 
-/// Whether this is the length of a key whose metadata cannot be read.
+/// Whether this is the length of a key with unreadable metadata.
 fn is_beside(length_key: &[u8], unreadable: Option<&Bytes>) -> bool {
     unreadable.is_some_and(|meta_key| length_key.starts_with(meta_key))
 }
 
-/// A check that is shown all keys, page by page.
+/// A check that gets all keys, page by page.
 pub(in crate::doctor) trait KeyCheck {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Looks at some keys. What it is shown was so a moment ago.
+    /// Checks some keys, as they were a moment ago.
     fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
 
-    /// What it has found.
+    /// The result.
     fn line(&self) -> Line;
 }

@@ -1,10 +1,10 @@
 //! Copying keys, a page at a time.
 //!
-//! A small value becomes a payload of RESTORE, which replaces the key at once. A large value is built under a
-//! temporary name and then renamed, so that no command is larger than a transaction. In both cases the key is
-//! either complete or as it was before, and copying it again gives the same result. In both cases the copy is
-//! the value of one moment: a small value is read in a transaction, and for a large one, which takes many
-//! commands, the source says at the end whether it has changed.
+//! A small value becomes a payload of RESTORE, which replaces the key at once. A large value is
+//! built under a temporary name and then renamed, so that no command is larger than a transaction.
+//! Either way, the key is always either complete or unchanged, and copying it again gives the same
+//! result. Either way, the copy is the value of one moment: a small value is read in a transaction.
+//! A large value takes many commands, and the source says at the end whether it has changed.
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use super::target::{ATTEMPTS_MAX, Attempt, NOT_WHOLE, RETRY_PAUSE, Target};
 use quoin_base::limits::IMPORT_CHUNK_BYTES;
 use quoin_client::ClientError;
 
-/// Writes what comes from a source into a target.
+/// Writes data from a source into a target.
 pub(super) struct Copier<'a> {
     pub(super) source: &'a mut Source,
     pub(super) target: &'a mut Target,
@@ -113,7 +113,7 @@ impl Copier<'_> {
                 expire_at_ms,
             }) = self.source.read_whole(key)?
             else {
-                // The careful way tries again.
+                // The slower way tries again.
                 large.push(key.clone());
                 continue;
             };
@@ -174,7 +174,7 @@ impl Copier<'_> {
         after_each: &mut dyn FnMut(&Counts),
     ) -> Result<(), ClientError> {
         if !self.target.replaces && self.target.are_there(&[&key.name])?.contains(&true) {
-            // Before it is read for nothing.
+            // Checked before it is read in vain.
             self.counts.kept(&key.name);
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl Copier<'_> {
                 }
                 Attempt::Refused(why) => refusal = why,
             }
-            // Nothing of this attempt may be under the name, or before the elements of the next.
+            // This attempt must leave nothing under the name, so that the next one starts clean.
             self.counts.copied_elements = elements_before;
             self.target.client.call(&[b"DEL", temporary.as_slice()])?;
         }
@@ -275,7 +275,7 @@ impl Copier<'_> {
             .target
             .put_payload(key.kind, temporary, payload, moved)?;
         if put == Ok(false) {
-            // The time of all its fields is over, so it is gone, as if its own time were over.
+            // All its fields have expired, so it is gone, as if it had expired itself.
             if self.target.replaces {
                 self.target.client.call(&[b"DEL", key.name.as_slice()])?;
             }
@@ -286,8 +286,8 @@ impl Copier<'_> {
             .finish_large(&key.name, temporary, expire_at_ms, put.map(|_| count))
     }
 
-    /// Copies a stream whose payload is not understood: what it is by XINFO and XPENDING, its entries by
-    /// XRANGE.
+    /// Copies a stream whose payload is not understood: its state with XINFO and XPENDING, its
+    /// entries with XRANGE.
     fn try_copy_by_commands(
         &mut self,
         key: &SourceKey,
@@ -323,7 +323,7 @@ impl Copier<'_> {
                 after_each(counts);
             },
         )?;
-        // That a group has read something does not end a WATCH.
+        // A group reading entries does not end a WATCH.
         let shows_the_same = self.source.shown_stream(&key.name)?;
         let is_unchanged = shows_the_same.is_some_and(|now| now.is_like(&shown));
         if !self.source.is_unchanged()? || !is_unchanged {
@@ -371,8 +371,8 @@ impl Copier<'_> {
             copied = copied.saturating_add_unsigned(count);
             size = next_size(size, count, bytes).min(size_max);
         }
-        // Stretches are counted from the head: a pop between two of them hides an element.
-        // (Before 6.0.9 a key that expired did not end a WATCH.)
+        // Stretches are counted from the head, so a pop between two of them hides an element.
+        // (Before 6.0.9 an expired key did not end a WATCH.)
         let is_other = key.kind.reads_each_once() && copied != 0 && copied != count_watched;
         if !self.source.is_unchanged()? || is_other {
             return Ok(Attempt::Refused(CHANGED.to_owned()));

@@ -9,7 +9,7 @@ use quoin_rdb::{
     StreamReader, read_string, reads_string,
 };
 
-/// Bytes of a string that are one word.
+/// Bytes of a string in one word.
 const STRING_PART_BYTES: usize = 512 * 1024;
 
 /// Hands out elements, a few at a time.
@@ -22,8 +22,8 @@ pub(super) enum Elements {
     Own(Chunks),
 }
 
-/// The type of a payload's value, and the number of its elements. Reads all of it, so that an invalid value
-/// is detected before anything is sent.
+/// The type of a payload's value, and the number of its elements. Reads all of it, so that an
+/// invalid value is detected before anything is sent.
 pub(super) fn count(payload: &Bytes) -> Result<(Kind, u64), DumpError> {
     let opened = quoin_rdb::open(payload)?;
     let kind = kind_of(&opened).ok_or_else(|| opened.refusal())?;
@@ -93,7 +93,7 @@ impl Elements {
         })
     }
 
-    /// The words of the next elements, of about `bytes_max` bytes; empty at the end.
+    /// The words of the next elements, about `bytes_max` bytes. Empty at the end.
     pub(super) fn next_words(&mut self, bytes_max: usize) -> Result<Vec<Vec<u8>>, DumpError> {
         if let Elements::String(_) = self {
             // APPEND takes one part.

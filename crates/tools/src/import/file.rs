@@ -1,9 +1,9 @@
 //! Importing an RDB file.
 //!
-//! The file is read twice. The first pass reads to the end and checks the checksum, so that nothing of a
-//! damaged file is written, and counts the keys. The second pass writes the values: each with RESTORE, or in
-//! parts under a temporary name if it is large. The number of elements of each key is compared directly
-//! afterwards.
+//! The file is read twice. The first pass reads to the end and verifies the checksum, so that
+//! nothing of a damaged file is written, and counts the keys. The second pass writes the values,
+//! each with RESTORE, or in parts under a temporary name if it is large. The number of elements of
+//! each key is compared directly afterwards.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -25,7 +25,7 @@ use quoin_rdb::{AofRole, DumpError, RdbError, RdbItem, RdbKey, RdbReader, RdbVal
 /// Small values that are sent together.
 const KEYS_AT_ONCE: usize = 100;
 
-/// Keys between two updates of the progress while nothing is written.
+/// Number of keys between two updates of the progress while nothing is written.
 const KEYS_PER_LOOK: u64 = 1_000;
 
 /// Reason for skipping a value that is too large.
@@ -37,7 +37,7 @@ const MODULE: &str = "a module";
 /// Reason for skipping data of a module without a key.
 const MODULE_DATA: &str = "data of no key";
 
-/// Writes what is in a file.
+/// Writes the content of a file.
 pub(super) fn run(
     path: &Path,
     options: &Options,
@@ -82,8 +82,8 @@ fn check_end(path: &Path, read: &ReadFile) -> Result<(), ImportError> {
     }
 }
 
-/// Writes a file that was read to its end before. Keys expire `expiry_shift_ms` later than the file says. If
-/// that is not 0, expired keys are written too.
+/// Writes a file that was already read completely. Keys expire `expiry_shift_ms` later than the
+/// file says. If that is not 0, expired keys are written too.
 pub(super) fn write(
     path: &Path,
     options: &Options,
@@ -110,7 +110,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A file that was read to its end.
+/// A file that was read completely.
 pub(super) struct ReadFile {
     /// Keys that are wanted.
     pub(super) keys: u64,
@@ -168,7 +168,7 @@ struct Waiting {
     count: u64,
 }
 
-/// Writes keys as they come.
+/// Writes keys as they arrive.
 struct Copier<'a> {
     options: &'a Options,
     target: &'a mut Target,
@@ -178,7 +178,7 @@ struct Copier<'a> {
     database: Option<u32>,
     /// Whether the target has the database that the keys are written to.
     has_place: bool,
-    /// How much later than the file says all keys expire.
+    /// How much later than in the file all keys expire.
     expiry_shift_ms: i64,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
@@ -246,7 +246,7 @@ impl Copier<'_> {
             payload,
             expire_at_ms: key
                 .expire_at_ms
-                // A moment before the epoch is as much over as the epoch.
+                // A time before the epoch has expired just as much as the epoch itself.
                 .map(|at_ms| at_ms.max(0).saturating_add(self.expiry_shift_ms)),
             count,
         };
@@ -268,7 +268,7 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Says what would become of a key.
+    /// Reports what would happen to a key.
     fn look(&mut self, key: &Waiting) -> Result<(), ClientError> {
         let is_kept = !self.target.replaces && self.target.are_there(&[&key.name])?.contains(&true);
         match is_kept {
@@ -279,7 +279,7 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Sends what waits.
+    /// Sends the waiting keys.
     fn flush(&mut self) -> Result<(), ClientError> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
@@ -299,7 +299,7 @@ impl Copier<'_> {
         }
         for (key, (attempt, there)) in waiting.iter().zip(replies) {
             match attempt {
-                // Too large for one transaction of the store, most likely.
+                // Most likely too large for one transaction of the store.
                 Attempt::Refused(_) => self.large(key)?,
                 attempt => self.note(key, attempt, there),
             }
@@ -383,7 +383,7 @@ impl Copier<'_> {
             .target
             .put_payload(key.kind, temporary, &key.payload, moved)?;
         if put == Ok(false) {
-            // The time of all its fields is over, so it is gone, as if its own time were over.
+            // All its fields have expired, so it is gone, as if it had expired itself.
             if self.target.replaces {
                 self.target.client.call(&[b"DEL", &key.name[..]])?;
             }

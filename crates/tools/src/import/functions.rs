@@ -42,7 +42,7 @@ fn code_of(library: &Value) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(code))
 }
 
-/// The name that a library's first line says, as in `#!lua name=mylib`.
+/// The name in a library's first line, such as `#!lua name=mylib`.
 fn name_of(code: &[u8]) -> String {
     let line = code.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let text = String::from_utf8_lossy(line);

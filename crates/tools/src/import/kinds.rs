@@ -8,14 +8,14 @@ use quoin_data::keyspace::kind::ValueKind;
 /// A type that is copied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
-    /// What TYPE answers.
+    /// The reply of TYPE.
     pub(super) name: &'static str,
-    /// Whether a key may be there without elements.
+    /// Whether a key may exist without elements.
     pub(super) may_be_empty: bool,
     pub(super) import: &'static Import,
 }
 
-/// Where a stretch of a value begins.
+/// The beginning of a stretch of a value.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     Rank(i64),
@@ -34,7 +34,7 @@ impl Kind {
         })
     }
 
-    /// Where a value begins.
+    /// The beginning of a value.
     pub(super) fn first_place(&self) -> Place {
         match self.import.reading {
             Reading::Ranks(..) | Reading::Dump => Place::Rank(0),
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Elements up to which a value is copied with one command, if they have no more than
+    /// Maximum number of elements for copying a value with one command, if they have at most
     /// `IMPORT_CHUNK_BYTES`.
     pub(super) fn small_max(&self) -> i64 {
         match self.import.elements_are_bytes {
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// Elements that are put into one command.
+    /// Maximum number of elements in one command.
     pub(super) fn chunk_max(&self) -> i64 {
         match self.import.elements_are_bytes {
             true => IMPORT_CHUNK_BYTES as i64,

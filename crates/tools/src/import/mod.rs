@@ -1,10 +1,10 @@
-//! `quoin import`: copies the data of a running Redis, or of files that it has written, into a running
-//! Quoin.
+//! `quoin import`: copies the data of a running Redis, or of files that it has written, into a
+//! running Quoin.
 //!
-//! It is only a client of servers. Each key is replaced as a whole (see `copy`), so a stopped import can be
-//! run again. At the end all keys of the source are scanned again, and their numbers of elements are
-//! compared. An append-only file is first replayed into a server of its own (see `aof`), which is then the
-//! source.
+//! It is only a client of servers. Each key is replaced as a whole (see `copy`), so a stopped
+//! import can be run again. At the end all keys of the source are scanned again, and their numbers
+//! of elements are compared. An append-only file is first replayed into a separate server (see
+//! `aof`), which is then the source.
 
 mod aof;
 mod copy;
@@ -31,12 +31,12 @@ use target::Target;
 use quoin_base::random::Random;
 use quoin_client::{Client, ClientError, Databases, Progress};
 
-/// Copies and compares, and shows the progress on the standard error. `run_server` runs a server until it is
-/// stopped: an append-only file needs one.
+/// Copies and compares, and shows the progress on standard error. `run_server` runs a server until
+/// it is stopped, which an append-only file needs.
 ///
 /// # Errors
-/// If a server cannot be reached or gives an unexpected reply, or if a file is damaged. Errors of single keys
-/// are in the result.
+/// If a server cannot be reached or gives an unexpected reply, or if a file is damaged. Errors of
+/// single keys are in the result.
 pub fn run(
     options: &Options,
     random: &dyn Random,

@@ -28,7 +28,7 @@ const TO: End = End {
 };
 const TO_DEFAULT: &str = "redis://127.0.0.1:6379";
 
-/// What is read.
+/// The source.
 #[derive(Debug, Clone)]
 pub enum From {
     /// A running server.
@@ -37,14 +37,14 @@ pub enum From {
     File(PathBuf),
 }
 
-/// What `quoin import` is to do.
+/// What `quoin import` should do.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What is read.
+    /// The source.
     pub from: From,
     /// The Quoin to write.
     pub to: Address,
-    /// Which databases.
+    /// Which databases to copy.
     pub databases: Databases,
     /// A pattern for the names of keys.
     pub pattern: Option<String>,
@@ -54,14 +54,14 @@ pub struct Options {
     pub replaces: bool,
     /// Whether nothing is written.
     pub is_dry_run: bool,
-    /// Whether a target is written that is no Quoin.
+    /// Whether to write to a target that is not Quoin.
     pub any_target: bool,
     /// Whether values that Quoin cannot keep may be skipped.
     pub may_skip: bool,
 }
 
 impl Options {
-    /// Whether a key is to be copied.
+    /// Whether a key should be copied.
     pub(super) fn wants(&self, database: u32, name: &[u8]) -> bool {
         let is_of_database = match &self.databases {
             Databases::All => true,
@@ -136,7 +136,7 @@ pub fn command() -> Command {
         .args(tls_flags())
 }
 
-/// Reads the command line after `quoin import`.
+/// Parses the command line after `quoin import`.
 ///
 /// # Errors
 /// clap's, which may also be a text to print.

@@ -1,22 +1,22 @@
-//! How much is asked for at a time.
+//! How much to request at a time.
 //!
-//! A server keeps a reply in memory until it has been sent, and keeps all replies to commands that were sent
-//! together. So the bytes that are asked for together are bounded, as far as they are known: the source
-//! reports the size of a value (MEMORY USAGE). If it does not, the last value is the estimate for the next.
+//! A server keeps a reply in memory until it has been sent, and keeps all replies to commands that
+//! were sent together. So the bytes requested together are bounded, as far as they are known: the
+//! source reports the size of a value (MEMORY USAGE). If it does not, the last value is the
+//! estimate for the next.
 
 use quoin_base::limits::IMPORT_CHUNK_BYTES;
 
 /// Small values in one request, of `IMPORT_CHUNK_BYTES` together.
 const KEYS_AT_ONCE: usize = 100;
-/// Largest number of elements that is copied with one command, if they have no more than
-/// `IMPORT_CHUNK_BYTES`.
+/// Maximum number of elements to copy with one command, if they have at most `IMPORT_CHUNK_BYTES`.
 pub(super) const SMALL_ELEMENTS_MAX: i64 = 128;
-/// Elements from which the source estimates the size of a value.
+/// Number of elements from which the source estimates the size of a value.
 pub(super) const SIZE_SAMPLES: i64 = SMALL_ELEMENTS_MAX;
 /// Elements in one command of an import.
 pub(super) const CHUNK_ELEMENTS_MAX: i64 = 10_000;
 
-/// Largest factor by which the next request may exceed the last one.
+/// Maximum growth from one request to the next.
 const GROWTH: i64 = 4;
 
 /// Number of elements of a large value to ask for first: at most `chunk_max`, and 1 if the size of the value
@@ -28,8 +28,8 @@ pub(super) fn first_size(count: i64, bytes: Option<u64>, chunk_max: i64) -> i64 
     }
 }
 
-/// Largest number of elements to ask for later, after `first_size`. If the source has measured every element,
-/// small elements at the head hide no large ones at the tail.
+/// Maximum number of elements to request later, after `first_size`. If the source has measured
+/// every element, small elements at the head hide no large ones at the tail.
 pub(super) fn size_max(count: i64, first_size: i64, bytes: Option<u64>, chunk_max: i64) -> i64 {
     if bytes.is_some() && count <= SIZE_SAMPLES {
         first_size
@@ -65,7 +65,8 @@ impl Pace {
         }
     }
 
-    /// How many of the next values to ask for together, by their sizes as far as known; at least one.
+    /// How many of the next values to request together, by their sizes as far as known. At least
+    /// one.
     pub(super) fn values_at_once(&self, mut sizes: impl Iterator<Item = Option<u64>>) -> usize {
         let mut left_bytes = IMPORT_CHUNK_BYTES as u64;
         let mut fits = |bytes: Option<u64>| {
@@ -83,7 +84,7 @@ impl Pace {
         count.max(1)
     }
 
-    /// Takes in how many bytes the largest had of those that were asked for together.
+    /// Takes into account the size of the largest of the values that were requested together.
     pub(super) fn learn(&mut self, largest_bytes: usize) {
         let falling = self.assumed_bytes / GROWTH.unsigned_abs();
         self.assumed_bytes = falling.max(largest_bytes as u64);

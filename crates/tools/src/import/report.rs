@@ -1,4 +1,4 @@
-//! What an import reports: its counts, keys that it could not copy, and the errors that end it.
+//! The report of an import: its counts, keys that it could not copy, and the errors that end it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,46 +9,46 @@ use quoin_base::size::counted;
 use quoin_client::{Address, ClientError};
 use quoin_rdb::RdbError;
 
-/// Keys with which something is wrong that an import names.
+/// Maximum number of keys with problems that an import names.
 const COMPLAINTS_MAX: usize = 20;
 
-/// Keys that are skipped which it names.
+/// Maximum number of skipped keys that it names.
 const SKIPPED_NAMES_MAX: usize = 20;
 
-/// What an import has done.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Keys that were copied.
     pub copied_keys: u64,
     /// Their elements and members.
     pub copied_elements: u64,
-    /// Keys that the target already had as the source does.
+    /// Keys that the target already had with the source's value.
     pub present_keys: u64,
-    /// Keys that were there already, and stay because they are not to be replaced.
+    /// Keys that already existed, and stay because they should not be replaced.
     pub kept_keys: u64,
     /// Libraries of functions that were loaded.
     pub libraries: u64,
     /// Keys that were deleted or expired while they were copied.
     pub vanished_keys: u64,
-    /// What was skipped because Quoin or the target cannot keep it, by reason.
+    /// What was skipped because Quoin or the target cannot store it, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Names of the first of them.
+    /// Names of the first skipped keys.
     pub skipped_names: Vec<String>,
-    /// Whether an import that skips something is complete.
+    /// Whether an import that skips something counts as complete.
     pub may_skip: bool,
-    /// Libraries of functions that were there already, with the same code.
+    /// Libraries of functions that already existed with the same code.
     pub present_libraries: u64,
     /// Keys that the target refused.
     pub failed_keys: u64,
     /// Keys whose number of elements was compared at the end.
     pub checked_keys: u64,
-    /// Those of them that differed.
+    /// Those among them that differed.
     pub different_keys: u64,
-    /// Whether nothing was written: the numbers are of what would be.
+    /// Whether nothing was written. The numbers then say what would be.
     pub is_dry_run: bool,
     /// Whether the source was one node of a Redis Cluster.
     pub is_of_cluster: bool,
-    /// Lines about the first keys with which something is wrong.
+    /// Lines about the first keys with problems.
     pub complaints: Vec<String>,
     /// While an append-only file is replayed: keys that will not be copied.
     pub(super) unusable: Option<UnusableKeys>,
@@ -68,7 +68,7 @@ pub(super) struct UnusableKeys {
     /// The database of the keys that are added next.
     pub(super) database: u32,
     pub(super) keys: BTreeMap<(u32, Vec<u8>), Unusable>,
-    /// What was skipped besides keys.
+    /// What was skipped in addition to keys.
     pub(super) others: Option<Box<Counts>>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn of_type(kind: &str) -> String {
 }
 
 impl Counts {
-    /// Of nothing yet.
+    /// An empty result.
     pub(super) fn new(options: &Options) -> Self {
         Self {
             is_dry_run: options.is_dry_run,
@@ -139,7 +139,7 @@ impl Counts {
         self.complain(key, format_args!("is there already; --replace replaces it"));
     }
 
-    /// Notes a skipped key, which Quoin or the target cannot keep.
+    /// Records a skipped key that Quoin or the target cannot store.
     pub(super) fn skip(&mut self, key: &[u8], why: String) {
         if let Some(unusable) = &mut self.unusable {
             unusable.add(key, Unusable::Skipped(why));
@@ -161,7 +161,7 @@ impl Counts {
         self.complaints.extend(others.complaints.clone());
     }
 
-    /// Notes something else that is skipped.
+    /// Records something else that is skipped.
     pub(super) fn skip_named(&mut self, name: String, why: String) {
         if self.skipped_names.len() < SKIPPED_NAMES_MAX {
             self.skipped_names.push(name);
@@ -268,14 +268,13 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Why an import ended before its end. What it has copied is whole; it can be run again.
+/// Why an import failed. What it has copied is complete, and it can be run again.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A server cannot be reached, breaks off, or refuses something without which there is no
-    /// going on.
+    /// A server cannot be reached, breaks the connection, or refuses something that is required.
     #[error("{}{}", .0, advice(.0))]
     Client(#[from] ClientError),
-    /// The source is a replica in a Redis Cluster, which does not let its keys be watched.
+    /// The source is a replica in a Redis Cluster, which does not allow its keys to be watched.
     #[error("{address} is a replica of a Redis Cluster; import from its master")]
     ClusterReplica {
         /// The server.
@@ -292,7 +291,7 @@ pub enum ImportError {
         /// Why.
         source: io::Error,
     },
-    /// The file is not one that can be read, or is damaged.
+    /// The file cannot be read, or is damaged.
     #[error("{}: {source}", path.display())]
     Rdb {
         /// The file.
@@ -324,10 +323,10 @@ pub enum ImportError {
          others; import their folder", .0.display()
     )]
     LoneIncrement(PathBuf),
-    /// The server in which an append-only file is replayed does not start.
+    /// The server for replaying an append-only file does not start.
     #[error("the server that replays the file does not start: {0}")]
     Scratch(String),
-    /// Both addresses are of one server.
+    /// Both addresses lead to one server.
     #[error("--from and --to are the same server")]
     SameServer,
 }
@@ -339,7 +338,7 @@ fn advice(error: &ClientError) -> &'static str {
     }
 }
 
-/// The error of an RDB file that is damaged.
+/// The error for a damaged RDB file.
 pub(super) fn no_rdb(path: &Path) -> impl Fn(RdbError) -> ImportError + '_ {
     move |source| ImportError::Rdb {
         path: path.to_owned(),

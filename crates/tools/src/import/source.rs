@@ -13,7 +13,7 @@ use quoin_resp::wire::reply_reader::Value;
 /// Keys that an import asks SCAN for at a time.
 const SCAN_COUNT: usize = 1_000;
 
-/// Fields of a hash whose expiries are asked for at a time.
+/// Number of fields of a hash whose expiries are requested at a time.
 const FIELDS_AT_ONCE: usize = 100;
 
 /// The type that may have fields that expire.
@@ -27,10 +27,10 @@ const COUNTS_OF_FIELD_EXPIRIES: [&str; 2] = ["subexpiry", "keys_with_volatile_it
 pub(super) struct SourceKey {
     pub(super) name: Vec<u8>,
     pub(super) kind: Kind,
-    /// Elements that it had when it was met.
+    /// Number of elements that it had when it was found.
     pub(super) count: i64,
     pub(super) expire_at_ms: Option<i64>,
-    /// It is a hash with fields that expire, which are read as a payload.
+    /// Whether it is a hash with fields that expire, which are read as a payload.
     pub(super) has_field_expiries: bool,
 }
 
@@ -41,7 +41,7 @@ impl SourceKey {
     }
 }
 
-/// What one call of SCAN brings.
+/// The result of one SCAN.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) keys: Vec<SourceKey>,
@@ -65,7 +65,7 @@ pub(super) struct Whole {
     pub(super) expire_at_ms: Option<i64>,
 }
 
-/// What a large value is before it is read.
+/// The state of a large value before it is read.
 pub(super) struct Watched {
     /// Number of elements; 0 if the key is gone or of another type.
     pub(super) count: i64,
@@ -89,8 +89,8 @@ pub(super) struct Source {
     may_have_field_expiries: bool,
     /// Whether it refuses HSCAN without values.
     scans_values: bool,
-    /// By how much expiries are shifted into the future: a server that replays a file must not remove expired
-    /// keys. Expiries that a script has set are not shifted.
+    /// How far expiries are shifted into the future, because a server that replays a file must not
+    /// remove expired keys. Expiries set by a script are not shifted.
     expiry_shift_ms: i64,
     /// How small values are asked for.
     pub(super) pace: Pace,
@@ -193,7 +193,7 @@ impl Source {
                 Some(kind) if self.dumps_own_types || !kind.import.is_own => {
                     kept.push((name, kind))
                 }
-                // Gone meanwhile.
+                // It is gone by now.
                 None if word == b"none" => {}
                 _ => {
                     let kind = String::from_utf8_lossy(word);
@@ -306,7 +306,7 @@ impl Source {
                 if has_fields(&fields) {
                     let reply = self.client.read()?;
                     let times = reply.items().unwrap_or_default().iter();
-                    // −2 of a field that has just gone, −1 of one without an expiry.
+                    // −2 for a field that has just gone, −1 for one without an expiry.
                     expires = times.filter_map(Value::integer).any(|time| time != -1);
                     if reply.error().is_some() && !is_wrong_type(&reply) {
                         return Err(self.client.unexpected(&reply));
@@ -378,9 +378,9 @@ impl Source {
         }
     }
 
-    /// Asks for a small value and its expiry, and whether both are of one moment: a key that is deleted and
-    /// created again in between would get the other's expiry. It does not read in a transaction, because a
-    /// Redis whose memory is full refuses to queue commands.
+    /// Requests a small value and its expiry, and whether both are of one moment: if a key is
+    /// deleted and created again in between, it would get the other's expiry. Does not use a
+    /// transaction, because a Redis whose memory is full refuses to queue commands.
     pub(super) fn queue_whole(&mut self, key: &SourceKey) {
         self.client.queue(&[b"WATCH", key.name.as_slice()]);
         self.client.queue(&["TIME"]);
@@ -403,8 +403,8 @@ impl Source {
         self.client.queue_transaction(&[]);
     }
 
-    /// The value that `queue_whole` asked for. `None` if it changed meanwhile. A payload that the source
-    /// refuses is returned as an empty one, which no reader accepts.
+    /// The value that `queue_whole` requested. `None` if it changed meanwhile. A payload that the
+    /// source refuses is returned as an empty one, which no reader accepts.
     pub(super) fn read_whole(&mut self, key: &SourceKey) -> Result<Option<Whole>, ClientError> {
         let watched = self.client.read()?;
         let (time, expiry, words) = (
@@ -458,14 +458,14 @@ impl Source {
             self.tells_memory = false;
         }
         if reply.is_null() {
-            // Gone meanwhile.
+            // It is gone by now.
             return Ok(Some(0));
         }
         Ok(reply.integer().and_then(|bytes| u64::try_from(bytes).ok()))
     }
 
-    /// Begins to read a large value: from here on it is known whether the key changes. To be
-    /// ended with `is_unchanged` or `unwatch`.
+    /// Begins to read a large value. From here on, changes of the key are detected. Must be ended
+    /// with `is_unchanged` or `unwatch`.
     pub(super) fn watch(&mut self, key: &SourceKey) -> Result<Watched, ClientError> {
         let tells_memory = self.tells_memory;
         self.client.queue(&[b"WATCH", key.name.as_slice()]);
@@ -517,8 +517,8 @@ impl Source {
         self.client.call_ok(&["UNWATCH"])
     }
 
-    /// About `size` elements of a value from `place` on, and the place after them, or `None` after the last
-    /// ones. Empty if the key is of another type now.
+    /// About `size` elements of a value from `place` on, and the place after them, or `None` after
+    /// the last ones. Empty if the key now has another type.
     pub(super) fn stretch(
         &mut self,
         key: &SourceKey,
@@ -586,7 +586,8 @@ fn has_command(reply: &Value) -> bool {
     error.any(|line| line.contains("wrong number of arguments"))
 }
 
-/// Whether a database may have hashes with fields that expire. Servers that have such count them.
+/// Whether a database may have hashes with fields that expire. Servers that support them count
+/// them.
 fn may_have_field_expiries(keyspace: &str, database: u32) -> bool {
     let begin = format!("db{database}:");
     let line = keyspace.lines().find_map(|line| line.strip_prefix(&begin));
@@ -648,7 +649,7 @@ mod tests {
         assert!(!may_have_field_expiries(redis, 2));
         let valkey = "db0:keys=2,expires=0,avg_ttl=0,keys_with_volatile_items=0\r\n";
         assert!(!may_have_field_expiries(valkey, 0));
-        // One that does not count them may have some.
+        // A server that does not count them may have some.
         assert!(may_have_field_expiries("db0:keys=2,expires=0,avg_ttl=0", 0));
     }
 }

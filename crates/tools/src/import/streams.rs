@@ -1,9 +1,10 @@
 //! Streams that are too large for one transaction of the target's store.
 //!
-//! First comes a RESTORE of the stream without its entries: its groups, with their consumers and pending entries. Then
-//! entries are added in parts, which does not affect the groups. At the end XSETID sets the last id and the counters.
+//! First comes a RESTORE of the stream without its entries: its groups, with their consumers and
+//! pending entries. Then entries are added in parts, which does not affect the groups. At the end
+//! XSETID sets the last id and the counters.
 //!
-//! If the payload of DUMP is not understood, XINFO, XPENDING and XRANGE show the same.
+//! If the payload of DUMP is not understood, XINFO, XPENDING and XRANGE give the same information.
 
 use bytes::Bytes;
 
@@ -17,7 +18,7 @@ use quoin_rdb::{
 };
 use quoin_resp::wire::reply_reader::Value;
 
-/// Bytes of a command besides those of the entry, in a part.
+/// Overhead of a command in a part, in addition to the entry's bytes.
 const COMMAND_BYTES: usize = 128;
 type Words = Vec<Vec<u8>>;
 
@@ -35,7 +36,7 @@ fn groups_payload(writer: StreamWriter, stream: &DumpedStream) -> Bytes {
     })
 }
 
-/// The content of a payload besides its entries, and the same as a payload.
+/// The content of a payload without the entries, and the same as a payload.
 fn without_entries(payload: &Bytes) -> Result<(DumpedStream, Bytes), DumpError> {
     let mut reader = StreamReader::new(quoin_rdb::open(payload)?)?;
     while reader.next_entry()?.is_some() {}
@@ -45,7 +46,7 @@ fn without_entries(payload: &Bytes) -> Result<(DumpedStream, Bytes), DumpError> 
     Ok((stream, groups))
 }
 
-/// The next entries, of about [`IMPORT_CHUNK_BYTES`]; empty at the end.
+/// The next entries, about [`IMPORT_CHUNK_BYTES`]. Empty at the end.
 fn next_entries(reader: &mut StreamReader) -> Result<Vec<DumpedEntry>, DumpError> {
     let mut entries = Vec::new();
     let mut bytes = 0;
@@ -66,7 +67,7 @@ fn adding(name: &[u8], (id, fields): &DumpedEntry) -> Words {
     words
 }
 
-/// Hands out the next entries, empty at the end, or why there are no more.
+/// Returns the next entries, empty at the end, or why there are no more.
 type NextEntries<'n> = dyn FnMut() -> Result<Result<Vec<DumpedEntry>, String>, ClientError> + 'n;
 
 impl Target {
@@ -164,7 +165,8 @@ impl Target {
         if let Some(error) = replies.iter().find_map(Value::error_text) {
             return Ok(Err(error.into_owned()));
         }
-        // An import that was paused for longer than the temporary key lives adds to nothing.
+        // If an import was paused for longer than the temporary key lives, there is nothing to add
+        // to.
         let are_added = replies
             .iter()
             .zip(commands)
@@ -179,7 +181,7 @@ const PENDING_AT_ONCE: usize = 1_000;
 /// A stream without its entries.
 pub(super) struct ShownStream {
     pub(super) stream: DumpedStream,
-    /// What XINFO GROUPS has answered.
+    /// The reply of XINFO GROUPS.
     groups: Value,
 }
 
@@ -189,8 +191,8 @@ impl ShownStream {
         groups_payload(StreamWriter::with_activity(), &self.stream)
     }
 
-    /// Whether nothing has happened between this and the other. Times are not compared: they are as
-    /// exact as the moment of the question.
+    /// Whether nothing happened between this and the other. Times are not compared, because they
+    /// are relative to the moment of the request.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let (one, two) = (&self.stream, &other.stream);
         self.groups == other.groups
@@ -231,7 +233,7 @@ fn consumer(value: &Value, now_ms: i64) -> Option<DumpedConsumer> {
     let active_at_ms = match field(value, "inactive").map(Value::integer) {
         Some(Some(-1)) => None,
         Some(Some(inactive_ms)) => Some(now_ms - inactive_ms),
-        // Redis before 7.2: the best that is known.
+        // Redis before 7.2: the best approximation.
         _ => Some(seen_at_ms),
     };
     Some(DumpedConsumer {
@@ -243,7 +245,7 @@ fn consumer(value: &Value, now_ms: i64) -> Option<DumpedConsumer> {
 }
 
 impl Source {
-    /// What XINFO and XPENDING say about a stream. `None` if the stream does not exist.
+    /// The state of a stream according to XINFO and XPENDING. `None` if the stream does not exist.
     pub(super) fn shown_stream(&mut self, name: &[u8]) -> Result<Option<ShownStream>, ClientError> {
         let info = self.client().call(&[&b"XINFO"[..], b"STREAM", name])?;
         let mut error = info.error_text().into_iter();
@@ -254,7 +256,7 @@ impl Source {
             let length = field(&info, "length").and_then(count)?;
             Some(DumpedStream {
                 last: entry_id(field(&info, "last-generated-id")?)?,
-                // What Redis before 7.0 does not know.
+                // Redis before 7.0 does not have it.
                 deleted: field(&info, "max-deleted-entry-id").map_or(Some((0, 0)), entry_id)?,
                 added: field(&info, "entries-added").map_or(Some(length), count)?,
                 groups: Vec::new(),

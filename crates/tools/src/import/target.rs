@@ -1,4 +1,4 @@
-//! The server that is written.
+//! The server that is written to.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use quoin_resp::wire::reply_reader::Value;
 /// Expiries of fields that are sent together.
 const FIELDS_AT_ONCE: usize = 1_000;
 
-/// Attempts of an import at copying one key.
+/// Number of attempts to copy one key.
 pub(super) const ATTEMPTS_MAX: u32 = 5;
 
-/// Pause between two of them.
+/// Pause between two attempts.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Lifetime of a temporary key of an import after its last addition.
@@ -28,29 +28,29 @@ pub(super) const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
 /// Reason for a failed copy whose temporary key was incomplete at every attempt.
 pub(super) const NOT_WHOLE: &str = "the target has lost a part of its temporary key";
 
-/// What came of copying one key.
+/// The outcome of copying one key.
 pub(super) enum Attempt {
     /// It is at the target, with this number of elements.
     Copied(u64),
     /// It was deleted or has expired.
     Vanished,
-    /// The target has a key of that name, which stays.
+    /// The target has a key with that name, which stays.
     Kept,
     /// Why it was not copied; others may be.
     Refused(String),
 }
 
-/// The server that is written, and how.
+/// The server that is written to, and how.
 pub(super) struct Target {
     pub(super) client: Client,
-    /// What temporary names begin with, in this run only.
+    /// The prefix of temporary names, unique to this run.
     temporary_prefix: String,
     /// Whether existing keys are replaced.
     pub(super) replaces: bool,
 }
 
 impl Target {
-    /// Connects to it, and refuses one that is no Quoin, unless any will do.
+    /// Connects to it, and refuses a server that is not Quoin, unless any server is allowed.
     pub(super) fn connect(
         options: &Options,
         temporary_prefix: String,
@@ -76,7 +76,7 @@ impl Target {
         [self.temporary_prefix.as_bytes(), name].concat()
     }
 
-    /// Whether keys of these names exist.
+    /// Whether keys with these names exist.
     pub(super) fn are_there(&mut self, names: &[&[u8]]) -> Result<Vec<bool>, ClientError> {
         for name in names {
             self.client.queue(&[b"EXISTS", *name]);
@@ -164,8 +164,8 @@ impl Target {
         Ok(Ok(()))
     }
 
-    /// Puts the elements of a payload into the temporary key. Fields that expire do so at the time that `moved`
-    /// returns. Returns whether the key is there: all its fields may have expired.
+    /// Puts the elements of a payload into the temporary key. `moved` returns the time at which a
+    /// field expires. Returns whether the key exists, because all its fields may have expired.
     pub(super) fn put_payload(
         &mut self,
         kind: Kind,
@@ -242,7 +242,7 @@ impl Target {
             Some(_) => &[b"PEXPIREAT", temporary, at_ms.as_bytes()],
             None => &[b"PERSIST", temporary],
         };
-        // Not one without the other: a temporary key without an expiry would never go.
+        // Both or neither, because a temporary key without an expiry would never be removed.
         let rename: &[u8] = if self.replaces {
             b"RENAME"
         } else {
@@ -260,7 +260,7 @@ impl Target {
         match replies.iter().find_map(Value::error_text) {
             None => Ok(Attempt::Copied(count)),
             Some(line) if line == "ERR no such key" && expire_at_ms.is_some() => {
-                // Its time was over before it had its name.
+                // It expired before it was renamed.
                 if self.replaces {
                     self.client.call(&[b"DEL", name])?;
                 }

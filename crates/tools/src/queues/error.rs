@@ -10,10 +10,10 @@ pub enum QueuesError {
     /// The server cannot be reached, breaks off, or refuses it.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// There was nothing to do it to, or nobody agreed.
+    /// There was nothing to act on, or the user did not agree.
     #[error("{0}")]
     NotDone(String),
-    /// The terminal, or what the output goes to.
+    /// Writing to the terminal or the output failed.
     #[error("output: {0}")]
     Output(#[from] io::Error),
 }

@@ -7,7 +7,7 @@ use quoin_queues::{Bounds, Wanted, find};
 
 use super::rows::{Column, Order, Row, activity_of, gather, now_ms};
 
-/// Names that are examined, and queues that are looked at, at once.
+/// Names to examine, and queues to check, at once.
 const BOUNDS: Bounds = Bounds {
     names_at_once: 500,
     names_max: 500,
@@ -17,12 +17,12 @@ const BOUNDS: Bounds = Bounds {
 /// The queues that are printed.
 pub(super) struct Listed {
     rows: Vec<Row>,
-    /// How many queues there are.
+    /// The total number of queues.
     total: usize,
     now_ms: i64,
 }
 
-/// Looks at all queues that are wanted, step by step, and keeps those that come first, up to the limit.
+/// Checks all matching queues, step by step, and keeps those that come first, up to the limit.
 pub(super) fn list(
     client: &mut Client,
     database: u32,
@@ -44,13 +44,13 @@ pub(super) fn list(
             active.remove(&row.queue.name);
         }
         rows.extend(found);
-        // Those that will not be printed need not be kept.
+        // Queues that will not be printed need not be kept.
         if rows.len() > limit.saturating_mul(2).max(BOUNDS.names_max) {
             order.sort(&mut rows);
             rows.truncate(limit);
         }
     }
-    // Queues that are empty at the moment have no keys. Those that are not busy may be deleted.
+    // Queues that are empty at present have no keys. Those that are not busy may have been deleted.
     let empty = active.values().filter(|activity| activity.is_busy());
     let empty = empty.map(|activity| (activity.name.clone(), activity.kind));
     let found = gather(client, empty.collect(), &active)?;
@@ -99,7 +99,7 @@ impl Listed {
         Ok(())
     }
 
-    /// The cells of a line, the last of them without a title.
+    /// The cells of a line. The last one has no title.
     fn cells(&self, row: &Row) -> Vec<String> {
         let cells = Column::ALL.map(|column| row.cell(column, self.now_ms));
         cells.into_iter().chain([row.note()]).collect()
@@ -194,7 +194,7 @@ s      stream          0                                                        
             .collect();
         assert_eq!(names, [&b"empty"[..], b"list:3", b"list:0"]);
         assert_eq!((listed.total, listed.now_ms), (1_701, 100_000));
-        // Those of another database are not of this table.
+        // Queues of another database do not belong to this table.
         let listed = list(&mut client, 1, &wanted, order, 3).unwrap();
         assert!(listed.rows.iter().all(|row| row.activity.is_none()));
     }

@@ -1,7 +1,7 @@
-//! `quoin queues`: shows the queues of a running server once, looks into one, and steers it.
+//! `quoin queues`: shows the queues of a running server once, looks into one, or acts on it.
 //!
-//! It is only a client of the server. Each look and each action is the command that a client would run, which the server
-//! checks.
+//! It is only a client of the server. Each view and each action is a command that any client could
+//! run, and the server checks it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ const LIMIT_DEFAULT: &str = "1000";
 const COUNT_DEFAULT: &str = "10";
 const ADDRESS_DEFAULT: &str = "redis://127.0.0.1:6379";
 
-/// What `quoin queues` is to do.
+/// What `quoin queues` should do.
 #[derive(Debug, Clone)]
 pub struct Options {
     address: Address,
@@ -51,7 +51,7 @@ enum Task {
     Act(Vec<u8>, Action),
 }
 
-/// Does it. What it shows goes to `out`.
+/// Does it. Writes the output to `out`.
 ///
 /// # Errors
 /// If it was not done, or not all of it.
@@ -85,7 +85,7 @@ pub fn run(options: &Options, out: &mut impl Write) -> Result<(), QueuesError> {
     Ok(out.flush()?)
 }
 
-/// Says something that is no part of the output.
+/// Prints something that is not part of the output.
 fn note(line: Option<String>) {
     if let Some(line) = line {
         // The standard error may be closed.
@@ -100,7 +100,7 @@ pub(crate) fn address_argument() -> Arg {
         .help("The server and database")
 }
 
-/// The options that say which queues, and in which order.
+/// The options for which queues to show, and in which order.
 pub(crate) fn table_arguments() -> [Arg; 4] {
     [
         Arg::new("pattern")
@@ -125,7 +125,7 @@ pub(crate) fn table_arguments() -> [Arg; 4] {
     ]
 }
 
-/// What [`table_arguments`] say.
+/// The values of [`table_arguments`].
 pub(crate) fn table_options(matches: &ArgMatches) -> (Wanted, Order) {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let wanted = Wanted {
@@ -140,7 +140,7 @@ pub(crate) fn table_options(matches: &ArgMatches) -> (Wanted, Order) {
     (wanted, order)
 }
 
-/// What [`address_argument`], the login and the files of TLS say.
+/// The values of [`address_argument`], the login and the TLS files.
 pub(crate) fn address_of(
     matches: &ArgMatches,
     variables: &[(OsString, OsString)],
@@ -258,7 +258,7 @@ fn json_flag() -> Arg {
         .help("An object of JSON a line")
 }
 
-/// Reads the command line after `quoin queues`.
+/// Parses the command line after `quoin queues`.
 ///
 /// # Errors
 /// clap's, which may also be a text to print.

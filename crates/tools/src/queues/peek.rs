@@ -1,4 +1,4 @@
-//! `quoin queues peek`: what is in a queue, without taking it.
+//! `quoin queues peek`: shows what is in a queue, without taking it.
 
 use std::io::Write;
 
@@ -11,12 +11,12 @@ use quoin_resp::wire::reply_reader::Value;
 use super::error::QueuesError;
 use super::rows::{put_bytes, shown};
 
-/// What is to be shown.
+/// What to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Peek {
     /// Of a task queue, the tasks of this state.
     pub(super) state: Option<State>,
-    /// Where the page begins; empty for the beginning.
+    /// Where the page begins. Empty for the beginning.
     pub(super) cursor: String,
     pub(super) count: i64,
     pub(super) is_json: bool,
@@ -49,7 +49,7 @@ impl Element {
     }
 }
 
-/// Writes a page of a queue, and returns what leads to the next, if there is one.
+/// Writes a page of a queue. Returns the cursor of the next one, if there is one.
 pub(super) fn peek(
     client: &mut Client,
     key: &[u8],
@@ -132,7 +132,7 @@ fn scored(
     let elements = page.rows.into_iter().map(|(value, score)| {
         let number = score.parse::<f64>().ok();
         let number = number.filter(|number| number.is_finite());
-        // What JSON has no number for stays a text.
+        // Text that JSON cannot express as a number stays text.
         let number = number.map_or_else(|| json!(score), |number| json!(number));
         Element::new(score, value).with(name, number).with_value()
     });
@@ -182,7 +182,7 @@ fn entry_of(id: String, pairs: &[Value]) -> Element {
         .with("fields", Json::Array(fields))
 }
 
-/// Tasks with their payloads, one after the other: payloads may be large.
+/// Tasks with their payloads, one after another, because payloads may be large.
 fn tasks(
     client: &mut Client,
     key: &[u8],

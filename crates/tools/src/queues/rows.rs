@@ -12,19 +12,19 @@ use quoin_base::size::{about, duration};
 use quoin_client::{Client, ClientError};
 use quoin_queues::{Activity, Kind, Queue, Wanted, activities, heads, items, look, number};
 
-/// Queues whose activity is asked for.
+/// Maximum number of queues whose activity is requested.
 const ACTIVE_MAX: usize = 1_024;
 
-/// What the activity of queues is found by.
+/// The activity of queues by database and name.
 pub(crate) type ActivityOf = HashMap<Vec<u8>, Activity>;
 
 /// A queue with what is known about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) queue: Queue,
-    /// Since when its first element is there, in Unix milliseconds.
+    /// Since when its first element exists, in Unix milliseconds.
     pub(crate) since_ms: Option<i64>,
-    /// Where the server counts it.
+    /// Its activity, if the server counts it.
     pub(crate) activity: Option<Activity>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// As they stand from left to right.
+    /// From left to right.
     pub(crate) const ALL: [Column; 12] = [
         Column::Name,
         Column::Type,
@@ -110,7 +110,7 @@ impl Column {
     }
 }
 
-/// The order of rows: texts ascending, figures from the largest on, unknown ones last.
+/// The order of rows: texts ascending, figures descending, unknown ones last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) column: Column,
@@ -153,7 +153,7 @@ impl Order {
 }
 
 impl Row {
-    /// What a column of figures is sorted by.
+    /// The sort key of a column of figures.
     fn figure(&self, column: Column) -> Option<f64> {
         let figures = &self.queue.figures;
         let activity = self.activity.as_ref();
@@ -184,14 +184,14 @@ impl Row {
         }
     }
 
-    /// How long its first element has been there, in milliseconds. Nothing if that is still to come, as in a sorted set
-    /// of things to do later.
+    /// How long its first element has existed, in milliseconds. `None` if its time is in the
+    /// future, as in a sorted set of scheduled work.
     fn age_ms(&self, now_ms: i64) -> Option<i64> {
         let age_ms = now_ms.saturating_sub(self.since_ms?);
         (age_ms >= 0).then_some(age_ms)
     }
 
-    /// What else is to be said about it.
+    /// Further remarks about it.
     pub(crate) fn note(&self) -> String {
         let figures = &self.queue.figures;
         if let Some(refusal) = &figures.refusal {
@@ -204,7 +204,7 @@ impl Row {
         }
     }
 
-    /// As an object of JSON. What is unknown is null.
+    /// As a JSON object. Unknown values are null.
     pub(crate) fn json(&self, now_ms: i64) -> Json {
         let figures = &self.queue.figures;
         let activity = self.activity.as_ref();
@@ -235,7 +235,8 @@ impl Row {
     }
 }
 
-/// Bytes as a field of JSON: a string, or where they are no UTF-8, hexadecimal digits in a field of its own.
+/// Bytes as a JSON field: a string, or if they are not UTF-8, hexadecimal digits in a separate
+/// field.
 pub(crate) fn put_bytes(fields: &mut Map<String, Json>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => fields.insert(name.to_owned(), json!(text)),
@@ -243,7 +244,7 @@ pub(crate) fn put_bytes(fields: &mut Map<String, Json>, name: &str, bytes: &[u8]
     };
 }
 
-/// Bytes on one line of a terminal, which they cannot steer.
+/// Bytes on one line of a terminal, without control characters.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
@@ -262,7 +263,7 @@ pub(crate) fn now_ms(client: &mut Client) -> Result<i64, ClientError> {
     })
 }
 
-/// The activity of the queues that are wanted, as far as the server counts it.
+/// The activity of the matching queues, as far as the server counts it.
 pub(crate) fn activity_of(
     client: &mut Client,
     database: u32,
@@ -314,8 +315,8 @@ pub(crate) mod testing {
     use quoin_queues::{Figures, text};
     use quoin_resp::wire::reply_reader::read_reply;
 
-    /// Answers what the tools ask as a server would that has these active queues and `lists` lists, `list:0` and so on, in
-    /// database 0.
+    /// Answers the tools' requests like a server with these active queues and `lists` lists,
+    /// `list:0` and so on, in database 0.
     pub(crate) struct ActiveServer {
         pub(crate) lists: usize,
         pub(crate) active: Vec<Activity>,

@@ -1,4 +1,4 @@
-//! What `quoin queues` does to a queue. Each action says what it has done, or that it was not done.
+//! The actions of `quoin queues`. Each reports what it has done, or that nothing was done.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -12,17 +12,17 @@ use quoin_queues::{
 use super::error::QueuesError;
 use super::rows::shown;
 
-/// Steps of a thousand tasks after which an action that meets more and more tasks ends.
+/// Maximum number of steps of a thousand tasks, for an action that keeps finding more tasks.
 const STEPS_MAX: usize = 100_000;
 
-/// What is done to a queue.
+/// An action on a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     Pause,
     Resume,
-    /// Tasks are tried again now: dead ones are revived, leased ones given back.
+    /// Try tasks again now: revive dead ones, and give back leased ones.
     Retry(Vec<Vec<u8>>),
-    /// Dead tasks with these ids; all of them if there are none.
+    /// Revive dead tasks with these ids. All of them if there are none.
     Revive(Vec<Vec<u8>>),
     /// Of a task queue all tasks of a state, of others everything.
     Purge {
@@ -31,7 +31,7 @@ pub(super) enum Action {
     },
 }
 
-/// Acts, and returns what was done, in words.
+/// Acts. Returns what was done, in words.
 pub(super) fn act(client: &mut Client, key: &[u8], action: &Action) -> Result<String, QueuesError> {
     let name = shown(key);
     match action {
@@ -62,10 +62,10 @@ fn count(client: &mut Client, command: &Words) -> Result<i64, QueuesError> {
     Ok(number(&expect(client, command)?))
 }
 
-/// What came of one task: what was done, or why not.
+/// The outcome for one task: what was done, or why not.
 type OfTask = Result<String, String>;
 
-/// Acts on tasks one by one. All of them are tried.
+/// Acts on tasks one by one. Tries all of them.
 fn each(
     ids: &[Vec<u8>],
     mut act: impl FnMut(&[u8]) -> Result<OfTask, QueuesError>,

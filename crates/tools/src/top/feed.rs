@@ -1,4 +1,4 @@
-//! A thread that asks the server, so that the terminal answers to keys meanwhile.
+//! A thread that queries the server, so that the terminal responds to keys meanwhile.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -15,14 +15,15 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two refreshes until all names have been examined once.
 const FIRST_SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the thread and the terminal share: one place in each direction, for the latest only.
+/// State that the thread and the terminal share: one slot in each direction, for the latest value
+/// only.
 #[derive(Default)]
 struct Shared {
     wish: Mutex<Wish>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
-/// The thread, as the terminal sees it. It ends with the process.
+/// The terminal's handle of the thread. The thread ends with the process.
 pub(super) struct Feed {
     shared: Arc<Shared>,
     thread: Thread,
@@ -36,7 +37,7 @@ pub(super) fn connect(address: &Address) -> Result<Client, ClientError> {
 }
 
 impl Feed {
-    /// Starts the thread with a connection, which it makes again if it is lost.
+    /// Starts the thread with a connection, which it reopens if it is lost.
     pub(super) fn start(
         client: Client,
         address: Address,
@@ -57,7 +58,7 @@ impl Feed {
         })
     }
 
-    /// Says what is to be known from now on. Another filter is looked for at once.
+    /// Sets what to find out from now on. A changed filter takes effect at once.
     pub(super) fn wish(&self, wish: Wish) {
         let mut current = lock(&self.shared.wish);
         let is_urgent = wish.wanted != current.wanted || wish.is_held != current.is_held;
@@ -68,7 +69,7 @@ impl Feed {
         }
     }
 
-    /// What is new since the last time.
+    /// The news since the last call.
     pub(super) fn take(&self) -> Option<Snapshot> {
         lock(&self.shared.snapshot).take()
     }

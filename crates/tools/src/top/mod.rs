@@ -1,7 +1,7 @@
-//! `quoin top`: a table of queues in the terminal that follows a running server.
+//! `quoin top`: a live table of queues in the terminal.
 //!
-//! It is only a client of the server ([`crate::queues`] says what a row is). The terminal is as before when it ends,
-//! also by an error or a signal.
+//! It is only a client of the server ([`crate::queues`] defines the rows). It restores the terminal
+//! when it ends, also after an error or a signal.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -27,12 +27,12 @@ use screen::{Effect, Screen};
 
 /// Seconds between two refreshes without `--interval`.
 const INTERVAL_DEFAULT: &str = "2";
-/// Longest time between two looks at what is new.
+/// Longest time between two checks for news.
 const TICK: Duration = Duration::from_millis(100);
-/// Signals after which it ends well.
+/// Signals that end it cleanly.
 const END_SIGNALS: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// What `quoin top` is to show.
+/// What `quoin top` should show.
 #[derive(Debug, Clone)]
 pub struct Options {
     address: Address,
@@ -45,8 +45,8 @@ pub struct Options {
 /// Shows the table until it is told to end.
 ///
 /// # Errors
-/// If there is no terminal, or the server cannot be reached at the beginning. A connection that is lost later is made
-/// again.
+/// If there is no terminal, or the server cannot be reached at the beginning. A connection that is
+/// lost later is reopened.
 pub fn run(options: &Options) -> Result<(), QueuesError> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(QueuesError::NotDone(
@@ -67,12 +67,12 @@ pub fn run(options: &Options) -> Result<(), QueuesError> {
         let shown = follow(&mut terminal, &mut screen, &feed, &ended);
         terminal.show_cursor().and(shown)
     });
-    // Whatever has come of it. The first error is the one that counts.
+    // Whatever the outcome. The first error is the important one.
     let restored = ratatui::try_restore();
     Ok(shown.and(restored)?)
 }
 
-/// Draws what is new and does what keys say, until one says the end or a signal does.
+/// Draws news and handles keys, until a key or a signal ends it.
 fn follow(
     terminal: &mut DefaultTerminal,
     screen: &mut Screen,
@@ -125,7 +125,7 @@ pub fn command() -> Command {
         .args(tls_flags())
 }
 
-/// Reads the command line after `quoin top`.
+/// Parses the command line after `quoin top`.
 ///
 /// # Errors
 /// clap's, which may also be a text to print.

@@ -1,4 +1,4 @@
-//! What the terminal shows, and what keys change about it.
+//! The content of the terminal, and how keys change it.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -13,7 +13,7 @@ use quoin_queues::{Kind, Wanted, pattern_of};
 use super::sweep::{Snapshot, Wish};
 use crate::queues::rows::{Column, Order, Row};
 
-/// Columns with their widths, the first to be left out on a narrow terminal last.
+/// Columns with their widths. On a narrow terminal the last ones are left out first.
 const COLUMNS: [(Column, u16); 11] = [
     (Column::Type, 9),
     (Column::Ready, 8),
@@ -27,7 +27,7 @@ const COLUMNS: [(Column, u16); 11] = [
     (Column::Retries, 8),
     (Column::Deaths, 7),
 ];
-/// What is left for names at least.
+/// Minimum width left for names.
 const NAME_WIDTH_MIN: u16 = 16;
 /// Letters of a filter.
 const FILTER_MAX: usize = 256;
@@ -44,7 +44,7 @@ Esc             end the filter
 q, Ctrl-C       quit
 ? h             this help";
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Shown,
@@ -64,7 +64,7 @@ pub(super) struct Screen {
     is_held: bool,
     shows_help: bool,
     snapshot: Snapshot,
-    /// The row that is marked, and the first on the screen.
+    /// The selected row, and the first row on the screen.
     selected: usize,
     first: usize,
     /// Rows that fit.
@@ -96,7 +96,7 @@ impl Screen {
         }
     }
 
-    /// What is to be known for it.
+    /// What to find out for it.
     pub(super) fn wish(&self) -> Wish {
         let visible = self.snapshot.rows.iter().skip(self.first);
         let visible = visible.take(self.height);
@@ -110,10 +110,10 @@ impl Screen {
         }
     }
 
-    /// Shows something new. The marked queue stays marked.
+    /// Shows a new snapshot. The selected queue stays selected.
     pub(super) fn show(&mut self, snapshot: Snapshot) {
         let name = self.selected_name();
-        // One that was made for an earlier filter is not shown.
+        // A snapshot for an earlier filter is ignored.
         if snapshot.wanted == self.wanted() {
             self.snapshot = snapshot;
             self.sort(name);
@@ -127,7 +127,7 @@ impl Screen {
 
     fn sort(&mut self, selected: Option<Vec<u8>>) {
         self.order.sort(&mut self.snapshot.rows);
-        // The mark stays on its queue, unless it is at the top, where it stays too.
+        // The selection follows its queue. At the top, it stays at the top.
         if self.selected > 0
             && let Some(name) = selected
             && let Some(place) = self
@@ -245,7 +245,7 @@ impl Screen {
             Constraint::Length(1),
         ]);
         let [head, body, foot] = parts.areas(frame.area());
-        // One line is that of the titles.
+        // One line is for the titles.
         self.height = usize::from(body.height.saturating_sub(1));
         self.scroll();
         frame.render_widget(self.head(), head);
@@ -367,7 +367,7 @@ impl Screen {
     }
 }
 
-/// The columns after the name that a width has room for, in their order.
+/// The columns after the name that fit into a width, in their order.
 fn columns_within(width: u16) -> Vec<(Column, u16)> {
     let mut left = width.saturating_sub(NAME_WIDTH_MIN);
     let fitting = COLUMNS.iter().take_while(|(_, width)| {

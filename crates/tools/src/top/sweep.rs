@@ -1,7 +1,8 @@
-//! What `quoin top` knows of the queues: a table that each refresh brings up to date by a bounded number of names.
+//! What `quoin top` knows about the queues: a table that each refresh updates with a bounded number
+//! of names.
 //!
-//! A sweep examines all names, some at each refresh, and forgets queues that are gone when it ends. Queues on the screen
-//! and active ones are looked at in each refresh.
+//! A sweep examines all names, some in each refresh. At its end it forgets queues that are gone.
+//! Queues on the screen and active ones are checked in each refresh.
 
 use std::collections::HashMap;
 
@@ -11,28 +12,28 @@ use quoin_queues::{Activity, Bounds, Kind, Wanted, find};
 
 use crate::queues::rows::{ActivityOf, Order, Row, activity_of, gather, now_ms};
 
-/// What a refresh examines.
+/// Limits of one refresh.
 const BOUNDS: Bounds = Bounds {
     names_at_once: 500,
     names_max: TOP_NAMES_MAX,
     queues_max: TOP_NAMES_MAX,
 };
-/// Queues that are looked at together.
+/// Number of queues checked together.
 const QUEUES_AT_ONCE: usize = 500;
 
-/// What is to be known.
+/// What to find out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) wanted: Wanted,
-    /// The queues that come first are kept if there are too many.
+    /// If there are too many queues, those that come first in this order are kept.
     pub(super) order: Order,
     /// The queues on the screen.
     pub(super) visible: Vec<(Vec<u8>, Kind)>,
-    /// Whether the table stays as it is.
+    /// Whether the table should not change.
     pub(super) is_held: bool,
 }
 
-/// What is known after a refresh.
+/// The state after a refresh.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
     pub(super) wanted: Wanted,
@@ -45,7 +46,7 @@ pub(super) struct Snapshot {
     pub(super) examined: usize,
     /// Whether there are more queues than are kept.
     pub(super) is_cut: bool,
-    /// Why there is nothing new.
+    /// Why there is no news.
     pub(super) error: Option<String>,
 }
 
@@ -60,7 +61,7 @@ struct Known {
 pub(super) struct Table {
     wanted: Wanted,
     known: HashMap<Vec<u8>, Known>,
-    /// Where the sweep goes on; `None` at its beginning.
+    /// Where the sweep continues. `None` at its beginning.
     cursor: Option<String>,
     sweep: u64,
     examined: usize,
@@ -72,7 +73,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Asks the server for what is wished.
+    /// Asks the server for what is wanted.
     pub(super) fn refresh(
         &mut self,
         client: &mut Client,
@@ -91,7 +92,7 @@ impl Table {
         let names = find(client, &self.wanted, at.as_deref().unwrap_or("0"), BOUNDS)?;
         self.examined += names.examined;
         self.look(client, names.keys, &active)?;
-        // That a queue on the screen is asked about does not show that it is still there: sweeps find that out.
+        // Checking a queue on the screen does not show that it still exists. Sweeps find that out.
         let is_wanted = |(name, _): &&(Vec<u8>, Kind)| {
             let is_busy = active.get(name).is_some_and(Activity::is_busy);
             self.known.contains_key(name) && !is_busy
@@ -102,7 +103,7 @@ impl Table {
                 known.row = row;
             }
         }
-        // A busy queue may be empty at the moment, so that no sweep finds it.
+        // A busy queue may be empty at present, so that no sweep finds it.
         let busy = active.values().filter(|activity| activity.is_busy());
         let busy = busy.map(|activity| (activity.name.clone(), activity.kind));
         self.look(client, busy.collect(), &active)?;
@@ -134,7 +135,7 @@ impl Table {
         self.known.insert(name, Known { row, sweep });
     }
 
-    /// Forgets the last queues if there are too many, but not busy ones, of which there are few.
+    /// Forgets the last queues if there are too many, except busy ones, which are few.
     fn trim(&mut self, order: Order) {
         if self.known.len() <= TOP_QUEUES_MAX {
             return;
@@ -150,7 +151,7 @@ impl Table {
         self.has_cut = true;
     }
 
-    /// Forgets what this sweep has not seen, and begins the next.
+    /// Forgets queues that this sweep has not seen, and begins the next one.
     fn end_sweep(&mut self) {
         let sweep = self.sweep;
         self.known.retain(|_, known| known.sweep == sweep);

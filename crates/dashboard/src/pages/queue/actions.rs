@@ -1,4 +1,4 @@
-//! What the buttons of a queue do: each a command, which the server checks.
+//! What the buttons of a queue do. Each is a command, which the server checks.
 
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_encode};
@@ -16,7 +16,7 @@ use crate::frame::Action;
 use crate::request::{Fields, url};
 use crate::view::{Answer, NoPage, View, Words, number, words};
 
-/// Tasks that move in one step, at most, as TASK.PURGE and TASK.REVIVE have it.
+/// Maximum number of tasks moved in one step, as in TASK.PURGE and TASK.REVIVE.
 const MOVED_AT_ONCE: i64 = 1_000;
 
 /// A button that removes an element by the command that it would be, if the user may run that.
@@ -56,7 +56,7 @@ pub(super) fn remove(
     action.show(view.session)
 }
 
-/// Runs what a button asks for, and leads back to the page.
+/// Runs a button's action, and redirects back to the page.
 pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
     let key = view.key();
     let form = view.asked.form.clone();
@@ -159,7 +159,8 @@ pub(crate) fn act(view: &mut View<'_>) -> Result<Answer, NoPage> {
         )?,
         _ => return Err(NoPage::Missing("There is no such action.".to_owned())),
     }
-    // A queue whose last element is gone has no page. Who may not know that is led to the page that says so.
+    // A queue whose last element is gone has no page. A user who may not check that is redirected
+    // to the page, which says so.
     if view.run(words!["EXISTS", key])?.integer() == Some(0) {
         let database = view.database().to_string();
         back = url("/queues", &[("db", database.as_bytes())]);
@@ -173,7 +174,7 @@ fn state_of(form: &Fields) -> Result<State, NoPage> {
     state.ok_or_else(|| NoPage::Missing("There is no such state.".to_owned()))
 }
 
-/// Runs a command whose reply is a number of what it has changed.
+/// Runs a command that replies with the number of changes.
 fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<(), NoPage> {
     changed(
         view,
@@ -183,7 +184,7 @@ fn simple(view: &mut View<'_>, command: Words, done: &str) -> Result<(), NoPage>
     )
 }
 
-/// The same with what to say where nothing has changed.
+/// The same, with the text to show if nothing changed.
 fn changed(view: &mut View<'_>, command: Words, done: &str, undone: &str) -> Result<(), NoPage> {
     let reply = view.run(command)?;
     match reply.error_text() {
@@ -194,7 +195,7 @@ fn changed(view: &mut View<'_>, command: Words, done: &str, undone: &str) -> Res
     Ok(())
 }
 
-/// Tells what bounded steps have come to.
+/// Reports the outcome of a series of bounded steps.
 fn note_steps(view: &mut View<'_>, steps: &Steps, done: &str, again: &str) {
     let changed = counted(steps.changed, "task");
     match &steps.outcome {

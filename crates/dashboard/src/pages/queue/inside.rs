@@ -1,4 +1,4 @@
-//! What the pages of all types have.
+//! What the pages of all types have in common.
 
 use maud::{Markup, html};
 
@@ -41,7 +41,7 @@ pub(super) fn at_once(
     elements_max: i64,
 ) -> Result<i64, NoPage> {
     let usage = view.run(words!["MEMORY", "USAGE", key, "SAMPLES", "5"])?;
-    // A user without the right for it gets as many as there are small ones.
+    // A user who may not run this gets as many elements as if they were small.
     let bytes = usage.integer().unwrap_or(0);
     let each = (bytes / length.max(1)).max(1);
     Ok((PAGE_BYTES / each).clamp(1, elements_max))

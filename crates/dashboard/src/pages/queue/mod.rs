@@ -1,4 +1,4 @@
-//! The page of a queue: what is in it, and buttons to steer it.
+//! The page of a queue: its content, and buttons to control it.
 
 mod actions;
 mod inside;

@@ -14,7 +14,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8], kind: &str) -> Result<Inside
     let body = match kind {
         "string" => {
             let length = number(&view.expect(words!["STRLEN", key])?);
-            // One byte more, so that a value that is cut is shown as such.
+            // One byte more, so that a value that was cut off is recognized as such.
             let last = DASHBOARD_SHOWN_BYTES_MAX.to_string();
             let value = view.expect(words!["GETRANGE", key, "0", last])?;
             html! {

@@ -1,4 +1,5 @@
-//! The schedules of a task queue: when each adds a task, which one, and whether the last one came.
+//! The schedules of a task queue: when each adds a task, which one, and whether the last one was
+//! added.
 
 use maud::{Markup, html};
 
@@ -11,7 +12,7 @@ use crate::frame::Action;
 use crate::json;
 use crate::view::{NoPage, Pairs, View, items, text, words};
 
-/// The value of `show` that leads here.
+/// The value of `show` for this page.
 pub(super) const SHOW: &str = "schedules";
 
 /// A page of schedules, in the order of their names.
@@ -82,7 +83,7 @@ fn bytes<'r>(fields: &Pairs<'r>, name: &str) -> &'r [u8] {
         .unwrap_or_default()
 }
 
-/// The field of what may be left out.
+/// An optional field.
 fn said(fields: &Pairs<'_>, name: &str) -> Option<i64> {
     fields.get(name).and_then(Value::integer)
 }
@@ -97,7 +98,7 @@ fn timing(schedule: &Pairs<'_>) -> Markup {
     }
 }
 
-/// A length of time in the largest unit that leaves a whole number: it is what somebody has set.
+/// A duration in the largest unit that divides it evenly, because somebody has configured it.
 fn exact(ms: i64) -> String {
     if ms % 86_400_000 == 0 {
         return counted(ms / 86_400_000, "day");
@@ -108,7 +109,7 @@ fn exact(ms: i64) -> String {
     format!("{} {unit}", count(ms / unit_ms))
 }
 
-/// The task that a schedule adds, and why the last one is not there.
+/// The task that a schedule adds, and why the last one was not added.
 fn task(schedule: &Pairs<'_>) -> Markup {
     let mut words = vec![format!("priority {}", schedule.text("priority"))];
     let needs = schedule.get("needs").map(items).unwrap_or_default();

@@ -55,7 +55,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8], kind: &str) -> Result<Inside
     })
 }
 
-/// A score that is probably a time, from now.
+/// The time until or since a score that looks like a time.
 fn time(score: &str, now_ms: i64) -> Markup {
     html! { @if let Some(at_ms) = time_of_score(score) { span.soft.nowrap { (relative(at_ms, now_ms)) } } }
 }

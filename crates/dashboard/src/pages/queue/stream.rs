@@ -52,7 +52,7 @@ pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
     })
 }
 
-/// The newest entries, or those before one.
+/// The newest entries, or those before a given one.
 fn entries(view: &mut View<'_>, key: &[u8], length: i64) -> Result<Markup, NoPage> {
     let on_page = rows(view, key, length)?;
     let before = view.asked.query.text("before").to_owned();

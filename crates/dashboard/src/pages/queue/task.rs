@@ -20,7 +20,7 @@ const STATES: [(State, &str); 5] = [
     (State::Waiting, "Waiting"),
 ];
 
-/// What a confirmation asks for before it moves tasks.
+/// The text of a confirmation that asks where to move tasks.
 const DESTINATION: &str = "Task queue of the same database";
 
 pub(super) fn body(view: &mut View<'_>, key: &[u8]) -> Result<Inside, NoPage> {
@@ -202,7 +202,7 @@ fn row(view: &View<'_>, key: &[u8], state: &str, task: &Pairs<'_>) -> Markup {
     }
 }
 
-/// Tries, of those that there are.
+/// The number of tries so far, and how many are allowed.
 fn tries(task: &Pairs<'_>) -> String {
     match task.get("maxtries").map(number) {
         Some(max) if max > 0 => format!("{} of {max}", task.number("tries")),

@@ -1,4 +1,5 @@
-//! Grants that a server of an older version has left, on one store with a server of this version.
+//! Grants that a server of an older version has left, on a store shared with a server of this
+//! version.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -61,7 +62,7 @@ const HEAD: End = End {
     from_end: false,
 };
 
-/// What was popped for the server that has died.
+/// What was popped for the dead server.
 struct Left {
     data: Id,
     id: Id,
@@ -95,7 +96,7 @@ fn rows_left(bench: &Bench) -> usize {
     rows_of(bench, &begin, &end).len()
 }
 
-/// The places of all elements of a list or priority queue, the next to be popped first.
+/// The places of all elements of a list or priority queue, in pop order.
 fn places(bench: &Bench, data: Id, end: End) -> Vec<Bytes> {
     let layout = layout();
     let section = match end.value_type {
@@ -143,7 +144,7 @@ fn places(bench: &Bench, data: Id, end: End) -> Vec<Bytes> {
     places
 }
 
-/// Pops elements of `q` and leaves them as a grant, as the older version did.
+/// Pops elements of `q` and leaves them as a grant, like the older version.
 fn leave_until(bench: &Bench, end: End, count: usize, expires_at_ms: i64) -> Left {
     thread_local!(static SEQUENCE: Cell<u64> = const { Cell::new(0) });
     let sequence = SEQUENCE.replace(SEQUENCE.get() + 1);
@@ -210,7 +211,7 @@ fn leave(bench: &Bench, end: End, count: usize) -> Left {
     leave_until(bench, end, count, bench.clock.now_ms() + GRANT_EXPIRY_MS)
 }
 
-/// What the older version does if its server is alive after all, without a commit.
+/// What the older version does if its server is alive after all. Does not commit.
 fn fetch<'b>(bench: &'b Bench, left: &Left) -> Box<dyn Transaction + 'b> {
     let transaction = bench.store.begin_write().unwrap();
     let row = layout().grant_key(left.data, left.id);

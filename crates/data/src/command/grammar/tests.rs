@@ -49,7 +49,7 @@ fn syntax_is_written_as_redis_writes_it() {
     }
 }
 
-/// The fewest words of an argument that is given, and whether it always has that number.
+/// The minimum number of words of an argument, and whether it always has that number.
 fn words(argument: &Argument) -> (usize, bool) {
     let mut parts = argument.parts.iter().map(words);
     let (words, is_fixed) = match argument.kind {
@@ -82,7 +82,7 @@ fn names(row: &Row) -> usize {
     1 + usize::from(row.is_subcommand())
 }
 
-/// Commands that take arguments which they do not describe, as in Redis.
+/// Commands that, as in Redis, accept arguments that they do not describe.
 const UNDESCRIBED: &[&str] = &["command", "debug", "psync", "quit", "replconf"];
 
 #[test]
@@ -143,7 +143,7 @@ fn arguments_agree_with_the_key_specifications() {
                     KeyPlace::AfterWord { word, from } => {
                         argument.kind == Kind::Key
                             && argument.token == Some(word)
-                            // One of the arguments that must be there may be the word.
+                            // The word may be one of the required arguments.
                             && i32::try_from(from).is_ok_and(|from| from <= -row.arity)
                     }
                     KeyPlace::AllAfterWord { word, .. } => {

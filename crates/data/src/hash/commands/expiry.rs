@@ -177,7 +177,8 @@ fn no_fields(names: &[Bytes]) -> Reply {
     Reply::Array(vec![Reply::Integer(-2); names.len()])
 }
 
-/// Notifies of expiries that were changed as `event` says, or of fields that were removed instead. Ends the removal.
+/// Reports expiries that were changed as `event` says, or fields that were removed instead. Ends
+/// the removal.
 async fn tell(
     context: &WriteContext<'_>,
     name: &Bytes,

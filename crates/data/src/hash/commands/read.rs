@@ -118,7 +118,7 @@ pub(super) async fn hexists(
     Ok(Reply::Integer(found.into()))
 }
 
-/// `HRANDFIELD key [count [WITHVALUES]]` → field, or fields if there is a count.
+/// `HRANDFIELD key [count [WITHVALUES]]` → a field, or with a count an array of fields.
 pub(super) async fn hrandfield(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

@@ -24,7 +24,7 @@ pub(super) async fn hset(
     Ok(Reply::Integer(put(context, arguments, "hset").await?))
 }
 
-/// Several HSETs to one hash.
+/// Several HSET commands on one hash.
 pub(super) async fn hset_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],

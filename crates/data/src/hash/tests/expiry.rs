@@ -1,4 +1,5 @@
-//! Fields that expire, on both kinds of store. Replies and errors are those that Redis 8.2 gives.
+//! Fields that expire, on both kinds of store. The expected replies and errors are those of Redis
+//! 8.2.
 
 use bytes::Bytes;
 use quoin_base::clock::Clock;
@@ -17,7 +18,7 @@ fn integers(numbers: &[i64]) -> Reply {
     Reply::Array(numbers.iter().copied().map(Reply::Integer).collect())
 }
 
-/// Background work until there is nothing left to do.
+/// Runs background work until there is nothing left to do.
 pub(super) fn run_dry(bench: &Bench) {
     let mut reaper = Reaper::new(&bench.executor);
     for _ in 0..1_000 {
@@ -44,7 +45,7 @@ pub(super) fn rows_in(bench: &Bench, space: Space) -> Vec<(Bytes, Bytes)> {
     rows.map(|row| (row.key, row.value)).collect()
 }
 
-/// How many rows of a section there are, of all keys.
+/// Number of rows in a section, over all keys.
 fn rows_of(bench: &Bench, section: Section) -> usize {
     let layout = &bench.executor.environment().layout;
     let is_of_section = |(key, _): &(Bytes, Bytes)| {
@@ -88,7 +89,7 @@ fn a_field_is_hidden_from_the_moment_it_expires() {
             );
             assert_eq!(bench.run("HSETNX h a 3"), Reply::Integer(1));
             assert_eq!(bench.run("HTTL h FIELDS 1 a"), integers(&[-1]));
-            // HDEL counts what has expired, as in Redis.
+            // As in Redis, HDEL counts an expired field.
             bench.run("HPEXPIRE h 1 FIELDS 1 a");
             bench.clock.advance_ms(1);
             assert_eq!(bench.run("HDEL h a"), Reply::Integer(1));
@@ -442,7 +443,7 @@ fn pass_conflicts(bench: &Bench, meanwhile: &str) -> bool {
     pass_at_conflicts(bench, bench.clock.now_ms(), meanwhile)
 }
 
-/// The same of a pass of a server whose clock shows `now_ms`.
+/// [`pass_conflicts`] for a server whose clock shows `now_ms`.
 fn pass_at_conflicts(bench: &Bench, now_ms: i64, meanwhile: &str) -> bool {
     let transaction = bench.store.begin_write().unwrap();
     let (namespaces, signals) = (NamespaceCache::default(), Signals::default());
@@ -495,12 +496,12 @@ fn an_expiry_that_relies_on_the_timer_of_another_conflicts_with_its_removal() {
         bench.clock.advance_ms(200);
         bench
     };
-    // A pass removes `a`, and finds nothing to set a timer for.
+    // The pass removes `a` and has nothing to set a timer for.
     let bench = begin();
     assert!(bench.race_against(&["HPEXPIRE h 9000 FIELDS 1 b"], false, || run_dry(&bench)));
     let bench = begin();
     assert!(pass_conflicts(&bench, "HPEXPIRE h 9000 FIELDS 1 b"));
-    // Whoever is first, the field goes.
+    // Whichever comes first, the field is removed.
     for is_first in [true, false] {
         let bench = begin();
         match is_first {

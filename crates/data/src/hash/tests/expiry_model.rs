@@ -1,5 +1,5 @@
-//! Random commands on a hash with fields that expire, compared with a map, while the clock goes on and background
-//! work runs.
+//! Random commands on a hash with fields that expire, compared with a map, while time passes and
+//! background work runs.
 
 use std::collections::BTreeMap;
 
@@ -258,7 +258,8 @@ impl Run<'_> {
         self.check_rows();
     }
 
-    /// Each field that expires has a row by expiry, and each such row a field; and background work will look at it.
+    /// Each field that expires has a row by expiry and vice versa, and background work will find
+    /// it.
     fn check_rows(&self) {
         let layout = &self.bench.executor.environment().layout;
         let rows: BTreeMap<Bytes, Bytes> = rows_in(self.bench, Space::Data).into_iter().collect();
@@ -272,7 +273,8 @@ impl Run<'_> {
             }
         }
         expected.sort();
-        // Trash of the embedded store has rows too, of which one may be cleared before the other.
+        // The embedded store's trash has rows too, and clears one of two related rows before the
+        // other.
         if rows_in(self.bench, Space::Trash).is_empty() {
             found.sort();
             assert_eq!(found, expected);
@@ -304,7 +306,7 @@ fn run(bench: &Bench, seed: u64, fields: u64) {
         run.check();
         if run.below(6) == 0 {
             run_dry(bench);
-            // Timers are at most 100 ms late, and background work has then removed what has expired.
+            // Timers are at most 100 ms late. Then background work has removed all expired fields.
             run.bench.clock.advance_ms(100);
             run.forget_expired();
             run_dry(bench);

@@ -1,5 +1,5 @@
-//! Hash commands on both kinds of store, with small hashes and with large ones, which are in rows. The
-//! expected replies come from Redis's source; the differential test goes further.
+//! Hash commands on both kinds of store, with small hashes and with large ones, which are stored in
+//! rows. The expected replies come from Redis's source. The differential test goes further.
 
 use quoin_engine::testing::{Bench, bulk, bulks, planned};
 use quoin_resp::reply::Reply;

@@ -1,5 +1,5 @@
-//! Commands on keys beside commands on elements that another server runs at the same time:
-//! transactions that overlap, on the store that behaves as a cluster does.
+//! Commands on keys, and commands on elements that another server runs at the same time:
+//! overlapping transactions, on the store that behaves like a cluster.
 
 use super::*;
 use quoin_data::command::call::Mode;

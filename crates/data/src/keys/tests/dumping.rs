@@ -91,7 +91,7 @@ fn a_taken_name_is_busy_unless_it_is_to_be_replaced() {
         bench.run("EXPIRE set 100");
         let busy = error("BUSYKEY Target key name already exists.");
         assert_eq!(restore(bench, "set", "0", &payload, &[]), busy);
-        // Even before the time to live and the payload are looked at.
+        // Refused even before the time to live and the payload are checked.
         assert_eq!(restore(bench, "set", "x", b"", &[]), busy);
         assert_eq!(
             restore(bench, "set", "0", &payload, &["replace"]),
@@ -202,7 +202,7 @@ fn strings_of_all_forms_come_back_as_they_were() {
             assert_eq!(bench.run("RENAME copy renamed"), Reply::OK);
             assert_eq!(bench.run("GET renamed"), Reply::bulk(text.to_vec()));
         }
-        // What is zeros takes no room in the store, but it is dumped.
+        // Zeros take no space in the store, but they are dumped.
         bench.run("SETRANGE far 1000000 x");
         let payload = dump(bench, "far");
         assert_eq!(restore(bench, "far2", "0", &payload, &[]), Reply::OK);
@@ -223,7 +223,7 @@ fn a_payload_that_is_not_sound_changes_nothing() {
     assert_eq!(refused, error(BAD_CHECKSUM));
     assert_eq!(restore(&bench, "new", "0", b"", &[]), error(BAD_CHECKSUM));
     let seal = |value: &[u8]| quoin_rdb::testing::sealed(10, value);
-    // A list and a set without elements, and a member that comes twice.
+    // A list and a set without elements, and a repeated member.
     for value in [
         &[1, 0][..],
         &[10, 11, 11, 0, 0, 0, 10, 0, 0, 0, 0, 0, 255],
@@ -254,7 +254,7 @@ fn what_no_transaction_can_hold_is_refused_and_changes_nothing() {
     bench.run("RPUSH list a");
     let too_large = "ERR command needs more than one transaction of the store can hold; \
                      nothing was changed";
-    // A run of 264 bytes in three, again and again: ten megabytes in each of two elements.
+    // A run of 264 bytes stored in three, repeated: ten megabytes in each of two elements.
     let runs = 40_000;
     let mut packed = vec![0, b'x'];
     packed.extend([0xe0, 255, 0].repeat(runs));
@@ -293,7 +293,7 @@ fn many_members(count: u32, member: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn a_member_that_comes_twice_is_seen_before_millions_are_read() {
-    // Read to its end, each would be more than a transaction holds.
+    // Read completely, each would exceed what a transaction holds.
     let bench = Bench::cluster_like();
     let names = |number: u32| number.to_be_bytes().to_vec();
     let alternating = many_members(300_000, |number| names(number % 2));
@@ -307,7 +307,7 @@ fn a_member_that_comes_twice_is_seen_before_millions_are_read() {
 #[test]
 fn members_are_found_too_many_before_they_are_written() {
     let bench = Bench::cluster_like();
-    // Fewer than would fit if a row were all that a member takes.
+    // If each member took only one row, this many would fit.
     let payload = many_members(200_000, |number| number.to_be_bytes().to_vec());
     let value = quoin_rdb::open(&payload.into()).unwrap();
     let transaction = bench.store.begin_read().unwrap();

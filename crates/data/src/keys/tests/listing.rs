@@ -22,7 +22,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// One step of SCAN: the next cursor and the names, each as often as it came.
+/// One step of SCAN: the next cursor and the names, with repetitions.
 fn step(bench: &Bench, cursor: &str, options: &str) -> (String, Vec<String>) {
     let Reply::Array(parts) = bench.run(&format!("SCAN {cursor} {options}")) else {
         panic!("not an array");

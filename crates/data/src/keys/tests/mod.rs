@@ -34,7 +34,7 @@ fn split_value() -> Vec<u8> {
     (0..250_000_u32).map(|at| (at % 251) as u8).collect()
 }
 
-/// Makes a list whose last element has been popped: on a cluster its metadata is retained.
+/// Makes a list whose last element was popped. On a cluster its metadata is retained.
 fn make_emptied_list(bench: &Bench, name: &str) {
     bench.run(&format!("RPUSH {name} a"));
     assert_eq!(bench.run(&format!("LPOP {name}")), bulk("a"));

@@ -17,7 +17,8 @@ fn rename_replaces_the_destination_and_keeps_the_expiry() {
     });
 }
 
-/// The longest name of zero bytes, which take twice the room in the store, and one byte more.
+/// The longest name of zero bytes, which take twice the space in the store, and a name with one
+/// byte more.
 fn longest_names() -> [Vec<u8>; 2] {
     [0, 1].map(|more| vec![0; quoin_base::limits::FDB_KEY_NAME_BYTES_MAX + more])
 }

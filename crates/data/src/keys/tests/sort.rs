@@ -277,7 +277,7 @@ fn values_that_get_makes_are_counted() {
                 let refused = sort_with_gets(bench, get, 100_001, options);
                 assert_eq!(refused, error(TOO_MANY), "{get} {options}");
             }
-            // Of what LIMIT leaves out nothing is made.
+            // Nothing is computed for elements that LIMIT leaves out.
             let limited = sort_with_gets(bench, get, 100_001, "LIMIT 0 2");
             assert!(matches!(limited, Reply::Array(values) if values.len() == 200_002));
         }

@@ -38,7 +38,7 @@ pub(super) async fn lindex(
     else {
         return Ok(Reply::Null);
     };
-    // Redis reads the index only if there is a list.
+    // Redis reads the index only if the list exists.
     let index = match integer(argument(arguments, 2)?) {
         Err(_) if !context.has_elements(&key).await? => return Ok(Reply::Null),
         index => index?,
@@ -169,7 +169,8 @@ pub(super) async fn ltrim(
     Ok(Reply::OK)
 }
 
-/// `LPOS key element [RANK rank] [COUNT number] [MAXLEN length]` → index; with COUNT an array of them.
+/// `LPOS key element [RANK rank] [COUNT number] [MAXLEN length]` → index, or with COUNT an array of
+/// indexes.
 pub(super) async fn lpos(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

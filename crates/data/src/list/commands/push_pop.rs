@@ -103,7 +103,7 @@ pub(super) async fn push<const AT_END: bool>(
     push_and_notify::<AT_END>(context, name, &key, rest(arguments, 2)).await
 }
 
-/// Several of [`push`] to one list: one push of all elements.
+/// Several [`push`] commands on one list, as one push of all elements.
 pub(super) async fn push_series<const AT_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -118,7 +118,7 @@ pub(super) async fn push_series<const AT_END: bool>(
     Ok(lengths_of_series(length, pushed))
 }
 
-/// `LPUSHX key element [element …]` → length, or 0 if there is no list.
+/// `LPUSHX key element [element …]` → length, or 0 if the list does not exist.
 pub(super) async fn push_existing<const AT_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -150,7 +150,8 @@ pub(super) fn plan_push<const AT_END: bool>(_: &[Bytes]) -> Option<Plan> {
     Some(Plan::Read(vec![prefetch_end(AT_END, 0)]))
 }
 
-/// The reads of a command that pops `count` elements from an end, or pushes there (0).
+/// The reads of a command that pops `count` elements from an end, or of one that pushes there
+/// (`count` 0).
 fn prefetch_end(from_end: bool, count: usize) -> Prefetch {
     Prefetch::End {
         value_type: ValueType::List,
@@ -247,7 +248,7 @@ pub(super) async fn blmovem(
     move_many(context, arguments, moving).await
 }
 
-/// Where BLMOVEM has its timeout. The options follow.
+/// Index of BLMOVEM's timeout. The options follow it.
 const TIMEOUT_OF_BLMOVEM: usize = 5;
 
 fn moving_with_timeout(arguments: &[Bytes]) -> Result<Moving, CommandError> {
@@ -263,14 +264,14 @@ async fn move_many(
     if moved.is_empty() {
         return Ok(Reply::NullArray);
     }
-    // What was pushed to the head last is first there.
+    // The element that was pushed to the head last is the first one there.
     if moving.to_end == LEFT {
         moved.reverse();
     }
     Ok(Reply::Array(moved.into_iter().map(Reply::Bulk).collect()))
 }
 
-/// What LMOVEM and BLMOVEM move. The options begin at `at`.
+/// What LMOVEM and BLMOVEM move. The options begin at index `at`.
 fn moving(arguments: &[Bytes], at: usize) -> Result<Moving, CommandError> {
     let (from, to) = ends(arguments)?;
     let [selector, count, order] = rest(arguments, at) else {
@@ -293,7 +294,7 @@ fn moving(arguments: &[Bytes], at: usize) -> Result<Moving, CommandError> {
     })
 }
 
-/// The ends of the source and the destination of LMOVE and its kin.
+/// The ends of the source and the destination in LMOVE and similar commands.
 fn ends(arguments: &[Bytes]) -> Result<(bool, bool), CommandError> {
     let from = ListType::from_end(argument(arguments, 3)?)?;
     let to = ListType::from_end(argument(arguments, 4)?)?;
@@ -346,7 +347,7 @@ pub(super) fn wait_for_source(
     Ok(Some(WaitSpec::to_take(ValueType::List, source, timeout)))
 }
 
-/// BLMOVEM waits for its source to have an element, or with EXACTLY, as many as it moves.
+/// BLMOVEM waits until its source has an element, or with EXACTLY, as many as it moves.
 pub(super) fn wait_for_length(
     arguments: &[Bytes],
     now_ms: i64,
@@ -364,7 +365,8 @@ pub(super) fn wait_for_length(
     }))
 }
 
-/// A client that waits for a list to be this long. If the list is too short for it, other clients may still find something.
+/// A client that waits for a list to reach this length. Even if the list is too short for it, other
+/// clients may find something.
 #[derive(Debug, PartialEq)]
 struct Length(usize);
 

@@ -1,4 +1,4 @@
-//! Counted blocks: which commands get them, and what they cost.
+//! Blocks with counts: which commands get them, and what they cost.
 
 use super::*;
 use quoin_engine::testing::ranks::{SMALL, check_blocks, tend, tend_wanted};

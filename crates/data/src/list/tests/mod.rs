@@ -1,5 +1,5 @@
-//! List commands on both kinds of store. The expected replies are those of Redis's documentation. The
-//! differential test against redis-server goes further.
+//! List commands on both kinds of store. The expected replies are those of Redis's documentation.
+//! The differential test against redis-server goes further.
 
 mod access;
 mod blocks;

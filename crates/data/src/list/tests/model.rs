@@ -1,5 +1,5 @@
-//! Random commands against a model. Elements of all sizes, so that the list mixes rows of one element
-//! with runs and splits them everywhere.
+//! Random commands compared with a model. Elements have all sizes, so the list mixes rows of one
+//! element with runs and splits runs everywhere.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ struct Model<'b> {
 }
 
 impl Model<'_> {
-    /// A new element. Some are equal, so that LPOS and LREM find several.
+    /// A new element. Some repeat, so that LPOS and LREM find several.
     fn element(&mut self) -> Bytes {
         self.made += 1;
         let length = match below(&self.random, 40) {

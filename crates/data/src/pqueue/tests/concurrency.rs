@@ -4,8 +4,8 @@ use super::pairs;
 use quoin_engine::testing::Bench;
 use quoin_resp::reply::Reply;
 
-/// Runs `line` in a transaction, and `meanwhile` in another that commits first. Returns whether the first one
-/// conflicts, and the queue afterwards.
+/// Runs `line` in a transaction, and `meanwhile` in another one that commits first. Returns whether
+/// the first one conflicts, and the queue afterwards.
 fn race(line: &str, meanwhile: &str, is_strict: bool) -> (bool, Reply) {
     let bench = Bench::cluster_like();
     bench.run("PQ.PUSH q 1 a 1 b 2 c 2 d 3 e 3 f");

@@ -32,7 +32,7 @@ enum Operation {
     Push(usize, Vec<(usize, usize)>),
     Pop(usize, bool, Option<usize>),
     Peek(usize, bool, Option<usize>),
-    /// From one queue to another, or to itself.
+    /// From one queue to another or to itself.
     Move(usize, usize, bool),
     Range(usize, i64, i64, bool),
     Count(usize, (usize, bool), (usize, bool)),
@@ -76,7 +76,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// Numbers of values that are not split.
 const SMALL_VALUES: std::ops::Range<usize> = 3..1_000;
 
-/// A few values, so they repeat. One of them is split.
+/// One of a few values, so that values repeat. One of them is split.
 fn value(number: usize) -> Vec<u8> {
     match number {
         0 => Vec::new(),
@@ -124,7 +124,7 @@ impl Model {
         });
     }
 
-    /// All elements in the order of pops from one end.
+    /// All elements in pop order from one end.
     fn in_order(&self, queue: usize, max: bool) -> Vec<Element> {
         let mut elements = self.queues[queue].clone();
         if max {

@@ -260,7 +260,7 @@ fn values_of_one_priority_that_are_pushed_together_share_rows() {
         let values = |priority: &str| format!(" {priority} v").repeat(50);
         bench.run(&format!("PQ.PUSH q{}", values("1")));
         assert_eq!(bench.data_rows(), 1);
-        // Replies return 2 and 2.0 as they were given, so they are in different rows.
+        // Replies show 2 and 2.0 as they were given, so they are in different rows.
         bench.run(&format!("PQ.PUSH q{}{}", values("2"), values("2.0")));
         assert_eq!(bench.data_rows(), 3);
         bench.run("PQ.POPMIN q 49");

@@ -82,8 +82,8 @@ fn a_priority_with_more_values_than_a_page_is_read_from_its_oldest() {
     assert_eq!(bench.run("PQ.LEN q"), Reply::Integer(1));
 }
 
-/// With these sizes, from the highest priority down, pages end at the beginnings, in the middles and at the ends of
-/// priorities.
+/// With these sizes, pages that are read from the highest priority down end at the beginning, in
+/// the middle and at the end of priorities.
 #[test]
 fn the_order_from_the_highest_down_holds_across_pages() {
     use quoin_base::limits::RANGE_PAGE_ROWS;

@@ -48,7 +48,8 @@ fn check_answers(bench: &Bench, random: &SeededRandom) {
 
 const MEMBERS: u64 = 60;
 
-/// Makes some changes: pipelines, which are one batch, and transactions that read between writes.
+/// Makes some changes with pipelines, which are one batch, and with transactions that read between
+/// writes.
 fn change(bench: &Bench, random: &SeededRandom) {
     let mut lines = Vec::new();
     for _ in 0..=random.below(12) {

@@ -16,7 +16,7 @@ fn error_of(reply: Reply) -> String {
     }
 }
 
-/// A library whose function answers this expression.
+/// A library whose function returns this expression.
 fn library(name: &str, function: &str, answer: &str) -> String {
     format!(
         "#!lua name={name}\nredis.register_function('{function}', \
@@ -67,7 +67,7 @@ fn another_server_finds_the_libraries_of_the_first() {
 
 #[test]
 fn a_library_keeps_its_upvalues_until_it_is_loaded_again() {
-    // Where one thread runs all scripts. Upvalues are those of a thread.
+    // On this store one thread runs all scripts, and upvalues belong to a thread.
     let bench = Bench::cluster_like();
     let code = "#!lua name=lib\nlocal n = 0 \
                 redis.register_function('f', function() n = n + 1 return n end)";

@@ -170,7 +170,7 @@ fn keys_are_listed_within_a_script() {
 
 #[test]
 fn a_script_waits_for_the_store_wherever_it_stands() {
-    // A store whose reads are not there at once would break anything but a fiber.
+    // Reads of this store are not ready at once, so only fibers can wait for them.
     let bench = Bench::cluster_like();
     let script = "redis.call('RPUSH', 'l', 3, 1, 2) \
         local found = redis.call('LRANGE', 'l', 0, -1) \
@@ -191,7 +191,7 @@ fn a_script_waits_for_the_store_wherever_it_stands() {
     assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Array(expected));
 }
 
-/// Counts the messages that its server's subscribers would hear.
+/// Counts the messages that its server's subscribers would receive.
 #[derive(Default)]
 struct Listening(AtomicUsize);
 
@@ -227,7 +227,7 @@ fn a_script_that_runs_again_tells_and_wakes_once() {
     assert_eq!(run(&bench, &["EVAL", script, "1", "q"]), Reply::Integer(1));
     let popped = Reply::Array(vec![text("q"), text("x")]);
     assert_eq!(first.reply(&bench), popped);
-    // Later commands are told later.
+    // Messages of later commands are delivered later.
     assert_eq!(run(&bench, &["PUBLISH", "c", "last"]), Reply::Integer(1));
     let deadline = Instant::now() + Duration::from_secs(10);
     while listening.0.load(Ordering::SeqCst) < 2 && Instant::now() < deadline {
@@ -329,8 +329,8 @@ fn a_set_is_sorted_for_a_script_whatever_it_is_sorted_by() {
     }
 }
 
-/// While the store does not answer, a script that waits for it keeps no client from being served, and goes
-/// on afterwards.
+/// While the store does not respond, a script that waits for it blocks no other client. It
+/// continues afterwards.
 #[test]
 fn a_script_that_waits_for_a_stalled_store_keeps_nobody_busy() {
     const BUSY_MS: u64 = 100;

@@ -223,7 +223,7 @@ async fn store<const OPERATION: u8>(
     Ok(Reply::Integer(stored))
 }
 
-/// The sets; `None` for a name without a key. As in Redis, the types of all keys are checked first.
+/// The sets. `None` for a name without a key. As in Redis, the types of all keys are checked first.
 async fn find_sets(
     context: &ReadContext<'_>,
     names: &[Bytes],

@@ -26,7 +26,7 @@ pub(super) async fn sadd(
     Ok(Reply::Integer(changed.added))
 }
 
-/// Several SADDs to one set.
+/// Several SADD commands on one set.
 pub(super) async fn sadd_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],

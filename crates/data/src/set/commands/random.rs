@@ -11,7 +11,7 @@ use quoin_base::events::EventClasses;
 use quoin_layout::{Entry, ValueType};
 use quoin_resp::reply::Reply;
 
-/// `SPOP key [count]` → member, or members if there is a count.
+/// `SPOP key [count]` → a member, or with a count an array of members.
 pub(super) async fn spop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -29,7 +29,7 @@ pub(super) async fn spop(
     Ok(Reply::Set(names(taken)))
 }
 
-/// Several SPOPs of one member each from one set.
+/// Several SPOP commands of one member each on one set.
 pub(super) async fn spop_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -75,7 +75,7 @@ fn names(entries: Vec<Entry>) -> Vec<Reply> {
     entries.map(|one| Reply::Bulk(one.name)).collect()
 }
 
-/// `SRANDMEMBER key [count]` → member, or members if there is a count.
+/// `SRANDMEMBER key [count]` → a member, or with a count an array of members.
 pub(super) async fn srandmember(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

@@ -143,7 +143,7 @@ fn sets_of_all_sizes_are_combined_as_a_model_does() {
                     assert_eq!(bench.run("ZINTERCARD 3 0 1 2"), count);
                 }
                 if operation == "UNION" {
-                    // What PFADD and PFCOUNT say.
+                    // The replies of PFADD and PFCOUNT.
                     bench.run("DEL p");
                     for member in &expected {
                         bench.run(&format!("PFADD p {member}"));

@@ -1,5 +1,5 @@
-//! Set commands on both kinds of store, with small sets and with large ones, which are in rows. The
-//! expected replies come from Redis's source; the differential test goes further.
+//! Set commands on both kinds of store, with small sets and with large ones, which are stored in
+//! rows. The expected replies come from Redis's source. The differential test goes further.
 
 use std::collections::BTreeSet;
 

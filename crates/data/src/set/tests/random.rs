@@ -34,7 +34,8 @@ fn every_member_is_popped_once() {
 #[test]
 fn each_member_is_drawn_as_often_as_another() {
     let bench = Bench::embedded();
-    // Many at once, which reads the set; and few at once of a large set, which draws each by itself.
+    // A draw of many members reads the whole set. A draw of few members from a large set draws each
+    // one separately.
     for (count, at_once) in [(10, 10), (100, 100), (400, 400), (400, 10)] {
         fill(&bench, "s", count);
         let mut times = vec![0; count];

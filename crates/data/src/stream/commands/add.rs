@@ -50,7 +50,7 @@ fn addition(arguments: &[Bytes]) -> Result<Addition<'_>, CommandError> {
     })
 }
 
-/// Who adds an entry.
+/// The producer that adds an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Producer<'a> {
     id: &'a Bytes,
@@ -85,7 +85,7 @@ pub(super) async fn xadd(
             };
             match stream.produce(id, entry, new.id, new.fields).await? {
                 Produced::Added(id) => id,
-                // Nothing else is done, as in Redis.
+                // As in Redis, a duplicate has no other effect.
                 Produced::Duplicate(id) => return Ok(id_reply(id)),
             }
         }
@@ -112,7 +112,7 @@ pub(super) fn makes_stream(arguments: &[Bytes]) -> bool {
     addition(arguments).is_ok_and(|new| !new.no_mkstream && new.producer.is_none())
 }
 
-/// Several [`xadd`], which read and write the stream's head once.
+/// Several [`xadd`] commands. Reads and writes the stream's head once.
 pub(super) async fn xadd_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -155,7 +155,7 @@ pub(super) async fn xtrim(
 /// The options that XADD and XTRIM share.
 #[derive(Debug, PartialEq, Eq)]
 struct AddOrTrim<'a> {
-    /// Who adds XADD's entry, if it says so.
+    /// The producer of XADD's entry, if given.
     producer: Option<Producer<'a>>,
     /// How the stream is trimmed; `None`: it is not.
     trim: Option<Trim>,

@@ -19,8 +19,8 @@ const COUNT_DEFAULT: usize = 100;
 /// The greatest COUNT of XAUTOCLAIM, as in Redis.
 const COUNT_MAX: i64 = i64::MAX / 16;
 
-/// `XCLAIM key group consumer min-idle-time id [id …] [IDLE ms] [TIME unix-time-milliseconds]
-/// [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]` → what was claimed.
+/// `XCLAIM key group consumer min-idle-time id [id …] [IDLE ms] [TIME unix-time-milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]`
+/// → the claimed entries.
 pub(super) async fn xclaim(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -111,8 +111,8 @@ fn claimed_reply(claimed: Vec<Claimed>) -> Reply {
     Reply::Array(claimed.collect())
 }
 
-/// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]` → the id to go on
-/// with, what was claimed, and what was pending and is gone.
+/// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]` → the id to continue
+/// from, the claimed entries, and the ids of pending entries that no longer exist.
 pub(super) async fn xautoclaim(
     context: &WriteContext<'_>,
     arguments: &[Bytes],

@@ -32,7 +32,8 @@ pub(super) async fn xdel(
     Ok(Reply::count(deleted.len()))
 }
 
-/// `XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id …]` → what has become of each entry (Redis 8.2).
+/// `XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id …]` → the outcome for each entry (Redis
+/// 8.2).
 pub(super) async fn xdelex(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -52,8 +53,8 @@ pub(super) async fn xdelex(
     Ok(deletion_replies(&done))
 }
 
-/// `XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id …]` → what has become of each
-/// entry (Redis 8.2).
+/// `XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id …]` → the outcome for each entry
+/// (Redis 8.2).
 pub(super) async fn xackdel(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -108,7 +109,7 @@ pub(super) fn references_named(word: &[u8]) -> Option<References> {
     }
 }
 
-/// What has become of entries, as Redis's codes.
+/// The outcomes of deletions as Redis's codes.
 fn deletion_replies(done: &[Deletion]) -> Reply {
     let codes = done.iter().map(|one| match one {
         Deletion::Missing => -1,

@@ -127,7 +127,7 @@ pub(super) async fn create(
         true => context.find(name, ValueType::Stream).await?,
         false => Some(stream_of(context, arguments).await?),
     };
-    // As in Redis, which counts the arguments.
+    // As in Redis, which checks the number of arguments.
     if arguments.len() > 8 {
         return Err(subcommand_syntax("XGROUP", argument(arguments, 1)?));
     }
@@ -207,7 +207,7 @@ pub(super) async fn create_consumer(
     Ok(Reply::Integer(i64::from(is_new)))
 }
 
-/// `XGROUP DELCONSUMER key group consumer` → how many pending entries it had.
+/// `XGROUP DELCONSUMER key group consumer` → the number of pending entries that it had.
 pub(super) async fn delete_consumer(
     context: &WriteContext<'_>,
     arguments: &[Bytes],

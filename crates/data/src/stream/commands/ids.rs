@@ -15,11 +15,11 @@ const ID_TEXT_BYTES_MAX: usize = 127;
 const INVALID_ID: CommandError =
     CommandError::text("ERR Invalid stream ID specified as stream command argument");
 
-/// An id, complete or only its milliseconds, to which `missing_seq` is added. `-` and `+` are the least
-/// and the greatest.
+/// An id. `missing_seq` completes one that has only milliseconds. `-` and `+` are the least and the
+/// greatest id.
 ///
 /// # Errors
-/// `Text` if it is no id.
+/// `Text` if it is not an id.
 pub(in crate::stream) fn id(argument: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
     match c_text(argument)? {
         b"-" => Ok(StreamId::MIN),
@@ -31,7 +31,7 @@ pub(in crate::stream) fn id(argument: &[u8], missing_seq: u64) -> Result<StreamI
 /// [`id`] without `-` and `+`.
 ///
 /// # Errors
-/// `Text` if it is no such id.
+/// `Text` if it is not such an id.
 pub(super) fn strict_id(argument: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
     match c_text(argument)? {
         b"-" | b"+" => Err(INVALID_ID),
@@ -39,10 +39,10 @@ pub(super) fn strict_id(argument: &[u8], missing_seq: u64) -> Result<StreamId, C
     }
 }
 
-/// Ids without `-` and `+`, of which each may be milliseconds only.
+/// Ids without `-` and `+`. Each may have only milliseconds.
 ///
 /// # Errors
-/// `Text` if one is no such id.
+/// `Text` if one of them is not such an id.
 pub(super) fn strict_ids(arguments: &[Bytes]) -> Result<Vec<StreamId>, CommandError> {
     arguments.iter().map(|id| strict_id(id, 0)).collect()
 }
@@ -129,8 +129,8 @@ fn whole_id(text: &[u8], missing_seq: u64) -> Result<StreamId, CommandError> {
     Ok(StreamId { ms, seq })
 }
 
-/// An unsigned number as Redis's `string2ull` reads it. If it is no signed integer, `strtoull` reads it,
-/// which takes blanks and a sign.
+/// An unsigned number as Redis's `string2ull` reads it. If it is not a signed integer, `strtoull`
+/// reads it and accepts blanks and a sign.
 fn number(text: &[u8]) -> Result<u64, CommandError> {
     if let Some(number) = parse_i64(text) {
         return u64::try_from(number).map_err(|_| INVALID_ID);

@@ -33,7 +33,7 @@ pub(super) fn help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> 
     Ok(crate::command::help::help(HELP_TITLE, HELP))
 }
 
-/// `XINFO STREAM key [FULL [COUNT count]]` → what is known of a stream.
+/// `XINFO STREAM key [FULL [COUNT count]]` → information about a stream.
 pub(super) async fn xinfo_stream(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -129,7 +129,7 @@ fn lag_reply(group: &Group<'_, '_>, facts: &StreamFacts) -> Reply {
     facts.lag(&group.row).map_or(Reply::Null, Reply::Integer)
 }
 
-/// `XINFO GROUPS key` → what is known of each group.
+/// `XINFO GROUPS key` → information about each group.
 pub(super) async fn xinfo_groups(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -165,7 +165,7 @@ pub(super) async fn xinfo_groups(
     Ok(Reply::Array(shown))
 }
 
-/// `XINFO CONSUMERS key group` → what is known of each consumer.
+/// `XINFO CONSUMERS key group` → information about each consumer.
 pub(super) async fn xinfo_consumers(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

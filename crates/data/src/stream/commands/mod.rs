@@ -43,7 +43,7 @@ fn id_reply(id: StreamId) -> Reply {
     ))
 }
 
-/// An entry: its id, and its names and values in turns.
+/// An entry: its id, and its alternating names and values.
 fn entry_reply(entry: StreamEntry) -> Reply {
     let fields = entry.fields.into_iter().map(Reply::Bulk);
     Reply::Array(vec![id_reply(entry.id), Reply::Array(fields.collect())])
@@ -60,8 +60,8 @@ fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned()
 }
 
-/// The refusal of XREADGROUP, XPENDING, XCLAIM, XAUTOCLAIM and XNACK if the key or the group is missing.
-/// `whence` is added at the end.
+/// The error of XREADGROUP, XPENDING, XCLAIM, XAUTOCLAIM and XNACK for a missing key or group. It
+/// ends with `whence`.
 fn no_key_or_group(key: &[u8], group: &[u8], whence: &str) -> CommandError {
     let (key, group) = (shown(key), shown(group));
     CommandError::Text(

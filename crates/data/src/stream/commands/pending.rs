@@ -32,7 +32,7 @@ struct Filter<'a> {
     consumer: Option<&'a Bytes>,
 }
 
-/// Reads the arguments after the group in the order in which Redis refuses them.
+/// Reads the arguments after the group, checking them in Redis's order.
 fn filter(arguments: &[Bytes]) -> Result<Filter<'_>, CommandError> {
     let options = match arguments.len() {
         6..=9 => rest(arguments, 3),
@@ -61,7 +61,7 @@ fn filter(arguments: &[Bytes]) -> Result<Filter<'_>, CommandError> {
     })
 }
 
-/// `XPENDING key group [[IDLE min-idle-time] start end count [consumer]]` → what is pending.
+/// `XPENDING key group [[IDLE min-idle-time] start end count [consumer]]` → the pending entries.
 pub(super) async fn xpending(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -166,7 +166,8 @@ async fn list(group: &Group<'_, '_>, filter: &Filter<'_>) -> Result<Reply, Comma
     Ok(Reply::Array(shown))
 }
 
-/// The name of a pending entry's consumer. It is empty if XNACK has released the entry, as in Redis 8.8.
+/// The name of a pending entry's consumer. As in Redis 8.8, it is empty if XNACK has released the
+/// entry.
 pub(super) fn name_of(
     names: &HashMap<Id, Bytes>,
     consumer: Option<Id>,
@@ -193,12 +194,12 @@ pub(super) async fn xack(
     Ok(Reply::Integer(group.acknowledge(&ids).await?))
 }
 
-/// Whether two [`xack`] are of one group.
+/// Whether two [`xack`] commands name the same group.
 pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
     one.get(1..3) == other.get(1..3)
 }
 
-/// Several [`xack`] of one group.
+/// Several [`xack`] commands on one group.
 pub(super) async fn xack_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],

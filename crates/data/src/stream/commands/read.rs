@@ -1,9 +1,9 @@
 //! XLEN, XRANGE, XREVRANGE and XREAD, and the arguments that XREAD shares with XREADGROUP.
 //!
-//! XREAD returns null if no stream has a new entry. Outside of MULTI its client then waits until the
-//! command is run again and returns something else (`engine::waiters`). An entry wakes all clients that
-//! wait for its stream. `$` is the last id at the time when the command first ran, so it is replaced by
-//! that id before the client waits.
+//! XREAD returns null if no stream has a new entry. Outside of MULTI its client then waits: the
+//! command runs again until it returns something else (`engine::waiters`). An entry wakes all
+//! clients that wait for its stream. `$` is the last id at the command's first run, so that id
+//! replaces it before the client waits.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(super) async fn xrange(
     self::range(context, arguments, range, false).await
 }
 
-/// `XREVRANGE key end start [COUNT count]` → entries, the last first.
+/// `XREVRANGE key end start [COUNT count]` → entries in reverse.
 pub(super) async fn xrevrange(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -113,7 +113,7 @@ pub(super) async fn xread(
         let finds = some
             .iter()
             .map(|(name, _)| context.find(name, ValueType::Stream));
-        // Redis looks at each key and then at its id.
+        // Redis checks each key and then its id.
         for ((name, id), found) in some.iter().zip(join_all(finds).await) {
             let found = found?;
             let seen = seen(id)?;
@@ -147,7 +147,7 @@ pub(super) async fn xread(
     Ok(Reply::Keyed(answer))
 }
 
-/// What the client has seen of a stream.
+/// How far the client has read a stream.
 enum Seen {
     /// All up to this id.
     Id(StreamId),
@@ -155,7 +155,7 @@ enum Seen {
     AllButLast,
 }
 
-/// What the client has seen; `None`: all that the stream has.
+/// How far the client has read. `None` means to the end.
 fn seen(argument: &[u8]) -> Result<Option<Seen>, CommandError> {
     match argument {
         LAST => Ok(None),
@@ -182,7 +182,7 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
     }))
 }
 
-/// The arguments of an XREAD that begins to wait, with last ids in place of `$`.
+/// The arguments of an XREAD that begins to wait, with the last ids in place of `$`.
 pub(super) fn pin<'c>(
     context: &'c ReadContext<'c>,
     arguments: &'c [Bytes],
@@ -222,11 +222,11 @@ async fn last_id(
 pub(super) struct ReadArguments<'a> {
     /// The most entries of each stream.
     pub(super) count: usize,
-    /// How long the client waits, if it does; `Some(None)`: without an end.
+    /// How long the client waits, if it does. `Some(None)` means forever.
     pub(super) block: Option<Option<Duration>>,
     /// The entries do not become pending.
     pub(super) no_ack: bool,
-    /// Entries that are pending and idle for these milliseconds come first.
+    /// Entries that have been pending and idle for this many milliseconds come first.
     pub(super) claim: Option<i64>,
     /// Group and consumer.
     pub(super) group: Option<(&'a Bytes, &'a Bytes)>,
@@ -344,7 +344,7 @@ pub(crate) fn refusal_in_script(row: &Row, arguments: &[Bytes]) -> Option<String
         "xreadgroup" => true,
         _ => return None,
     };
-    // Redis refuses the option when it reads it, so what follows does not matter.
+    // Redis refuses the option as soon as it reads it, so later arguments do not matter.
     let streams = arguments.iter().position(|one| is_word(one, "streams"));
     let options = arguments.get(..streams.unwrap_or(arguments.len()))?;
     let mut at = 1;

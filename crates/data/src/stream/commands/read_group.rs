@@ -1,10 +1,10 @@
 //! XREADGROUP.
 //!
-//! It returns null if the group has no new entry in any of the streams, nor an idle one for CLAIM or a policy.
-//! Outside of MULTI its client then
-//! waits until the command is run again and returns something else (`engine::waiters`). Of the clients
-//! that wait for one group of a stream, the oldest runs its command first. The next one runs only if that
-//! has left something. If the stream or the group is removed, all of them get a reply.
+//! It returns null if the group has no new entry in any of the streams, and no idle entry for CLAIM
+//! or a policy. Outside of MULTI its client then waits: the command runs again until it returns
+//! something else (`engine::waiters`). Among the clients that wait for one group of a stream, the
+//! oldest runs its command first. The next one runs only if there is something left. If the stream
+//! or the group is removed, all of them get a reply.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ use crate::stream::{Stream, StreamEntry};
 use crate::unit::context::WriteContext;
 use crate::unit::signals::{Offer, Wants};
 
-/// A stream that is read, and its group.
+/// A stream to read, and its group.
 struct Source<'a> {
     name: &'a Bytes,
     key: OpenKey,
@@ -52,7 +52,7 @@ pub(super) async fn xreadgroup(
     let mut sources = sources(context, &read, group_name).await?;
     for source in &mut sources {
         if !seen.insert(source.name) {
-            // A stream that is named twice goes on from where the first read ended.
+            // A stream that is named twice continues where the first read ended.
             let stream = Stream::open(context, &source.key);
             if let Some(group) = stream.group(group_name, context.isolation).await? {
                 source.group = group;
@@ -92,13 +92,13 @@ pub(super) async fn xreadgroup(
     Ok(Reply::Keyed(answer))
 }
 
-/// The greatest COUNT of an XREADGROUP that is part of a series.
+/// The greatest COUNT for an XREADGROUP to be part of a series.
 const SERIES_COUNT_MAX: usize = 64;
-/// A series ends when its replies have this many bytes.
+/// A series ends once its replies have this many bytes.
 const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// The arguments, key, group and consumer of an XREADGROUP of a series. It reads new entries of one
-/// stream.
+/// The arguments, key, group and consumer of an XREADGROUP that can be part of a series, because it
+/// reads new entries of one stream.
 fn of_series(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, &Bytes)> {
     let read = read_arguments(arguments, 0, true).ok()?;
     let (group, consumer) = read.group?;
@@ -116,13 +116,14 @@ pub(super) fn reads_new_entries(arguments: &[Bytes]) -> bool {
     of_series(arguments).is_some()
 }
 
-/// Whether two XREADGROUPs of a series are of one group.
+/// Whether two XREADGROUP commands name the same group.
 pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
     let group_of = |arguments| of_series(arguments).map(|(_, key, group, _)| (key, group));
     group_of(one) == group_of(other)
 }
 
-/// Several [`xreadgroup`] of one group. Not for a group with a policy, which hands out idle entries first.
+/// Several [`xreadgroup`] commands on one group. Does not support groups with a policy, which hand
+/// out idle entries first.
 pub(super) async fn xreadgroup_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
@@ -199,8 +200,8 @@ fn history_after(id: &[u8]) -> Result<Option<StreamId>, CommandError> {
     }
 }
 
-/// Entries that were pending, and then new ones. With CLAIM, at a time, each with the milliseconds since its
-/// last delivery and the number of its deliveries before.
+/// Entries that were pending, and then new ones. If CLAIM was given, each has the milliseconds from
+/// its last delivery to this time, and the number of its previous deliveries.
 fn delivered_reply(delivered: Delivered, claimed_at_ms: Option<i64>) -> Reply {
     let Some(now_ms) = claimed_at_ms else {
         let idle = delivered.idle.into_iter().map(|one| one.entry);
@@ -266,13 +267,13 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
     }))
 }
 
-/// A client that waits. If one finds nothing, other clients that are the same do not either.
+/// A waiting client. If it finds nothing, neither do equal clients.
 #[derive(Debug, PartialEq)]
 struct Reader {
     group: Bytes,
     /// The client gets no idle entries by a policy.
     no_ack: bool,
-    /// It gets those that are idle for these milliseconds.
+    /// It gets entries that have been idle for this many milliseconds.
     claim: Option<i64>,
 }
 

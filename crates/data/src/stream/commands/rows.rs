@@ -16,7 +16,7 @@ const REFERENCES_ADDED: (&str, &str) = (
     "Added the `KEEPREF`, `DELREF` and `ACKED` options.",
 );
 
-/// What becomes of the pending entries of deleted entries.
+/// What happens to the pending entries of deleted entries.
 const REFERENCES: Argument = oneof(
     "condition",
     &[token("KEEPREF"), token("DELREF"), token("ACKED")],
@@ -305,7 +305,7 @@ pub const ROWS: &[Row] = &[
             string("lastid").token("LASTID").optional(),
         ]),
     stream("xautoclaim", -6, "6.2.0", write_handler!(claim::xautoclaim))
-        // It adds the consumer if that is new.
+        // It may add a new consumer.
         .flags(Flags::ADDS)
         .summary(
             "Changes, or acquires, ownership of messages in a consumer group, as if the messages \

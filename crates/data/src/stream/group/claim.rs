@@ -12,7 +12,7 @@ use super::pending::{PendingChanges, PendingEntry};
 use crate::stream::read::EntriesAhead;
 use crate::stream::{IdRange, StreamEntry};
 
-/// Entries that XAUTOCLAIM looks at for each that it may claim (as Redis).
+/// XAUTOCLAIM examines this many entries for each one that it may claim, as in Redis.
 const TRIED_PER_CLAIM: usize = 10;
 
 /// How XCLAIM claims entries.
@@ -20,13 +20,13 @@ const TRIED_PER_CLAIM: usize = 10;
 pub(crate) struct Claim {
     /// Entries that are idle for less than this keep their consumer; 0: none.
     pub min_idle_ms: i64,
-    /// The time of delivery that is written.
+    /// The delivery time to write.
     pub delivered_at_ms: i64,
-    /// The number of deliveries that is written; `None`: one more than before.
+    /// The number of deliveries to write. `None` means one more than before.
     pub deliveries: Option<u64>,
     /// Entries that are not pending become pending.
     pub is_forced: bool,
-    /// Only the ids are wanted. Then the claim does not count as a delivery.
+    /// Whether only the ids are returned. Then the claim does not count as a delivery.
     pub only_ids: bool,
 }
 
@@ -39,19 +39,19 @@ pub(crate) enum Claimed {
     Entry(StreamEntry),
 }
 
-/// What XAUTOCLAIM has done.
+/// The outcome of XAUTOCLAIM.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AutoClaim {
-    /// The id to go on with; the least id if nothing is left.
+    /// The id to continue from. The least id if nothing is left.
     pub next: StreamId,
-    /// What was claimed.
+    /// The claimed entries.
     pub claimed: Vec<Claimed>,
     /// Entries that were pending and that the stream does not have any more.
     pub deleted: Vec<StreamId>,
 }
 
 impl Claim {
-    /// Claims entries that are idle for this long, as XAUTOCLAIM does.
+    /// Claims entries that have been idle for this long, like XAUTOCLAIM.
     pub(crate) fn idle(min_idle_ms: i64, now_ms: i64, only_ids: bool) -> Self {
         Self {
             min_idle_ms,
@@ -100,8 +100,8 @@ impl Claim {
 }
 
 impl GroupMut<'_, '_> {
-    /// Gives pending entries to a consumer, and returns those that it got. Entries that the stream does
-    /// not have any more are removed.
+    /// Assigns pending entries to a consumer, and returns those that it got. Removes entries that
+    /// no longer exist in the stream.
     pub(crate) async fn claim(
         &self,
         consumer: &mut OpenConsumer,
@@ -111,7 +111,7 @@ impl GroupMut<'_, '_> {
         let (stream, now_ms) = (self.stream(), self.context.now_ms);
         let found = self.pending_each(ids, self.context.isolation).await?;
         let found = ids.iter().copied().zip(found);
-        // An id may be given twice.
+        // An id may be repeated.
         let mut pending: HashMap<StreamId, PendingEntry> =
             found.filter_map(|(id, entry)| Some((id, entry?))).collect();
         let mut claimed = Vec::new();
@@ -211,7 +211,7 @@ impl GroupMut<'_, '_> {
             .add_read_conflict_range(&row, &successor(&row));
     }
 
-    /// Moves the last id that the group has delivered forward to this one, never back.
+    /// Moves the group's last delivered id forward to this one, never back.
     pub(crate) fn advance_to(&mut self, last: StreamId) {
         if last > self.row.last {
             self.change().last = last;
@@ -258,8 +258,8 @@ impl Release {
 }
 
 impl GroupMut<'_, '_> {
-    /// Gives pending entries back to the group: they have no consumer any more, and count as idle. Returns
-    /// how many there were. If the group hands out idle entries, waiting clients are woken.
+    /// Returns pending entries to the group: they have no consumer any more, and count as idle.
+    /// Returns how many there were. If the group hands out idle entries, wakes waiting clients.
     pub(crate) async fn release(
         &self,
         ids: &[StreamId],

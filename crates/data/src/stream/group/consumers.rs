@@ -15,8 +15,8 @@ use super::{Group, GroupMut, check_name, full_name};
 use crate::error::CommandError;
 use crate::rows::pages::Pages;
 
-/// The time at which a consumer was seen may be this much out of date, so that a consumer that polls
-/// without result does not write each time.
+/// How outdated a consumer's recorded activity may be. With this, a consumer that polls in vain
+/// does not write each time.
 const SEEN_AT_GRAIN_MS: i64 = 50;
 
 /// A consumer that was found in this transaction.
@@ -71,11 +71,11 @@ impl Group<'_, '_> {
 }
 
 impl GroupMut<'_, '_> {
-    /// The consumer of this name, and whether it was created now. `key_name` is the name of the stream
+    /// The consumer of this name, and whether it was created now. `key_name` is the stream's name
     /// in keyspace events.
     ///
     /// # Errors
-    /// `Text` for a name that is too long.
+    /// `Text` if the name is too long.
     pub(crate) async fn find_or_create_consumer(
         &self,
         key_name: &Bytes,
@@ -100,7 +100,7 @@ impl GroupMut<'_, '_> {
         Ok((consumer, true))
     }
 
-    /// Notes that a consumer has tried to read or claim. `is_active`: it was given something.
+    /// Records that a consumer has tried to read or claim. `is_active`: whether it got something.
     pub(super) fn note_seen(&self, consumer: &mut OpenConsumer, is_active: bool) {
         let now_ms = self.context.now_ms;
         let age_ms = now_ms.saturating_sub(consumer.row.seen_at_ms);
@@ -144,11 +144,11 @@ impl GroupMut<'_, '_> {
         ))
     }
 
-    /// Removes a consumer with its pending entries, which no consumer gets any more. Returns how many
-    /// these were.
+    /// Removes a consumer with its pending entries, which no consumer gets any more. Returns how
+    /// many there were.
     ///
     /// # Errors
-    /// `Text` if these are more than a transaction can change.
+    /// `Text` if there are more than a transaction can change.
     pub(crate) async fn delete_consumer(
         &self,
         consumer: &OpenConsumer,
@@ -186,7 +186,7 @@ impl GroupMut<'_, '_> {
         self.count_pending(changes);
         transaction.clear(&layout.stream_pending_count_key(data, group_id, Some(consumer_id)));
         let row = layout.stream_consumer_key(data, group_id, &consumer.name);
-        // A change of the consumer that commits meanwhile must not be half undone.
+        // A concurrent change of the consumer must not be half undone.
         transaction.get(&row, Isolation::Serializable).await?;
         transaction.clear(&row);
         Ok(count)

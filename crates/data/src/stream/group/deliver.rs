@@ -17,29 +17,30 @@ use super::policy::IdleEntry;
 use crate::error::CommandError;
 use crate::stream::{IdRange, Stream, StreamEntry};
 
-/// An entry that a consumer is given again.
+/// An entry that is delivered to a consumer again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HistoryEntry {
     /// Its id.
     pub id: StreamId,
-    /// Names and values in turns; `None` if the stream does not have it any more.
+    /// Alternating names and values. `None` if the entry no longer exists in the stream.
     pub fields: Option<Vec<Bytes>>,
 }
 
-/// What a consumer is given.
+/// What a consumer gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Delivered {
     /// Entries that were pending.
     pub idle: Vec<IdleEntry>,
-    /// Entries that the group had not read.
+    /// Entries that are new to the group.
     pub new: Vec<StreamEntry>,
 }
 
 impl GroupMut<'_, '_> {
     /// Delivers entries of the group to a consumer, up to `count`, [`STREAM_DELIVERED_MAX`] and
-    /// [`DELIVERED_BYTES_MAX`]: with CLAIM, or if the group has a policy, first those that are idle for too
-    /// long, then new ones. They become pending. With `no_ack` the policy hands out none, and new entries do
-    /// not become pending. The group must have been read serializably.
+    /// [`DELIVERED_BYTES_MAX`]. With CLAIM, or if the group has a policy, entries that have been
+    /// idle for too long come first, then new ones. They become pending. With `no_ack` the policy
+    /// hands out none, and new entries do not become pending. The group must have been read
+    /// serializably.
     ///
     /// # Errors
     /// `Text` if an entry cannot become a dead letter.
@@ -66,7 +67,7 @@ impl GroupMut<'_, '_> {
             // Idle entries and dead letters may have filled most of the transaction.
             count = count.min(KEY_READS_AT_ONCE);
         }
-        // An entry that is added meanwhile comes after these, so it is no conflict.
+        // A concurrently added entry comes after these, so it is not a conflict.
         let view = context.relaxed_view();
         let bytes: usize = idle.iter().map(|one| one.entry.size_bytes()).sum();
         let entries = match IdRange::after(self.row.last) {
@@ -96,7 +97,7 @@ impl GroupMut<'_, '_> {
         Ok(Delivered { idle, new: entries })
     }
 
-    /// Writes that the group has read these entries, of which `last` is the last.
+    /// Records that the group has read these entries, the last of which is `last`.
     async fn advance(
         &mut self,
         ids: impl ExactSizeIterator<Item = StreamId>,
@@ -130,7 +131,7 @@ impl GroupMut<'_, '_> {
         Ok(read)
     }
 
-    /// Makes entries pending. Some may be pending already: XGROUP SETID lets a group read entries again,
+    /// Makes entries pending. Some may already be: XGROUP SETID lets a group read entries again,
     /// and XCLAIM with FORCE takes entries that were not read yet.
     async fn put_delivered(
         &self,
@@ -138,8 +139,8 @@ impl GroupMut<'_, '_> {
         range: IdRange,
         entries: &[StreamEntry],
     ) -> Result<(), StoreError> {
-        // If nothing is pending from here on, the transaction's cache knows that for all commands of a
-        // batch: each asks for a later part of what the first one has read.
+        // If nothing is pending from here on, the transaction's cache knows that for all commands
+        // of a batch, because each reads a later part of the same range.
         let onwards = self.pending_range(IdRange::from(range.first), false, 1);
         let before = match onwards.await?.first() {
             Some(first) if first.id <= range.last => {
@@ -204,11 +205,12 @@ impl GroupMut<'_, '_> {
 const READ_AT_ONCE_MAX: usize = 64;
 /// The number of entries that it reads at once grows by this factor.
 const READ_GROWTH: usize = 4;
-/// Bytes of an entry that is small.
+/// Maximum size of a small entry, in bytes.
 const SMALL_ENTRY_BYTES: usize = 1024;
 
-/// Delivers the next entries of a group to several consumers, one after the other. Reads and writes the
-/// group and each consumer once. For a group without a policy, in a transaction that is the only writer.
+/// Delivers the next entries of a group to several consumers, one after another. Reads and writes
+/// the group and each consumer once. Requires a group without a policy, and a transaction that is
+/// the only writer.
 pub(crate) struct Delivering<'c, 't> {
     group: GroupMut<'c, 't>,
     key_name: &'c Bytes,
@@ -217,7 +219,8 @@ pub(crate) struct Delivering<'c, 't> {
     /// The entries that were delivered.
     delivered: Vec<StreamId>,
     changes: PendingChanges,
-    /// Entries that were read and not delivered yet, with what was pending with their ids.
+    /// Entries that were read and not delivered yet, each with the pending entry that already has
+    /// its id.
     next: VecDeque<(StreamEntry, Option<PendingEntry>)>,
     /// How many are read at once.
     read_at_once: usize,
@@ -226,7 +229,7 @@ pub(crate) struct Delivering<'c, 't> {
 }
 
 impl<'c, 't> Delivering<'c, 't> {
-    /// Begins to deliver. `key_name` is the name of the stream in keyspace events.
+    /// Begins to deliver. `key_name` is the stream's name in keyspace events.
     pub(crate) fn begin(group: GroupMut<'c, 't>, key_name: &'c Bytes) -> Self {
         Self {
             key_name,
@@ -240,10 +243,11 @@ impl<'c, 't> Delivering<'c, 't> {
         }
     }
 
-    /// Gives a consumer the next entries, up to `count` and [`DELIVERED_BYTES_MAX`]. They become pending.
+    /// Delivers the next entries to a consumer, up to `count` and [`DELIVERED_BYTES_MAX`]. They
+    /// become pending.
     ///
     /// # Errors
-    /// `Text` for a name that is too long.
+    /// `Text` if the name is too long.
     pub(crate) async fn deliver(
         &mut self,
         consumer: &Bytes,
@@ -284,7 +288,8 @@ impl<'c, 't> Delivering<'c, 't> {
         entries.sum()
     }
 
-    /// Reads at least `missing` entries, or [`DELIVERED_BYTES_MAX`] of them; false if there are no more.
+    /// Reads at least `missing` entries, or [`DELIVERED_BYTES_MAX`] of them. False if there are no
+    /// more.
     async fn read(&mut self, missing: usize) -> Result<bool, StoreError> {
         let Some(range) = IdRange::after(self.read_to) else {
             return Ok(false);
@@ -316,7 +321,8 @@ impl<'c, 't> Delivering<'c, 't> {
         Ok(true)
     }
 
-    /// Writes how far the group has read, and what its consumers were given. Must be called at the end.
+    /// Writes how far the group has read, and the consumers' new pending entries. Must be called at
+    /// the end.
     pub(crate) async fn end(mut self) -> Result<(), StoreError> {
         if let Some(last) = self.delivered.last() {
             let ids = self.delivered.iter().copied();

@@ -67,7 +67,7 @@ impl Deref for Group<'_, '_> {
     }
 }
 
-/// A group of a stream, for writing. It can do what [`Group`] can.
+/// A group of a stream, for writing. It has all operations of [`Group`].
 pub(super) struct GroupMut<'c, 't> {
     read: Group<'c, 't>,
     pub(super) context: &'c WriteContext<'t>,
@@ -158,7 +158,7 @@ impl Stream<'_, '_> {
         Ok(groups)
     }
 
-    /// What the stream knows of its entries.
+    /// The stream's facts about its entries.
     pub async fn facts(&self) -> Result<StreamFacts, StoreError> {
         let first = self.range(IdRange::ALL, false, 1).await?;
         Ok(StreamFacts {
@@ -174,10 +174,10 @@ impl Stream<'_, '_> {
 }
 
 impl StreamMut<'_, '_> {
-    /// Creates a group that was delivered all entries up to `last`; false if there is one of that name.
+    /// Creates a group that counts all entries up to `last` as delivered. False if the name exists.
     ///
     /// # Errors
-    /// `Text` for a name that is too long.
+    /// `Text` if the name is too long.
     pub async fn create_group(
         &self,
         name: &Bytes,
@@ -222,11 +222,11 @@ fn check_name(name: &Bytes) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What a stream knows of its entries. From this a group's lag follows.
+/// The stream's facts about its entries, from which a group's lag is computed.
 ///
-/// A stream knows how many entries were ever added, and so the numbers of its first and its last entry
-/// in the order of additions. The number of another entry is known only to a group that has counted up
-/// to it, and only if no entry in between was deleted (Redis 7.2:
+/// A stream knows how many entries were ever added, so it knows the numbers of its first and its
+/// last entry in the order of additions. The number of any other entry is known only to a group
+/// that has counted up to it, and only if no entry in between was deleted (Redis 7.2:
 /// `streamEstimateDistanceFromFirstEverEntry`).
 #[derive(Debug, Clone, Copy)]
 pub struct StreamFacts {
@@ -241,7 +241,7 @@ pub struct StreamFacts {
 }
 
 impl StreamFacts {
-    /// Whether an entry from this id on was deleted, as far as is known.
+    /// Whether an entry from this id on was deleted, as far as the stream knows.
     fn has_gaps_from(&self, id: StreamId) -> bool {
         self.length > 0
             && self.deleted != StreamId::MIN
@@ -249,7 +249,7 @@ impl StreamFacts {
             && id <= self.deleted
     }
 
-    /// How many entries were ever added up to this id; `None` if that is not known.
+    /// How many entries were ever added up to this id. `None` if unknown.
     fn added_up_to(&self, id: StreamId) -> Option<u64> {
         let StreamHead { last, added } = self.head;
         if added == 0 {
@@ -269,7 +269,7 @@ impl StreamFacts {
         Some(before_first + u64::from(id == self.first))
     }
 
-    /// How many entries a group has read after it was given this one. Before, it had read `read`.
+    /// How many entries a group has read after this one was delivered. `read`: the number before.
     fn read_after(&self, read: Option<u64>, id: StreamId) -> Option<u64> {
         match read {
             Some(read) if !self.has_gaps_from(id) => Some(read.saturating_add(1)),
@@ -278,8 +278,8 @@ impl StreamFacts {
         }
     }
 
-    /// How many entries a group has still to read; `None` if that is not known. Negative if the group's
-    /// counter was set to more than the stream's.
+    /// How many entries a group has yet to read. `None` if unknown. Negative if the group's counter
+    /// was set to more than the stream's.
     pub fn lag(&self, group: &StreamGroup) -> Option<i64> {
         if self.head.added == 0 {
             return Some(0);

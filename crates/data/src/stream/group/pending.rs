@@ -53,7 +53,7 @@ impl PendingEntry {
 pub(in crate::stream) struct PendingChanges {
     /// `None` has the entries without a consumer.
     by_consumer: HashMap<Option<Id>, i64>,
-    /// The earliest delivery of those that were delivered.
+    /// The earliest time of the deliveries.
     first_delivered_at_ms: Option<i64>,
 }
 
@@ -121,7 +121,7 @@ impl Group<'_, '_> {
         Ok(Some(PendingEntry { id, row }))
     }
 
-    /// The pending entry with each id, read side by side.
+    /// The pending entry with each id, read concurrently.
     pub(in crate::stream) async fn pending_each(
         &self,
         ids: &[StreamId],
@@ -201,7 +201,8 @@ impl Group<'_, '_> {
 }
 
 impl GroupMut<'_, '_> {
-    /// Writes a pending entry, and counts it. `before` is what was pending with its id.
+    /// Writes a pending entry, and counts it. `before` is the pending entry that already had its
+    /// id.
     pub(super) fn put_pending(
         &self,
         entry: PendingEntry,
@@ -258,8 +259,8 @@ impl GroupMut<'_, '_> {
         changes.removed(consumer);
     }
 
-    /// Writes the counts, without a conflict. If the group has a policy, sets the timer that wakes
-    /// waiting clients when a delivered entry is to be handed out again.
+    /// Writes the counts without causing conflicts. If the group has a policy, sets the timer that
+    /// wakes waiting clients when a delivered entry should be handed out again.
     pub(in crate::stream) fn count_pending(&self, changes: PendingChanges) {
         let (layout, data) = (self.context.layout(), self.key.data());
         if let (Some(policy), Some(at_ms)) = (&self.row.policy, changes.first_delivered_at_ms) {
@@ -287,7 +288,7 @@ impl GroupMut<'_, '_> {
         Ok(counts.into_iter().sum())
     }
 
-    /// [`Self::acknowledge`] for several clients, one after the other. Writes the counters once.
+    /// [`Self::acknowledge`] for several clients, one after another. Writes the counters once.
     /// Returns how many entries of each client were pending.
     pub(crate) async fn acknowledge_each(
         &self,

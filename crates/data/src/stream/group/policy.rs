@@ -1,14 +1,15 @@
-//! Policies of groups (XGROUP SETPOLICY): entries that are not acknowledged in time are handed out
-//! again. Entries that were delivered too often become dead letters: they move to another stream. XREADGROUP
-//! with CLAIM asks for entries that are idle for a time of its own.
+//! Policies of groups (XGROUP SETPOLICY). An entry that is not acknowledged in time is handed out
+//! again. An entry that was delivered too often becomes a dead letter: it moves to another stream.
+//! XREADGROUP with CLAIM chooses its own idle time.
 //!
-//! While a group has a policy, or once CLAIM was used on it, each of its pending entries has a row by the time
-//! of its last delivery. SETPOLICY, or the first CLAIM, writes these rows. It also writes the pending entries again, so that it conflicts with
-//! transactions that change one and have not seen the policy. Such a transaction may still leave a row
-//! by time that does not agree with its entry. The row has no effect, and a reader removes it.
+//! If a group has a policy, or CLAIM was ever used on it, each of its pending entries has a row
+//! ordered by the time of its last delivery. SETPOLICY, or the first CLAIM, writes these rows. It
+//! also writes the pending entries again, so that it conflicts with transactions that change one
+//! without having seen the policy. Such a transaction may still leave a row by time that does not
+//! match its entry. The row has no effect, and a reader removes it.
 //!
-//! With a policy every delivery sets a timer (`taskqueue`), which wakes the clients that wait for entries. A
-//! client that waits with CLAIM sets it itself.
+//! With a policy, every delivery sets a timer (`taskqueue`), which wakes the clients that wait for
+//! entries. A client that waits with CLAIM sets it itself.
 
 use std::collections::HashSet;
 
@@ -31,7 +32,7 @@ use crate::stream::read::EntriesAhead;
 use crate::stream::{IdRange, Stream, StreamEntry, StreamMut};
 use crate::taskqueue::timers::TIMER_STEP_MS;
 
-/// An entry that is handed out again.
+/// An entry to hand out again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdleEntry {
     /// The entry.
@@ -40,7 +41,7 @@ pub(crate) struct IdleEntry {
     pub before: PendingEntry,
 }
 
-/// When entries of a stream are handed out again.
+/// When entries of a stream should be handed out again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IdleOutlook {
     /// Some can be now.
@@ -50,15 +51,15 @@ pub struct IdleOutlook {
 }
 
 impl Stream<'_, '_> {
-    /// When entries of any group of the stream are handed out again.
+    /// When entries of any group of the stream should be handed out again.
     pub async fn idle_outlook(&self) -> Result<IdleOutlook, StoreError> {
         let mut outlook = IdleOutlook::default();
         let view = self.context.relaxed_view();
         for group in Stream::open(&view, self.key).groups().await? {
             let group = Group::open(self.context, self.key, group);
             let Some(policy) = &group.row.policy else {
-                // Clients that wait with CLAIM have set the timer. They know whether an entry is idle for long
-                // enough, and set the next one.
+                // Clients that wait with CLAIM have set the timer. They know whether an entry has
+                // been idle for long enough, and set the next timer.
                 outlook.is_due |= group.row.is_by_delivery;
                 continue;
             };
@@ -80,7 +81,7 @@ impl Group<'_, '_> {
         until_ms.saturating_add(1)
     }
 
-    /// When the first entry that was delivered at `from_ms` or later is handed out again.
+    /// When the first entry that was delivered at `from_ms` or later should be handed out again.
     async fn next_due_ms(&self, min_idle_ms: i64, from_ms: i64) -> Result<Option<i64>, StoreError> {
         let rows = self.idle_rows(from_ms, i64::MAX, 1, None).await?;
         let Some(row) = rows.first() else {
@@ -91,7 +92,7 @@ impl Group<'_, '_> {
         Ok(Some(at_ms.saturating_add(min_idle_ms)))
     }
 
-    /// Rows of pending entries by time, from the key `after` on if there is one. Without a conflict.
+    /// Rows of pending entries by time, after the key `after` if given. Causes no conflicts.
     async fn idle_rows(
         &self,
         from_ms: i64,
@@ -163,7 +164,7 @@ impl GroupMut<'_, '_> {
         Ok(())
     }
 
-    /// Writes the row by delivery of each pending entry, and the entry again.
+    /// Writes the row by delivery time of each pending entry, and writes the entry again.
     async fn put_idle_rows(&self) -> Result<(), StoreError> {
         let mut from = Some(StreamId::MIN);
         while let Some(first) = from {
@@ -180,12 +181,12 @@ impl GroupMut<'_, '_> {
         Ok(())
     }
 
-    /// Sets the timer that wakes waiting clients when the next idle entry can be handed out. Must be
-    /// called when a client begins to wait: a reader may have stopped at a limit, and a server whose
-    /// clock is ahead may have removed the timer before.
+    /// Sets the timer that wakes waiting clients when the next idle entry can be handed out. Must
+    /// be called when a client begins to wait: a reader may have stopped at a limit, and a server
+    /// whose clock is ahead may already have removed the timer.
     ///
-    /// With CLAIM, the client is also woken when the first entry is idle for that time. If none is pending, it
-    /// looks again after one such time, as in Redis.
+    /// With CLAIM, the client is also woken when the first entry has been idle for that time. If
+    /// nothing is pending, it checks again after that time, as in Redis.
     pub(crate) async fn await_idle(&self, claim: Option<i64>) -> Result<(), StoreError> {
         let now_ms = self.context.now_ms;
         let policy = self.row.policy.as_ref();
@@ -203,11 +204,11 @@ impl GroupMut<'_, '_> {
         Ok(())
     }
 
-    /// Hands out entries that are idle for long enough to a consumer, up to `count`,
-    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]: as long as CLAIM says, or else the policy. The
-    /// group must keep rows by delivery if there is a CLAIM. Entries that were delivered too often go
-    /// to the dead letter stream. They stay pending, and are not handed out any more, if there is no
-    /// such stream or if a transaction cannot hold them.
+    /// Delivers entries that have been idle for long enough to a consumer, up to `count`,
+    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. CLAIM says how long that is,
+    /// otherwise the policy. With CLAIM, the group must keep rows by delivery time. Entries that
+    /// were delivered too often go to the dead letter stream. If there is none, or a transaction
+    /// cannot hold them, they stay pending and are not handed out any more.
     ///
     /// # Errors
     /// `Text` if the dead letter key holds another type, or the stream itself.
@@ -226,7 +227,7 @@ impl GroupMut<'_, '_> {
         let mut delivered = Vec::new();
         let (mut dead, mut moved) = (0, 0);
         let mut left = STREAM_IDLE_DELIVERED_MAX;
-        // With CLAIM 0 an entry that is handed out now is idle for long enough at once.
+        // With CLAIM 0, an entry that was just handed out is immediately idle for long enough.
         let mut handed_out = HashSet::new();
         let mut after = None;
         let mut changes = PendingChanges::default();
@@ -252,10 +253,10 @@ impl GroupMut<'_, '_> {
                 if bytes >= DELIVERED_BYTES_MAX {
                     break 'rows;
                 }
-                // Each branch removes the row by time, or replaces it by a later one.
+                // Each branch removes the row by time, or replaces it with a later one.
                 match stream.next_entry(before.id, &mut entries).await? {
                     None if policy.is_some() => self.remove_pending(&before, &mut changes),
-                    // As in Redis it stays pending.
+                    // As in Redis, it stays pending.
                     None => self.clear_idle_row(&before),
                     Some(_) if !handed_out.insert(before.id) => {}
                     Some(entry) if !policy.is_some_and(|policy| is_spent(policy, &before)) => {
@@ -286,7 +287,7 @@ impl GroupMut<'_, '_> {
         Ok(delivered)
     }
 
-    /// Clears the row by time, so that the entry is not handed out again.
+    /// Clears an entry's row by time, so that the entry is not handed out again.
     pub(super) fn clear_idle_row(&self, entry: &PendingEntry) {
         let (layout, data) = (self.context.layout(), self.key.data());
         let at_ms = entry.row.delivered_at_ms;
@@ -294,8 +295,8 @@ impl GroupMut<'_, '_> {
         self.context.transaction.clear(&row);
     }
 
-    /// The pending entries of rows by time, and what was read ahead of the stream's entries. Removes rows
-    /// that do not agree with their entry.
+    /// The pending entries of some rows by time, and the stream's entries that were read ahead.
+    /// Removes rows that do not match their entry.
     async fn idle_entries(
         &self,
         rows: &[KeyValue],
@@ -329,15 +330,15 @@ fn is_spent(policy: &StreamPolicy, entry: &PendingEntry) -> bool {
         .is_some_and(|max_tries| entry.row.deliveries >= max_tries)
 }
 
-/// The fields that a dead letter has besides those of its entry: the stream, the group, the entry's id,
-/// and the number of its deliveries.
+/// The fields that a dead letter has in addition to its entry's: the stream, the group, the entry's
+/// id, and the number of its deliveries.
 const DEAD_LETTER_FIELDS: [&str; 4] = ["_stream", "_group", "_id", "_deliveries"];
 
-/// The most bytes that a field of a dead letter takes in the store besides its own.
+/// Maximum overhead of a dead letter's field in the store, in bytes.
 const LETTER_FIELD_BYTES: usize = 8;
-/// Bytes of a transaction that are kept free for what is written besides a large dead letter. A letter
-/// must leave three times this free in an empty transaction, or it is never moved. So a letter that is
-/// moved fits into a transaction that has written little else.
+/// Bytes of a transaction that are reserved for other writes next to a large dead letter. A letter
+/// is moved only if it leaves three times as much free in an empty transaction. So it fits into a
+/// transaction that has written little else.
 const LETTER_ROOM_BYTES: usize = 300_000;
 
 impl GroupMut<'_, '_> {
@@ -379,7 +380,7 @@ impl GroupMut<'_, '_> {
             || (after == 0 && bytes <= bytes_max.saturating_sub(LETTER_ROOM_BYTES))
     }
 
-    /// Adds a dead letter to the stream of that name, which is created if it is missing.
+    /// Adds a dead letter to the stream of that name. Creates the stream if it is missing.
     ///
     /// # Errors
     /// `Text` if the name holds another type, or the group's own stream.

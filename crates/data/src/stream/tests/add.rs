@@ -153,7 +153,7 @@ fn commands_of_one_pipeline_run_as_they_would_alone() {
     });
 }
 
-/// Two servers whose clocks differ add to one stream at the same time.
+/// Two servers with different clocks add to one stream at the same time.
 #[test]
 fn ids_grow_in_the_order_of_commits_on_all_servers() {
     let bench = Bench::cluster_like();

@@ -27,7 +27,8 @@ fn all_that_wait_for_a_stream_are_told_of_an_entry() {
 fn the_last_id_is_that_when_the_wait_began() {
     on_both_stores(|bench| {
         let waiting = bench.wait("XREAD BLOCK 0 STREAMS s $");
-        // As in Redis, a client that waits for a stream still waits while the key has another type.
+        // As in Redis, a client that waits for a stream keeps waiting while the key has another
+        // type.
         bench.run("RPUSH s a");
         bench.run("DEL s");
         let reply = bench.exec(&["XADD s 1-0 n 1", "XADD s 2-0 n 2"]);

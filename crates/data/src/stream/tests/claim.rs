@@ -46,7 +46,7 @@ fn entries_that_are_idle_are_claimed() {
             run("XPENDING s g 3-0 + 1"),
             Reply::Array(vec![pending(3, "b", 0, 2)])
         );
-        // An id that is given twice is claimed twice.
+        // A repeated id is claimed twice.
         assert_eq!(run("XCLAIM s g a 0 1-0 1-0"), entries([1, 1]));
         assert_eq!(
             run("XPENDING s g - + 1"),
@@ -113,7 +113,7 @@ fn autoclaim_goes_on_where_it_ended() {
             run("XAUTOCLAIM s g b 100 (20 COUNT 100 JUSTID"),
             done("0-0", ids([21, 22]))
         );
-        // It looks at ten entries for each that is wanted.
+        // It examines ten entries for each wanted one.
         assert_eq!(
             run("XAUTOCLAIM s g b 200 5 COUNT 1"),
             done("15-0", entries([]))

@@ -1,4 +1,4 @@
-//! XREADGROUP with CLAIM. What is expected is in Redis's own tests (8.4).
+//! XREADGROUP with CLAIM. The expected replies come from Redis's own tests (8.4).
 
 use super::*;
 use quoin_engine::Reaper;

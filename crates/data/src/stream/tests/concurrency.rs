@@ -1,4 +1,5 @@
-//! Which commands conflict if several servers write, and groups on a store whose commits fail.
+//! Which commands conflict if several servers write. Also tests groups on a store whose commits
+//! fail.
 
 use super::*;
 use quoin_store::faults::FaultRates;

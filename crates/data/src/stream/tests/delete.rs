@@ -41,7 +41,7 @@ fn deleted_entries_stay_with_groups_or_go_from_them() {
             bench.run("XDELEX s DELREF IDS 3 2-0 2-0 1-0"),
             codes(&[1, -1, -1])
         );
-        // Group h has not read the third, and neither has read the fifth.
+        // Group h has not read the third entry, and no group has read the fifth.
         bench.run("XACK s g 3-0");
         assert_eq!(bench.run("XDELEX s ACKED IDS 2 3-0 5-0"), codes(&[2, 2]));
         assert_eq!(bench.run("XLEN s"), int(3));

@@ -66,7 +66,7 @@ fn entries(numbers: impl IntoIterator<Item = usize>) -> Reply {
     Reply::Array(numbers.into_iter().map(entry).collect())
 }
 
-/// The reply of an XREADGROUP that has read these entries of one stream.
+/// The reply of an XREADGROUP that read these entries of one stream.
 fn read(key: &str, numbers: impl IntoIterator<Item = usize>) -> Reply {
     Reply::Keyed(vec![(bulk(key), entries(numbers))])
 }

@@ -176,7 +176,7 @@ fn history(bench: &Bench, seed: u64) {
         let group = GROUPS[number];
         let consumer = random.below(3);
         let count = 1 + random.below(3) as usize;
-        // Mostly one of the last.
+        // Usually one of the latest ids.
         let id = next.max(15) - random.below(15) as usize;
         let min_idle_ms = 10 * random.below(4) as i64;
         let run = |line: String, expected: Reply| {

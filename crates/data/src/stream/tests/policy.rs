@@ -1,4 +1,4 @@
-//! XGROUP SETPOLICY, and what one XREADGROUP does of what a policy asks for.
+//! XGROUP SETPOLICY, and how much of a policy's work one XREADGROUP does.
 
 use super::*;
 use quoin_base::clock::Clock;
@@ -281,7 +281,7 @@ fn pending_count(bench: &Bench) -> Reply {
     info(bench, "XINFO GROUPS s", "pending")
 }
 
-/// Removes all timers, as a server whose clock is ahead does.
+/// Removes all timers, like a server whose clock is ahead.
 fn remove_timers(bench: &Bench) {
     let transaction = bench.store.begin_write().unwrap();
     let timers = bench

@@ -1,4 +1,5 @@
-//! XADD with IDMP and IDMPAUTO, and XCFGSET. What is expected is in Redis's own tests (8.6).
+//! XADD with IDMP and IDMPAUTO, and XCFGSET. The expected replies come from Redis's own tests
+//! (8.6).
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ fn reap(bench: &Bench) {
     while bench.block_on(reaper.pass(&bench.executor)).unwrap() {}
 }
 
-/// The id of the entry that is added `ms` after the start.
+/// The id of an entry that is added `ms` after the start.
 fn id(ms: i64, seq: u64) -> Reply {
     bulk(&format!("{}-{seq}", START_MS + ms))
 }
@@ -207,7 +208,7 @@ fn settings_are_checked_and_a_change_forgets() {
     });
 }
 
-/// Rows that are in the store after what the lines do.
+/// Number of rows in the store after these commands.
 fn rows_after(bench: &Bench, lines: &[&str]) -> usize {
     bench.run("FLUSHALL");
     for line in lines {
@@ -285,7 +286,7 @@ fn producers_of_which_all_is_forgotten_are_removed_by_background_work() {
         bench.run("XADD s MAXLEN 1 IDMP late a * f v");
         assert_eq!(bench.data_rows(), rows + 3 * 701);
         bench.clock.advance_ms(5_100);
-        // A pass looks at 500, from a random one on.
+        // A pass examines 500, starting at a random one.
         for _ in 0..60 {
             reap(bench);
             bench.clock.advance_ms(100);
@@ -316,7 +317,7 @@ fn producers_of_several_servers_add_an_entry_once() {
     assert_eq!(bench.run("XLEN s"), int(1));
 }
 
-/// A plain model of a producer: what it has added and when, the oldest first.
+/// A simple model of a producer: what it has added and when, oldest first.
 type Producer = VecDeque<(u64, i64, Reply)>;
 
 fn history(bench: &Bench, seed: u64) {

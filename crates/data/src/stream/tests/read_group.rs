@@ -65,7 +65,7 @@ fn a_consumer_reads_its_own_pending_entries_again() {
                 pending(3, "b", 100, 1),
             ])
         );
-        // With one history id the command does not wait.
+        // With a history id, the command does not wait.
         assert_eq!(
             run("XREADGROUP GROUP g b BLOCK 0 STREAMS s s > 0"),
             Reply::Keyed(vec![(bulk("s"), entries([3]))])

@@ -75,7 +75,7 @@ fn approximate_trimming_reads_a_bounded_part_and_goes_on_with_the_next_command()
     });
 }
 
-/// Redis keeps each of them in a node of its own.
+/// Redis keeps each of them in its own node.
 #[test]
 fn approximate_trimming_of_entries_that_are_split_is_exact() {
     on_both_stores(|bench| {

@@ -242,7 +242,7 @@ impl FieldType {
 
     /// The number that SET writes. `None` if it fails.
     fn set(self, number: i64, overflow: Overflow) -> Option<i64> {
-        // Without a sign, a negative number is a very large one, as in Redis.
+        // As in Redis, a negative number counts as very large if the field is unsigned.
         let number = match self.is_signed {
             true => i128::from(number),
             false => i128::from(number.cast_unsigned()),

@@ -150,7 +150,7 @@ fn unit(word: &[u8]) -> Result<bool, CommandError> {
     }
 }
 
-/// Checks the range of BITCOUNT, or of BITPOS, as Redis 8 does before it looks for the key.
+/// Checks the range of BITCOUNT or BITPOS, as Redis 8 does before it looks up the key.
 ///
 /// # Errors
 /// `Syntax`, or `NotAnInteger`.
@@ -212,7 +212,8 @@ pub(super) async fn bitcount(
     Ok(Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-/// `BITPOS key bit [start [end [BYTE|BIT]]]` → the position of the first such bit, or −1.
+/// `BITPOS key bit [start [end [BYTE|BIT]]]` → the position of the first bit with this value, or
+/// −1.
 pub(super) async fn bitpos(
     context: &ReadContext<'_>,
     arguments: &[Bytes],

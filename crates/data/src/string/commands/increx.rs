@@ -13,9 +13,9 @@ use quoin_base::number::{LongDouble, parse_i64};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-/// `INCREX key [BYINT increment|BYFLOAT increment] [LBOUND bound] [UBOUND bound] [SATURATE] [EX seconds|PX ms|EXAT
-/// time|PXAT time-ms|PERSIST] [ENX]` → the new number, and what was added. A number beyond a bound is refused, so that
-/// nothing is added or changed; with SATURATE it becomes the bound.
+/// `INCREX key [BYINT increment|BYFLOAT increment] [LBOUND bound] [UBOUND bound] [SATURATE] [EX seconds|PX ms|EXAT time|PXAT time-ms|PERSIST] [ENX]`
+/// → the new number, and the amount added. If the new number exceeds a bound, it is refused and
+/// nothing changes. With SATURATE it becomes the bound.
 pub(super) async fn increx(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -110,7 +110,7 @@ enum By {
     Float,
 }
 
-/// The options, each of which may be given once.
+/// The options. Each may be given once.
 #[derive(Default)]
 struct Options<'a> {
     by: Option<(By, &'a Bytes)>,
@@ -140,7 +140,8 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Takes an option without a value. Returns whether it is one that is not there yet.
+    /// Takes an option without a value. Returns whether the word is such an option and was not
+    /// given before.
     fn take_flag(&mut self, option: &[u8]) -> bool {
         if is_word(option, "saturate") && !self.saturates {
             self.saturates = true;
@@ -321,7 +322,7 @@ impl Number for LongDouble {
     }
 
     fn plus(self, increment: Self, lower: Self, upper: Self) -> Sum<Self> {
-        // It may be infinite, which exceeds any bound.
+        // The sum may be infinite, which exceeds any bound.
         let sum = self + increment;
         if LongDouble::exceeds(&sum, &upper) {
             Sum::Beyond(upper)

@@ -163,8 +163,8 @@ impl<'a> Table<'a> {
         usize::try_from(length).unwrap_or(usize::MAX)
     }
 
-    /// The common subsequence, and its contiguous parts, the last part first. If several have that
-    /// length, it is the one that Redis returns.
+    /// The common subsequence, and its contiguous parts in reverse. If several subsequences have
+    /// that length, it is the one that Redis returns.
     fn walk_back(&self) -> (Vec<u8>, Vec<Match>) {
         let mut common = Vec::with_capacity(self.length());
         let mut matches: Vec<Match> = Vec::new();

@@ -255,7 +255,7 @@ pub(super) async fn msetex(
     {
         return Ok(Reply::Integer(0));
     }
-    // A key that is named twice keeps its expiry, as each write leaves it.
+    // A key that is named twice keeps its expiry, because each write leaves it.
     let mut old_expiries = old
         .into_iter()
         .map(|old| old.and_then(|old| old.meta.expire_at_ms));

@@ -19,7 +19,7 @@ fn position(index: usize) -> (usize, usize) {
     (HEADER_BYTES + bit / 8, bit % 8)
 }
 
-/// Raises a register to a value. Returns false if it has the value already, or a greater one.
+/// Raises a register to a value. Returns false if it already has that value or a greater one.
 pub(super) fn raise(bytes: &mut [u8], index: usize, value: u8) -> bool {
     let (at, shift) = position(index);
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);

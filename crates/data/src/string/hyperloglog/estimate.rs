@@ -98,8 +98,8 @@ fn tau(mut x: f64) -> f64 {
     }
 }
 
-/// Rounds as x86 does: a number that no integer can hold becomes the least integer. Only registers that no
-/// hash made lead to such a number.
+/// Rounds as x86 does: a number that does not fit any integer becomes the least integer. Only
+/// registers that were not made by a hash lead to such a number.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn round(number: f64) -> u64 {
     const LEAST: u64 = 1 << 63;

@@ -108,7 +108,7 @@ impl HyperLogLog {
         Ok(dense::raise(&mut self.bytes, index, value))
     }
 
-    /// Turns the sparse encoding into the dense one. Returns false if it is dense already.
+    /// Converts the sparse encoding to the dense one. Returns false if it is already dense.
     ///
     /// # Errors
     /// `Text` if registers are missing.
@@ -196,7 +196,7 @@ impl Registers {
     /// Raises each register to that of another HyperLogLog.
     ///
     /// # Errors
-    /// `Text` if registers of it are missing.
+    /// `Text` if the other one lacks registers.
     pub fn merge(&mut self, other: &HyperLogLog) -> Result<(), CommandError> {
         match other.encoding {
             Encoding::Dense => {

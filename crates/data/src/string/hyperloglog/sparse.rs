@@ -17,7 +17,7 @@ use super::dense::{HEADER_BYTES, REGISTERS};
 const VALUE_MAX: u8 = 32;
 const VALUE_RUN_MAX: usize = 4;
 const SHORT_ZEROS_MAX: usize = 64;
-/// Runs to look at after a change, to join equal ones.
+/// Number of runs to examine after a change, to join equal ones.
 const JOINED_RUNS: usize = 5;
 
 /// A run of registers.
@@ -137,7 +137,7 @@ pub(super) fn values(bytes: &[u8]) -> Option<Vec<(Range<usize>, u8)>> {
 /// The result of [`raise`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raised {
-    /// The register had the value already, or a greater one.
+    /// The register already had the value, or a greater one.
     Not,
     /// The register has the value now.
     Yes,
@@ -188,7 +188,7 @@ pub(super) fn raise(bytes: &mut Vec<u8>, index: usize, value: u8, bytes_max: usi
     Raised::Yes
 }
 
-/// Joins adjacent runs of one value. Looks at a few runs from `from` on.
+/// Joins adjacent runs of one value. Examines a few runs, starting at `from`.
 fn join_alike(bytes: &mut Vec<u8>, from: usize) {
     let mut at = from;
     for _ in 0..JOINED_RUNS {

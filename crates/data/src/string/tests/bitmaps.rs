@@ -122,7 +122,7 @@ fn a_combination_that_no_transaction_holds_changes_nothing() {
     );
     assert_eq!(bench.run("BITOP NOT t far"), refused);
     assert_eq!(bench.run("GET t"), bulk("v"));
-    // Zeros take no room.
+    // Zeros take no space.
     assert_eq!(bench.run("BITOP OR t far"), Reply::Integer(20_000_001));
     assert_eq!(bench.run("GETRANGE t -2 -1"), bulk("\0x"));
 }
@@ -179,7 +179,8 @@ fn a_field_that_fails_makes_room_but_is_no_change() {
 fn many_fields_over_many_pieces_are_written_once_each() {
     let bench = Bench::cluster_like();
     let mut line = "BITFIELD k".to_owned();
-    // More pieces than the editor holds, twice; and reads far beyond the end of a string in metadata.
+    // More pieces than the editor holds, twice, and reads far beyond the end of a string in
+    // metadata.
     for round in 0..2 {
         for piece in 0..100 {
             line.push_str(&format!(" INCRBY u8 {} {}", piece * 131_072, piece + round));

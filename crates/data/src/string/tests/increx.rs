@@ -13,7 +13,7 @@ fn floats(new: &str, added: &str) -> Reply {
     Reply::Array(vec![number(new), number(added)])
 }
 
-/// What Redis's tests expect, and some more.
+/// What Redis's tests expect, and a few more cases.
 #[test]
 fn numbers_are_added_within_bounds() {
     on_both_stores(|bench| {
@@ -112,7 +112,7 @@ fn the_expiry_is_set_kept_or_removed() {
             ("SET k 10 EX 50", "PERSIST", ttl(-1)),
             ("SET k 10 EX 50", "EXAT 1 ENX", ttl(50)),
             ("SET k 10 EX 50", "EXAT 1", ttl(-2)),
-            // Nothing happens beyond a bound.
+            // Nothing changes beyond a bound.
             ("SET k 10 EX 50", "UBOUND 5 EX 100", ttl(50)),
             ("SET k 10 EX 50", "UBOUND 5 PERSIST", ttl(50)),
             ("SET k 10 EX 50", "UBOUND 5 EXAT 1", ttl(50)),
@@ -196,7 +196,7 @@ fn what_is_wrong_changes_nothing() {
     });
 }
 
-/// Near the limits of 64 bits, where the sum or the difference does not fit.
+/// Near the limits of 64 bits, where the sum or the difference overflows.
 #[test]
 fn random_integers_equal_a_model() {
     let bench = Bench::embedded();

@@ -1,5 +1,5 @@
-//! String commands on both kinds of store, and the operations below them. The differential test against
-//! redis-server goes further.
+//! String commands on both kinds of store, and the operations that they use. The differential test
+//! against redis-server goes further.
 
 mod bitmaps;
 mod comparison;

@@ -174,7 +174,7 @@ fn numbers_are_added_to() {
             bench.run("INCRBYFLOAT f inf"),
             error("ERR increment would produce NaN or Infinity")
         );
-        // A number that is too long for metadata becomes a short one again.
+        // A number that is too long for metadata becomes short again.
         let long = [b"1.".as_slice(), &[b'0'; 3_000]].concat();
         bench.run_words(&[b"SET", b"f", &long]);
         assert_eq!(bench.run("INCRBYFLOAT f 1"), bulk("2"));

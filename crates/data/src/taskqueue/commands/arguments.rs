@@ -140,7 +140,7 @@ pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
 /// How long until a task is too old.
 ///
 /// # Errors
-/// `Text` if the word is not that; see [`milliseconds`].
+/// `Text` if the word is not such a time. See [`milliseconds`].
 pub(super) fn time_to_live(word: &[u8]) -> Result<i64, CommandError> {
     let too_small = "ERR TTL is out of range, must be zero or more";
     let time_ms = integer_or(word, "ERR TTL is not an integer or out of range")?;
@@ -150,7 +150,7 @@ pub(super) fn time_to_live(word: &[u8]) -> Result<i64, CommandError> {
 /// A token, and for how long no other task is added with it.
 ///
 /// # Errors
-/// `Text` if it is not a token or not such a time; see [`milliseconds`].
+/// `Text` if it is not a token, or the time is invalid. See [`milliseconds`].
 pub(super) fn unique(token: &Bytes, window: &[u8]) -> Result<TaskUnique, CommandError> {
     if token.is_empty() || token.len() > TASK_UNIQUE_BYTES_MAX {
         return Err(CommandError::Text(
@@ -280,7 +280,7 @@ fn group(word: &Bytes) -> Result<Bytes, CommandError> {
     }
 }
 
-/// The `traceparent` of who adds a task.
+/// The `traceparent` of the client that adds a task.
 ///
 /// # Errors
 /// `Text` if it is malformed.
@@ -294,7 +294,7 @@ fn traceparent_of(word: &Bytes) -> Result<Bytes, CommandError> {
     }
 }
 
-/// What a consumer says of its progress.
+/// What a consumer reports about its progress.
 ///
 /// # Errors
 /// `Text` if it is too long.
@@ -397,7 +397,7 @@ pub(super) fn new_id(word: &Bytes) -> Result<Bytes, CommandError> {
     Ok(word.clone())
 }
 
-/// Whether no task has this word as its id, because an option has it.
+/// Whether a word cannot be a task's id because it names an option.
 fn is_keyword(word: &[u8]) -> bool {
     TASK_ID_KEYWORDS
         .iter()
@@ -407,7 +407,7 @@ fn is_keyword(word: &[u8]) -> bool {
 /// The ids of a command.
 ///
 /// # Errors
-/// `Syntax` if one of them is the word of an option.
+/// `Syntax` if one of them names an option.
 pub(super) fn ids(words: &[Bytes]) -> Result<&[Bytes], CommandError> {
     match words.iter().any(|word| is_keyword(word)) {
         true => Err(CommandError::Syntax),
@@ -415,11 +415,11 @@ pub(super) fn ids(words: &[Bytes]) -> Result<&[Bytes], CommandError> {
     }
 }
 
-/// Why a task is given back; the beginning of a long text.
+/// Why a task is given back. Cuts off a long text.
 pub(super) fn reason(word: &Bytes) -> Bytes {
     let is_within = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
     let end = word.len().min(TASK_REASON_BYTES_MAX);
-    // Not within a character, which has up to four bytes. Text may also be something else than UTF-8.
+    // Does not cut within a character, which has up to four bytes. The text need not be UTF-8.
     let between = |end: &usize| !word.get(*end).is_some_and(is_within);
     let whole = (0..4).map(|less| end.saturating_sub(less)).find(between);
     word.slice(..whole.unwrap_or(end))

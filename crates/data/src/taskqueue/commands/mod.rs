@@ -52,8 +52,9 @@ fn parts(task: Task) -> Vec<Reply> {
     ]
 }
 
-/// A task: its parts, the token of its lease if it has one, and its traceparent if it has one. A null stands for the token
-/// then, so the traceparent is always the seventh.
+/// A task: its parts, and the token of its lease and its traceparent if it has them. If there is
+/// only a traceparent, a null replaces the token, so that the traceparent is always the seventh
+/// part.
 fn task(task: Task, token: Option<u64>) -> Reply {
     let traceparent = task.notes.traceparent.clone();
     let mut parts = parts(task);

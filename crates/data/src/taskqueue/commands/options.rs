@@ -15,11 +15,11 @@ use quoin_base::limits::TASK_DEAD_LETTER_BYTES_MAX;
 use quoin_layout::{TaskNumber, TaskOptions, ValueType};
 use quoin_resp::reply::Reply;
 
-/// What a command sets; `None` is left as it is.
+/// What a command sets. `None` leaves an option unchanged.
 #[derive(Default)]
 struct Setting {
     numbers: Vec<(TaskNumber, i64)>,
-    /// The inner `None` is no such queue.
+    /// The inner `None` means no such queue.
     dead_letter: Option<Option<Bytes>>,
 }
 
@@ -27,7 +27,7 @@ impl Setting {
     /// Reads `option value [option value …]`.
     ///
     /// # Errors
-    /// `Syntax` for an unknown option and one that comes twice; `Text` for an invalid value.
+    /// `Syntax` for an unknown or repeated option. `Text` for an invalid value.
     fn parse(mut words: &[Bytes]) -> Result<Self, CommandError> {
         let mut setting = Self::default();
         while let [word, value, after @ ..] = words {

@@ -25,7 +25,7 @@ pub(super) fn text(text: &'static str) -> Reply {
     Reply::bulk(Bytes::from_static(text.as_bytes()))
 }
 
-/// `TASK.GET key id` → all about a task, or nothing.
+/// `TASK.GET key id` → everything about a task, or nothing.
 pub(super) async fn get(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -77,7 +77,7 @@ fn ids(ids: Vec<Bytes>) -> Reply {
     Reply::Array(ids.into_iter().map(Reply::Bulk).collect())
 }
 
-/// The time that belongs to the state of a task; −1 if it is unknown.
+/// The time that belongs to the state of a task. −1 if unknown.
 pub(super) fn at_ms(at_ms: i64) -> Reply {
     Reply::Integer(if at_ms == 0 { -1 } else { at_ms })
 }
@@ -86,7 +86,7 @@ pub(super) fn note(note: Option<Bytes>) -> Reply {
     note.map_or(Reply::Null, Reply::Bulk)
 }
 
-/// `TASK.RESULT key id [BLOCK ms]` → the result of a task that was acknowledged, or nothing.
+/// `TASK.RESULT key id [BLOCK ms]` → the result of an acknowledged task, or nothing.
 pub(super) async fn result(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
@@ -101,7 +101,7 @@ pub(super) async fn result(
     Ok(result.map_or(Reply::Null, Reply::Bulk))
 }
 
-/// What TASK.RESULT waits for: the acknowledgement of its task with a result.
+/// TASK.RESULT waits until its task is acknowledged with a result.
 pub(super) fn wait_for_result(
     arguments: &[Bytes],
     _now_ms: i64,

@@ -17,7 +17,7 @@ const WORKER: Argument = string("name").token("WORKER").optional();
 const LEASE: Argument = block("lease", &[MILLISECONDS.token("LEASE"), WORKER]).optional();
 const CURSOR: Argument = string("cursor").token("CURSOR").optional();
 const TOKEN: Argument = string("token").token("TOKEN").optional();
-/// What TASK.ACK keeps of one task.
+/// The result that TASK.ACK keeps for one task.
 const RESULT: Argument = block(
     "result",
     &[string("value").token("RESULT"), MILLISECONDS.token("KEEP")],

@@ -123,7 +123,8 @@ fn every(word: &[u8]) -> Result<i64, CommandError> {
     milliseconds(time_ms, TASK_EVERY_MS_MIN, too_small, || too_long("EVERY"))
 }
 
-/// The task of a schedule, which chooses the ids itself, and so cannot name others. Its tasks are not all of one trace.
+/// The task of a schedule. A schedule chooses the ids itself, so the task cannot name others to
+/// wait for. Its tasks do not share a trace.
 fn scheduled(task: NewTask) -> Result<TaskSpec, CommandError> {
     let NewTask {
         id,

@@ -1,4 +1,5 @@
-//! TASK.CANCEL, TASK.REVIVE, TASK.PURGE, TASK.MOVE, TASK.PAUSE, TASK.RESUME: what operators do with tasks and queues.
+//! TASK.CANCEL, TASK.REVIVE, TASK.PURGE, TASK.MOVE, TASK.PAUSE, TASK.RESUME: how operators change
+//! tasks and queues.
 
 use bytes::Bytes;
 
@@ -22,7 +23,7 @@ pub(in crate::taskqueue) async fn cancel(
 
 /// `TASK.REVIVE key ALL|id [id …]` → the number of tasks that were dead.
 ///
-/// ALL revives as many as one transaction should; the client repeats it until the reply is 0.
+/// ALL revives as many as fit well into one transaction. The client repeats it until the reply is 0.
 pub(in crate::taskqueue) async fn revive(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -85,9 +86,10 @@ async fn change_each(
     Ok(Reply::Integer(count))
 }
 
-/// `TASK.PURGE key READY|LEASED|DELAYED|DEAD|WAITING [CURSOR cursor]` → the next cursor, and the number of tasks removed.
+/// `TASK.PURGE key READY|LEASED|DELAYED|DEAD|WAITING [CURSOR cursor]` → the next cursor, and the
+/// number of tasks removed.
 ///
-/// Removes as many tasks as one transaction should; the client goes on until the cursor is 0.
+/// Removes as many tasks as fit well into one transaction. The client continues until the cursor is 0.
 pub(super) async fn purge(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -137,7 +139,7 @@ pub(super) async fn move_tasks(
             };
             let to = match &mut to {
                 Some(to) => to,
-                // Only for a task, so that no empty queue is created.
+                // Only if there is a task, so that no empty queue is created.
                 None => to.insert(context.find_or_create(destination, value_type).await?),
             };
             TaskQueueMut::open(context, to).put_in(id, task).await?;

@@ -37,10 +37,11 @@ pub(super) async fn add(
     Ok(Reply::Bulk(added.id))
 }
 
-/// `TASK.TAKE key [COUNT n] [HAVING resource amount …] [LEASE ms [WORKER name]] [BLOCK ms]` → tasks, or nothing.
+/// `TASK.TAKE key [COUNT n] [HAVING resource amount …] [LEASE ms [WORKER name]] [BLOCK ms]` →
+/// tasks, or nothing.
 ///
-/// Returns null if no task fits, like other blocking commands. If there is BLOCK, the client then waits, except in
-/// MULTI.
+/// Like other blocking commands, returns null if no task fits. With BLOCK, the client then waits,
+/// except in MULTI.
 pub(in crate::taskqueue) async fn take(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
@@ -75,7 +76,7 @@ pub(in crate::taskqueue) async fn take(
     Ok(Reply::Array(tasks.collect()))
 }
 
-/// What TASK.TAKE waits for: a task in its queue that fits.
+/// TASK.TAKE waits until its queue has a task that fits.
 pub(super) fn wait_for_task(
     arguments: &[Bytes],
     _now_ms: i64,

@@ -35,7 +35,7 @@ fn many_who_have_too_little_do_not_hold_up_who_has_enough() {
             .map(|number| bench.wait(&format!("TASK.TAKE q HAVING gb 1 n{number} 1 BLOCK 0")))
             .collect();
         let enough = bench.wait("TASK.TAKE q HAVING gb 4 BLOCK 0");
-        // Nothing is known of the tasks of a renamed queue, so all clients try.
+        // The server knows nothing about the tasks of a renamed queue, so all clients try.
         bench.run("TASK.ADD other 1 x ID a NEEDS gb 3");
         bench.run("RENAME other q");
         assert_eq!(ids(&enough.reply(bench)), ["a"]);

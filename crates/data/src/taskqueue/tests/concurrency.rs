@@ -17,7 +17,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does.
+/// Whether a transaction that runs `line` conflicts if `meanwhile` commits first.
 fn conflicts(bench: &Bench, line: &str, meanwhile: &str) -> bool {
     bench.race(line, meanwhile, false)
 }

@@ -1,4 +1,4 @@
-//! Putting back tasks whose leases or delays are over.
+//! Putting back tasks whose leases or delays have ended.
 
 use bytes::Bytes;
 

@@ -124,7 +124,7 @@ pub(super) fn load_chunks(from: &Bench, to: &Bench, key: &str, count: usize) -> 
         for chunk in chunk {
             let chunk = bytes(chunk.clone());
             let added = to.run_words(&[b"TASK.LOADCHUNK", key.as_bytes(), &chunk]);
-            // Of schedules there are none.
+            // There are no schedules.
             assert!(matches!(added, Reply::Integer(0..)), "{added:?}");
             chunks += 1;
         }

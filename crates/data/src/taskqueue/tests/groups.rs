@@ -1,4 +1,4 @@
-//! GROUP and GROUPLEASES: consumers get the tasks of groups in turn.
+//! GROUP and GROUPLEASES: consumers get tasks from a queue's groups in turn.
 
 use super::*;
 use quoin_base::limits::TASK_GROUPS_PASSED_MAX;
@@ -173,7 +173,7 @@ fn a_consumer_that_waits_gets_a_task_when_a_lease_of_its_group_ends() {
         }
         let mut waiting = bench.wait("TASK.TAKE q LEASE 1000 BLOCK 0");
         assert!(waiting.is_waiting());
-        // A task of another group is offered meanwhile.
+        // Meanwhile a task of another group becomes ready.
         bench.run("TASK.ADD q 1 x ID b0 GROUP b");
         assert_eq!(ids(&waiting.reply(bench)), ["b0"]);
     });
@@ -267,7 +267,7 @@ fn a_full_queue_drops_tasks_of_the_group_that_gets_one() {
         bench.run("TASK.ADD q 1 x ID new GROUP a");
         let left: Vec<_> = listed_ids(bench, "q", "READY", 9);
         assert_eq!(left, ["a1", "new", "b0", "b1"]);
-        // Nothing is ready of this one.
+        // This group has nothing ready.
         bench.run("TASK.ADD q 1 x ID other GROUP c");
         let left: Vec<_> = listed_ids(bench, "q", "READY", 2);
         assert_eq!(left, ["a1", "new", "b1", "other"]);

@@ -1,4 +1,4 @@
-//! Searches by the index find the same tasks as a full scan.
+//! Searches with the index find the same tasks as a full scan.
 
 use super::*;
 
@@ -12,7 +12,7 @@ struct Known {
     group: Option<u64>,
 }
 
-/// Groups come in order, and after them the tasks without one.
+/// Groups come in order, followed by tasks without a group.
 fn group_place(group: Option<u64>) -> (bool, Option<u64>) {
     (group.is_none(), group)
 }
@@ -28,9 +28,10 @@ struct Shape {
     priorities: u64,
     resources: u64,
     amount_max: u64,
-    /// Half of the tasks need little of one resource and much of another, the others the opposite.
+    /// Half of the tasks need little of one resource and much of another, and the others the
+    /// opposite.
     is_adverse: bool,
-    /// An eighth of the tasks has none of them.
+    /// Number of groups. An eighth of the tasks has none.
     groups: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What a queue remembers for a time: tokens of UNIQUE, and results. Also progress, and extensions of several leases.
+//! What a queue remembers for a time: tokens of UNIQUE, and results. Also progress, and extensions
+//! of several leases.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +26,11 @@ fn a_task_with_a_token_is_added_once_within_its_window() {
             bench.run("TASK.ADD q 1 x ID c UNIQUE mail:8 1000"),
             bulk("c")
         );
-        // An id of a task that is there is refused as ever.
+        // An existing id is refused as usual.
         let exists = error("EXISTS Task id already exists");
         assert_eq!(bench.run("TASK.ADD q 1 x ID a UNIQUE mail:9 1000"), exists);
         assert_eq!(listed_ids(bench, "q", "READY", 10), ["a", "c"]);
-        // The window goes on when the task is done, and when the queue has none.
+        // The window continues after the task is done, and when the queue has no tasks.
         assert_eq!(ids(&bench.run("TASK.TAKE q COUNT 2")), ["a", "c"]);
         assert_eq!(bench.run("EXISTS q"), Reply::Integer(1));
         bench.clock.advance_ms(999);
@@ -144,7 +145,7 @@ fn progress_is_noted_by_who_has_the_lease() {
             other => panic!("{other:?}"),
         };
         assert_eq!(noted(), bulk("20%"));
-        // The next consumer can go on from there.
+        // The next consumer can continue from there.
         bench.clock.advance_ms(2_000);
         reap(bench);
         assert_eq!(progress("40%"), Reply::Integer(-1));

@@ -90,7 +90,7 @@ fn consumers_get_no_more_tasks_within_a_time_than_the_queue_allows() {
         let got = waiting.map(|one| ids(&one.reply(bench))).concat();
         assert_eq!(got, ["t3", "t4"]);
         assert_eq!(ids(&bench.run("TASK.TAKE q COUNT 9")), ["t5"]);
-        // Another rate counts from its beginning.
+        // Another rate counts from its own beginning.
         bench.run("TASK.SETOPTIONS q RATE 1 1000");
         assert_eq!(ids(&bench.run("TASK.TAKE q COUNT 9")), ["t6"]);
         bench.run("TASK.SETOPTIONS q RATE 0 0");

@@ -1,4 +1,4 @@
-//! TASK.LIST, and what is kept of workers and reasons.
+//! TASK.LIST, and what is stored about workers and reasons.
 
 use super::*;
 use bytes::Bytes;
@@ -71,7 +71,7 @@ fn tasks_that_stay_are_listed_once_while_others_come_and_go() {
             let line = format!("TASK.LIST q READY CURSOR {cursor} COUNT 5");
             let (next, tasks) = page(bench.run(&line));
             seen.extend(tasks.iter().map(|task| text(&field(task, "id"))));
-            // One before the cursor, one that was listed last, one new at each end.
+            // One task before the cursor, the one that was listed last, and a new one at each end.
             bench.run("TASK.TAKE q");
             if let Some(last) = seen.last() {
                 bench.run(&format!("TASK.CANCEL q {last}"));

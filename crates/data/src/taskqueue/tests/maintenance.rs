@@ -79,8 +79,8 @@ fn add(bench: &Bench, count: usize, priority: i64, gb: u64) {
     bench.run_all(&vec![line; count]);
 }
 
-/// Forty tasks at the head and one at the end that need much, and nodes of two levels. The tasks of the nodes of
-/// level 1 in between are gone.
+/// Forty tasks at the head and one at the end that need much, and nodes of two levels. The tasks
+/// under the level 1 nodes in between are gone.
 fn passed_through() -> Bench {
     let bench = Bench::cluster_like();
     add(&bench, 40, 0, 100);
@@ -244,7 +244,7 @@ fn a_concurrent_split_in_the_same_transaction_makes_no_minimum_too_high() {
             async |queue, class| {
                 queue.put_node(class, 0, &place(0.0), &[1.0]);
                 queue.put_node(class, 0, &place(90.0), &[0.0]);
-                // This node begins within the range of the node below, before the place of the split.
+                // This node begins within the range of the node below, before the split.
                 queue.put_node(class, 1, &place(50.0), &[0.5]);
                 queue.put_node(class, 1, &place(90.0), &[0.0]);
                 let wait = async |count: usize| {
@@ -270,7 +270,7 @@ fn a_concurrent_split_in_the_same_transaction_makes_no_minimum_too_high() {
             || (),
         );
         assert!(minima[0] <= 1.0, "{pause}: {minima:?}");
-        // The next round begins with the old index.
+        // The next round still uses the old index.
         let (_, ended) = within(
             &bench,
             async |queue, class| {

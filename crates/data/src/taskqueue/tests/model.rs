@@ -42,12 +42,12 @@ struct Task {
     awaited: BTreeSet<String>,
 }
 
-/// Groups come by their names, and after them the tasks without one.
+/// Groups come by name, followed by tasks without a group.
 fn group_place(group: &Option<String>) -> (bool, Option<String>) {
     (group.is_none(), group.clone())
 }
 
-/// What TASK.SETOPTIONS has set; 0 for nothing.
+/// What TASK.SETOPTIONS has set. 0 means not set.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Options {
     tries_max: i64,
@@ -108,7 +108,7 @@ impl Options {
             ..
         } = self;
         let overflow = if self.drops { "DROP" } else { "refuse" };
-        // No value is an empty word, so no line of words can end the option.
+        // An empty value is an empty word, which a line of words cannot express.
         let letters = if self.has_dead_letters {
             " DEADLETTER letters"
         } else {
@@ -134,9 +134,9 @@ struct Model {
     is_paused: bool,
     options: Options,
     tasks: BTreeMap<String, Task>,
-    /// The ids of the tasks in the queue for dead ones.
+    /// The ids of the tasks in the queue for dead tasks.
     letters: BTreeSet<String>,
-    /// The end of the time in which tasks that consumers get are counted, and how many they got.
+    /// The end of the period in which takes are counted, and their number.
     period: (i64, usize),
     /// The group that had the last turn.
     last_turn: Option<String>,
@@ -162,7 +162,7 @@ impl Model {
         }
     }
 
-    /// Puts a task where it goes from its new state.
+    /// Puts a task where it belongs in its new state.
     fn place(&mut self, id: String, task: Task) {
         let waits = !matches!(task.state, State::Leased | State::Dead);
         let is_too_old = waits && task.expires_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
@@ -178,7 +178,7 @@ impl Model {
         }
     }
 
-    /// A task that is too old, or too many.
+    /// Removes a task that is too old, or one of too many.
     fn discard(&mut self, id: String, mut task: Task, reason: &str) {
         if self.options.has_dead_letters && !self.letters.insert(id.clone()) {
             task.state = State::Dead;
@@ -188,7 +188,7 @@ impl Model {
         }
     }
 
-    /// Ends the waits for a task that was acknowledged, or taken for good.
+    /// Ends the waits for a task that was acknowledged, or taken without a lease.
     fn release(&mut self, acknowledged: &str) {
         let ids: Vec<_> = self.tasks.keys().cloned().collect();
         for id in ids {
@@ -233,7 +233,7 @@ impl Model {
         let order = |task: &Task| (task.priority, u64::MAX - task.number);
         let own = ready().filter(|(_, task)| task.group == *group);
         let own = own.max_by_key(|(_, task)| order(task));
-        // Otherwise of the last group of those tasks that need the same.
+        // Otherwise, of the last group among tasks with the same needs.
         let of_class = |needs: bool| {
             let class = ready().filter(|(_, task)| (task.gb > 0) == needs);
             class.max_by_key(|(_, task)| (group_place(&task.group), order(task)))
@@ -265,7 +265,7 @@ impl Model {
         true
     }
 
-    /// Up to `count` tasks that fit, those of groups in turn.
+    /// Up to `count` tasks that fit, with groups taking turns.
     fn ready(&self, gb: u64, count: usize, is_leased: bool) -> Vec<String> {
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (id, task) in &self.tasks {
@@ -615,7 +615,8 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
                 bench.clock.advance_ms(lease_ms);
                 model.now_ms += lease_ms;
                 if with_options {
-                    // So no task that is too old is left, of which the model does not know when a take finds it.
+                    // Removes tasks that are too old. The model does not know when a take finds
+                    // them.
                     reap(bench);
                     model.put_back();
                     model.expire();
@@ -670,7 +671,7 @@ fn history(bench: &Bench, seed: u64, tolerance_ms: i64, with_options: bool) {
         }
         let is_set = model.is_paused || model.options != Options::default();
         if with_options && model.tasks.is_empty() && !is_set {
-            // On a cluster the key is only hidden, and would remember the last turn.
+            // On a cluster the key would only be hidden, and remember the last turn.
             bench.run("SET q x");
             bench.run("DEL q");
             model.last_turn = None;

@@ -1,4 +1,4 @@
-//! TASK.SETOPTIONS and TASK.GETOPTIONS, and what options change.
+//! TASK.SETOPTIONS and TASK.GETOPTIONS, and the effects of options.
 
 use super::*;
 
@@ -142,7 +142,7 @@ fn a_task_says_more_than_the_options_of_its_queue() {
         assert_eq!(parts(&taken)[0].len(), 6);
         bench.clock.advance_ms(1_500);
         reap(bench);
-        // A lease that ends by itself is no reason to wait.
+        // A lease that lapses causes no delay.
         assert_eq!(listed_ids(bench, "q", "READY", 10), ["b", "c"]);
         bench.clock.advance_ms(60_000);
         reap(bench);
@@ -204,7 +204,7 @@ fn a_full_queue_refuses_tasks_until_there_is_room() {
         bench.run("TASK.NACK q a");
         assert_eq!(bench.run("TASK.ADD q 1 x ID c"), bulk("c"));
         assert_eq!(bench.run("TASK.ADD q 1 x ID d"), full);
-        // There is nothing ready to drop.
+        // No ready task is left to drop.
         bench.run("TASK.TAKE q LEASE 60000");
         bench.run("TASK.SETOPTIONS q OVERFLOW DROP");
         assert_eq!(bench.run("TASK.ADD q 1 x ID d"), full);
@@ -244,7 +244,7 @@ fn a_task_that_is_too_old_is_gone() {
         assert_eq!(bench.run("TASK.PEEK q"), Reply::Array(Vec::new()));
         reap(bench);
         assert_eq!(bench.run("TASK.LEN q"), Reply::Integer(1));
-        // Its consumer may still acknowledge it, but it does not come back.
+        // Its consumer may still acknowledge it, but the task is not handed out again.
         bench.clock.advance_ms(4_000);
         reap(bench);
         assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
@@ -427,7 +427,7 @@ fn options_and_ages_go_along_with_copies_names_and_dumps() {
                 });
                 let stayed = { left.iter() }.filter(|count| **count == Reply::Integer(1));
                 assert_eq!(stayed.count(), 2, "{left:?}");
-                // The id is there once.
+                // The id appears once.
                 assert_eq!(listed_ids(bench, "dead", "READY", 10), ["a"]);
             }
             bench.run("DEL restored renamed");

@@ -77,7 +77,7 @@ fn a_search_for_many_tasks_reads_each_about_once() {
     });
 }
 
-/// Polls of a command whose transaction is not committed.
+/// Number of polls of a command in a transaction that is not committed.
 fn polls_of(bench: &Bench, line: &str) -> usize {
     let words = line.split_whitespace().map(str::to_owned);
     let arguments: Vec<Bytes> = words.map(Bytes::from).collect();

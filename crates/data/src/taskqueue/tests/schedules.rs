@@ -37,7 +37,7 @@ fn next_ms(bench: &Bench, name: &str) -> i64 {
     }
 }
 
-/// Sets a schedule whose words may have spaces, which `_` stands for.
+/// Sets a schedule. `_` stands for a space within a word.
 fn schedule(bench: &Bench, line: &str) -> Reply {
     let words: Vec<String> = line.split(' ').map(|word| word.replace('_', " ")).collect();
     let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
@@ -49,7 +49,7 @@ fn ready(bench: &Bench) -> Vec<String> {
     listed_ids(bench, "q", "READY", 1_000)
 }
 
-/// The ids of the tasks that a schedule `s` adds at these times after the beginning.
+/// The ids of the tasks that a schedule `s` adds at these times after the start.
 fn at(times_ms: &[i64]) -> Vec<String> {
     let ids = times_ms.iter();
     ids.map(|time_ms| format!("s@{}", START_MS + time_ms))
@@ -103,7 +103,7 @@ fn a_cron_expression_follows_the_clocks_of_its_zone() {
         assert_eq!(of(bench, "s", "tz"), bulk("Europe/Berlin"));
         schedule(bench, "TASK.SCHEDULE q utc CRON 30_2_*_*_* TASK 1 x");
         assert_eq!(of(bench, "utc", "tz"), bulk("UTC"));
-        // The bench begins in November.
+        // The bench's clock begins in November.
         assert_eq!(next_ms(bench, "utc") - next_ms(bench, "s"), HOUR_MS);
         for _ in 0..3 {
             let due_ms = next_ms(bench, "utc");
@@ -241,7 +241,7 @@ fn a_paused_schedule_adds_nothing_and_goes_on_with_the_next_moment() {
         bench.clock.advance_ms(3_100);
         reap(bench);
         assert_eq!(ready(bench), at(&[15_000]));
-        // A paused queue gets its tasks, but nobody takes them.
+        // A paused queue gets its tasks, but hands out none.
         bench.run("TASK.PAUSE q");
         bench.clock.advance_ms(5_000);
         reap(bench);
@@ -348,7 +348,8 @@ fn schedules_go_along_with_copies_names_and_dumps() {
             bench.clock.advance_ms(HOUR_MS);
             reap(bench);
             for key in ["q", "renamed", "restored", "loaded"] {
-                // All but the paused one, and one for each minute. One token is for all of s….
+                // All except the paused one, and one for each minute. All schedules named s… share
+                // a token.
                 let added = 1 + 60 + tasks;
                 assert_eq!(
                     bench.run(&format!("TASK.LEN {key}")),

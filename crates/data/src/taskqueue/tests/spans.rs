@@ -1,4 +1,4 @@
-//! What traces show of tasks with a TRACEPARENT.
+//! What traces show about tasks with a TRACEPARENT.
 
 use std::sync::{Arc, Mutex};
 

@@ -18,7 +18,7 @@ fn add_dead(bench: &Bench, count: usize) {
     assert_eq!(bench.run("TASK.LEN q DEAD"), Reply::count(count));
 }
 
-/// Purges a state to the end. Returns how many tasks each command removed.
+/// Purges a state completely. Returns how many tasks each command removed.
 fn purge(bench: &Bench, state: &str) -> Vec<i64> {
     let mut cursor = "0".to_owned();
     let mut removed = Vec::new();
@@ -38,7 +38,7 @@ fn purge(bench: &Bench, state: &str) -> Vec<i64> {
     }
 }
 
-/// Whether nothing is left of a queue that has become empty. A cluster retains its metadata for a while.
+/// Checks that an emptied queue leaves no rows. A cluster retains its metadata for a while.
 fn has_no_rows(bench: &Bench) {
     reap(bench);
     if !bench.store.capabilities().has_other_writers {
@@ -164,7 +164,7 @@ fn a_task_is_moved_with_its_state_and_comes_after_the_others_of_its_priority() {
         let taken = bench.run(&format!("TASK.TAKE other COUNT 9 {having}"));
         assert_eq!(ids(&taken), ["first", "old", "long", "late"]);
         assert_eq!(parts(&taken)[2][4], bulk(&long));
-        // The last task goes, and so does the queue.
+        // The last task is removed, and the queue with it.
         bench.run("TASK.NACK q leased");
         assert_eq!(bench.run("TASK.MOVE q other leased"), Reply::Integer(1));
         assert_eq!(bench.run("EXISTS q other"), Reply::Integer(1));

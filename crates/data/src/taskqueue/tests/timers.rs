@@ -39,7 +39,7 @@ fn add_quiet(bench: &Bench, queues: usize) {
     bench.run_all(&lines.collect::<Vec<_>>());
 }
 
-/// Adds queues with a task each that is ready after a second.
+/// Adds queues, each with a task that becomes ready after a second.
 fn add_delayed(bench: &Bench, queues: usize) {
     let lines = (0..queues).map(|number| format!("TASK.ADD delayed{number} 1 x DELAY 1000"));
     bench.run_all(&lines.collect::<Vec<_>>());
@@ -169,7 +169,7 @@ fn a_timer_that_additions_may_be_setting_meanwhile_is_left_for_later() {
 #[test]
 fn the_work_of_several_queues_is_done_concurrently() {
     let bench = Bench::cluster_like();
-    // A pass chooses at random how many of them it does.
+    // A pass chooses at random how many of them it handles.
     for _ in 0..100 {
         add_delayed(&bench, 64);
         bench.clock.advance_ms(2_000);
@@ -241,7 +241,8 @@ fn a_task_that_falls_due_after_a_long_time_wakes_who_waits_then() {
     });
 }
 
-/// Rows of a queue with a task, to be damaged: its metadata, the task's own row, and its row by due time.
+/// The rows of a queue with a task, for damaging them: its metadata, the task's own row, and its
+/// row by due time.
 fn rows_of_queue(bench: &Bench, name: &str, id: &str) -> [Vec<u8>; 3] {
     let snapshot = bench.store.begin_read().unwrap();
     let namespaces = NamespaceCache::default();

@@ -1,4 +1,4 @@
-//! TRACEPARENT: a task tells its consumers of which trace it is.
+//! TRACEPARENT: a task tells its consumers which trace it belongs to.
 
 use super::*;
 

@@ -146,14 +146,14 @@ fn an_acknowledgement_releases_some_and_background_work_the_rest() {
             panic!("no length");
         };
         assert!((1..1_200).contains(&left), "{left}");
-        // A dump knows that they wait for nothing.
+        // A dump shows that they wait for nothing.
         let Reply::Bulk(payload) = bench.run("DUMP q") else {
             panic!("no payload");
         };
         bench.run_words(&[b"RESTORE", b"restored", b"0", &payload]);
         let ready = bench.run("TASK.LEN restored READY");
         assert_eq!(ready, Reply::Integer(1_200));
-        // Tasks that come to wait for another one of this id must not be released.
+        // Tasks that later wait for another task with this id must not be released.
         let refused = error("EXISTS Task id already exists");
         assert_eq!(bench.run("TASK.ADD q 0 x ID a"), refused);
         reap(bench);
@@ -229,7 +229,8 @@ fn waits_leave_no_rows_behind() {
     bench.run("TASK.ADD q 1 x ID keep DELAY 1000000");
     bench.run("TASK.ADD q 1 x ID a");
     let rows = bench.data_rows();
-    // The task, its place among those that wait, two rows for each that it waits for, and a counter.
+    // The task, its place among waiting tasks, two rows for each task that it waits for, and a
+    // counter.
     bench.run("TASK.ADD q 1 x ID b AFTER 2 a keep");
     assert_eq!(bench.data_rows(), rows + 7);
     bench.run("TASK.CANCEL q b");

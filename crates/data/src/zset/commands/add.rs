@@ -32,7 +32,7 @@ pub(super) async fn zadd(
     add(context, argument(arguments, 1)?, &addition).await
 }
 
-/// Several ZADDs to one sorted set.
+/// Several ZADD commands on one sorted set.
 pub(super) async fn zadd_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],

@@ -58,7 +58,7 @@ pub(super) struct Area {
     pub(super) latitude: Interval,
 }
 
-/// The area of scores: the square of Web Mercator (EPSG:3857), which ends before the poles.
+/// The area that scores cover: the square of Web Mercator (EPSG:3857), which ends before the poles.
 pub(super) const WORLD: Area = Area {
     longitude: Interval {
         min: -180.0,
@@ -153,8 +153,8 @@ impl Cell {
         }
     }
 
-    /// The neighbour -1, 0 or 1 cells to the east and to the north. At an edge of the world it is
-    /// on the other side.
+    /// The neighbour −1, 0 or 1 cells to the east and to the north. Beyond an edge of the world it
+    /// is on the opposite side.
     pub(super) fn neighbour(self, east: i8, north: i8) -> Self {
         let unused = 64 - 2 * self.steps;
         let shift = |bits: u64, own: u64, others: u64, direction: i8| {

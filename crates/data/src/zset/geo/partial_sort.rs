@@ -59,8 +59,8 @@ impl<'i, T, C: Fn(&T, &T) -> Ordering> Part<'i, '_, T, C> {
         }
     }
 
-    /// Partitions by a pivot: first the items that are less, then the equal ones, then the greater
-    /// ones. Returns the less ones with the index of the first greater one, and the greater ones.
+    /// Partitions by a pivot: smaller items first, then equal ones, then greater ones. Returns the
+    /// smaller items with the index of the first greater one, and the greater items.
     fn split(mut self) -> ((&'i mut [T], usize), &'i mut [T]) {
         let length = self.items.len();
         let pivot = self.pivot();

@@ -36,7 +36,7 @@ pub struct GeoQuery {
     pub any: bool,
 }
 
-/// A member that is inside the area.
+/// A member inside the area.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundMember {
     /// The member's bytes.

@@ -161,7 +161,7 @@ impl Shape {
             Form::Box { width, height } => (width / 2.0, height / 2.0),
         };
         let to_north = degrees(self.unit_m * half_height / EARTH_RADIUS_M);
-        // A shape is widest, in degrees, at its end nearest to a pole.
+        // In degrees, a shape is widest at its end nearest to a pole.
         let widest = if latitude < 0.0 {
             latitude - to_north
         } else {

@@ -2,7 +2,7 @@
 
 use quoin_engine::testing::Bench;
 
-/// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does.
+/// Whether a transaction that runs `line` conflicts if `meanwhile` commits first.
 fn conflicts(line: &str, meanwhile: &str) -> bool {
     let bench = Bench::cluster_like();
     bench.run("ZADD z 1 a 2 b 3 c 4 d");

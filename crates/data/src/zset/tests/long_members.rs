@@ -26,7 +26,7 @@ fn long_members() -> Vec<Vec<u8>> {
 fn long_members_keep_their_order_and_their_bytes() {
     on_both_stores(|bench| {
         let members = long_members();
-        // Each gets a place between the present ones.
+        // Each gets a place between existing ones.
         for at in [4, 10, 7, 5, 6, 0, 9, 8, 1, 3, 2] {
             let reply = bench.run_words(&[b"ZADD", b"z", b"7", &members[at]]);
             assert_eq!(reply, Reply::Integer(1));

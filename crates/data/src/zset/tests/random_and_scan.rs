@@ -78,8 +78,8 @@ fn distinct_members_of_a_large_set_are_distinct() {
     }
 }
 
-/// Both ways of drawing: 64 draws are made one by one from the member index, 2000 at once. The chances
-/// of the first differ by a quarter, as in Redis.
+/// Both ways of drawing: 64 draws are made one by one from the member index, 2000 at once. The
+/// chances of the former differ by a quarter, as in Redis.
 #[test]
 fn every_member_of_a_large_set_is_drawn_about_equally_often() {
     let bench = Bench::embedded();
@@ -148,7 +148,7 @@ fn a_scan_meets_every_member_that_stays_exactly_once() {
                 };
                 assert_eq!(met.insert(member.to_vec(), score.to_vec()), None);
             }
-            // Members that are added or removed meanwhile do not hide the others.
+            // Concurrently added or removed members do not hide the others.
             bench.run(&format!("ZADD z 1 new{calls}"));
             bench.run(&format!("ZREM z m{calls}"));
             calls += 1;

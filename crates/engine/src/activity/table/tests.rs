@@ -37,7 +37,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Some queues have many changes, many have few.
+    // Some queues have many changes, most have few.
     let few = (0..60_usize, 1..4_u64).prop_map(|(queue, count)| Step::Change(queue, count));
     let many = (0..3_usize, 1..40_u64).prop_map(|(queue, count)| Step::Change(queue, count));
     prop::collection::vec(
@@ -96,7 +96,7 @@ fn a_new_active_queue_replaces_idle_ones_that_had_more() {
     for number in 0..8 {
         table.note(&flow(number, 1_000_000, 0));
     }
-    // An hour later, eight new ones come, with fewer changes.
+    // An hour later, eight new queues appear, with fewer changes.
     (0..3_600).for_each(|_| table.tick(now));
     for _ in 0..10 {
         for number in 100..108 {
@@ -115,7 +115,7 @@ fn rates_are_of_the_last_ten_seconds() {
     let at = |seconds: u64| begun + Duration::from_secs(seconds);
     let mut table = Table::new(8, begun);
     table.note(&flow(0, 50, 10));
-    // There was no time for a rate yet: it is that of one second.
+    // No time has passed, so the rate is that of one second.
     let rates = |table: &Table, now| {
         let queue = find(table, 0, now).unwrap();
         (queue.in_per_second, queue.out_per_second)

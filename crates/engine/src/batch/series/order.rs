@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::testing::unplanned;
 
-    /// The order of submissions after [`bring_together`]. Semicolons separate their commands.
+    /// The order of submissions after [`bring_together`]. Semicolons separate the commands of one.
     fn brought_together(lines: &[&str]) -> Vec<String> {
         let submissions = lines.iter().map(|line| Submission {
             calls: line.split(';').map(unplanned).collect(),

@@ -4,7 +4,7 @@ use quoin_base::limits::SUBMISSION_REPLY_BYTES_MAX;
 use quoin_base::random::{Random, SeededRandom};
 use quoin_resp::reply::Reply;
 
-/// Runs calls as one submission, and again what it leaves. Returns their replies.
+/// Submits calls, then whatever was left, until all have run. Returns their replies.
 fn submit(bench: &Bench, mut rest: Vec<Call>) -> Vec<Reply> {
     let mut replies = Vec::new();
     while !rest.is_empty() {
@@ -16,7 +16,7 @@ fn submit(bench: &Bench, mut rest: Vec<Call>) -> Vec<Reply> {
 }
 
 fn command(random: &SeededRandom) -> String {
-    // `s` is a sorted set to start with: commands of lists fail there.
+    // `s` starts as a sorted set, so list commands fail on it.
     let key = ["a", "a", "b", "s"][random.below(4) as usize];
     let value = random.below(1000);
     let few = value % 9;
@@ -121,7 +121,7 @@ fn readers_of_groups_are_replied_in_series_as_one_by_one() {
         for _ in 0..4 {
             while commands.len() < 120 {
                 let one = stream_command(&random, &mut last);
-                // Commands that are all alike are found more often one after the other.
+                // Repeats make series of identical commands more likely.
                 let times = if one.starts_with("XADD") {
                     1
                 } else {
@@ -180,7 +180,7 @@ fn commands_of_many_clients_run_in_series() {
             .submit(vec![unplanned(&format!("RPUSH q {n}"))])
     });
     let pushed = bench.block_on(futures_util::future::join_all(pushes));
-    // In whatever order they came.
+    // The order of the commands does not matter.
     let mut pushed: Vec<(Reply, usize)> = (pushed.into_iter().zip(0..))
         .map(|(one, n)| (one.unwrap().replies.remove(0), n))
         .collect();
@@ -226,7 +226,7 @@ fn a_series_of_pops_ends_where_its_replies_grow_large() {
 
 #[test]
 fn random_members_that_are_popped_in_series_are_each_popped_once() {
-    // In the set's own row, and in rows of their own.
+    // Few members are stored in the set's own row, many in separate rows.
     for members in [10, 700] {
         let bench = Bench::embedded();
         let mut expected: Vec<String> = (0..members).map(|n| format!("m{n:03}")).collect();

@@ -1,4 +1,4 @@
-//! Clients that wait for a list to be so long (BLMOVEM with EXACTLY).
+//! Clients that wait for a list to reach a length (BLMOVEM with EXACTLY).
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_client_that_waits_for_many_elements_does_not_hold_up_others() {
         bench.run("RPUSH list c d e");
         assert_eq!(three.reply(bench), bulks(&["c", "d", "e"]));
         assert!(four.is_waiting());
-        // One that waits is served with the client that came before it, if there is enough for both.
+        // A waiting client is served together with the one before it, if there is enough for both.
         let mut two = bench.wait("BLMOVEM list done LEFT RIGHT 0 EXACTLY 2 OBO");
         bench.run("RPUSH list f");
         assert!(two.is_waiting());

@@ -1,4 +1,4 @@
-//! Keys that need no look, because they were empty and nothing was heard of them since.
+//! Keys that need not be read, because they were empty and nothing has been heard of them since.
 
 mod filling;
 
@@ -21,7 +21,7 @@ use quoin_data::unit::host::Change;
 use quoin_resp::reply::Reply;
 use quoin_store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
-/// Keys of a client for each of which reading all of them would take longer than a test waits.
+/// So many keys that a test would time out if each key made the client read all of them.
 const THOUSANDS: usize = 6_000;
 
 fn key(name: &str) -> ClientKey {
@@ -54,7 +54,7 @@ fn until_quiet(bench: &Bench, waiting: &Waiting) {
     }
 }
 
-/// The reply of a command that could wait, and does not.
+/// The reply to a blocking command that does not wait.
 fn at_once(bench: &Bench, line: &str) -> Reply {
     let (call, _outcome) = waiting_call(line);
     let finished = bench.block_on(bench.executor.submit(vec![call])).unwrap();
@@ -62,7 +62,7 @@ fn at_once(bench: &Bench, line: &str) -> Reply {
     finished.replies.into_iter().next().unwrap()
 }
 
-/// The server knows these keys to be empty.
+/// Makes the server know that these keys are empty.
 fn make_quiet(bench: &Bench, keys: &str) {
     let waiting = bench.wait(&format!("BLPOP {keys} 0"));
     until_quiet(bench, &waiting);
@@ -82,7 +82,7 @@ fn listening(bench: &Bench) -> Waiters {
 #[test]
 fn one_that_waits_for_quiet_keys_needs_no_batch() {
     let bench = Bench::cluster_like();
-    // One that has been there, and one that has not.
+    // A key that has existed, and one that has not.
     bench.run_all(&["RPUSH a 0".to_owned(), "LPOP a".to_owned()]);
     let first = bench.wait("BLPOP a b 0");
     until_quiet(&bench, &first);
@@ -121,7 +121,7 @@ fn one_that_waits_for_thousands_of_keys_makes_each_wake_it_cheaply() {
     let other = bench.another_server();
     let keys: Vec<String> = (0..THOUSANDS).map(|number| format!("k{number}")).collect();
     let waiting = bench.wait(&format!("BLPOP {} 0", keys.join(" ")));
-    // As the server begins to listen to others, each key wakes the client.
+    // When the server begins to listen to others, each key wakes the client.
     until_quiet(&bench, &waiting);
     let last = format!("k{}", THOUSANDS - 1);
     let pushed = planned(&format!("RPUSH {last} 1"));
@@ -147,7 +147,7 @@ fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
     let bench = Bench::cluster_like();
     let other = bench.another_server();
     make_quiet(&bench, "a b c");
-    // Of which this server may not have heard yet.
+    // This server may not have heard of these yet.
     let pushed = ["RPUSH b 1", "RPUSH c 2"].map(planned);
     bench.block_on(other.submit(pushed.into())).unwrap();
     bench.run("RPUSH d 3");
@@ -202,7 +202,7 @@ fn a_key_with_an_alarm_while_its_client_was_parked_is_looked_at_again() {
     waiters.settle(&waiter, began);
     assert_eq!(waiters.take_scheduled(1), [(list.clone(), Cursor::START)]);
     waiters.cancel(&waiter);
-    // An older one does not matter.
+    // An earlier alarm does not matter.
     let (waiter, _outcome) = super::slow_blpop();
     waiters.park(&waiter, 1);
     waiters.settle(&waiter, waiters.alarms());
@@ -215,7 +215,7 @@ fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
     let (waiter, _outcome) = super::slow_blpop();
     waiters.expect(&waiter);
     let began = waiters.alarms();
-    // Twice, as a client has come between the first two looks for keys to forget.
+    // Twice, because a client came between the first two calls.
     waiters.keep_hearing();
     waiters.keep_hearing();
     assert!(!waiters.queues().quiet.is_any_known());
@@ -232,7 +232,8 @@ fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
     let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
     waiters.expect(&waiter);
     let left = |is_empty| HashMap::from([(list.clone(), is_empty)]);
-    // Whether the key is quiet once a batch has left it empty, during which something happened.
+    // Whether the key is quiet after a batch that left it empty, if something happens during the
+    // batch.
     let is_quiet_after = |happens: &dyn Fn()| {
         let began = waiters.alarms();
         happens();
@@ -254,7 +255,7 @@ fn a_key_that_was_not_known_when_a_batch_began_is_not_quiet_after_it() {
     let bench = Bench::cluster_like();
     let waiters = listening(&bench);
     let began = waiters.alarms();
-    // Another server may have told of the key before a client came.
+    // Another server may have reported the key before a client came.
     let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
     waiters.expect(&waiter);
     waiters.note_committed(&HashMap::from([(super::list_key(), true)]), began);
@@ -332,7 +333,7 @@ fn a_server_listens_while_clients_come_and_go() {
     assert!(waiters.heard().is_none());
 }
 
-/// Waits for some keys, and again, until it is given the word to end. Returns what it got.
+/// Waits for some keys repeatedly, until it receives the word to end. Returns what it got.
 async fn work(executor: Arc<Executor>, line: String, popped: Arc<AtomicUsize>) -> Vec<String> {
     let mut got = Vec::new();
     loop {
@@ -378,7 +379,7 @@ fn workers_of_many_queues_on_two_servers_get_each_element_once() {
         Arc::clone(&bench.executor),
         Arc::new(bench.another_server()),
     ];
-    // Each queue is one of three workers', of which two are at the other server.
+    // Each queue has three workers, two of them on the other server.
     let lines: Vec<String> = (0..6)
         .map(|worker| {
             let keys = (0..QUEUES).filter(|queue| queue % 2 == worker % 2);
@@ -401,7 +402,7 @@ fn workers_of_many_queues_on_two_servers_get_each_element_once() {
             let push = format!("RPUSH q{} {element}", element * 7 % QUEUES);
             server.submit(vec![planned(&push)]).await.unwrap();
             if element % 40 == 0 {
-                // Everything falls quiet.
+                // Lets all keys become quiet.
                 tokio::time::sleep(Duration::from_millis(15)).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Commands that only read and wait, and clients that are woken all together.
+//! Commands that only read and wait, and clients that are all woken together.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use quoin_data::{read_handler, write_handler};
 use quoin_layout::ValueType;
 use quoin_resp::reply::Reply;
 
-/// Reads a list as XREAD does a stream: `key above _` → the elements after the first `above`, or null
-/// where there are no more.
+/// Reads a list as XREAD reads a stream: `key above _` → the elements after the first `above`, or
+/// null if there are no more.
 async fn read_above(context: &ReadContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let above = integer(argument(arguments, 2)?)?;
     let name = argument(arguments, 1)?;
@@ -59,7 +59,7 @@ fn wait_for_more(arguments: &[Bytes], _: i64) -> Result<Option<WaitSpec>, Comman
     }))
 }
 
-/// The same for a client that does not say what it has read.
+/// The same for a client that does not say how much it has read.
 fn wait_for_any(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>, CommandError> {
     let spec = wait_for_more(arguments, now_ms)?;
     Ok(spec.map(|spec| WaitSpec {

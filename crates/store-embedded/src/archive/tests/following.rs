@@ -80,7 +80,7 @@ fn a_segment_that_repeats_commits_goes_on_from_a_failed_one() {
     add(folder.path(), 1..=6, SEGMENT_BYTES);
     let mut tail = after(folder.path(), 0);
     assert_eq!(poll(&mut tail).0, [1, 2, 3, 4, 5, 6]);
-    // The last two were not synced.
+    // Commits 5 and 6 are repeated, as if they had not been synced.
     let mut archive = Archive::open(folder.path(), store()).unwrap();
     for commit in 5..=8 {
         archive.append(commit, commit * 10, &body(commit)).unwrap();
@@ -119,7 +119,7 @@ fn damage_and_gaps_are_errors_once_they_are_confirmed() {
                 if missing == expected && reached.commit == expected - 1),
             "{error}"
         );
-        // What was only late is read.
+        // A write that was only delayed is read.
         std::fs::write(&path, &whole).unwrap();
         let mut tail = after(folder.path(), 1);
         assert_eq!(poll(&mut tail).0, [2, 3, 4, 5, 6]);

@@ -1,4 +1,4 @@
-//! Files that a command takes to another place.
+//! Files that a command ships elsewhere.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn an_archive_without_files_knows_what_was_taken() {
     assert!(ship(&keeper(folder.path()), "true", NEVER).unwrap());
     let archive = Archive::open(folder.path(), store()).unwrap();
     assert_eq!(archive.last(), Some(3));
-    // The store was put back.
+    // The store was put back to an earlier state.
     let back = Keeper::open(folder.path(), store(), folder.path(), 2);
     assert!(matches!(back, Err(ArchiveError::Ahead { archived: 3, .. })));
 }
@@ -70,7 +70,7 @@ fn a_file_that_is_being_written_is_taken_when_it_is_old() {
     let mut archive = Archive::open(folder.path(), store()).unwrap();
     archive.append(1, 10, &body(1)).unwrap();
     archive.end_old_segment(Duration::ZERO);
-    // It is not on the disk yet.
+    // It is not synced yet.
     assert!(archive.ended_segments().unwrap().is_empty());
     archive.sync().unwrap();
     archive.end_old_segment(NEVER);

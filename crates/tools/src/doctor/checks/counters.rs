@@ -26,7 +26,7 @@ const KEYS_AT_ONCE: usize = 16;
 #[derive(Default)]
 pub(super) struct Counters {
     rows: u64,
-    /// Too large to be counted at one moment.
+    /// Keys too large to be counted at one moment.
     uncounted: u64,
     lengths: Finding,
     task_counters: Finding,
@@ -186,20 +186,20 @@ impl Counters {
 /// Largest number of rows of a key that is counted again for a repair while servers may run.
 const RECOUNT_ROWS_MAX: u64 = 100_000;
 
-/// What a key has at one moment.
+/// The counts of a key at one moment.
 #[derive(Debug)]
 pub(super) struct Counts {
     meta: Meta,
     length: i64,
-    /// Rows by section; those of no section that its type has are under their number too.
+    /// Rows by section number, including sections that its type does not have.
     rows: BTreeMap<u64, u64>,
     /// Elements. A row that cannot be read counts as one.
     elements: i64,
     /// Elements by group.
     groups: BTreeMap<u8, i64>,
-    /// What the type's counters of groups say, in their order.
+    /// The values of the type's counters of groups, in their order.
     counters: Vec<i64>,
-    /// Values whose bytes are in chunks, and ids that chunks have.
+    /// Values whose bytes are in chunks, and ids that have chunks.
     splits: u64,
     chunk_ids: u64,
     last_chunks: Option<Id>,
@@ -341,8 +341,8 @@ impl Counts {
         counts.sum()
     }
 
-    /// What the length counter should hold. Of a value in pieces that may be more than these, which
-    /// zeros follow.
+    /// The expected value of the length counter. A value in pieces may be longer, because zeros may
+    /// follow the pieces.
     fn expected_length(&self) -> i64 {
         let mut sections = self.meta.value_type.kind().sections.iter();
         let is_in_pieces = sections.any(|section| matches!(section.holds, Holds::Pieces));
@@ -398,9 +398,9 @@ fn piece_end(target: &DoctorTarget<'_>, data: Id, row: &KeyValue) -> Option<i64>
     is_sound.then_some(end)
 }
 
-/// Counts a key again and corrects its counters, in one transaction that conflicts with every change of the
-/// key. Returns whether they are right now. They are not if the key is too large, or if its indexes disagree,
-/// because then the right number is unknown.
+/// Counts a key again and corrects its counters, in one transaction that conflicts with every
+/// change of the key. Returns whether they are now correct. They are not if the key is too large,
+/// or if its indexes disagree, because then the correct number is unknown.
 pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<bool, StoreError> {
     let rows_max = if !target.store.capabilities().bounds_transaction_time {
         u64::MAX
@@ -428,7 +428,7 @@ pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<
         .await
 }
 
-/// Writes what was counted; a key that `is_removed` has no elements, and ceases to exist.
+/// Writes the counts. A key that `is_removed` has no elements, and ceases to exist.
 fn correct(
     target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,
@@ -449,7 +449,7 @@ fn correct(
     }
     let expected = counts.expected_length();
     if expected != counts.length {
-        // An addition, so that concurrent changes of the counter are kept.
+        // Added, so that concurrent changes of the counter are kept.
         transaction.atomic_add(&length_key, length_delta(expected - counts.length));
     }
     let counters = counts.meta.value_type.kind().counters.iter();

@@ -136,7 +136,7 @@ struct IdPage {
     next: Option<Vec<u8>>,
 }
 
-/// Ids that have data, from `begin` on. Of each only its first rows are read.
+/// Ids that have data, from `begin` on. Reads only the first rows of each.
 async fn ids(
     target: &DoctorTarget<'_>,
     begin: Vec<u8>,
@@ -163,7 +163,7 @@ async fn ids(
                     if page.ids.last() != Some(&id) {
                         page.ids.push(id);
                     }
-                    // Behind all that the last one has.
+                    // After everything that belongs to the last id.
                     begin = KeyRange::children(&layout.data_prefix(id)).end;
                 }
                 Err(_) => page.unreadable += 1,
@@ -185,7 +185,7 @@ struct Unnamed {
     all_names_are_known: bool,
 }
 
-/// Those of the ids that no key names during a scan of all.
+/// The ids that no key names during a scan of all keys.
 async fn unnamed(target: &DoctorTarget<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreError> {
     let mut all_names_are_known = true;
     if ids.is_empty() {
@@ -222,7 +222,7 @@ async fn unnamed(target: &DoctorTarget<'_>, ids: Vec<Id>) -> Result<Unnamed, Sto
     })
 }
 
-/// Those of the ids that have data, are not in the trash, and that no key names at one moment.
+/// The ids that have data, are not in the trash, and are not named by any key at one moment.
 async fn confirm(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,

@@ -1,5 +1,5 @@
-//! What servers of older versions popped for each other: requests that no server waits for, and popped elements that the
-//! requesting server has not fetched.
+//! What servers of older versions popped for each other: requests that no server waits for, and
+//! popped elements that the requesting server has not fetched.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Found {
     without_elements: Finding,
     stray_pieces: Finding,
     unreadable: Finding,
-    /// What servers' code needs; made for the first repair.
+    /// The environment for servers' code, created for the first repair.
     environment: Option<Environment>,
 }
 
@@ -199,7 +199,7 @@ async fn judge(
             {
                 let Id { instance, sequence } = request.id;
                 found.old_requests.add(|| format!("{instance} {sequence}"));
-                // As servers do: either this conflicts, or a server that grants it meanwhile.
+                // Like a server: either this conflicts, or a server that grants it concurrently.
                 let is_repaired = target
                     .repair(async |transaction: &dyn Transaction| {
                         remove_request(transaction, &row.key);
@@ -292,13 +292,13 @@ async fn put_back(
         })
         .await;
     match result {
-        // The metadata of the queue, which the check of keys reports.
+        // The queue's metadata is damaged, which the check of keys reports.
         Err(StoreError::Corrupt(_)) => Ok(false),
         result => result,
     }
 }
 
-/// The repair writes with new ids, those of another server start.
+/// The repair writes with new ids, which belong to another server start.
 async fn environment(target: &DoctorTarget<'_>) -> Result<Environment, StoreError> {
     prepare(
         target.store,

@@ -1,7 +1,7 @@
 //! Rows that repeat others: indexes, and copies of metadata.
 //!
-//! The descriptor of a type says which entries of its indexes are looked up, and how. They are looked up page by page,
-//! each page at one moment. So keys of any size can be checked while they change.
+//! The descriptor of a type says which entries of its indexes to look up, and how. They are looked
+//! up page by page, each page at one moment. So keys of any size can be checked while they change.
 
 use futures_util::future::try_join_all;
 
@@ -16,7 +16,7 @@ use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction}
 
 pub(super) struct Indexes {
     entries: u64,
-    /// What may be wrong with entries of any type.
+    /// Possible faults of entries, over all types.
     faults: Vec<(&'static EntryFault, Finding)>,
 }
 
@@ -249,8 +249,8 @@ impl MetaCopies {
     }
 }
 
-/// How many copies of metadata a key has, and the keys of those that are wrong. None is missing
-/// that is not there: keys of older versions have none.
+/// The number of metadata copies that a key has, and the keys of those that are wrong. An absent
+/// copy is not a fault, because keys of older versions have none.
 async fn copies(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
@@ -263,7 +263,7 @@ async fn copies(
         return Ok((count, wrong));
     };
     if Meta::decode(&meta)?.data != key.meta.data {
-        // It was renamed meanwhile, and the name belongs to another key.
+        // The key was renamed meanwhile, and its name belongs to another key.
         return Ok((count, wrong));
     }
     let expected = MetaCopy {

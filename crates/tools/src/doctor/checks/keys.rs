@@ -13,7 +13,7 @@ use quoin_data::keyspace::presence::Presence;
 use quoin_layout::{KeyName, KeysRow, Meta, Space, decode_length, successor};
 use quoin_store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
-/// Largest number of keys without elements, on a cluster, that is normal.
+/// Maximum number of keys without elements that is normal on a cluster.
 const RETAINED_MAX: u64 = 10_000;
 
 #[derive(Default)]
@@ -194,7 +194,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Looks whether the index has the keys that expire: both at one moment.
+    /// Checks whether the index has the keys that expire, both at one moment.
     async fn look_at_expiry(
         &mut self,
         target: &DoctorTarget<'_>,
@@ -257,8 +257,8 @@ async fn missing_expiry(
     Ok(row.is_none().then_some(expiry_key))
 }
 
-/// Removes a key that is empty and has no expiry, as the background work of servers does
-/// (`WriteContext::sweep_retained`). It conflicts with a concurrent push.
+/// Removes a key that is empty and has no expiry, like the background work of servers
+/// (`WriteContext::sweep_retained`). Conflicts with a concurrent push.
 async fn sweep(
     target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,
@@ -403,7 +403,7 @@ async fn judge_expiry(
     Ok(())
 }
 
-/// Whether no key expires then. (A key whose metadata cannot be read is another check_expiries's finding.)
+/// Whether no key expires then. Keys with unreadable metadata are reported elsewhere.
 async fn leads_nowhere(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,

@@ -1,10 +1,11 @@
 //! The checks of the data in a store.
 //!
-//! [`STORE_CHECKS`] check spaces of the layout. [`key_checks`] share one scan of all keys. A new check is a function
-//! or a [`KeyCheck`] in one of the files here, and a row in one of the two.
+//! [`STORE_CHECKS`] check spaces of the layout. [`key_checks`] share one scan of all keys. A new
+//! check is a function or a [`KeyCheck`] in one of the files here, and a row in one of the two.
 //!
-//! What is compared is read at one moment (in one transaction), so that running servers cause no alarm. A repair
-//! reads again in its own transaction, so that it conflicts with changes of what it depends on.
+//! Rows that are compared are read at one moment (in one transaction), so that running servers
+//! cause no false alarms. A repair reads again in its own transaction, so that it conflicts with
+//! changes of what it depends on.
 
 mod counters;
 mod data;
@@ -22,7 +23,7 @@ use quoin_store::{ReadTransaction, StoreError};
 #[cfg(feature = "fdb")]
 pub(super) use spaces::percentiles;
 
-/// A check that looks by itself.
+/// A check that scans by itself.
 pub(super) struct StoreCheck {
     pub(super) name: &'static str,
     pub(super) run: for<'c> fn(&'c DoctorTarget<'c>, &'static str) -> Answer<'c, Line>,
@@ -72,7 +73,7 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     },
 ];
 
-/// The checks that look at keys, in the order of their lines.
+/// The checks of keys, in the order of their lines.
 pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
     let mut checks: Vec<Box<dyn KeyCheck>> = vec![
         Box::<keys::Keys>::default(),

@@ -1,5 +1,5 @@
-//! Task queues whose leases or delays have ended or whose schedules are due, and hashes whose fields have expired, without anybody having been told
-//! to look.
+//! Task queues whose leases or delays have ended or whose schedules are due, and hashes whose
+//! fields have expired, without a timer for them.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{
@@ -157,7 +157,7 @@ impl Overdue {
         }
         self.without_timer
             .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
-        // One timer too many does no harm, so nothing needs to be read again.
+        // An extra timer does no harm, so nothing needs to be read again.
         let step = TIMER_STEP_MS;
         let at_ms = now_ms.saturating_add(step - 1) / step * step;
         let timers = Timers::of(key.meta.value_type);
@@ -195,7 +195,7 @@ async fn is_overdue(
     Ok(false)
 }
 
-/// Whether one of the timers that are due, or about to be, is the queue's.
+/// Whether the queue has a timer that is due, or about to be.
 async fn has_timer(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,

@@ -8,8 +8,8 @@ use quoin_data::cluster::roster::{RosterRows, read_rows, remove_if_silent};
 use quoin_layout::ServerRow;
 use quoin_store::{ReadTransaction, StoreError, Transaction};
 
-/// Reads the rows twice, as a server would: one whose beat stays the same is dead. Other servers remove its row after a
-/// minute.
+/// Reads the rows twice, like a server: one whose beat does not change is dead. Other servers
+/// remove its row after a minute.
 pub(super) async fn check(
     target: &DoctorTarget<'_>,
     name: &'static str,

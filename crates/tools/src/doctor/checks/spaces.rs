@@ -18,7 +18,7 @@ pub(super) async fn check_rows(
     let mut begin = everything.begin.clone();
     let mut known = 0_u64;
     let mut unknown = Finding::default();
-    // Bounded, should everything there be something else's.
+    // Bounded, in case everything there is of another kind.
     for _ in 0..PAGE_ROWS {
         let first = target
             .read(async |transaction: &dyn ReadTransaction| {
@@ -68,8 +68,8 @@ pub(super) async fn check_rows(
     Ok(outcome.line(name))
 }
 
-/// What other doctors have left. (One that measures just now finds its row gone, and writes it
-/// again.)
+/// Rows left by other doctors. A doctor that is measuring now finds its row gone, and writes it
+/// again.
 async fn scratch(target: &DoctorTarget<'_>) -> Result<Finding, StoreError> {
     let range = target.layout.rows_of(Space::Scratch);
     let found = target
@@ -109,7 +109,7 @@ pub(super) async fn check_latency(
         let text = "not measured: a commit would end this standby";
         return Ok(Line::ok(name, text));
     }
-    // A key of its own, so that several doctors may measure at once.
+    // A separate key, so that several doctors may measure at the same time.
     let key = target.layout.scratch_key(target.random.next_u64());
     let measured = measure(target, &key).await;
     // Also if measuring has failed.
@@ -202,8 +202,8 @@ pub(super) async fn check_databases(
             continue;
         }
         lost.add(|| format!("{} {}", namespace.instance, namespace.sequence));
-        // A namespace that no database shows never returns: FLUSHDB makes new ones, SWAPDB exchanges current
-        // ones. The next server clears the trash.
+        // A namespace that no database shows never returns: FLUSHDB creates new ones, and SWAPDB
+        // exchanges current ones. The next server clears the trash.
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let shown = target
@@ -255,7 +255,7 @@ async fn used_namespaces(
         let Some(row) = first.first() else {
             return Ok(used);
         };
-        // What cannot be read is found by the scan of keys.
+        // The scan of keys reports unreadable rows.
         let Ok((namespace, _)) = target.layout.read_namespaced_key(&row.key) else {
             return Ok(used);
         };
@@ -318,9 +318,9 @@ pub(super) async fn check_trash(
     Ok(outcome.line(name))
 }
 
-/// Every start of a server on a cluster leaves one row for each batch in flight, and no server removes it:
-/// the doctor cannot know whether that server still runs, perhaps stopped during a commit. The rows are
-/// small. If no server runs, they can be removed.
+/// Every start of a server on a cluster leaves one row for each batch in flight, and no server
+/// removes it. The doctor cannot know whether that server still runs, perhaps stopped during a
+/// commit. The rows are small. If no server runs, they can be removed.
 pub(super) async fn check_operations(
     target: &DoctorTarget<'_>,
     name: &'static str,
@@ -375,8 +375,8 @@ pub(super) async fn check_operations(
     Ok(outcome.line(name))
 }
 
-/// A server that publishes or listens clears what has been there for some seconds. One that is
-/// killed does not, and the messages stay until another starts, publishes or listens.
+/// A server that publishes or listens clears messages after some seconds. A killed server does not,
+/// so its messages stay until another starts, publishes or listens.
 pub(super) async fn check_messages(
     target: &DoctorTarget<'_>,
     name: &'static str,
@@ -399,7 +399,7 @@ pub(super) async fn check_messages(
         counted(count, "row", "rows")
     ));
     if is_there {
-        // As a server would: all servers have read them long since.
+        // Like a server: all servers have read them long ago.
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.clear_range(&range.begin, &successor(&last));

@@ -56,8 +56,8 @@ pub(super) fn change_until_done(bench: &Bench, change: impl Fn(&dyn Transaction,
     }
 }
 
-/// Damages a store with everything in it, and expects that one check tells of it in these words,
-/// and that a repair puts it right.
+/// Damages a store that has everything in it. Expects that one check reports it in these words, and
+/// that a repair fixes it.
 pub(super) fn assert_repaired(
     check: &str,
     level: Level,
@@ -72,7 +72,7 @@ pub(super) fn assert_repaired(
         let found = line(&told, check);
         assert_eq!(found.level, level, "{found}");
         assert!(found.text.contains(words), "{found}");
-        // Looking changes nothing.
+        // A check without repair changes nothing.
         assert_eq!(lines(bench, LOOK)[2..], told[2..]);
         let told = lines(bench, REPAIR);
         let found = line(&told, check);
@@ -82,7 +82,7 @@ pub(super) fn assert_repaired(
     });
 }
 
-/// The same where it cannot be put right by itself.
+/// The same for damage that cannot be repaired automatically.
 pub(super) fn assert_told(
     check: &str,
     level: Level,

@@ -15,14 +15,14 @@ use quoin_layout::{
 };
 use quoin_store::{Isolation, RangeQuery};
 
-/// What is said where there is nothing.
+/// The line when there is nothing.
 const NOTHING: &str = "0 requests to pop for a server, 0 grants of what was popped";
-/// Names the requests of these tests.
+/// The id of these tests' requests.
 const ASKED: Id = Id {
     instance: 901,
     sequence: 1,
 };
-/// When something must have been that is overdue.
+/// The time of something that is overdue.
 const LONG_AGO_MS: i64 = START_MS - OVERDUE_MS - 1;
 
 fn grant(key: &str, expires_at_ms: i64) -> Grant {
@@ -111,7 +111,7 @@ fn elements_of_an_expired_grant_go_back_to_where_they_were() {
     on_both(|bench| {
         fill(bench);
         let before = bench.run("LRANGE list 0 -1");
-        // A value so long that it is split, which takes an id that no other has.
+        // A value that is long enough to be split, which takes a new id.
         grant_last(bench, &Layout::new("test"), "list", LONG_AGO_MS);
         lines(bench, LOOK);
         assert_ne!(bench.run("LRANGE list 0 -1"), before);

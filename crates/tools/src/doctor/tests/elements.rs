@@ -1,4 +1,4 @@
-//! Damages of what keys have: elements, counters, indexes.
+//! Damage to what keys have: elements, counters, indexes.
 
 use super::damage::{assert_repaired, assert_told, get, length_key, meta};
 use super::*;
@@ -68,7 +68,7 @@ fn a_recount_counts_as_a_change() {
         lines(bench, REPAIR);
         let after = get(bench, &key).unwrap();
         assert_eq!(bench.run("LLEN list"), Reply::Integer(5));
-        // The upper bits, by which WATCH sees changes.
+        // The upper bits, in which WATCH sees changes.
         assert_ne!(before[5..], after[5..]);
     });
 }
@@ -394,7 +394,7 @@ fn a_schedule_without_its_next_moment_is_told_and_stays() {
     });
 }
 
-/// Removes all timers, and lets background work look for what is due.
+/// Removes all timers, and lets background work check for what is due.
 fn lose_timers(bench: &Bench, space: Space) {
     change(bench, |transaction, layout| {
         let timers = layout.rows_of(space);

@@ -1,5 +1,5 @@
-//! A healthy store raises no alarm; one that was damaged on purpose is diagnosed, and repaired
-//! where that is safe. On a store with a single writer and on one with many.
+//! A healthy store causes no findings. A store that was damaged on purpose is diagnosed, and
+//! repaired if that is safe. Runs on a store with a single writer and on one with many.
 
 mod damage;
 mod delegation;
@@ -47,7 +47,7 @@ fn random() -> Arc<SeededRandom> {
     Arc::clone(RANDOM.get_or_init(|| Arc::new(SeededRandom::new(5))))
 }
 
-/// What the doctor says.
+/// The doctor's report.
 fn lines(bench: &Bench, options: Options) -> Vec<Line> {
     let target = DoctorTarget {
         store: &*bench.store,
@@ -77,7 +77,7 @@ fn assert_healthy(bench: &Bench) {
     }
 }
 
-/// Changes rows behind the server's back.
+/// Changes rows without the server's knowledge.
 fn change(bench: &Bench, change: impl Fn(&dyn Transaction, &Layout)) {
     let transaction = bench.store.begin_write().unwrap();
     change(&*transaction, &Layout::new("test"));
@@ -223,7 +223,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
         let meta_key = Layout::new("test").meta_key(namespace, &name);
         change(bench, |transaction, layout| {
             transaction.set(&meta_key, &meta.encode());
-            // What it keeps besides elements.
+            // What it stores in addition to elements.
             transaction.set(
                 &layout.stream_head_key(data),
                 &StreamHead::default().encode(),

@@ -1,4 +1,4 @@
-//! Damages of what producers have added to streams.
+//! Damage to what is stored about producers of streams.
 
 use super::damage::{assert_repaired, get, meta};
 use super::*;
@@ -48,7 +48,7 @@ fn what_a_producer_has_added_whose_row_is_lost() {
             let data = meta(bench, layout, "produced").data;
             let producer = ProducerName::of_producer(b"gpu1");
             let row = layout.producer_key(data, &producer);
-            // Its record goes too, or it would be the next to be found.
+            // Its record too, because that would be reported next.
             let record =
                 layout.produced_entry_key(data, &producer, &ProducerName::of_entry(b"job7"));
             change(bench, |transaction, _| {

@@ -23,7 +23,7 @@ const BASE_SUFFIX: &str = ".base.aof";
 #[derive(Debug)]
 pub(in crate::import) struct Parts {
     pub(super) files: Vec<Part>,
-    /// Whether it is a base alone, without what was written after it.
+    /// Whether it is only a base, without what was written after it.
     is_lone_base: bool,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::import) struct Part {
 /// How a file begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::import) enum PartKind {
-    /// As an RDB file; commands may follow.
+    /// As an RDB file. Commands may follow.
     Rdb,
     /// With commands.
     Commands,
@@ -95,7 +95,7 @@ fn has_suffix(path: &Path, suffix: &str) -> bool {
     name.ends_with(suffix.as_bytes())
 }
 
-/// How a file begins; `None` if it is neither.
+/// How a file begins. `None` if it is neither.
 fn kind_of(path: &Path) -> Result<Option<PartKind>, ImportError> {
     let mut first = Vec::new();
     let file = File::open(path).map_err(no_file(path))?;
@@ -239,7 +239,7 @@ const LINE_BYTES_MAX: u64 = 1024;
 /// Places that an announced number of arguments reserves.
 const RESERVED_MAX: usize = 1024;
 
-/// What comes next.
+/// The next command, or the end.
 pub(super) enum Next {
     Command(Vec<Bytes>),
     End,
@@ -247,7 +247,7 @@ pub(super) enum Next {
     CutOff,
 }
 
-/// Reads commands from a place on.
+/// Reads commands from an offset on.
 pub(super) struct Commands<R> {
     path: PathBuf,
     source: R,
@@ -297,7 +297,7 @@ impl<R: BufRead> Commands<R> {
         Ok(Next::Command(words))
     }
 
-    /// An argument; `None` if the file ends within it.
+    /// An argument. `None` if the file ends within it.
     fn word(&mut self) -> Result<Option<Bytes>, ImportError> {
         let Line::Whole(line) = self.line()? else {
             return Ok(None);
@@ -306,7 +306,7 @@ impl<R: BufRead> Commands<R> {
         let length = length.filter(|length| *length <= REQUEST_BULK_BYTES_MAX);
         let length = length.ok_or_else(|| self.damaged("the length of an argument"))?;
         let mut word = Vec::new();
-        // The line end is part of it. Nothing is reserved for a length that the file does not have.
+        // Includes the line end. Reserves no memory for a length that exceeds the file.
         let whole = length as u64 + 2;
         let taken = (&mut self.source).take(whole).read_to_end(&mut word);
         let taken = taken.map_err(no_file(&self.path))?;
@@ -352,7 +352,7 @@ impl<R: BufRead> Commands<R> {
 const NO_COMMAND: &str = "something that is no command";
 
 enum Line {
-    /// Without its end.
+    /// A line, without its end.
     Whole(Vec<u8>),
     None,
     CutOff,
@@ -362,7 +362,7 @@ fn number(digits: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// What a file of commands has.
+/// The result of checking a file of commands.
 pub(super) struct Checked {
     /// End of the last complete command outside of an incomplete transaction.
     pub(super) end: u64,
@@ -404,7 +404,7 @@ pub(super) fn check(path: &Path, begin: u64) -> Result<Checked, ImportError> {
     })
 }
 
-/// Whether no command begins after this place.
+/// Whether no command begins after this offset.
 fn is_over(path: &Path, at: u64) -> Result<bool, ImportError> {
     Ok(matches!(Commands::open(path, at)?.next()?, Next::End))
 }

@@ -1,11 +1,12 @@
-//! Importing an append-only file: one file of commands, or several, perhaps with an RDB file in front.
+//! Importing an append-only file: one file of commands, or several, perhaps beginning with an RDB
+//! file.
 //!
-//! Commands change keys that must be whole before they are copied, and perhaps keys that the target
-//! has already. So a server of this program's own, in a temporary folder, runs the commands, and then is
-//! the source of the import.
+//! Commands change keys, which must be complete before they are copied, and perhaps keys that the
+//! target already has. So a separate server of this program, in a temporary folder, runs the
+//! commands, and is then the source of the import.
 //!
-//! While Redis loads such a file no key expires: the file has a command for every removed key. So all keys
-//! expire [`EXPIRY_SHIFT_MS`] later in that server.
+//! While Redis loads such a file, no key expires: the file has a command for every removed key. So
+//! in that server all keys expire [`EXPIRY_SHIFT_MS`] later.
 
 mod files;
 mod replay;
@@ -34,7 +35,7 @@ use quoin_config::{Fsync, LoadedSettings};
 /// A server that has run the commands of an append-only file.
 pub(super) struct Replay {
     scratch: Scratch,
-    /// Keys that are not as they were, and why.
+    /// Keys that may differ from the original, and why.
     pub(super) unusable: UnusableKeys,
     /// What the file lacks.
     pub(super) incomplete: Option<Incomplete>,
@@ -46,14 +47,14 @@ impl Replay {
     }
 }
 
-/// A part that was read to its end.
+/// A part that was read completely.
 struct ReadPart<'p> {
     part: &'p Part,
-    /// Begin of its commands, and their check.
+    /// The offset of its commands, and the result of checking them.
     commands: Option<(u64, Checked)>,
 }
 
-/// Runs all commands. First each file is read to its end, so that nothing of a damaged one is run.
+/// Runs all commands. First reads each file completely, so that nothing of a damaged one is run.
 pub(super) fn replay(
     parts: &Parts,
     options: &Options,
@@ -105,7 +106,7 @@ pub(super) fn replay(
     })
 }
 
-/// As Redis does with `aof-load-truncated`: only the last file may end within a command.
+/// As in Redis with `aof-load-truncated`, only the last file may end within a command.
 fn cut_off(part: &Part, checked: &Checked, is_last: bool) -> Result<Incomplete, ImportError> {
     let (at, bytes) = (checked.end, checked.cut_off_bytes);
     if !is_last {
@@ -162,7 +163,7 @@ fn run_all(
         }
     }
     progress.end();
-    // What was not a key's: libraries of functions, data of modules.
+    // What did not belong to a key: libraries of functions, data of modules.
     let mut unusable = counts.unusable.take().unwrap_or_default();
     unusable.others = Some(Box::new(counts));
     Ok(unusable)
@@ -175,7 +176,7 @@ pub type RunServer = fn(LoadedSettings) -> Result<(), String>;
 /// Time between two attempts to reach a server that starts.
 const START_PAUSE: Duration = Duration::from_millis(10);
 
-/// A running server. It ends, and its folder goes away, when this is dropped.
+/// A running server. It ends, and its folder is removed, when this is dropped.
 pub(crate) struct Scratch {
     folder: PathBuf,
     address: Address,
@@ -244,7 +245,7 @@ fn settings(folder: &Path, socket: PathBuf, databases: u32) -> LoadedSettings {
     settings.data_dir = folder.join("data");
     settings.logfile = Some(folder.join("log"));
     settings.databases = databases;
-    // What is lost with the machine is replayed again.
+    // What a crash loses is replayed again.
     settings.fsync = Fsync::EverySec;
     loaded
 }
@@ -252,7 +253,7 @@ fn settings(folder: &Path, socket: PathBuf, databases: u32) -> LoadedSettings {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A server that ends sends no reply. If it does not end, the process ends soon.
+            // A server that ends sends no reply. If it does not end, the process soon does.
             let told = Client::connect(&self.address)
                 .and_then(|mut client| client.call(&["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]));
             let lost = matches!(told, Err(quoin_client::ClientError::Lost { .. }));

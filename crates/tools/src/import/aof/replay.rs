@@ -15,16 +15,16 @@ use quoin_data::command::flags::Flags;
 use quoin_data::command::resolve;
 use quoin_resp::wire::reply_reader::Value;
 
-/// What a command says that found nothing in a transaction.
+/// The reply of a command that found nothing in a transaction.
 const NOTHING: Value = Value::Blob(b'$', None);
 
 /// Commands that are sent together.
 const COMMANDS_AT_ONCE: usize = 1_000;
 
-/// What an error says of a command that the server does not have.
+/// Part of the error for a command that the server does not have.
 const UNKNOWN: &str = "unknown command";
 
-/// Commands that such a file has although they do not write themselves.
+/// Commands that occur in such a file although they are not writes.
 const RUN_TOO: [&str; 7] = [
     "select", "script", "function", "eval", "evalsha", "fcall", "pfcount",
 ];
@@ -32,7 +32,7 @@ const RUN_TOO: [&str; 7] = [
 /// Commands that mean the same in all databases.
 const OF_ALL_DATABASES: [&str; 4] = ["flushall", "swapdb", "function", "script"];
 
-/// Runs commands, and notes keys that are then not as they were.
+/// Runs commands, and records keys that may then differ from the original.
 pub(super) struct Replayer<'a> {
     client: Client,
     unusable: &'a mut UnusableKeys,
@@ -40,7 +40,7 @@ pub(super) struct Replayer<'a> {
     now_ms: i64,
 }
 
-/// A command whose reply is still to come.
+/// A command whose reply is pending.
 struct Sent {
     database: u32,
     name: Bytes,
@@ -121,7 +121,7 @@ fn is_run(name: &[u8], words: &[Bytes]) -> bool {
     }
     match resolve(words) {
         Ok(row) => row.flags.contains(Flags::WRITE) || is_one_of(name, &RUN_TOO),
-        // The server says what is wrong with it.
+        // The server reports what is wrong with it.
         Err(_) => true,
     }
 }
@@ -166,7 +166,7 @@ impl<'a> Replayer<'a> {
                 continue;
             };
             if !is_run(&name, &words) {
-                // What came before may have emptied the database.
+                // An earlier command may have emptied the database.
                 self.flush()?;
                 let line = "no command that writes; it was not run";
                 self.unusable.database = database;
@@ -175,7 +175,7 @@ impl<'a> Replayer<'a> {
             }
             let effect = Effect::of(&words, database);
             if database >= DATABASES_MAX && !is_one_of(&name, &OF_ALL_DATABASES) {
-                // The server does not have this database, and would stay in the one before.
+                // The server does not have this database, and would stay in the previous one.
                 self.flush()?;
                 self.unusable.database = database;
                 let skipped = || Unusable::Skipped(no_database(database));
@@ -259,7 +259,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// Why keys are not as they were after a command that was refused.
+/// Why keys may differ from the original after a refused command.
 fn why(name: &[u8], error: &str) -> Unusable {
     let upper = name.to_ascii_uppercase();
     let shown = String::from_utf8_lossy(&upper);
@@ -314,7 +314,7 @@ impl UnusableKeys {
     }
 }
 
-/// How much later, in milliseconds: about a thousand years, which no replay takes.
+/// How much later, in milliseconds: about a thousand years, longer than any replay.
 pub(in crate::import) const EXPIRY_SHIFT_MS: i64 = 1 << 45;
 
 /// When a key expires.
@@ -340,7 +340,8 @@ impl Unit {
         .find_map(|(name, unit)| is(word, name).then_some(unit))
     }
 
-    /// The expiry in the replay, as a text. `None` if the number is invalid, which the server will report.
+    /// The expiry in the replay, as text. `None` if the number is invalid, which the server will
+    /// report.
     fn shifted(self, number: &[u8], now_ms: i64) -> Option<Bytes> {
         let number: i64 = std::str::from_utf8(number).ok()?.parse().ok()?;
         let ms = match self {
@@ -351,7 +352,7 @@ impl Unit {
             Unit::Seconds | Unit::Milliseconds => ms.checked_add(now_ms)?,
             Unit::AtSeconds | Unit::AtMilliseconds => ms,
         };
-        // A moment before the epoch is as much over as the epoch.
+        // A time before the epoch has expired just as much as the epoch itself.
         let shifted = at_ms.max(0).checked_add(EXPIRY_SHIFT_MS)?;
         Some(shifted.to_string().into())
     }
@@ -455,7 +456,7 @@ mod tests {
 
     fn note(unusable: &mut UnusableKeys, line: &str, error: Option<&str>) {
         let words = words(line);
-        // What `note` does with a reply, without a server.
+        // Applies the effect of `note` without a server.
         let effect = Effect::of(&words, 0);
         match (effect, error) {
             (Effect::Keys(keys), Some(error)) => {

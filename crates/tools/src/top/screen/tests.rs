@@ -20,7 +20,7 @@ fn screen(rows: Vec<Row>) -> Screen {
     screen
 }
 
-/// The lines of a terminal, without spaces at their ends.
+/// The lines of a terminal, without trailing spaces.
 fn drawn(screen: &mut Screen, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| screen.draw(frame)).unwrap();
@@ -112,7 +112,7 @@ fn a_filter_is_typed_and_ended() {
     screen.press(KeyEvent::from(KeyCode::Backspace));
     press(&mut screen, "\n");
     assert_eq!(screen.wish().wanted.pattern, b"*ma*");
-    // What was on its way for no filter is not shown.
+    // A snapshot that was requested without a filter is not shown.
     screen.show(Snapshot {
         rows: three(),
         ..Snapshot::default()

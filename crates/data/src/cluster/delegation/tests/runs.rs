@@ -1,5 +1,5 @@
-//! Elements of runs that were popped for other servers. None may be lost or duplicated, and elements that return come
-//! before the rest.
+//! Elements of runs that were popped for other servers. None may be lost or duplicated, and
+//! returned elements come before the rest.
 
 use super::*;
 use quoin_base::random::{Random, SeededRandom};
@@ -12,7 +12,7 @@ fn below(random: &SeededRandom, end: usize) -> usize {
     (random.next_u64() % end as u64) as usize
 }
 
-/// A number that shows when an element was pushed, in each length that is stored differently.
+/// A number that shows when an element was pushed, with a length for each kind of storage.
 fn element(number: usize, random: &SeededRandom) -> String {
     let length = [8, 30, 300, 885, 2_000][below(random, 5)];
     format!("{number:0length$}")
@@ -39,7 +39,7 @@ struct Queue {
     end: End,
     push: &'static [&'static str],
     pop: &'static str,
-    /// All elements, with the next to be popped first. It is last if a list is popped `from_end`.
+    /// A range of all elements in pop order, or in reverse if a list is popped `from_end`.
     range: &'static str,
     length: &'static str,
 }
@@ -62,7 +62,7 @@ const LAST: Queue = Queue {
     ..FIRST
 };
 
-/// Elements of one priority, which some clients give as a double.
+/// Elements of one priority. Some pushes write it as a double.
 const LOWEST: Queue = Queue {
     end: End {
         value_type: ValueType::PriorityQueue,

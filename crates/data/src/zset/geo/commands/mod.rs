@@ -11,7 +11,8 @@ use crate::zset::geo::Coordinates;
 use quoin_base::redis_version::RedisVersion;
 use quoin_resp::reply::Reply;
 
-/// A place as the version of Redis writes it: since 8.0 with the shortest digits, before with up to 17 after the point.
+/// A place as the configured version of Redis writes it: since 8.0 with the shortest digits, before
+/// that with up to 17 decimals.
 fn place(place: Coordinates, told: RedisVersion) -> Reply {
     let number = |number: f64| match told {
         RedisVersion::V7_2 => Reply::Decimal(number.into()),

@@ -174,7 +174,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Reads the arguments in Redis's order of checks: the key is looked up first.
+    /// Reads the arguments, checking them in Redis's order: the key is looked up first.
     async fn parse(
         context: &ReadContext<'_>,
         arguments: &'a [Bytes],

@@ -1,5 +1,4 @@
-//! Nothing that fills a key goes past what is known of it: neither what this server does itself, nor
-//! what another server does.
+//! Nothing that fills a key goes unnoticed, whether this server does it or another.
 
 use super::{at_once, until_quiet};
 use crate::testing::{Bench, bulk, bulks, invocation, planned, words_of};
@@ -12,9 +11,10 @@ struct Filled {
     source: &'static str,
     /// Waits for `key`.
     pop: &'static str,
-    /// What it is given.
+    /// The reply to it.
     popped: Reply,
-    /// Fill `key`, from `other`, from `key` of database 3, or from nothing. `D:` runs in database 3.
+    /// Commands that fill `key` from `other`, from `key` of database 3, or from nothing. `D:` runs
+    /// in database 3.
     ways: &'static [&'static str],
 }
 
@@ -77,7 +77,7 @@ fn types() -> [Filled; 3] {
     ]
 }
 
-/// Runs a command on a server, without an error.
+/// Runs a command on a server and expects no error.
 fn run_on(bench: &Bench, server: &Executor, call: Call) -> Reply {
     let finished = bench.block_on(server.submit(vec![call])).unwrap();
     let reply = finished.replies.into_iter().next().unwrap();
@@ -86,7 +86,7 @@ fn run_on(bench: &Bench, server: &Executor, call: Call) -> Reply {
 }
 
 impl Filled {
-    /// Fills `other`, and `key` of database 3. If `key` is to be one that has been there, it has.
+    /// Fills `other`, and `key` of database 3. With `has_been_there`, `key` has existed before.
     fn prepare(&self, bench: &Bench, has_been_there: bool) {
         bench.run(self.source);
         bench.run("COPY other key DB 3");
@@ -114,7 +114,7 @@ impl Filled {
     }
 }
 
-/// Runs a test for each way to fill a key, also one that has been there before.
+/// Runs a test for each way to fill a key, with and without a key that existed before.
 fn for_each_way(test: impl Fn(&Filled, &str, bool)) {
     for filled in types() {
         for way in filled.ways {
