@@ -302,7 +302,7 @@ mod on_foundationdb {
             use_everything(server, &number.to_string());
         }
         let deep = [&flags[..], &["--deep"]].concat();
-        // While they run, and when they were killed.
+        // While they run, and once they were killed.
         let (code, said) = doctor(folder.path(), &deep);
         assert_eq!(code, 0, "{said}");
         assert!(line(&said, "library").contains("client 7."), "{said}");
@@ -316,7 +316,15 @@ mod on_foundationdb {
         );
         drop(servers);
         let (code, said) = doctor(folder.path(), &deep);
-        assert_eq!(code, 0, "{said}");
+        assert_eq!(code, 1, "{said}");
+        let wrong: Vec<&str> = said
+            .lines()
+            .filter(|line| !line.starts_with("ok"))
+            .collect();
+        assert!(
+            matches!(wrong[..], [line] if line.contains("2 show no sign of life")),
+            "{said}"
+        );
 
         let options = FdbOptions {
             cluster_file: Some(cluster_file.to_owned()),
