@@ -4,7 +4,9 @@
 //! lapse, tasks die and are revived across the kills. Tasks belong to groups, and some wait for
 //! others: none waits for one that has ended.
 //!
-//! A schedule adds the task of each of its moments once, across kills.
+//! A schedule adds the task of each of its moments once, and consumers get no more than the rate of
+//! a queue, across kills. On FoundationDB, three servers do this together, and one after the other
+//! is killed.
 //!
 //! `QUOIN_TEST_ROUNDS`: the number of rounds, instead of the few that CI has time for.
 #![allow(
@@ -23,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quoin_base::random::{Random, SeededRandom};
@@ -50,12 +53,14 @@ struct Ledger {
     taken: usize,
 }
 
-fn command(connection: &mut Connection, line: &str) -> io::Result<Value> {
-    let words: Words = line
-        .split(' ')
+fn words(line: &str) -> Words {
+    line.split(' ')
         .map(|word| word.as_bytes().to_vec())
-        .collect();
-    connection.command(&words)
+        .collect()
+}
+
+fn command(connection: &mut Connection, line: &str) -> io::Result<Value> {
+    connection.command(&words(line))
 }
 
 fn text(value: &Value) -> String {
@@ -298,25 +303,53 @@ fn take_moments(connection: &mut Connection, moments: &mut BTreeSet<i64>) {
     }
 }
 
+/// Servers that share a store: three on FoundationDB, and one on the embedded store.
+struct Fleet {
+    folder: tempfile::TempDir,
+    servers: Vec<Server>,
+}
+
+impl Fleet {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let count = if server::is_on_foundationdb() { 3 } else { 1 };
+        let servers = (0..count).map(|_| Server::start_in(folder.path(), &[]).unwrap());
+        let servers = servers.collect();
+        Self { folder, servers }
+    }
+
+    /// One of them, by any number.
+    fn connect(&self, number: u64) -> Connection {
+        let at = number as usize % self.servers.len();
+        Connection::open(self.servers[at].address()).unwrap()
+    }
+
+    /// Kills one of them, and starts another in its place.
+    fn replace(&mut self, number: u64) {
+        let at = number as usize % self.servers.len();
+        self.servers[at].signal("KILL");
+        self.servers[at].wait();
+        self.servers[at] = Server::start_in(self.folder.path(), &[]).unwrap();
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(Server::address).collect()
+    }
+}
+
 #[test]
 fn a_schedule_adds_the_task_of_each_moment_once_over_kills() {
-    let folder = tempfile::tempdir().unwrap();
+    let mut fleet = Fleet::start();
     let random = SeededRandom::new(9);
+    let set = "TASK.SCHEDULE q s EVERY 1000 MISSED ALL TASK 1 x";
+    command(&mut fleet.connect(0), set).unwrap();
     let mut moments = BTreeSet::new();
-    for round in 0..ROUNDS {
-        let mut server = Server::start_in(folder.path(), &[]).unwrap();
-        let mut connection = Connection::open(server.address()).unwrap();
-        if round == 0 {
-            let set = "TASK.SCHEDULE q s EVERY 1000 MISSED ALL TASK 1 x";
-            command(&mut connection, set).unwrap();
-        }
-        take_moments(&mut connection, &mut moments);
+    for _ in 0..ROUNDS {
+        take_moments(&mut fleet.connect(random.next_u64()), &mut moments);
         std::thread::sleep(Duration::from_millis(200 + random.below(1_500)));
-        server.signal("KILL");
-        server.wait();
+        fleet.replace(random.next_u64());
     }
-    let server = Server::start_in(folder.path(), &[]).unwrap();
-    let mut connection = Connection::open(server.address()).unwrap();
+    let mut connection = fleet.connect(0);
     let known = moments.len();
     wait_until("more moments come", || {
         take_moments(&mut connection, &mut moments);
@@ -325,4 +358,68 @@ fn a_schedule_adds_the_task_of_each_moment_once_over_kills() {
     let moments: Vec<i64> = moments.into_iter().collect();
     let is_whole = moments.is_sorted_by(|one, next| next - one == 1_000);
     assert!(is_whole, "{moments:?}");
+}
+
+/// Takes tasks for good until the server dies or the time is over.
+fn take_until(
+    address: SocketAddr,
+    is_over: &AtomicBool,
+    taken: &Mutex<BTreeSet<String>>,
+) -> io::Result<()> {
+    let mut connection = Connection::open(address)?;
+    while !is_over.load(Ordering::Relaxed) {
+        let reply = command(&mut connection, "TASK.TAKE q COUNT 4")?;
+        let tasks = reply.items().unwrap_or_default();
+        if tasks.is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        for task in tasks {
+            let id = text(&task.items().unwrap()[0]);
+            assert!(taken.lock().unwrap().insert(id.clone()), "{id} came twice");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_rate_holds_over_kills() {
+    const RATE: usize = 20;
+    const PERIOD_MS: usize = 500;
+    const TASKS: usize = 3_000;
+    let mut fleet = Fleet::start();
+    let mut connection = fleet.connect(0);
+    let set = format!("TASK.SETOPTIONS q RATE {RATE} {PERIOD_MS}");
+    command(&mut connection, &set).unwrap();
+    let additions = (0..TASKS).map(|number| format!("TASK.ADD q 1 x ID t{number}"));
+    let additions: Vec<Words> = additions.map(|line| words(&line)).collect();
+    for reply in connection.pipeline(&additions).unwrap() {
+        assert_eq!(reply.error(), None);
+    }
+    let random = SeededRandom::new(10);
+    let (taken, is_over) = (Mutex::default(), AtomicBool::new(false));
+    let addresses = Mutex::new(fleet.addresses());
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for consumer in 0..CLIENTS as usize {
+            let (addresses, is_over, taken) = (&addresses, &is_over, &taken);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let known = addresses.lock().unwrap().clone();
+                    let _ = take_until(known[consumer % known.len()], is_over, taken);
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            });
+        }
+        for _ in 0..ROUNDS {
+            std::thread::sleep(Duration::from_millis(300 + random.below(900)));
+            fleet.replace(random.next_u64());
+            *addresses.lock().unwrap() = fleet.addresses();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let periods = started.elapsed().as_millis() as usize / PERIOD_MS + 1;
+    let taken = taken.into_inner().unwrap().len();
+    assert!(taken <= periods * RATE, "{taken} in {periods} periods");
+    assert!(taken > 2 * RATE, "{taken} in {periods} periods");
+    assert!(taken < TASKS, "the queue was empty before the end");
 }
