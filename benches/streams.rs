@@ -161,7 +161,7 @@ fn prepare(address: SocketAddr, commands: u64) {
     }
 }
 
-/// Runs about so many commands, and answers how many and in how many seconds.
+/// Runs about `commands` commands. Returns their exact number and the seconds they took.
 fn run(address: SocketAddr, work: Work, clients: u64, pipeline: u64, commands: u64) -> (f64, f64) {
     let rounds = (commands / clients / pipeline).max(1);
     let started = Instant::now();

@@ -204,7 +204,7 @@ fn a_running_servers_folder_stays_locked_without_its_lock_file() {
     let restore = ["restore", "--from", from, "--data-dir", "data"];
     let restore = quoin(folder.path(), &restore);
     assert!(said(&restore).contains("in use"), "{}", said(&restore));
-    // Nor after all its files are removed.
+    // No second server starts even after all files of the folder are removed.
     for entry in folder.path().join("data").read_dir().unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {

@@ -49,7 +49,7 @@ impl Disk {
         self.folder.path()
     }
 
-    /// Gives so many bytes of a file that has filled the disk back.
+    /// Frees that many bytes of a file that has filled the disk.
     fn free(&self, name: &str, bytes: u64) {
         let file = std::fs::File::options()
             .write(true)

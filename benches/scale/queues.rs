@@ -75,7 +75,7 @@ impl Names {
     }
 }
 
-/// Appends a command that reads so many new entries of a stream for a consumer.
+/// Appends a command that reads `count` new entries of a stream for a consumer.
 pub fn write_group_read(requests: &mut Vec<u8>, key: &[u8], consumer: &[u8], count: &[u8]) {
     let words: [&[u8]; 9] = [
         b"XREADGROUP",
@@ -96,7 +96,7 @@ pub fn score(ticket: Ticket) -> String {
     (ticket.number.wrapping_mul(2_654_435_761) % 1_000_000).to_string()
 }
 
-/// Puts so many elements into the queues, the same number into each.
+/// Puts `count` elements into the queues, the same number into each.
 pub async fn fill(
     addresses: &[SocketAddr],
     names: &Names,

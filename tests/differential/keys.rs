@@ -119,7 +119,7 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
             ])
             .into(),
         _ => {
-            // Drawn from so many values that GT and LT never compare two that are almost equal.
+            // Drawn from a range so large that GT and LT never compare two that are almost equal.
             let seconds = dice.between(10_000, 1_000_000_000);
             ((now + seconds) * per_unit).to_string().into_bytes()
         }

@@ -122,7 +122,7 @@ fn a_whole_quoin_moves_to_another() {
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("38 keys copied"), "{text}");
     assert_eq!(dumps(&mut there), dumps(&mut here));
-    // The next tasks, and an acknowledgement with a lease that was granted there.
+    // The same tasks are taken next, and the results of finished tasks have moved too.
     let next = "TASK.TAKE manytasks COUNT 50 HAVING gb 3";
     assert_eq!(run(&mut there, next), run(&mut here, next));
     let result = run(&mut there, "TASK.RESULT manytasks done");

@@ -11,7 +11,7 @@ use crate::server::Server;
 
 const ELEMENTS: i64 = 30;
 
-/// Runs the program in a folder. It dies after so many operations in that folder.
+/// Runs the program in a folder. It dies after `kill_after` operations in that folder.
 fn quoin(root: &Path, words: &[&str], kill_after: Option<u64>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quoin"));
     command.args(words).env("NO_COLOR", "1").current_dir(root);

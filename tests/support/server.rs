@@ -61,7 +61,7 @@ impl Server {
         Self::launch(Folder::Given(folder.to_owned()), flags, variables)
     }
 
-    /// A server that may have so many files open, and no more.
+    /// A server with a limit of open files.
     pub fn start_with_open_files(files_max: u64, flags: &[&str]) -> Self {
         Self::start_with_limit(&format!("-n {files_max}"), flags)
     }

@@ -160,7 +160,7 @@ fn options_that_are_wrong_are_refused() {
     ] {
         let reply = socket.run(&format!("CLIENT KILL {options} SKIPME yes"));
         let reply = match options {
-            // There, a missing value means that another option's name is used as the value.
+            // NAME must come last to have no value: before SKIPME it would take that as its value.
             "NAME" => socket.run("CLIENT KILL SKIPME yes NAME"),
             _ => reply,
         };

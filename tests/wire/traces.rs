@@ -53,7 +53,7 @@ impl Collector {
         Self { endpoint, got }
     }
 
-    /// Waits for so many spans, by their names.
+    /// Waits for `count` spans, and returns them sorted by name.
     fn spans(&self, count: usize) -> Vec<Span> {
         wait_until("the collector has the spans", || {
             self.got.lock().unwrap().spans.len() >= count

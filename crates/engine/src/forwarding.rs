@@ -1,9 +1,9 @@
 //! Submissions that another server should run, because it owns their keys
 //! (docs/understand/decisions/053-forwarding.md).
 //!
-//! Who owns a key is only a hint. A command has the same effect on every server; run by the owner, it does not
-//! conflict with the other commands on its key. Clients that wait always wait at their own server, which forwards
-//! what they would pop once there may be something ([`waking`]).
+//! A key's owner is only a hint. A command has the same effect on every server, but run by the
+//! owner it does not conflict with the other commands on its key. Blocked clients always wait at
+//! their own server, which forwards their pops once there may be an element ([`waking`]).
 
 use std::sync::Arc;
 

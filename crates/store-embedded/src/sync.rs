@@ -147,7 +147,8 @@ impl Work {
                 is_quiet = sequence == last_sequence;
                 last_sequence = sequence;
             }
-            // Other programs may fill the disk. What is in the data file by then needs no room.
+            // Other programs may fill the disk. Data that is in the data file by then needs no more
+            // space.
             let is_due = is_due || is_quiet || is_short;
             let made = if is_due || last_at.elapsed() >= CHECKPOINT_INTERVAL {
                 last_at = Instant::now();

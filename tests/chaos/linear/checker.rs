@@ -44,7 +44,7 @@ pub enum Verdict {
     Undecided,
 }
 
-/// Searches an order of the operations, trying at most so many configurations.
+/// Searches an order of the operations, trying at most `tries_max` configurations.
 pub fn check<O: Operation>(operations: &[O], initial: O::State, tries_max: usize) -> Verdict {
     assert!(operations.len() <= OPERATIONS_MAX);
     let mut search = Search {

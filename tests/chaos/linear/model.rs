@@ -59,7 +59,7 @@ pub enum Ask {
     Push(usize, Side, Vec<u32>),
     /// Pushes a value to a list that is not empty.
     PushIfThere(usize, Side, u32),
-    /// Up to so many of the first key that has any.
+    /// Pops up to that number of elements from the first key that has any.
     Pop(Vec<usize>, Side, usize),
     /// Moves one element from a list's side to another's.
     Move((usize, Side), (usize, Side)),

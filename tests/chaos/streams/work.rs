@@ -10,7 +10,7 @@ use crate::client::{Answer, Client};
 use crate::history::Payload;
 
 const READ_MAX: usize = 4;
-/// Entries that were delivered later than so many milliseconds ago are not claimed.
+/// The minimum time since the delivery of an entry that is claimed.
 const CLAIM_IDLE_MS: u64 = 60;
 /// Entries that a consumer may hold before it acknowledges some.
 const HELD_MAX: usize = 12;

@@ -67,8 +67,8 @@ pub enum ElementFlow {
     Nothing,
     /// Elements that make a value longer or shorter.
     ByLength,
-    /// Elements that make it longer. What leaves does not show in the length: entries of streams
-    /// stay when they are acknowledged.
+    /// Elements that make it longer. Acknowledged entries of a stream do not show in its length,
+    /// because they stay in it.
     Additions,
 }
 

@@ -117,7 +117,7 @@ impl TaskQueue<'_, '_> {
 }
 
 impl TaskQueueMut<'_, '_> {
-    /// How long a task waits that was given back after so many tries.
+    /// How long a task waits after it was given back, if it has been tried `tries` times.
     pub(super) fn backoff_ms(&self, options: &TaskOptions, tries: i64) -> i64 {
         let first_ms = options.number(TaskNumber::BackoffMs);
         let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(0).min(62);

@@ -19,7 +19,7 @@ struct Run<'b> {
     bench: &'b Bench,
     random: SeededRandom,
     model: Model,
-    /// Random commands use so many fields.
+    /// The number of fields that random commands choose from.
     fields: u64,
     key: String,
     keys: u64,
