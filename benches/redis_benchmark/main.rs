@@ -38,18 +38,21 @@ use std::time::{Duration, Instant};
 use measures::{median, used_cpu_us};
 use null_server::{Exchange, NullServer};
 use redis_server::Redis;
-use rows::{ROWS, Row};
+use rows::{RANDOM, ROWS, Row};
 use server::{Server, Socket, request};
 use settings::{count, folder, number, read, text};
 
 /// Clients, and requests in flight of each.
 const LOADS: [(u64, u64); 3] = [(50, 16), (50, 1), (1, 1)];
-/// Requests that tell how many make a run of the seconds that are asked for.
-const TRIAL_SECONDS_PART: u64 = 10;
-/// How long a server is watched for work that it has put off, and the part of a processor that is none.
-const LOOK: Duration = Duration::from_millis(200);
+/// A trial run, which tells how many requests a run needs, takes at least this part of its time.
+const TRIAL_PART: f64 = 0.1;
+/// Interval at which a server is checked for work that it has put off, and the processor time below
+/// which it has none.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 const IDLE_PERCENT: f64 = 5.0;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A number as redis-benchmark writes it.
+const DIGITS: &str = "000000000007";
 
 fn main() {
     let matches = read(
@@ -162,12 +165,15 @@ struct Load<'r> {
     below: u64,
 }
 
-#[derive(Clone, Copy, Default)]
 struct Figures {
     rate: f64,
     p99_ms: f64,
     processor_us: f64,
 }
+
+/// Places of the second and third server in what is measured. Quoin is the first.
+const REDIS: usize = 1;
+const NULL: usize = 2;
 
 /// Medians for Quoin, Redis and the server that does nothing.
 fn measure(servers: &Servers, load: &Load<'_>, rounds: u64, seconds: u64) -> [Figures; 3] {
@@ -176,23 +182,20 @@ fn measure(servers: &Servers, load: &Load<'_>, rounds: u64, seconds: u64) -> [Fi
     // As many for each server as it answers in the time.
     let mut requests = [0; 3];
     for (which, address) in addresses.into_iter().enumerate() {
-        let trial = in_flight * 200;
-        if which == 2 {
+        if which == NULL {
             servers.null.answer(exchange(servers.quoin, load.row));
-        } else {
-            load.row.fill(address, trial, which == 1);
         }
-        let rate = run(address, load, trial, which == 1).rate;
-        let rate = match rate {
-            // A trial of a moment tells little.
-            rate if trial as f64 / rate > seconds as f64 / TRIAL_SECONDS_PART as f64 => rate,
-            rate => {
-                let trial = (rate * seconds as f64) as u64 / TRIAL_SECONDS_PART;
-                if which < 2 {
-                    load.row.fill(address, trial, which == 1);
-                }
-                run(address, load, trial, which == 1).rate
+        let mut trial = in_flight * 200;
+        let rate = loop {
+            if which != NULL {
+                load.row.fill(address, trial, which == REDIS);
             }
+            let rate = run(address, load, trial, which == REDIS).rate;
+            let enough = rate * seconds as f64 * TRIAL_PART;
+            if trial as f64 >= enough * 0.5 {
+                break rate;
+            }
+            trial = enough as u64;
         };
         requests[which] = ((rate * seconds as f64) as u64).max(in_flight);
     }
@@ -201,14 +204,14 @@ fn measure(servers: &Servers, load: &Load<'_>, rounds: u64, seconds: u64) -> [Fi
         for turn in 0..3 {
             let which = ((round + turn) % 3) as usize;
             let (address, requests) = (addresses[which], requests[which]);
-            if which == 2 {
+            if which == NULL {
                 figures[which].push(run(address, load, requests, false));
                 continue;
             }
-            load.row.fill(address, requests, which == 1);
+            load.row.fill(address, requests, which == REDIS);
             settle(address);
             let before_us = used_cpu_us(address);
-            let mut one = run(address, load, requests, which == 1);
+            let mut one = run(address, load, requests, which == REDIS);
             settle(address);
             one.processor_us = (used_cpu_us(address) - before_us) / requests as f64;
             figures[which].push(one);
@@ -228,11 +231,8 @@ fn measure(servers: &Servers, load: &Load<'_>, rounds: u64, seconds: u64) -> [Fi
 /// What a server answers to a row's request.
 fn exchange(address: SocketAddr, row: &Row) -> Exchange {
     row.fill(address, 1_000, false);
-    let words = row.words(false);
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| word.replace("__rand_int__", "000000000007"))
-        .collect();
+    let words = row.words(false).into_iter();
+    let words: Vec<String> = words.map(|word| word.replace(RANDOM, DIGITS)).collect();
     let request = request(&words);
     let mut socket = Socket::connect(address);
     socket.send(&request);
@@ -247,9 +247,9 @@ fn settle(address: SocketAddr) {
     let started = Instant::now();
     let mut before_us = used_cpu_us(address);
     while started.elapsed() < SETTLE_TIMEOUT {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
         let now_us = used_cpu_us(address);
-        if (now_us - before_us) * 100.0 < LOOK.as_micros() as f64 * IDLE_PERCENT {
+        if (now_us - before_us) * 100.0 < CHECK_INTERVAL.as_micros() as f64 * IDLE_PERCENT {
             return;
         }
         before_us = now_us;

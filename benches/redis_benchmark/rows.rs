@@ -6,7 +6,7 @@ use crate::resp::{Connection, Words};
 
 pub(crate) const VALUE: &str = "v23456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
 /// redis-benchmark puts a number of twelve digits in its place.
-const RANDOM: &str = "__rand_int__";
+pub(crate) const RANDOM: &str = "__rand_int__";
 /// Hashes of ten fields that are there.
 const JOBS: u64 = 100_000;
 const JOB_FIELDS: usize = 10;
@@ -18,7 +18,7 @@ const FILL_DEPTH: usize = 8;
 
 /// What the random numbers of a row choose from.
 #[derive(Clone, Copy)]
-pub(crate) enum Among {
+enum Among {
     Keys,
     Jobs,
     Lists,
@@ -26,7 +26,7 @@ pub(crate) enum Among {
 
 /// What a row takes out of a server, which is put in before each run.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Takes {
+enum Takes {
     Nothing,
     Members,
     Scored,
@@ -41,8 +41,8 @@ pub(crate) struct Row {
     words: &'static str,
     /// What Redis is asked instead, where it does not have the command.
     of_redis: Option<&'static str>,
-    pub(crate) among: Among,
-    pub(crate) takes: Takes,
+    among: Among,
+    takes: Takes,
 }
 
 const fn row(name: &'static str, words: &'static str) -> Row {

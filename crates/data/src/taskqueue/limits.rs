@@ -17,7 +17,7 @@ use quoin_store::{Isolation, StoreError};
 const NAME: &[u8] = b"";
 
 /// How many tasks consumers may get now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Room {
     /// `None` without limit.
     pub(super) tasks: Option<usize>,
@@ -103,9 +103,10 @@ impl TaskQueueMut<'_, '_> {
             taken: before,
         }) = room.period
         {
-            // Its row by time, the timer and the key's metadata stay as they are.
-            let row = self.context.layout();
-            let row = row.task_kept_key(self.key.data(), TaskEnding::Rate, NAME);
+            // `remember` would read the period twice more, which a take pays for: its row by time,
+            // the timer and the key's metadata stay as they are.
+            let layout = self.context.layout();
+            let row = layout.task_kept_key(self.key.data(), TaskEnding::Rate, NAME);
             let kept = counted(until_ms, before.saturating_add(taken));
             self.context.transaction.set(&row, &kept.encode());
             return Ok(());

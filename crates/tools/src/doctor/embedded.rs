@@ -57,15 +57,16 @@ pub(super) async fn look(
             Access::Standby
         }
         Err(error) => {
-            let text = format!("{error}: make the standby anew from a backup");
+            let text = format!("{error}: restore the standby from a backup again");
             return show(&Line::new(Level::Fail, STANDBY, text));
         }
     };
-    if access == Access::Standby && (options.repairs || is_in_use(folder)) {
-        return;
-    }
-    if is_in_use(folder) {
-        return beside_server(loaded, options, beside, show);
+    match (access, is_in_use(folder)) {
+        // `quoin restore --follow` has it open, and answers nobody.
+        (Access::Standby, true) => return,
+        (Access::Standby, false) if options.repairs => return,
+        (_, true) => return beside_server(loaded, options, beside, show),
+        (_, false) => {}
     }
     show(&journal(&inspection));
     show(&checkpoint(&inspection));

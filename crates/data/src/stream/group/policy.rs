@@ -205,10 +205,10 @@ impl GroupMut<'_, '_> {
     }
 
     /// Delivers entries that have been idle for long enough to a consumer, up to `count`,
-    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. CLAIM says how long that is,
-    /// otherwise the policy. With CLAIM, the group must keep rows by delivery time. Entries that
-    /// were delivered too often go to the dead letter stream. If there is none, or a transaction
-    /// cannot hold them, they stay pending and are not handed out any more.
+    /// [`STREAM_IDLE_DELIVERED_MAX`] and [`DELIVERED_BYTES_MAX`]. CLAIM sets how long that is,
+    /// otherwise the policy does. With CLAIM, the group must keep rows by delivery time. Entries
+    /// that reached the policy's maximum of deliveries go to the dead letter stream. Without such a
+    /// stream, or if a transaction cannot hold them, they stay pending and are not delivered again.
     ///
     /// # Errors
     /// `Text` if the dead letter key holds another type, or the stream itself.
