@@ -2,8 +2,8 @@
 //! (docs/understand/decisions/053-forwarding.md).
 //!
 //! A key's owner is only a hint. A command has the same effect on every server, but run by the
-//! owner it does not conflict with the other commands on its key. Blocked clients always wait at
-//! their own server, which forwards their pops once there may be an element ([`waking`]).
+//! owner it does not conflict with the other commands on its key. So commands are handed over once
+//! they have conflicted. Blocked clients wait at their own server and are served there.
 
 use std::sync::Arc;
 
@@ -11,20 +11,27 @@ use super::call::{Call, SubmissionResult};
 use super::owners::{Forwarded, Owners};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
-use super::waiters::{Waiter, Waiters};
+use super::waiters::Waiter;
 use quoin_base::limits::SUBMISSION_REPLY_BYTES_MAX;
+use quoin_data::error::CommandError;
 use quoin_resp::reply::Reply;
 use quoin_store::StoreError;
 
+mod contention;
 #[cfg(test)]
 mod tests;
-mod waking;
 mod way;
 
-pub(super) use waking::WakeUpElsewhere;
-use waking::unknown;
+pub(super) use contention::Contention;
 pub use way::may_forward;
-use way::{owner_for, owner_of};
+use way::{contended_key, owner_of, pops_from_one_key};
+
+/// Notes that the commit of a batch with these calls conflicted with another server's.
+pub(super) fn note_conflict<'c>(shared: &Shared, calls: impl Iterator<Item = &'c Call>) {
+    for key in calls.filter_map(contended_key) {
+        shared.contention.note_conflict(key);
+    }
+}
 
 /// Hands submissions to other servers.
 pub(super) struct Forwarding<'e> {
@@ -50,9 +57,9 @@ impl Forwarding<'_> {
             && let Some(waiter) = &call.waiter
         {
             let waiter = Arc::clone(waiter);
-            return self.look_elsewhere(owners, calls, &waiter).await;
+            return self.pop_elsewhere(owners, calls, &waiter).await;
         }
-        let Some(owner) = owner_of(owners, &calls) else {
+        let Some(owner) = owner_of(owners, &self.shared.contention, &calls) else {
             return Err(calls);
         };
         let waits = calls.pop_if(|last| last.waiter.is_some());
@@ -78,43 +85,39 @@ impl Forwarding<'_> {
         })
     }
 
-    /// Forwards a blocking command to the owner of its key, and leaves its client waiting if the
-    /// owner finds nothing. The client is registered as waiting before the command is forwarded, so
-    /// that it misses nothing added meanwhile.
+    /// Has the owner of its key run a blocking command that may find something at once.
     ///
     /// # Errors
-    /// The call, if it should run here.
-    async fn look_elsewhere(
+    /// The call, if it should run here: nobody contends for the key, the owner found nothing, or
+    /// clients that came before this one wait for the key.
+    async fn pop_elsewhere(
         &self,
         owners: &dyn Owners,
         calls: Vec<Call>,
-        waiter: &Arc<Waiter>,
+        waiter: &Waiter,
     ) -> Result<SubmissionResult, Vec<Call>> {
-        let waiters = &self.shared.waiters;
-        let Some(owner) = owner_for(owners, waiter) else {
+        let Shared {
+            contention,
+            waiters,
+            ..
+        } = &**self.shared;
+        let owner = owner_of(owners, contention, &calls);
+        let Some(owner) = owner.filter(|_| pops_from_one_key(waiter)) else {
             return Err(calls);
         };
-        let Some(alarms) = waiters.begin_look_elsewhere(waiter) else {
+        if waiter.client_keys().any(|key| waiters.is_awaited(&key)) {
             return Err(calls);
-        };
-        let mut looking = Looking(waiters, Some(waiter));
+        }
         let forwarded = owners.forward(owner, &calls, SUBMISSION_REPLY_BYTES_MAX);
         let replies = match forwarded.await {
             Forwarded::NotRun => return Err(calls),
             Forwarded::Ran(replies) => replies,
             Forwarded::Unknown => unknown(&calls, self.statistics),
         };
-        let is_parked = replies.iter().all(Reply::is_nothing);
-        if is_parked {
-            looking.1 = None;
-            waiters.end_look_elsewhere(waiter, alarms);
+        if replies.iter().all(Reply::is_nothing) {
+            return Err(calls);
         }
-        let replies = if is_parked { Vec::new() } else { replies };
-        let finished = self.answered_elsewhere(calls, replies);
-        Ok(SubmissionResult {
-            is_parked,
-            ..finished
-        })
+        Ok(self.answered_elsewhere(calls, replies))
     }
 
     fn answered_elsewhere(&self, done: Vec<Call>, replies: Vec<Reply>) -> SubmissionResult {
@@ -131,13 +134,9 @@ impl Forwarding<'_> {
     }
 }
 
-/// Removes the client from the waiters when dropped, unless the waiter was taken out.
-struct Looking<'w>(&'w Waiters, Option<&'w Arc<Waiter>>);
-
-impl Drop for Looking<'_> {
-    fn drop(&mut self) {
-        if let Some(waiter) = self.1 {
-            self.0.unpark(waiter);
-        }
-    }
+/// Replies to calls whose owner was lost.
+fn unknown(calls: &[Call], statistics: &ExecutorStatistics) -> Vec<Reply> {
+    statistics.forwarded_unknown.add(1);
+    let line = CommandError::Store(StoreError::UnknownResult).to_line();
+    calls.iter().map(|_| Reply::Error(line.clone())).collect()
 }

@@ -20,7 +20,6 @@ use quoin_store::Store;
 
 use super::batch::{Batch, BatchResult, Slot, bring_together};
 use super::call::{Call, Submission, Work};
-use super::forwarding::WakeUpElsewhere;
 use super::lock_set::LockSet;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
@@ -119,15 +118,12 @@ impl WriteLane {
         let parallel = environment.capabilities.parallel_batches.max(1);
         let mut free_slots: Vec<Slot> = (0..parallel as u64).map(Slot::new).collect();
         let mut under_way = FuturesUnordered::new();
-        let mut elsewhere = FuturesUnordered::new();
         let mut is_open = true;
-        while is_open || !self.pending.is_empty() || !under_way.is_empty() || !elsewhere.is_empty()
-        {
+        while is_open || !self.pending.is_empty() || !under_way.is_empty() {
             // Submissions that have arrived in the meantime belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
-            let run = |one: WakeUpElsewhere| one.run(&environment, &shared, &statistics);
-            elsewhere.extend(self.take_scheduled().into_iter().map(run));
+            self.take_scheduled();
             self.release_held();
             let next_release = self.held.iter().map(|held| held.until).min();
             while let Some(slot) = free_slots.pop() {
@@ -169,10 +165,6 @@ impl WriteLane {
                         self.put_in_front(submission);
                     }
                 }
-                Some(goes_on) = elsewhere.next() => match goes_on {
-                    Some(key) => self.wake_up_here(key, Cursor::START),
-                    None => shared.waiters.end_wake_ups(1),
-                },
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
                     match arrived {
                         Some(submission) => self.accept(submission),
@@ -220,35 +212,25 @@ impl WriteLane {
     }
 
     /// Makes each scheduled wake-up a separate submission. It stays in `pending` or in its batch until the batch is
-    /// durable or fails. Returns those that other servers should run.
-    fn take_scheduled(&mut self) -> Vec<WakeUpElsewhere> {
-        let mut elsewhere = Vec::new();
+    /// durable or fails.
+    fn take_scheduled(&mut self) {
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
-            match WakeUpElsewhere::of(&self.shared, &key) {
-                Some(wake_up) => elsewhere.push(wake_up),
-                None => self.wake_up_here(key, cursor),
-            }
+            // A client that waits for several keys must not be overtaken at one of them while a batch runs its command
+            // for another.
+            let waiters = &self.shared.waiters;
+            let other_keys = waiters.other_keys_of_waiters(&key, WAKE_UP_KEYS_MAX);
+            let locked = other_keys.iter().chain([&key]);
+            let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
+            let locks = KeyLocks::Keys(locks.collect());
+            // Its reads are planned when its batch begins.
+            let call = Call::job(Work::WakeUp(key, cursor), locks);
+            // In front: these clients have waited longer than those that have just come.
+            self.put_in_front(Submission {
+                calls: vec![call],
+                reply_bytes_max: SUBMISSION_REPLY_BYTES_MAX,
+                respond: None,
+            });
         }
-        elsewhere
-    }
-
-    /// Submits a wake-up.
-    fn wake_up_here(&mut self, key: ClientKey, cursor: Cursor) {
-        // A client that waits for several keys must not be overtaken at one of them while a batch runs its command
-        // for another.
-        let waiters = &self.shared.waiters;
-        let other_keys = waiters.other_keys_of_waiters(&key, WAKE_UP_KEYS_MAX);
-        let locked = other_keys.iter().chain([&key]);
-        let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
-        let locks = KeyLocks::Keys(locks.collect());
-        // Its reads are planned when its batch begins.
-        let call = Call::job(Work::WakeUp(key, cursor), locks);
-        // In front: these clients have waited longer than those that have just come.
-        self.put_in_front(Submission {
-            calls: vec![call],
-            reply_bytes_max: SUBMISSION_REPLY_BYTES_MAX,
-            respond: None,
-        });
     }
 
     /// Puts a submission in front of the others. A wake-up that has not begun replaces any other wake-up of its key,

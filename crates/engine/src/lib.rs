@@ -266,6 +266,9 @@ impl Executor {
             && let Some(waiter) = &call.waiter
             && self.shared.waiters.park_quietly(waiter)
         {
+            for key in &waiter.spec.keys {
+                self.shared.contention.note_wait(key);
+            }
             return Ok(SubmissionResult {
                 replies: Vec::new(),
                 done: calls,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::activity::Activity;
+use super::forwarding::Contention;
 use super::in_flight::InFlight;
 use super::owners::Owners;
 use super::relay_state::RelayState;
@@ -22,6 +23,8 @@ pub struct Shared {
     pub(super) activity: Activity,
     /// The other servers, if any.
     pub(super) owners: Option<Arc<dyn Owners>>,
+    /// Which keys they contend for.
+    pub(super) contention: Contention,
     /// Messages from and to other servers.
     pub relay: RelayState,
     /// Where the data of keys is stored.

@@ -253,68 +253,6 @@ impl Waiters {
         None
     }
 
-    /// Takes the oldest waiters of a key into service for no batch: up to `count`, ending before
-    /// the first one that fails the test. Returns them, and whether one failed the test. Waiters
-    /// held by a batch are passed over and marked.
-    pub(super) fn begin_service_elsewhere(
-        &self,
-        key: &ClientKey,
-        count: usize,
-        test: impl Fn(&Waiter) -> bool,
-    ) -> (Vec<Arc<Waiter>>, bool) {
-        let queues = self.queues();
-        let mut taken = Vec::new();
-        let of_key = queues.by_key.get(key).into_iter();
-        let waiters = of_key.flat_map(|of_key| &of_key.queues);
-        for waiter in waiters.flat_map(|queue| queue.waiters.values()) {
-            if taken.len() >= count {
-                break;
-            }
-            if !test(waiter) {
-                return (taken, true);
-            }
-            let mut state = waiter.state();
-            match &mut state.stage {
-                Stage::Waiting => {
-                    state.stage = Stage::InService {
-                        parked_by: None,
-                        was_passed_over: false,
-                    };
-                    taken.push(Arc::clone(waiter));
-                }
-                Stage::Parked {
-                    was_passed_over, ..
-                }
-                | Stage::InService {
-                    was_passed_over, ..
-                } => *was_passed_over = true,
-                Stage::Away => {}
-            }
-        }
-        (taken, false)
-    }
-
-    /// Whether the oldest waiters of a key, up to `waiters_max` of each type, all pass a test. False if it has none.
-    pub(super) fn all_of(
-        &self,
-        key: &ClientKey,
-        waiters_max: usize,
-        test: impl Fn(&Waiter) -> bool,
-    ) -> bool {
-        let queues = self.queues();
-        let Some(of_key) = queues.by_key.get(key) else {
-            return false;
-        };
-        let oldest = |queue: &Queue| {
-            queue
-                .waiters
-                .values()
-                .take(waiters_max)
-                .all(|one| test(one))
-        };
-        !of_key.queues.is_empty() && of_key.queues.iter().all(oldest)
-    }
-
     /// Ends the service of a waiter without a reply. The waiter returns to its previous stage and position. If its
     /// client has given up, ends the wait with [`Outcome::Cancelled`].
     pub(super) fn release(&self, waiter: &Waiter) {
@@ -394,6 +332,11 @@ impl Waiters {
     /// Whether a client waits for a key of this type.
     pub(super) fn is_awaited_as(&self, key: &ClientKey, value_type: ValueType) -> bool {
         self.queues().queue(key, value_type).is_some()
+    }
+
+    /// Whether clients wait for the key.
+    pub(super) fn is_awaited(&self, key: &ClientKey) -> bool {
+        self.queues().by_key.contains_key(key)
     }
 
     /// The types that a key must have for its clients to keep waiting ([`WaitSpec::needs_key`]).

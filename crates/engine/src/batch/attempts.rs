@@ -11,6 +11,7 @@ use super::running::Attempt;
 use super::unheard::Unheard;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::call::{Call, Submission, SubmissionResult, Work};
+use crate::forwarding::note_conflict;
 use crate::shared::Shared;
 use crate::waiters::Cursor;
 use quoin_base::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
@@ -58,6 +59,7 @@ impl Batch<'_> {
                         }
                         continue;
                     }
+                    self.count_conflict();
                     self.leave_waiters_out_after_conflicts();
                     if self.leave_reads_out_after_conflict() {
                         self.statistics.retries.add(1);
@@ -93,14 +95,19 @@ impl Batch<'_> {
         }
     }
 
+    fn count_conflict(&mut self) {
+        if matches!(self.last_error, Some(StoreError::Conflict)) {
+            self.conflicts += 1;
+            let calls = self.submissions.iter().flat_map(|one| &one.calls);
+            note_conflict(self.shared, calls);
+        }
+    }
+
     /// Pops for woken clients may conflict with pops of other servers. The batch's own commands need not run again
     /// for that, so after some conflicts the batch wakes no more clients. A separate transaction wakes them later.
     fn leave_waiters_out_after_conflicts(&mut self) {
-        if !matches!(self.last_error, Some(StoreError::Conflict)) {
-            return;
-        }
-        self.conflicts += 1;
-        if self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if is_conflict && self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
             self.woken_max = 0;
         }
     }
@@ -410,6 +417,9 @@ impl Batch<'_> {
         self.note_changes();
         for waiter in self.parked.values() {
             waiters.settle(waiter, self.alarms);
+            for key in &waiter.spec.keys {
+                self.shared.contention.note_wait(key);
+            }
         }
         for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::contention::AWAITED_FOR;
 use super::*;
 use crate::owners::ForwardedFuture;
 use crate::testing::{Bench, bulk, bulks, invocation, planned, words_of};
@@ -14,6 +15,8 @@ use quoin_base::limits::FORWARDED_BYTES_MAX;
 use quoin_data::command::call::Invocation;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_resp::wire::encode::Protocol;
+use quoin_store::faults::{Fault, FaultPoint, FaultyStore, OptimisticStore};
+use quoin_store_embedded::EmbeddedStore;
 
 /// What the owner does with forwarded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +73,14 @@ impl Owners for Neighbour {
 /// A bench, and a second server that has the bench's server as its neighbour.
 struct Pair {
     bench: Bench,
+    faulty: Arc<FaultyStore<OptimisticStore<EmbeddedStore>>>,
     neighbour: Arc<Neighbour>,
     executor: Executor,
 }
 
 impl Pair {
     fn new() -> Self {
-        let bench = Bench::cluster_like();
+        let (bench, faulty) = Bench::faulty(1);
         let neighbour = Arc::new(Neighbour {
             executor: Arc::clone(&bench.executor),
             owning: Mutex::new(Owning::Running(usize::MAX)),
@@ -86,11 +90,20 @@ impl Pair {
             owners: Some(Arc::clone(&neighbour) as Arc<dyn Owners>),
             ..ExecutorOptions::default()
         });
-        Self {
+        let pair = Self {
             bench,
+            faulty,
             neighbour,
             executor,
+        };
+        for key in ["jobs", "jobs2", "own"] {
+            pair.contention().note_conflict(&Bytes::from(key));
         }
+        pair
+    }
+
+    fn contention(&self) -> &Contention {
+        &self.executor.shared.contention
     }
 
     fn owning(&self, owning: Owning) {
@@ -134,19 +147,6 @@ impl Pair {
         }
     }
 
-    /// Listens to the neighbour from now on, like a server with waiting clients.
-    fn hear(&self) {
-        let waiting = self.block("BLPOP own 0");
-        assert!(waiting.is_err());
-        for _ in 0..1000 {
-            if self.executor.waiters().heard().is_some() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("the server does not hear its neighbour");
-    }
-
     fn outcome(&self, outcome: tokio::sync::oneshot::Receiver<crate::Outcome>) -> crate::Outcome {
         let arrived = async { tokio::time::timeout(Duration::from_secs(20), outcome).await };
         self.bench.block_on(arrived).unwrap().unwrap()
@@ -186,6 +186,23 @@ fn what_does_not_contend_runs_here() {
     ] {
         assert_eq!(pair.run(&[line]).1, 0, "{line}");
     }
+}
+
+#[test]
+fn what_did_not_conflict_runs_here() {
+    let pair = Pair::new();
+    assert_eq!(pair.run(&["LPOP jobs3"]).1, 0);
+    assert_eq!(pair.run(&["LPOP jobs3", "LPOP jobs2"]).1, 1);
+}
+
+#[test]
+fn a_command_that_conflicts_makes_its_key_contended() {
+    let pair = Pair::new();
+    pair.run(&["RPUSH jobs3 a b"]);
+    pair.faulty
+        .script(FaultPoint::Commit, [Some(Fault::Conflict)]);
+    assert_eq!(pair.run(&["LPOP jobs3"]).1, 0);
+    assert_eq!(pair.run(&["LPOP jobs3"]), (vec![bulk("b")], 1));
 }
 
 #[test]
@@ -256,7 +273,6 @@ fn calls_that_an_owner_left_out_are_submitted_again_in_order() {
 #[test]
 fn a_command_that_may_wait_comes_after_the_rest_of_its_pipeline() {
     let pair = Pair::new();
-    pair.hear();
     let mut calls = vec![command("RPUSH jobs a"), command("LPOP jobs")];
     let invocation = as_client(invocation(0, &words_of("BLPOP jobs 0")));
     let spec = invocation.row.waits.unwrap()(&invocation.arguments, 0)
@@ -276,7 +292,6 @@ fn a_command_that_may_wait_comes_after_the_rest_of_its_pipeline() {
 #[test]
 fn a_client_that_finds_something_at_the_owner_does_not_wait() {
     let pair = Pair::new();
-    pair.hear();
     pair.run(&["RPUSH jobs a"]);
     assert_eq!(pair.block("BLPOP jobs 0").unwrap(), bulks(&["jobs", "a"]));
     let waiting = pair.executor.waiters().count_waiting([key("jobs")].iter());
@@ -293,7 +308,6 @@ fn key(name: &'static str) -> ClientKey {
 #[test]
 fn a_client_that_waits_is_served_whoever_pushes() {
     let pair = Pair::new();
-    pair.hear();
     for pushed_here in [true, false] {
         let waiting = pair.block("BLPOP jobs 0").unwrap_err();
         match pushed_here {
@@ -307,34 +321,8 @@ fn a_client_that_waits_is_served_whoever_pushes() {
 }
 
 #[test]
-fn clients_that_wait_are_served_here_when_the_owner_takes_nothing() {
-    let pair = Pair::new();
-    pair.hear();
-    let waiting = pair.block("BLPOP jobs 0").unwrap_err();
-    pair.owning(Owning::Refusing);
-    pair.bench.run("RPUSH jobs a");
-    let replied = crate::Outcome::Replied(bulks(&["jobs", "a"]));
-    assert_eq!(pair.outcome(waiting), replied);
-}
-
-#[test]
-fn the_oldest_clients_that_wait_are_served_first() {
-    let pair = Pair::new();
-    pair.hear();
-    let waiting = [(); 20].map(|()| pair.block("BLPOP jobs 0").unwrap_err());
-    let elements: Vec<String> = (10..30).map(|number| number.to_string()).collect();
-    pair.bench
-        .run(&format!("RPUSH jobs {}", elements.join(" ")));
-    for (waiting, element) in waiting.into_iter().zip(&elements) {
-        let replied = crate::Outcome::Replied(bulks(&["jobs", element]));
-        assert_eq!(pair.outcome(waiting), replied);
-    }
-}
-
-#[test]
 fn a_client_whose_owner_is_lost_while_it_looks_is_told_unknown() {
     let pair = Pair::new();
-    pair.hear();
     pair.owning(Owning::Lost);
     let reply = pair.block("BLPOP jobs 0").unwrap();
     assert!(
@@ -350,7 +338,6 @@ fn a_client_whose_owner_is_lost_while_it_looks_is_told_unknown() {
 #[test]
 fn a_key_of_another_type_is_nothing_to_a_client_that_waits() {
     let pair = Pair::new();
-    pair.hear();
     let mut waiting = pair.block("BLPOP jobs 0").unwrap_err();
     assert_eq!(pair.run(&["ZADD jobs 1 a"]).0, [Reply::Integer(1)]);
     pair.bench.run("DEL jobs");
@@ -364,27 +351,36 @@ fn a_key_of_another_type_is_nothing_to_a_client_that_waits() {
 }
 
 #[test]
-fn a_client_that_waits_for_two_keys_of_one_owner_looks_no_more_often_than_something_comes() {
+fn clients_that_wait_for_several_keys_are_served_here() {
     let pair = Pair::new();
-    pair.hear();
-    let waiting = pair.block("BLPOP jobs other 0").unwrap_err();
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(pair.neighbour.forwarded.load(Ordering::SeqCst) < 5);
-    pair.bench.run("RPUSH other a");
-    let replied = crate::Outcome::Replied(bulks(&["other", "a"]));
+    let before = pair.neighbour.forwarded.load(Ordering::SeqCst);
+    let waiting = pair.block("BLPOP jobs jobs2 0").unwrap_err();
+    pair.bench.run("RPUSH jobs2 a");
+    let replied = crate::Outcome::Replied(bulks(&["jobs2", "a"]));
     assert_eq!(pair.outcome(waiting), replied);
+    assert_eq!(pair.neighbour.forwarded.load(Ordering::SeqCst), before);
 }
 
 #[test]
-fn a_client_that_the_owner_cannot_serve_does_not_keep_others_from_waking() {
+fn a_client_does_not_overtake_those_that_wait_here() {
     let pair = Pair::new();
-    pair.hear();
     let first = pair.block("BLPOP jobs 0").unwrap_err();
-    let second = pair.block("BLPOP jobs own 0").unwrap_err();
-    let third = pair.block("BLPOP jobs 0").unwrap_err();
-    pair.bench.run("RPUSH jobs a b c");
-    for (waiting, element) in [first, second, third].into_iter().zip(["a", "b", "c"]) {
+    std::thread::sleep(AWAITED_FOR);
+    let before = pair.neighbour.forwarded.load(Ordering::SeqCst);
+    let second = pair.block("BLPOP jobs 0").unwrap_err();
+    assert_eq!(pair.neighbour.forwarded.load(Ordering::SeqCst), before);
+    pair.bench.run("RPUSH jobs a b");
+    for (waiting, element) in [(first, "a"), (second, "b")] {
         let replied = crate::Outcome::Replied(bulks(&["jobs", element]));
         assert_eq!(pair.outcome(waiting), replied);
     }
+}
+
+#[test]
+fn a_key_is_not_contended_while_clients_begin_to_wait_for_it() {
+    let pair = Pair::new();
+    let _waiting = pair.block("BLPOP jobs 0").unwrap_err();
+    let jobs = Bytes::from("jobs");
+    pair.contention().note_conflict(&jobs);
+    assert!(!pair.contention().has_any([&jobs].into_iter()));
 }

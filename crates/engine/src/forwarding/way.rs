@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::contention::Contention;
 use crate::call::{Call, Work};
 use crate::owners::Owners;
 use crate::waiters::Waiter;
@@ -45,7 +46,7 @@ fn contends(invocation: &Invocation) -> bool {
 }
 
 /// The first key for which a call contends.
-fn contended_key(call: &Call) -> Option<&Bytes> {
+pub(super) fn contended_key(call: &Call) -> Option<&Bytes> {
     let mut contending = call.invocations().iter().filter(|one| contends(one));
     contending.find_map(|one| {
         let mut indexes = one.row.key_indexes(&one.arguments).into_iter();
@@ -54,24 +55,24 @@ fn contended_key(call: &Call) -> Option<&Bytes> {
 }
 
 /// The server that should run calls, if it is another one: the owner of all keys that they contend
-/// for. It may also run the calls' other commands, as any server may. Only the first contended key
-/// of a transaction counts, so transactions of one kind always go to the same server.
-pub(super) fn owner_of(owners: &dyn Owners, calls: &[Call]) -> Option<u64> {
-    let mut keys = calls.iter().filter_map(contended_key).peekable();
-    keys.peek()?;
+/// for, one of which is contended. It may also run the calls' other commands, as any server may.
+/// Only the first key of a transaction counts, so transactions of one kind always go to the same
+/// server.
+pub(super) fn owner_of(
+    owners: &dyn Owners,
+    contention: &Contention,
+    calls: &[Call],
+) -> Option<u64> {
+    let mut keys = calls.iter().filter_map(contended_key);
+    if !contention.has_any(keys.clone()) {
+        return None;
+    }
     let owner = owners.owner_of(&mut keys)?;
     may_forward(calls).then_some(owner)
 }
 
-/// The owner of the key that a client waits for, if it is another server that should pop for the
-/// client. `None` if the client waits for several keys, or if its command does more than pop.
-pub(super) fn owner_for(owners: &dyn Owners, waiter: &Waiter) -> Option<u64> {
+/// Whether a blocking command without its wait is a pop from one key, which any server may run.
+pub(super) fn pops_from_one_key(waiter: &Waiter) -> bool {
     let spec = &waiter.spec;
-    let is_suited = contends(&waiter.invocation)
-        && may_leave(&waiter.invocation)
-        && spec.keys.len() == 1
-        && !spec.needs_key
-        && spec.wants.is_none();
-    let owner = || owners.owner_of(&mut spec.keys.iter());
-    is_suited.then(owner).flatten()
+    spec.keys.len() == 1 && !spec.needs_key && spec.wants.is_none()
 }

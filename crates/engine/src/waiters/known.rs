@@ -38,36 +38,6 @@ impl Waiters {
         true
     }
 
-    /// Registers a client as waiting and in service, while another server runs its command. Returns
-    /// the number of alarms so far. `None` if this server does not yet hear what others add.
-    pub(crate) fn begin_look_elsewhere(&self, waiter: &Arc<Waiter>) -> Option<u64> {
-        let mut queues = self.queues();
-        let mut state = waiter.state();
-        queues.quiet.heard()?;
-        if state.stage != Stage::Away || state.is_given_up || state.position.is_some() {
-            return None;
-        }
-        queues.last_position += 1;
-        let position = queues.last_position;
-        state.position = Some(position);
-        state.stage = Stage::InService {
-            parked_by: None,
-            was_passed_over: false,
-        };
-        self.put_in(&mut queues, waiter, position);
-        Some(queues.quiet.alarms())
-    }
-
-    /// Lets the client wait after the other server has found nothing. Its command began after the
-    /// first `alarms`.
-    pub(crate) fn end_look_elsewhere(&self, waiter: &Waiter, alarms: u64) {
-        if waiter.spec.takes_first {
-            let keys: Vec<ClientKey> = waiter.client_keys().collect();
-            self.note_empty(&keys, alarms);
-        }
-        self.release(waiter);
-    }
-
     /// Number of clients that have begun to wait without a batch.
     pub(crate) fn parked_quietly(&self) -> u64 {
         self.parked_quietly.load(Ordering::SeqCst)
