@@ -127,8 +127,8 @@ pub(super) struct Batch<'s> {
     found_empty: Vec<ClientKey>,
     /// The latest position of a waiter when the latest attempt began.
     last_position: u64,
-    /// The number of alarms when the latest attempt began ([`Waiters::settle`](super::waiters::Waiters)).
-    alarms: u64,
+    /// The number of fills when the latest attempt began ([`Waiters::settle`](super::waiters::Waiters)).
+    fills: u64,
     /// Why the batch last ran again. If the batch is given up, its clients get this error.
     last_error: Option<StoreError>,
     /// How long the commit took, if there was anything to commit.
@@ -221,7 +221,7 @@ impl<'s> Batch<'s> {
             changes: HashMap::new(),
             found_empty: Vec::new(),
             last_position: 0,
-            alarms: 0,
+            fills: 0,
             last_error: None,
             commit_duration: None,
             read_window: None,

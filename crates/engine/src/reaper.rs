@@ -70,7 +70,7 @@ const JOBS: &[Job] = &[
         interval_ms: REAPER_INTERVAL_MS,
         busy_interval_ms: REAPER_PAUSE_MS,
         is_for_cluster: false,
-        run: |reaper, executor| Box::pin(reaper.tend_ranks(executor)),
+        run: |reaper, executor| Box::pin(reaper.maintain_ranks(executor)),
     },
     Job {
         name: "sweep of empty keys",
@@ -237,7 +237,7 @@ impl Reaper {
     ///
     /// # Errors
     /// See [`JobError`].
-    pub async fn tend_ranks(&mut self, executor: &Executor) -> Result<bool, JobError> {
+    pub async fn maintain_ranks(&mut self, executor: &Executor) -> Result<bool, JobError> {
         self.ranks.pass(executor).await
     }
 

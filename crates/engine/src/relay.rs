@@ -106,7 +106,7 @@ impl Relay {
                 () = shared.waiters.unheard() => {}
                 () = tokio::time::sleep_until(self.clearing.next) => {}
             }
-            self.tend_when_due().await;
+            self.maintain_when_due().await;
             if self.is_heard() {
                 self.listen().await;
             }
@@ -132,7 +132,7 @@ impl Relay {
                     tokio::time::sleep(RELAY_RETRY).await;
                 }
             }
-            self.tend_when_due().await;
+            self.maintain_when_due().await;
             self.look_again();
             // Under the lock, because a client that subscribes checks it afterwards.
             let has_ended = self.shared.relay.is_listening.send_if_modified(|listens| {
@@ -238,11 +238,11 @@ impl Relay {
     }
 
     /// Clears what was in the log at the previous check, if that was long enough ago, and maintains marks.
-    async fn tend_when_due(&mut self) {
+    async fn maintain_when_due(&mut self) {
         if Instant::now() < self.clearing.next {
             return;
         }
-        if let Err(error) = self.tend_own_mark().await {
+        if let Err(error) = self.maintain_own_mark().await {
             tracing::debug!(%error, "no sign of life is given yet for clients that track keys or wait");
         }
         let has_news = self.shared.relay.has_news.swap(false, Ordering::Relaxed);
@@ -277,7 +277,7 @@ impl Relay {
     }
 
     /// Beats while clients track keys or wait. Removes the mark when no client does.
-    async fn tend_own_mark(&mut self) -> Result<(), StoreError> {
+    async fn maintain_own_mark(&mut self) -> Result<(), StoreError> {
         let keeps_hearing = self.shared.waiters.keep_hearing();
         let mut mark = self.shared.relay.mark.lock().await;
         if *mark == Wanted::Nothing {

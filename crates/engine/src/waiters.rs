@@ -167,10 +167,10 @@ impl Waiters {
         state.stage = Stage::Away;
     }
 
-    /// Lets any batch run a waiter's command, because the batch that parked it is durable. `alarms`: the number of
-    /// alarms when that batch began. A key with an alarm since then may have something that the batch has not seen. The
+    /// Lets any batch run a waiter's command, because the batch that parked it is durable. `fills`: the number of
+    /// fills when that batch began. A key filled since then may have something that the batch has not seen. The
     /// others are as empty as the batch found them.
-    pub(super) fn settle(&self, waiter: &Waiter, alarms: u64) {
+    pub(super) fn settle(&self, waiter: &Waiter, fills: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         if let Stage::Parked {
@@ -183,11 +183,11 @@ impl Waiters {
                 return;
             }
             for key in waiter.client_keys() {
-                if queues.quiet.has_alarm_since(&key, alarms) {
+                if queues.quiet.was_filled_since(&key, fills) {
                     queues.schedule(key, Cursor::START);
                     self.scheduled.notify_one();
                 } else if waiter.spec.takes_first {
-                    queues.quiet.note_empty(&key, alarms);
+                    queues.quiet.note_empty(&key, fills);
                 }
             }
         }

@@ -60,7 +60,7 @@ impl Layout {
     }
 
     /// The key after all keys of a namespace.
-    pub fn behind_namespace(&self, namespace: Id) -> Vec<u8> {
+    pub fn end_of_namespace(&self, namespace: Id) -> Vec<u8> {
         self.keys_from(namespace, 0).end
     }
 

@@ -841,7 +841,7 @@ impl Layout {
     /// If the key is not of this space.
     pub fn read_timer_key(&self, timers: Timers, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
         let mut rest = self.strip(timers.space(), key)?;
-        let _: i64 = take(&mut rest, "time of an alarm")?;
+        let _: i64 = take(&mut rest, "time of a timer")?;
         let namespace = take_id(&mut rest, "namespace")?;
         let hash = take(&mut rest, "key hash")?;
         Ok((namespace, KeyName::take(hash, &mut rest)?))

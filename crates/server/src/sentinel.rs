@@ -96,7 +96,7 @@ impl std::fmt::Display for ServerAddress {
 /// Notifies subscribers of the Sentinel port when servers come and go, and when masters change.
 pub(super) struct Announcer {
     rosters: RosterWatch,
-    told: Option<Arc<Roster>>,
+    announced: Option<Arc<Roster>>,
 }
 
 impl Announcer {
@@ -104,7 +104,7 @@ impl Announcer {
     pub(super) fn new(rosters: RosterWatch) -> Self {
         Self {
             rosters,
-            told: None,
+            announced: None,
         }
     }
 
@@ -125,7 +125,7 @@ impl Announcer {
     }
 
     fn tell(&mut self, sentinel: &Sentinel, roster: Arc<Roster>) {
-        let before = self.told.replace(Arc::clone(&roster));
+        let before = self.announced.replace(Arc::clone(&roster));
         let Some(before) = before else {
             return;
         };
@@ -157,7 +157,7 @@ fn changes(
 ) -> Vec<(&'static str, String)> {
     let gone = missing_in(before, after);
     let new = missing_in(after, before);
-    let mut told = Vec::new();
+    let mut announced = Vec::new();
     for name in names {
         let old = before.master_of(name.as_bytes());
         let master = after.master_of(name.as_bytes());
@@ -167,22 +167,22 @@ fn changes(
         let address = ServerAddress::of_data(&master.row, speaks_tls);
         let old_address = ServerAddress::of_data(&old.row, speaks_tls);
         if gone.iter().any(|server| server.instance == old.instance) {
-            told.push(("+sdown", format!("master {name} {old_address}")));
+            announced.push(("+sdown", format!("master {name} {old_address}")));
         }
         if address != old_address {
-            told.push(("+switch-master", format!("{name} {old_address} {address}")));
+            announced.push(("+switch-master", format!("{name} {old_address} {address}")));
         }
         for (channel, servers) in [("+sdown", &gone), ("+sentinel", &new)] {
             for row in servers.iter().map(|server| &server.row) {
                 if let Some(sentinel) = ServerAddress::of_sentinel(row, speaks_tls) {
                     let id = &row.run_id;
                     let text = format!("sentinel {id} {sentinel} @ {name} {address}");
-                    told.push((channel, text));
+                    announced.push((channel, text));
                 }
             }
         }
     }
-    told
+    announced
 }
 
 /// The servers of a roster that another lacks.

@@ -190,7 +190,7 @@ fn prepare_store(
         let random = Arc::new(SystemRandom);
         let mut environment = startup::prepare(store, layout, Arc::clone(clock), random).await?;
         environment.databases = settings.databases;
-        environment.told_version = settings.compatible_version;
+        environment.reported_version = settings.compatible_version;
         startup::raise_version(store, &environment.layout).await?;
         environment.scripts.enable(settings.enable_scripts);
         Ok(environment)

@@ -135,8 +135,8 @@ pub(super) struct ServerState {
 
 impl ServerState {
     /// The version of Redis that clients see.
-    pub(super) fn told_version(&self) -> RedisVersion {
-        self.executor.environment().told_version
+    pub(super) fn reported_version(&self) -> RedisVersion {
+        self.executor.environment().reported_version
     }
 
     /// The state of a server that starts now, with an executor in this environment. Links to other

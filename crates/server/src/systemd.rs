@@ -16,7 +16,7 @@ const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
 const WATCHDOG_VARIABLE: &str = "WATCHDOG_USEC";
 
 /// Whether systemd, or another supervisor that speaks its protocol, has started the server.
-pub(super) fn is_there() -> bool {
+pub(super) fn is_supervising() -> bool {
     env::var_os(SOCKET_VARIABLE).is_some()
 }
 
@@ -41,7 +41,7 @@ pub(super) fn note_stopping() {
 pub(super) async fn keep_informed() {
     let asked_us = env::var(WATCHDOG_VARIABLE).ok();
     let asked_us = asked_us.and_then(|text| text.parse().ok());
-    let (Some(asked_us), true) = (asked_us.filter(|us| *us > 0), is_there()) else {
+    let (Some(asked_us), true) = (asked_us.filter(|us| *us > 0), is_supervising()) else {
         return std::future::pending().await;
     };
     // Twice as often as required, as systemd recommends.

@@ -54,7 +54,7 @@ pub async fn read_rows(
 }
 
 /// Whether a server start has a row. Conflicts with the row's removal.
-pub async fn is_there(
+pub async fn has_server(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
     instance: u64,

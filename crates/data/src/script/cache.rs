@@ -162,7 +162,7 @@ pub(super) async fn load(
     let refused = |line: String| CommandError::Text(line.into());
     let script = Script::parse(argument(arguments, 2)?.clone()).map_err(refused)?;
     let script = Arc::new(script);
-    let mut machine = eval::take(unit.environment().told_version).map_err(refused)?;
+    let mut machine = eval::take(unit.environment().reported_version).map_err(refused)?;
     let compiled = machine.compile(&script);
     eval::give_back(machine);
     compiled.map_err(refused)?;

@@ -321,7 +321,7 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
     let environment = unit.environment();
     // Creating a new machine must not count as the script's time.
     let mut machine =
-        take(environment.told_version).map_err(|line| CommandError::Text(line.into()))?;
+        take(environment.reported_version).map_err(|line| CommandError::Text(line.into()))?;
     let limit = match unit.script_limit() {
         Some(limit) => TimeLimit::Busy(limit),
         None if !environment.capabilities.bounds_transaction_time => TimeLimit::Nothing,

@@ -246,7 +246,7 @@ fn read_library(
     name: String,
     code: &Bytes,
 ) -> Result<Arc<Library>, CommandError> {
-    let mut machine = eval::take(unit.environment().told_version).map_err(refused)?;
+    let mut machine = eval::take(unit.environment().reported_version).map_err(refused)?;
     let run = Run::of_load(LIBRARY_LOAD_TIME_MAX);
     let functions = machine.load(library_source(code), &run);
     eval::give_back(machine);

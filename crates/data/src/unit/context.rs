@@ -44,7 +44,7 @@ pub struct Environment {
     /// The setting `databases`: the number of databases.
     pub databases: u32,
     /// The version of Redis that clients and scripts see: the setting `compatible-version`.
-    pub told_version: RedisVersion,
+    pub reported_version: RedisVersion,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The source of randomness.

@@ -92,7 +92,7 @@ pub async fn prepare(
         store_id,
         link_secret,
         databases: DATABASES,
-        told_version: RedisVersion::default(),
+        reported_version: RedisVersion::default(),
         clock,
         random,
         ids: IdAllocator::new(instance),

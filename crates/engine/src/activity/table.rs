@@ -19,11 +19,11 @@ use quoin_data::unit::flows::{Flow, FlowCounts};
 use quoin_layout::ValueType;
 
 /// What a weight is multiplied by each second. It halves in a minute.
-const FADING: f64 = 0.988_514_020_352_896_2;
+const WEIGHT_DECAY: f64 = 0.988_514_020_352_896_2;
 /// Rates are averaged over this many seconds.
 const RATE_SECONDS: usize = 10;
 /// One place in this many is freed at once.
-const FREED_PART: usize = 4;
+const FREED_DIVISOR: usize = 4;
 
 /// The counts of one queue.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,7 +118,7 @@ impl Table {
     /// Removes the queues with the lowest weights.
     fn free_places(&mut self) {
         let mut weights: Vec<f64> = self.queues.values().map(|queue| queue.weight).collect();
-        let freed = (self.places / FREED_PART).clamp(1, weights.len().max(1));
+        let freed = (self.places / FREED_DIVISOR).clamp(1, weights.len().max(1));
         if freed > weights.len() {
             return;
         }
@@ -137,7 +137,7 @@ impl Table {
     /// Decays the weights, and records the counts for rates.
     pub(super) fn tick(&mut self, now: Instant) {
         for queue in self.queues.values_mut() {
-            queue.weight *= FADING;
+            queue.weight *= WEIGHT_DECAY;
             if !queue.weight.is_normal() {
                 queue.weight = 0.0;
             }

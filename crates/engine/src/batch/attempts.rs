@@ -333,7 +333,7 @@ impl Batch<'_> {
         self.found_empty.clear();
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
-        self.alarms = self.shared.waiters.alarms();
+        self.fills = self.shared.waiters.fills();
         self.unheard = Unheard::default();
         let hears = self.environment.capabilities.has_other_writers && self.has_waiters();
         self.heard = match hears {
@@ -406,9 +406,9 @@ impl Batch<'_> {
             }
         }
         // Before the replies, because a client may next wait for what this batch left in a key.
-        waiters.note_committed(&self.changes, self.alarms);
+        waiters.note_committed(&self.changes, self.fills);
         self.note_ready_keys();
-        waiters.note_empty(&self.found_empty, self.alarms);
+        waiters.note_empty(&self.found_empty, self.fills);
         for (waiter, reply) in self.woken.drain(..) {
             let carried = self.shared.in_flight.carry(reply.size_hint());
             waiters.answer(&waiter, reply, carried);
@@ -416,7 +416,7 @@ impl Batch<'_> {
         // After these replies, because a client must learn of its own changes after the reply to its command.
         self.note_changes();
         for waiter in self.parked.values() {
-            waiters.settle(waiter, self.alarms);
+            waiters.settle(waiter, self.fills);
             for key in &waiter.spec.keys {
                 self.shared.contention.note_wait(key);
             }

@@ -10,7 +10,7 @@ use crate::Executor;
 use crate::jobs::JobError;
 use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::key::ClientKey;
-use quoin_data::rows::ranks::{RankShape, RankTending};
+use quoin_data::rows::ranks::{RankMaintenance, RankShape};
 
 /// Transactions per pass. Clients' commands run between them.
 const TRANSACTIONS_PER_PASS: usize = 8;
@@ -23,7 +23,7 @@ const RESTING_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     /// Keys in progress, and where to continue.
-    begun: VecDeque<(ClientKey, RankTending)>,
+    begun: VecDeque<(ClientKey, RankMaintenance)>,
     /// Resting keys, and until when they rest.
     resting: HashMap<ClientKey, Instant>,
 }
@@ -36,14 +36,14 @@ impl Ranks {
         for key in executor.environment().rank_wants.take() {
             if !self.resting.contains_key(&key) && self.begun.iter().all(|(begun, _)| *begun != key)
             {
-                self.begun.push_back((key, RankTending::default()));
+                self.begun.push_back((key, RankMaintenance::default()));
             }
         }
         for _ in 0..TRANSACTIONS_PER_PASS {
             let Some((key, from)) = self.begun.pop_front() else {
                 return Ok(false);
             };
-            match tend(executor, &key, from).await {
+            match maintain(executor, &key, from).await {
                 Ok(Some(next)) => self.begun.push_back((key, next)),
                 Ok(None) => {}
                 Err(error) => {
@@ -61,11 +61,11 @@ impl Ranks {
 }
 
 /// On a cluster, locks the key so that commands of this server's clients wait instead of conflicting.
-async fn tend(
+async fn maintain(
     executor: &Executor,
     key: &ClientKey,
-    from: RankTending,
-) -> Result<Option<RankTending>, JobError> {
+    from: RankMaintenance,
+) -> Result<Option<RankMaintenance>, JobError> {
     let (locks, shape) = match executor.plans() {
         true => {
             let lock = KeyLocks::hash_key(key.database, &key.key);
@@ -77,7 +77,7 @@ async fn tend(
     executor
         .transact(key.database, locks, move |context| {
             let (name, from) = (name.clone(), Arc::clone(&from));
-            Box::pin(async move { Ok(context.tend_ranks(&name, &from, shape).await?) })
+            Box::pin(async move { Ok(context.maintain_ranks(&name, &from, shape).await?) })
         })
         .await
 }

@@ -239,7 +239,7 @@ fn a_server_that_starts_clears_what_one_that_was_killed_has_left() {
         );
         for expected in [1, 0] {
             relay.clearing.next = Instant::now();
-            relay.tend_when_due().await;
+            relay.maintain_when_due().await;
             assert_eq!(rows(&*store).await, expected);
         }
     });
@@ -278,7 +278,7 @@ fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
             Arc::clone(&one.executor.shared),
         );
         relay.clearing.next = Instant::now();
-        let mut clearing = Box::pin(relay.tend_when_due());
+        let mut clearing = Box::pin(relay.maintain_when_due());
         // The first read is pending on this kind of store.
         assert!(futures_util::poll!(&mut clearing).is_pending());
         std::thread::sleep(Duration::from_millis(20));
@@ -351,11 +351,11 @@ fn a_server_is_marked_while_its_clients_track_keys() {
         let tracker = Tracker::begin(&server).await;
         assert_eq!(marks(&*store).await, [instance]);
         let mut relay = relay_of(&server, &store);
-        relay.tend_own_mark().await.unwrap();
+        relay.maintain_own_mark().await.unwrap();
         assert_eq!(marks(&*store).await, [instance]);
         assert_eq!(tracker.told(), []);
         tracker.is_away.store(true, Ordering::SeqCst);
-        relay.tend_own_mark().await.unwrap();
+        relay.maintain_own_mark().await.unwrap();
         assert!(marks(&*store).await.is_empty());
         tracker.is_away.store(false, Ordering::SeqCst);
         server.executor.begin_tracking().await.unwrap();
@@ -378,14 +378,14 @@ fn a_mark_without_signs_of_life_is_removed_and_its_server_forgets_everything() {
         relay.clear_dead_marks().await.unwrap();
         age(&mut relay);
         // The server beats just in time.
-        relay_of(&silent, &store).tend_own_mark().await.unwrap();
+        relay_of(&silent, &store).maintain_own_mark().await.unwrap();
         relay.clear_dead_marks().await.unwrap();
         assert_eq!(marks(&*store).await, [instance]);
         age(&mut relay);
         relay.clear_dead_marks().await.unwrap();
         assert!(marks(&*store).await.is_empty());
         assert_eq!(tracker.told(), []);
-        relay_of(&silent, &store).tend_own_mark().await.unwrap();
+        relay_of(&silent, &store).maintain_own_mark().await.unwrap();
         assert_eq!(marks(&*store).await, [instance]);
         assert_eq!(tracker.told(), [Change::AllKeys]);
     });
@@ -467,13 +467,13 @@ fn a_server_is_marked_while_its_clients_wait() {
         }
         let mut relay = relay_of(&server, &store);
         for _ in 0..3 {
-            relay.tend_own_mark().await.unwrap();
+            relay.maintain_own_mark().await.unwrap();
             assert_eq!(marks(&*store).await, [instance]);
         }
         drop(wait);
         // Twice, because clients often come back and one call is not enough.
-        relay.tend_own_mark().await.unwrap();
-        relay.tend_own_mark().await.unwrap();
+        relay.maintain_own_mark().await.unwrap();
+        relay.maintain_own_mark().await.unwrap();
         assert!(marks(&*store).await.is_empty());
         let _wait = server.run("BLPOP queue 0").await.unwrap();
         while marks(&*store).await != [instance] {
@@ -498,7 +498,7 @@ fn clients_of_a_server_that_was_taken_for_dead_are_woken() {
         transaction.commit().await.unwrap();
         one.run("LPUSH queue x").await;
         assert_eq!(rows(&*store).await, 0);
-        relay_of(&two, &store).tend_own_mark().await.unwrap();
+        relay_of(&two, &store).maintain_own_mark().await.unwrap();
         assert_eq!(marks(&*store).await, [instance]);
         let outcome = tokio::time::timeout(Duration::from_secs(10), wait.outcome());
         assert!(matches!(outcome.await, Ok(Outcome::Replied(_))));

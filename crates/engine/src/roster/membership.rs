@@ -277,7 +277,8 @@ impl Job {
         self.own_row.beat = self.own_row.beat.wrapping_add(1);
         let (layout, instance) = (&self.environment.layout, self.environment.ids.instance());
         let transaction = self.store.begin_write()?;
-        let is_removed = self.has_row && !roster::is_there(&*transaction, layout, instance).await?;
+        let is_removed =
+            self.has_row && !roster::has_server(&*transaction, layout, instance).await?;
         roster::write_own(&*transaction, layout, instance, &self.own_row);
         let rows = roster::read_rows(&*transaction, layout).await?;
         transaction.commit().await?;

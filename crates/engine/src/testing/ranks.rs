@@ -8,7 +8,7 @@ use crate::testing::Bench;
 use crate::{Executor, Reaper};
 use quoin_data::command::access::KeyLocks;
 use quoin_data::keyspace::kind::TypeKind;
-use quoin_data::rows::ranks::{RankShape, RankTending};
+use quoin_data::rows::ranks::{RankMaintenance, RankShape};
 use quoin_layout::{Id, KeyRange, Layout, Meta, decode_counter};
 use quoin_store::{Isolation, KeyValue, RangeQuery};
 
@@ -33,38 +33,41 @@ pub const SMALL: RankShape = RankShape {
 };
 
 /// Makes one pass over a key's blocks. Returns where the next pass begins, if there is one.
-pub async fn tend_piece(
+pub async fn maintain_piece(
     executor: &Executor,
     name: &str,
-    from: RankTending,
+    from: RankMaintenance,
     shape: &RankShape,
-) -> Option<RankTending> {
+) -> Option<RankMaintenance> {
     let (name, shape) = (Bytes::copy_from_slice(name.as_bytes()), shape.clone());
     let from = Arc::new(from);
-    let tended = executor.transact(0, KeyLocks::Nothing, move |context| {
+    let maintained = executor.transact(0, KeyLocks::Nothing, move |context| {
         let (name, from, shape) = (name.clone(), Arc::clone(&from), shape.clone());
-        Box::pin(async move { Ok(context.tend_ranks(&name, &from, &shape).await?) })
+        Box::pin(async move { Ok(context.maintain_ranks(&name, &from, &shape).await?) })
     });
-    tended.await.unwrap()
+    maintained.await.unwrap()
 }
 
 /// Makes as many passes as needed.
-pub async fn tend_all(executor: &Executor, name: &str, shape: &RankShape) {
-    let mut from = Some(RankTending::default());
+pub async fn maintain_all(executor: &Executor, name: &str, shape: &RankShape) {
+    let mut from = Some(RankMaintenance::default());
     while let Some(place) = from {
-        from = tend_piece(executor, name, place, shape).await;
+        from = maintain_piece(executor, name, place, shape).await;
     }
 }
 
-/// [`tend_all`] on a bench.
-pub fn tend(bench: &Bench, name: &str, shape: &RankShape) {
-    bench.block_on(tend_all(&bench.executor, name, shape));
+/// [`maintain_all`] on a bench.
+pub fn maintain(bench: &Bench, name: &str, shape: &RankShape) {
+    bench.block_on(maintain_all(&bench.executor, name, shape));
 }
 
 /// Lets background work create the blocks that commands have asked for.
-pub fn tend_wanted(bench: &Bench) {
+pub fn maintain_wanted(bench: &Bench) {
     let mut reaper = Reaper::new(&bench.executor);
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    while bench
+        .block_on(reaper.maintain_ranks(&bench.executor))
+        .unwrap()
+    {}
 }
 
 fn rows(bench: &Bench, range: &KeyRange) -> Vec<KeyValue> {

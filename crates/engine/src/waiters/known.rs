@@ -70,9 +70,9 @@ impl Waiters {
         self.queues().quiet.heard().cloned()
     }
 
-    /// The number of alarms so far. A key that may have been filled raises one.
-    pub(crate) fn alarms(&self) -> u64 {
-        self.queues().quiet.alarms()
+    /// How often an awaited key may have been filled so far.
+    pub(crate) fn fills(&self) -> u64 {
+        self.queues().quiet.fills()
     }
 
     /// Returns when a client waits and this server does not listen to the others.
@@ -120,14 +120,14 @@ impl Waiters {
         let mut queues = self.queues();
         if news.ready_databases.is_empty() && !news.is_any_ready {
             for key in &news.ready {
-                queues.quiet.alarm(key);
+                queues.quiet.note_filled(key);
                 if queues.by_key.contains_key(key) {
                     queues.schedule(key.clone(), Cursor::START);
                     self.scheduled.notify_one();
                 }
             }
         } else {
-            queues.quiet.alarm_where(|key| news.concerns(key));
+            queues.quiet.note_filled_where(|key| news.concerns(key));
             self.schedule_all(&mut queues, |key| news.concerns(key));
         }
         queues.quiet.note_heard(reader);
@@ -136,7 +136,7 @@ impl Waiters {
     /// Records that other servers may have made keys ready without reporting it.
     pub(crate) fn note_missed(&self) {
         let mut queues = self.queues();
-        queues.quiet.alarm_all();
+        queues.quiet.note_all_filled();
         self.schedule_all(&mut queues, |_| true);
     }
 
@@ -148,41 +148,43 @@ impl Waiters {
         }
         let mut queues = self.queues();
         for key in keys {
-            queues.quiet.alarm(key);
+            queues.quiet.note_filled(key);
         }
     }
 
     /// Records that a batch has committed changes of these keys, and which of them it left empty. The batch began after
-    /// the first `alarms`.
-    pub(crate) fn note_committed(&self, changes: &HashMap<ClientKey, bool>, alarms: u64) {
+    /// the first `fills`.
+    pub(crate) fn note_committed(&self, changes: &HashMap<ClientKey, bool>, fills: u64) {
         if changes.is_empty() {
             return;
         }
         let mut queues = self.queues();
         for (key, is_empty) in changes {
             match is_empty {
-                true => queues.quiet.note_empty(key, alarms),
+                true => queues.quiet.note_empty(key, fills),
                 // Again: a batch that began during the commit may have found the key as it was.
-                false => queues.quiet.alarm(key),
+                false => queues.quiet.note_filled(key),
             }
         }
     }
 
-    /// Records that a batch has found keys empty. It began after the first `alarms`.
-    pub(crate) fn note_empty(&self, keys: &[ClientKey], alarms: u64) {
+    /// Records that a batch has found keys empty. It began after the first `fills`.
+    pub(crate) fn note_empty(&self, keys: &[ClientKey], fills: u64) {
         if keys.is_empty() {
             return;
         }
         let mut queues = self.queues();
         for key in keys {
-            queues.quiet.note_empty(key, alarms);
+            queues.quiet.note_empty(key, fills);
         }
     }
 
     /// Records that a batch of this server has given a database a different set of keys.
     pub(crate) fn note_new_namespace(&self, database: u32) {
         let mut queues = self.queues();
-        queues.quiet.alarm_where(|key| key.database == database);
+        queues
+            .quiet
+            .note_filled_where(|key| key.database == database);
     }
 
     /// The changed keys that clients wait for or that are quiet.
@@ -205,7 +207,7 @@ impl Waiters {
         let mut queues = self.queues();
         for (key, is_empty) in changes {
             if !is_empty {
-                queues.quiet.alarm(key);
+                queues.quiet.note_filled(key);
             }
             queues.note_change(key, *is_empty);
         }

@@ -25,24 +25,24 @@ pub(super) struct QuietKeys {
     /// How far this server has heard the log. `None` if it does not listen.
     heard: Option<LogReader>,
     /// How often a key may have been filled so far. Each time has a number.
-    alarms: u64,
-    /// The last alarm of all keys.
-    alarm_of_all: u64,
+    fills: u64,
+    /// The last time that any key may have been filled.
+    last_fill_of_all: u64,
 }
 
 #[derive(Default)]
 struct Known {
     is_quiet: bool,
-    /// The key's last alarm.
-    alarm: u64,
+    /// The last time that the key may have been filled.
+    last_fill: u64,
     /// Whether a client has waited for it since keys were last forgotten.
     is_recent: bool,
 }
 
 impl QuietKeys {
-    /// The number of alarms so far.
-    pub(super) fn alarms(&self) -> u64 {
-        self.alarms
+    /// How often a key may have been filled so far.
+    pub(super) fn fills(&self) -> u64 {
+        self.fills
     }
 
     /// How far the log was heard. `None` if this server does not listen.
@@ -50,20 +50,20 @@ impl QuietKeys {
         self.heard.as_ref()
     }
 
-    /// Whether alarms of any key are noted.
+    /// Whether any key is watched for fills.
     pub(super) fn is_any_known(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Records alarms of a key from now on. Call it before a client's command reads the key, and
-    /// when the client begins to wait. A key that was not known gets an alarm, because it may have
-    /// been filled before.
+    /// Records fills of a key from now on. Call it before a client's command reads the key, and
+    /// when the client begins to wait. A key that was not known counts as just filled, because it may
+    /// have been filled before.
     pub(super) fn expect(&mut self, key: ClientKey) {
-        let alarms = &mut self.alarms;
+        let fills = &mut self.fills;
         let known = self.keys.entry(key).or_insert_with(|| {
-            *alarms += 1;
+            *fills += 1;
             Known {
-                alarm: *alarms,
+                last_fill: *fills,
                 ..Known::default()
             }
         });
@@ -74,15 +74,15 @@ impl QuietKeys {
         self.heard.is_some() && self.keys.get(key).is_some_and(|key| key.is_quiet)
     }
 
-    /// Whether a key may have been filled after the first `alarms`.
-    pub(super) fn has_alarm_since(&self, key: &ClientKey, alarms: u64) -> bool {
+    /// Whether a key may have been filled after the first `fills`.
+    pub(super) fn was_filled_since(&self, key: &ClientKey, fills: u64) -> bool {
         let known = self.keys.get(key);
-        self.alarm_of_all > alarms || known.is_none_or(|known| known.alarm > alarms)
+        self.last_fill_of_all > fills || known.is_none_or(|known| known.last_fill > fills)
     }
 
-    /// Records that a batch found or left a key empty. The batch began after the first `alarms`.
-    pub(super) fn note_empty(&mut self, key: &ClientKey, alarms: u64) {
-        if self.heard.is_none() || self.has_alarm_since(key, alarms) {
+    /// Records that a batch found or left a key empty. The batch began after the first `fills`.
+    pub(super) fn note_empty(&mut self, key: &ClientKey, fills: u64) {
+        if self.heard.is_none() || self.was_filled_since(key, fills) {
             return;
         }
         if let Some(known) = self.keys.get_mut(key) {
@@ -91,29 +91,29 @@ impl QuietKeys {
     }
 
     /// Records that a key may have been filled.
-    pub(super) fn alarm(&mut self, key: &ClientKey) {
+    pub(super) fn note_filled(&mut self, key: &ClientKey) {
         if let Some(known) = self.keys.get_mut(key) {
-            self.alarms += 1;
-            known.alarm = self.alarms;
+            self.fills += 1;
+            known.last_fill = self.fills;
             known.is_quiet = false;
         }
     }
 
     /// Records that these keys may have been filled.
-    pub(super) fn alarm_where(&mut self, may_be_filled: impl Fn(&ClientKey) -> bool) {
-        self.alarms += 1;
+    pub(super) fn note_filled_where(&mut self, may_be_filled: impl Fn(&ClientKey) -> bool) {
+        self.fills += 1;
         for (key, known) in &mut self.keys {
             if may_be_filled(key) {
-                known.alarm = self.alarms;
+                known.last_fill = self.fills;
                 known.is_quiet = false;
             }
         }
     }
 
     /// Records that any key may have been filled.
-    pub(super) fn alarm_all(&mut self) {
-        self.alarms += 1;
-        self.alarm_of_all = self.alarms;
+    pub(super) fn note_all_filled(&mut self) {
+        self.fills += 1;
+        self.last_fill_of_all = self.fills;
         for known in self.keys.values_mut() {
             known.is_quiet = false;
         }
@@ -129,7 +129,7 @@ impl QuietKeys {
     /// Begins to listen. All keys may have been filled before.
     pub(super) fn begin_hearing(&mut self, reader: &LogReader) {
         self.heard = Some(reader.clone());
-        self.alarm_all();
+        self.note_all_filled();
     }
 
     /// Ends listening.

@@ -484,7 +484,7 @@ fn rows_of_task_queues() {
     );
     let name = KeyName::new(&Bytes::from_static(b"jobs"));
     golden(
-        "alarm of `jobs` at 1700000000000",
+        "timer of `jobs` at 1700000000000",
         &layout.timer_key(Timers::Queues, 1_700_000_000_000, NAMESPACE, &name),
         "0271756f696e0015091a018bcfe568001415031ad97cb6cc6471016a6f627300",
     );

@@ -28,8 +28,13 @@ pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {
 /// `tot-mem` counts all memory held for the client, like `maxmemory-clients`. `events` is always
 /// `r`. There is one reply buffer: `obl` is what Redis would have in its first 16 KiB, and `omem`
 /// is the rest plus waiting messages.
-pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, told: RedisVersion, text: &mut String) {
-    put(client, now_ms, told, usize::MAX, text);
+pub(crate) fn put_line(
+    client: &ClientRecord,
+    now_ms: i64,
+    reported: RedisVersion,
+    text: &mut String,
+) {
+    put(client, now_ms, reported, usize::MAX, text);
 }
 
 /// The flags of a client, as letters.
@@ -70,7 +75,7 @@ fn flags(client: &ClientRecord, details: &ClientDetails) -> String {
 fn put(
     client: &ClientRecord,
     now_ms: i64,
-    told: RedisVersion,
+    reported: RedisVersion,
     attribute_bytes_max: usize,
     text: &mut String,
 ) {
@@ -94,7 +99,7 @@ fn put(
     let user = client.user();
     let user = String::from_utf8_lossy(user.name());
     let (mut watch, mut totals) = (String::new(), String::new());
-    if told >= RedisVersion::V8_4 {
+    if reported >= RedisVersion::V8_4 {
         watch = format!(" watch={}", details.watched_keys);
         totals = format!(
             " io-thread=0 tot-net-in={} tot-net-out={} tot-cmds={}",

@@ -235,7 +235,7 @@ const HELP: &[&str] = &[
 /// `CLIENT INFO`.
 fn info(session: &Session, state: &ServerState) -> Reply {
     let (now_ms, mut text) = (state.clock.now_ms(), String::new());
-    put_line(&session.client, now_ms, state.told_version(), &mut text);
+    put_line(&session.client, now_ms, state.reported_version(), &mut text);
     Reply::Verbatim("txt", text.into())
 }
 
@@ -246,7 +246,7 @@ fn list(
     session: &Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    let (now_ms, told) = (state.clock.now_ms(), state.told_version());
+    let (now_ms, reported) = (state.clock.now_ms(), state.reported_version());
     let mut text = String::new();
     match rest(arguments, 2) {
         // As in Redis 7.2, in the order of the ids.
@@ -258,7 +258,7 @@ fn list(
             for id in ids {
                 let id = integer_or(id, "ERR Invalid client ID")?;
                 if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id)) {
-                    put_line(&client, now_ms, told, &mut text);
+                    put_line(&client, now_ms, reported, &mut text);
                 }
             }
         }
@@ -268,7 +268,7 @@ fn list(
             for client in state.clients.all() {
                 let is_spared = spares_caller && client.id == session.client.id;
                 if filter.matches(&client) && !is_spared {
-                    put_line(&client, now_ms, told, &mut text);
+                    put_line(&client, now_ms, reported, &mut text);
                 }
             }
         }

@@ -128,7 +128,7 @@ fn server(face: Face, state: &ServerState, text: &mut String) {
     };
     text.push_str("# Server\r\n");
     lines! { text;
-        "redis_version": state.told_version().text(),
+        "redis_version": state.reported_version().text(),
         "quoin_version": version::VERSION,
         "quoin_commit": version::COMMIT,
         "redis_git_sha1": version::COMMIT.get(..8).unwrap_or("00000000"),
@@ -143,7 +143,7 @@ fn server(face: Face, state: &ServerState, text: &mut String) {
         // The value of a Redis that was not built with GCC.
         "gcc_version": "0.0.0",
         "process_id": std::process::id(),
-        "process_supervised": if systemd::is_there() { "systemd" } else { "no" },
+        "process_supervised": if systemd::is_supervising() { "systemd" } else { "no" },
         "run_id": state.run_id,
         "tcp_port": state.ports().of_face(face),
         "server_time_usec": state.clock.now_us(),
@@ -433,7 +433,7 @@ fn stats(state: &ServerState, text: &mut String) {
         "sync_partial_err": 0,
         "expired_keys": executor.expired_keys.get(),
     }
-    if state.told_version() >= RedisVersion::V8_4 {
+    if state.reported_version() >= RedisVersion::V8_4 {
         lines! { text; "expired_subkeys": executor.expired_fields.get(), }
     }
     lines! { text;

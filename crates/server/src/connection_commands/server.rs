@@ -115,7 +115,7 @@ async fn libraries(state: &ServerState, is_busy: bool) -> Result<Arc<Libraries>,
 /// `LOLWUT`: only the line with the version, without a drawing.
 pub(super) fn lolwut(state: &ServerState) -> Reply {
     let version = env!("CARGO_PKG_VERSION");
-    let redis_version = state.told_version().text();
+    let redis_version = state.reported_version().text();
     let text = format!("Quoin ver. {version} (Redis ver. {redis_version})\n");
     Reply::Verbatim("txt", text.into())
 }

@@ -181,7 +181,7 @@ fn greeting(session: &Session, state: &ServerState) -> Reply {
     };
     let mut fields = vec![
         (text("server"), text("redis")),
-        (text("version"), text(state.told_version().text())),
+        (text("version"), text(state.reported_version().text())),
         (
             text("proto"),
             Reply::Integer(version_number(session.protocol).into()),

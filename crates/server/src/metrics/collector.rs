@@ -85,7 +85,7 @@ fn write_server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         "What runs",
         &[
             ("version", env!("CARGO_PKG_VERSION")),
-            ("redis_version", state.told_version().text()),
+            ("redis_version", state.reported_version().text()),
             ("store", store),
             ("layout_version", &layout_version),
             ("run_id", &state.run_id),

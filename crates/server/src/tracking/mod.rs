@@ -135,7 +135,7 @@ impl Tracking {
         }
         let frame = self.frame(Some(&[key]));
         for reader in readers {
-            if table.is_told_of(reader, client) {
+            if table.is_notified_of(reader, client) {
                 self.send(table, reader, &frame);
             }
         }
@@ -154,7 +154,7 @@ impl Tracking {
     fn read(&self, table: &mut Table, key: &Bytes, client: u64, is_outdated: bool) {
         if !is_outdated {
             table.remember(key, client);
-        } else if table.is_told_of(client, 0) {
+        } else if table.is_notified_of(client, 0) {
             self.send(table, client, &self.frame(Some(&[key])));
         }
     }

@@ -118,7 +118,7 @@ impl Table {
     }
 
     /// Whether a client that has read a key is notified of a change by `changer`.
-    pub(super) fn is_told_of(&self, reader: u64, changer: u64) -> bool {
+    pub(super) fn is_notified_of(&self, reader: u64, changer: u64) -> bool {
         let Some(one) = self.clients.get(&reader) else {
             return false;
         };

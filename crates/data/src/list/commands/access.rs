@@ -131,7 +131,7 @@ pub(super) async fn lrem(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let count = integer(argument(arguments, 2)?)?;
-    if count == i64::MIN && context.environment.told_version >= RedisVersion::V8_4 {
+    if count == i64::MIN && context.environment.reported_version >= RedisVersion::V8_4 {
         return Err(COUNT_TOO_LOW);
     }
     let Some(key) = context

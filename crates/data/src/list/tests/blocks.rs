@@ -1,7 +1,7 @@
 //! Blocks with counts: which commands get them, and what they cost.
 
 use super::*;
-use quoin_engine::testing::ranks::{SMALL, check_blocks, tend, tend_wanted};
+use quoin_engine::testing::ranks::{SMALL, check_blocks, maintain, maintain_wanted};
 use quoin_layout::RUN_ELEMENT_BYTES_MAX;
 
 /// Fills a list with 20,000 elements, each in a row of its own.
@@ -25,10 +25,10 @@ fn a_command_that_passes_many_rows_of_a_list_gets_blocks() {
     let bench = Bench::embedded();
     fill_with_rows(&bench);
     bench.run("LINDEX l 4000");
-    tend_wanted(&bench);
+    maintain_wanted(&bench);
     assert!(check_blocks(&bench, "l").is_empty());
     assert_eq!(index_of(&bench.run("LINDEX l 9000")), 9_000);
-    tend_wanted(&bench);
+    maintain_wanted(&bench);
     assert_eq!(check_blocks(&bench, "l"), [18]);
     for index in [0, 600, 9_000, 10_000, 15_000, 18_500, 19_999] {
         assert_eq!(index_of(&bench.run(&format!("LINDEX l {index}"))), index);
@@ -48,7 +48,7 @@ fn large_elements_among_runs_get_blocks_once() {
     }
     bench.run("LINDEX l 5555");
     assert!(bench.executor.environment().rank_wants.is_wanted());
-    tend_wanted(&bench);
+    maintain_wanted(&bench);
     assert!(check_blocks(&bench, "l")[0] > 8);
     for index in (0..11_000).step_by(500) {
         bench.run(&format!("LINDEX l {index}"));
@@ -61,7 +61,7 @@ fn a_trim_of_much_drops_blocks_and_one_of_little_counts() {
     let bench = Bench::embedded();
     fill_with_rows(&bench);
     bench.run("LINDEX l 9000");
-    tend_wanted(&bench);
+    maintain_wanted(&bench);
     bench.run("LTRIM l 1500 18999");
     let blocks = check_blocks(&bench, "l");
     assert_eq!(blocks, [18]);
@@ -78,7 +78,7 @@ fn counts_make_no_pushes_and_pops_conflict() {
         for _ in 0..100 {
             bench.run("RPUSH l a b c");
         }
-        tend(&bench, "l", &SMALL);
+        maintain(&bench, "l", &SMALL);
         assert!(check_blocks(&bench, "l")[0] > 1);
         let conflicts = bench.race(line, meanwhile, false);
         check_blocks(&bench, "l");

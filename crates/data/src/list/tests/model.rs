@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use quoin_base::limits::VALUE_CHUNK_BYTES_MAX;
 use quoin_base::random::{Random, SeededRandom};
-use quoin_engine::testing::ranks::{SMALL, check_blocks, tend};
+use quoin_engine::testing::ranks::{SMALL, check_blocks, maintain};
 use quoin_engine::testing::{Bench, call};
 use quoin_layout::{RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX};
 use quoin_resp::reply::Reply;
@@ -268,7 +268,7 @@ fn agrees_with_the_model_with_blocks(bench: &Bench, seed: u64) {
     for step in 0..STEPS {
         model.step();
         if step % 7 == 0 {
-            tend(bench, "l", &SMALL);
+            maintain(bench, "l", &SMALL);
         }
         if step % 3 == 0 {
             let blocks = check_blocks(bench, "l");

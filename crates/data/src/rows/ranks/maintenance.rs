@@ -29,7 +29,7 @@ const BYTES_PER_PIECE: usize = 4 * 1024 * 1024;
 
 /// How far the work on a value has progressed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RankTending {
+pub struct RankMaintenance {
     /// The value's data id. Another value may meanwhile have its name.
     data: Option<Id>,
     /// Number of finished levels.
@@ -61,12 +61,12 @@ struct Parts {
 impl WriteContext<'_> {
     /// Does a part of the work on a value's blocks, and returns the progress. `None` if all is done or there is no
     /// such value.
-    pub async fn tend_ranks(
+    pub async fn maintain_ranks(
         &self,
         name: &Bytes,
-        from: &RankTending,
+        from: &RankMaintenance,
         shape: &RankShape,
-    ) -> Result<Option<RankTending>, StoreError> {
+    ) -> Result<Option<RankMaintenance>, StoreError> {
         if self.transaction.growth() == Growth::DiskFull {
             // Commands also find ranks without blocks. The next one that needs blocks asks again.
             return Ok(None);
@@ -84,7 +84,7 @@ impl WriteContext<'_> {
         let data = Some(key.data());
         let from = match self.goes_on(&key, from).await? {
             true => from.clone(),
-            false => RankTending::default(),
+            false => RankMaintenance::default(),
         };
         let level = Level {
             data: key.data(),
@@ -95,8 +95,8 @@ impl WriteContext<'_> {
         if level.number > key.meta.rank_levels {
             self.set_rank_levels(&mut key, level.number);
         }
-        match self.tend_rank_level(level, &from.place, shape).await? {
-            ControlFlow::Break(place) => Ok(Some(RankTending {
+        match self.maintain_rank_level(level, &from.place, shape).await? {
+            ControlFlow::Break(place) => Ok(Some(RankMaintenance {
                 data,
                 levels_done: from.levels_done,
                 place,
@@ -104,7 +104,7 @@ impl WriteContext<'_> {
             ControlFlow::Continue(())
                 if self.has_level_above(&key, level.number, shape).await? =>
             {
-                Ok(Some(RankTending {
+                Ok(Some(RankMaintenance {
                     data,
                     levels_done: level.number,
                     place: Vec::new(),
@@ -116,7 +116,7 @@ impl WriteContext<'_> {
 
     /// Whether the work can continue where it stopped: the value is the same, and a block ends there. Both may have
     /// changed in between. Conflicts with transactions that remove that end.
-    async fn goes_on(&self, key: &OpenKey, from: &RankTending) -> Result<bool, StoreError> {
+    async fn goes_on(&self, key: &OpenKey, from: &RankMaintenance) -> Result<bool, StoreError> {
         if from.data != Some(key.data()) || from.levels_done > key.meta.rank_levels {
             return Ok(false);
         }
@@ -145,7 +145,7 @@ impl WriteContext<'_> {
     }
 
     /// Maintains the blocks of a level from a place on. Breaks if it stops before the last.
-    async fn tend_rank_level(
+    async fn maintain_rank_level(
         &self,
         level: Level,
         from: &[u8],

@@ -24,7 +24,7 @@ mod tests;
 mod writing;
 
 pub use crate::rows::ranks::changes::RankWants;
-pub use crate::rows::ranks::maintenance::RankTending;
+pub use crate::rows::ranks::maintenance::RankMaintenance;
 pub use changes::{RankChanges, RankChangesSavepoint};
 pub use checks::{COUNTS, MARKS};
 

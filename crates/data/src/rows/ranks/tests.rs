@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use quoin_base::random::{Random, SeededRandom};
-use quoin_data::rows::ranks::{RankShape, RankTending};
+use quoin_data::rows::ranks::{RankMaintenance, RankShape};
 use quoin_data::unit::Unit;
 use quoin_engine::testing::ranks::{
-    SMALL, TINY, check_blocks, meta, tend, tend_all, tend_piece, tend_wanted,
+    SMALL, TINY, check_blocks, maintain, maintain_all, maintain_piece, maintain_wanted, meta,
 };
 use quoin_engine::testing::{Bench, planned};
 use quoin_engine::{Executor, Reaper};
@@ -81,7 +81,7 @@ fn compare_with_model(bench: &Bench, seed: u64) {
     for _ in 0..200 {
         change(bench, &random);
         if random.below(4) == 0 {
-            tend(bench, "z", &TINY);
+            maintain(bench, "z", &TINY);
         }
         levels_max = levels_max.max(check_blocks(bench, "z").len());
         check_answers(bench, &random);
@@ -115,7 +115,7 @@ fn so_they_are_in_priority_queues() {
             }
             bench.run_all(&lines);
             if round % 3 == 0 {
-                tend(&bench, "q", &SMALL);
+                maintain(&bench, "q", &SMALL);
             }
             let blocks = check_blocks(&bench, "q");
             if round < 20 {
@@ -141,7 +141,7 @@ fn a_read_in_a_transaction_sees_what_was_not_counted_yet() {
     for member in 0..40 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z", &TINY);
+    maintain(&bench, "z", &TINY);
     let lines = [
         "ZADD z -1 first",
         "ZRANK z m39",
@@ -161,12 +161,12 @@ fn blocks_are_joined_when_members_go() {
     for member in 0..100 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z", &TINY);
+    maintain(&bench, "z", &TINY);
     let before = check_blocks(&bench, "z");
     bench.run("ZREMRANGEBYRANK z 0 79");
     // A block stays as long as a block of a higher level ends at the same place.
     for _ in &before {
-        tend(&bench, "z", &TINY);
+        maintain(&bench, "z", &TINY);
     }
     let after = check_blocks(&bench, "z");
     assert!(before[0] > 20 && after[0] < 12, "{before:?} {after:?}");
@@ -185,14 +185,14 @@ fn upkeep_begins_again_where_the_set_has_changed_between_two_pieces() {
                 bench.run(&format!("ZADD z {member} m{member}"));
                 bench.run(&format!("ZADD other {} o{member}", member - 50));
             }
-            let first = tend_piece(&bench.executor, "z", RankTending::default(), &TINY);
+            let first = maintain_piece(&bench.executor, "z", RankMaintenance::default(), &TINY);
             let mut from = bench.block_on(first);
             bench.run(meanwhile);
             for member in 0..100 {
                 bench.run(&format!("ZADD z {member} m{member}"));
             }
             while let Some(place) = from {
-                from = bench.block_on(tend_piece(&bench.executor, "z", place, &TINY));
+                from = bench.block_on(maintain_piece(&bench.executor, "z", place, &TINY));
             }
             let blocks = check_blocks(&bench, "z");
             assert!(blocks[0] > 20, "{meanwhile}: {blocks:?}");
@@ -211,17 +211,17 @@ fn upkeep_begins_again_where_the_block_is_gone_at_which_it_stopped() {
     for member in 0..100 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    let first = tend_piece(&bench.executor, "z", RankTending::default(), &shape);
+    let first = maintain_piece(&bench.executor, "z", RankMaintenance::default(), &shape);
     let mut from = bench.block_on(first);
     // The work stopped before `m12`. Another server continues, and joins the block that ends there.
-    tend(&bench, "z", &shape);
+    maintain(&bench, "z", &shape);
     bench.run("ZREM z m10 m11");
-    tend(&bench, "z", &shape);
+    maintain(&bench, "z", &shape);
     for member in 0..40 {
         bench.run(&format!("ZADD z 13 x{member}"));
     }
     while let Some(place) = from {
-        from = bench.block_on(tend_piece(&bench.executor, "z", place, &shape));
+        from = bench.block_on(maintain_piece(&bench.executor, "z", place, &shape));
     }
     check_blocks(&bench, "z");
 }
@@ -232,7 +232,7 @@ fn a_key_with_another_name_keeps_its_blocks() {
     for member in 0..40 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z", &TINY);
+    maintain(&bench, "z", &TINY);
     bench.run("RENAME z y");
     bench.run("ZREM y m3");
     let blocks = check_blocks(&bench, "y");
@@ -246,7 +246,7 @@ fn blocks_go_with_their_set() {
         for member in 0..40 {
             bench.run(&format!("ZADD z {member} m{member}"));
         }
-        tend(&bench, "z", &TINY);
+        maintain(&bench, "z", &TINY);
         bench.run("ZPOPMIN z 40");
         if !bench.store.capabilities().has_other_writers {
             assert_eq!(meta(&bench, "z"), None);
@@ -271,11 +271,11 @@ fn a_command_that_reads_many_members_for_a_rank_gets_blocks() {
         bench.run(&format!("ZADD z {}", some.join(" ")));
     }
     bench.run("ZRANK z m100");
-    tend_wanted(&bench);
+    maintain_wanted(&bench);
     assert_eq!(meta(&bench, "z").unwrap().rank_levels, 0);
     let before = bench.run("ZCOUNT z 5000 14000");
     assert_eq!(text(&before), text(&Reply::Integer(9_001)));
-    tend_wanted(&bench);
+    maintain_wanted(&bench);
     let blocks = check_blocks(&bench, "z");
     assert_eq!(blocks, [18]);
     assert_eq!(text(&bench.run("ZCOUNT z 5000 14000")), text(&before));
@@ -288,7 +288,7 @@ fn blocks_of_cluster() -> Bench {
     for member in 0..40 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z", &TINY);
+    maintain(&bench, "z", &TINY);
     bench
 }
 
@@ -310,7 +310,7 @@ fn counts_make_no_commands_conflict() {
 fn conflicts_with_upkeep(before: &[String], line: &str) -> bool {
     let bench = blocks_of_cluster();
     bench.run_all(before);
-    let is_conflict = bench.race_against(&[line], false, || tend(&bench, "z", &TINY));
+    let is_conflict = bench.race_against(&[line], false, || maintain(&bench, "z", &TINY));
     check_blocks(&bench, "z");
     is_conflict
 }
@@ -339,9 +339,9 @@ fn upkeep_conflicts_with_changes_of_the_elements_that_it_makes_blocks_of_only() 
         let transaction = bench.store.begin_write().unwrap();
         let unit = Unit::new(&*transaction, bench.executor.environment());
         let context = unit.write_context(0);
-        let (name, from) = (Bytes::from_static(b"k"), RankTending::default());
-        let tended = bench.block_on(context.tend_ranks(&name, &from, &TINY));
-        assert!(tended.unwrap().is_some());
+        let (name, from) = (Bytes::from_static(b"k"), RankMaintenance::default());
+        let maintained = bench.block_on(context.maintain_ranks(&name, &from, &TINY));
+        assert!(maintained.unwrap().is_some());
         bench.run(meanwhile);
         bench.block_on(transaction.commit()).is_err()
     };
@@ -386,12 +386,12 @@ fn servers_and_their_upkeep_agree_whatever_fails() {
                         executor.submit(vec![planned(line)]).await.unwrap();
                     }
                 };
-                let tended = tend_all(&bench.executor, "z", &TINY);
+                let maintained = maintain_all(&bench.executor, "z", &TINY);
                 futures_util::join!(
                     run(&bench.executor, ours),
                     run(&other, theirs),
-                    tended,
-                    tend_all(&other, "z", &TINY)
+                    maintained,
+                    maintain_all(&other, "z", &TINY)
                 );
             });
         }

@@ -366,7 +366,7 @@ fn flags(flags: KeyFlags) -> Reply {
 
 /// `COMMAND DOCS [name …]`: documents these commands, or all if no name is given. Unknown names are skipped.
 fn docs(environment: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    let named = |row| named_document(row, environment.told_version);
+    let named = |row| named_document(row, environment.reported_version);
     Ok(Reply::Map(match arguments {
         [_, _, names @ ..] if !names.is_empty() => names
             .iter()

@@ -177,7 +177,7 @@ pub(super) async fn bitcount(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    if context.environment.told_version >= RedisVersion::V8_4 {
+    if context.environment.reported_version >= RedisVersion::V8_4 {
         check_range(rest(arguments, 2), false)?;
     }
     let key = context.find(argument(arguments, 1)?, ValueType::String);
@@ -223,7 +223,7 @@ pub(super) async fn bitpos(
         1 => true,
         _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
     };
-    if context.environment.told_version >= RedisVersion::V8_4 {
+    if context.environment.reported_version >= RedisVersion::V8_4 {
         check_range(rest(arguments, 3), true)?;
     }
     let key = context.find(argument(arguments, 1)?, ValueType::String);

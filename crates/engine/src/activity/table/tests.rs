@@ -60,12 +60,12 @@ proptest! {
                 }
                 Step::Tick => {
                     table.tick(now);
-                    exact.values_mut().for_each(|weight| *weight *= FADING);
+                    exact.values_mut().for_each(|weight| *weight *= WEIGHT_DECAY);
                 }
             }
             prop_assert!(table.queues.len() <= places);
             let all: f64 = exact.values().sum();
-            let bound = all / (places - places / FREED_PART) as f64 + 1e-6;
+            let bound = all / (places - places / FREED_DIVISOR) as f64 + 1e-6;
             for (queue, weight) in &exact {
                 let found = table.queues.get(&key(*queue));
                 let found = found.map_or(0.0, |queue| queue.weight);

@@ -191,21 +191,21 @@ fn a_key_that_became_of_another_type_while_a_client_waits_is_not_passed_over() {
 }
 
 #[test]
-fn a_key_with_an_alarm_while_its_client_was_parked_is_looked_at_again() {
+fn a_key_filled_while_its_client_was_parked_is_looked_at_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     let list = super::list_key();
     waiters.expect(&waiter);
-    let began = waiters.alarms();
+    let began = waiters.fills();
     waiters.park(&waiter, 1);
-    waiters.queues().quiet.alarm(&list);
+    waiters.queues().quiet.note_filled(&list);
     waiters.settle(&waiter, began);
     assert_eq!(waiters.take_scheduled(1), [(list.clone(), Cursor::START)]);
     waiters.cancel(&waiter);
-    // An earlier alarm does not matter.
+    // An earlier fill does not matter.
     let (waiter, _outcome) = super::slow_blpop();
     waiters.park(&waiter, 1);
-    waiters.settle(&waiter, waiters.alarms());
+    waiters.settle(&waiter, waiters.fills());
     assert!(waiters.take_scheduled(1).is_empty());
 }
 
@@ -214,7 +214,7 @@ fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     waiters.expect(&waiter);
-    let began = waiters.alarms();
+    let began = waiters.fills();
     // Twice, because a client came between the first two calls.
     waiters.keep_hearing();
     waiters.keep_hearing();
@@ -235,7 +235,7 @@ fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
     // Whether the key is quiet after a batch that left it empty, if something happens during the
     // batch.
     let is_quiet_after = |happens: &dyn Fn()| {
-        let began = waiters.alarms();
+        let began = waiters.fills();
         happens();
         waiters.note_committed(&left(true), began);
         !waiters.quiet_keys(&waiter).is_empty()
@@ -254,7 +254,7 @@ fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
 fn a_key_that_was_not_known_when_a_batch_began_is_not_quiet_after_it() {
     let bench = Bench::cluster_like();
     let waiters = listening(&bench);
-    let began = waiters.alarms();
+    let began = waiters.fills();
     // Another server may have reported the key before a client came.
     let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
     waiters.expect(&waiter);
@@ -307,7 +307,7 @@ fn what_other_servers_tell_of_a_key_ends_its_quiet_and_wakes_its_clients() {
         let waiter = call.waiter.unwrap();
         waiters.expect(&waiter);
         waiters.park(&waiter, 1);
-        waiters.settle(&waiter, waiters.alarms());
+        waiters.settle(&waiter, waiters.fills());
         assert_eq!(waiters.quiet_keys(&waiter).len(), 1);
         let reader = waiters.heard().unwrap();
         waiters.hear(&news, &reader);

@@ -32,8 +32,8 @@ static OF_TASKS: Words = Words {
     overdue: ["has leases,", "have leases,"],
     after_overdue: "delays or schedules whose wait ended more than a minute ago: a running server sees to them",
     without_timer: [
-        "of them without an alarm, so that only a TASK.TAKE puts its tasks back, and its schedules add none",
-        "of them without an alarm, so that only a TASK.TAKE puts their tasks back, and their schedules add none",
+        "of them without a timer, so that only a TASK.TAKE puts its tasks back, and its schedules add none",
+        "of them without a timer, so that only a TASK.TAKE puts their tasks back, and their schedules add none",
     ],
 };
 
@@ -47,8 +47,8 @@ static OF_FIELDS: Words = Words {
     overdue: ["has fields", "have fields"],
     after_overdue: "that expired more than a minute ago: a running server removes these",
     without_timer: [
-        "of them without an alarm, so that its fields stay, though hidden",
-        "of them without an alarm, so that their fields stay, though hidden",
+        "of them without a timer, so that its fields stay, though hidden",
+        "of them without a timer, so that their fields stay, though hidden",
     ],
 };
 
@@ -126,7 +126,7 @@ impl KeyCheck for Overdue {
                 Level::Fail,
                 &self.without_timer,
                 self.words.without_timer,
-                "--repair sets the alarms",
+                "--repair sets the timers",
             )
             .line(self.name())
     }

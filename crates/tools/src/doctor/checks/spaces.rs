@@ -259,7 +259,7 @@ async fn used_namespaces(
         let Ok((namespace, _)) = target.layout.read_namespaced_key(&row.key) else {
             return Ok(used);
         };
-        begin = target.layout.behind_namespace(namespace);
+        begin = target.layout.end_of_namespace(namespace);
         used.push(namespace);
     }
 }

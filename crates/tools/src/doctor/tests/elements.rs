@@ -2,7 +2,7 @@
 
 use super::damage::{assert_repaired, assert_told, get, length_key, meta};
 use super::*;
-use quoin_engine::testing::ranks::tend_wanted;
+use quoin_engine::testing::ranks::maintain_wanted;
 use quoin_layout::{
     FieldRow, KeyRange, Member, OrderRow, Section, Space, StreamId, TaskCounter, TaskEnding,
     TaskKept, TaskPlace, TaskRow, encode_counter, encode_length,
@@ -233,7 +233,7 @@ fn make_blocks(bench: &Bench) {
         bench.run(&format!("ZADD ranked {}", some.join(" ")));
     }
     assert_eq!(bench.run("ZCOUNT ranked 3000 7999"), Reply::Integer(5_000));
-    tend_wanted(bench);
+    maintain_wanted(bench);
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn a_lease_that_ended_without_a_timer() {
         let told = lines(bench, LOOK);
         let found = line(&told, "task queues");
         assert_eq!(found.level, Level::Fail);
-        assert!(found.text.contains("without an alarm"), "{found}");
+        assert!(found.text.contains("without a timer"), "{found}");
         repair_what_is_due(bench);
         assert!(matches!(bench.run("TASK.TAKE q"), Reply::Array(_)));
     });
@@ -463,7 +463,7 @@ fn fields_that_expired_without_a_timer() {
         let told = lines(bench, LOOK);
         let found = line(&told, "expiring fields");
         assert_eq!(found.level, Level::Fail);
-        assert!(found.text.contains("without an alarm"), "{found}");
+        assert!(found.text.contains("without a timer"), "{found}");
         repair_what_is_due(bench);
         assert_eq!(bench.run("HLEN h"), Reply::Integer(1));
     });

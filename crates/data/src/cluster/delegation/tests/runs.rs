@@ -3,7 +3,7 @@
 
 use super::*;
 use quoin_base::random::{Random, SeededRandom};
-use quoin_engine::testing::ranks::{TINY, check_blocks, tend};
+use quoin_engine::testing::ranks::{TINY, check_blocks, maintain};
 use quoin_engine::testing::{call, words_of};
 
 const STEPS: usize = 300;
@@ -138,7 +138,7 @@ fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
                 let rest: Vec<usize> = (0..pushed).filter(|one| !popped.contains(one)).collect();
                 assert_eq!(left, rest);
                 if has_blocks {
-                    tend(&bench, "q", &TINY);
+                    maintain(&bench, "q", &TINY);
                 }
             }
             _ => {}

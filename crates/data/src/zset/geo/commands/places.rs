@@ -78,7 +78,7 @@ pub(super) async fn geopos(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let places = places(context, arguments).await?.into_iter();
-    let told = context.environment.told_version;
+    let told = context.environment.reported_version;
     let shown = |found: Option<_>| found.map_or(Reply::NullArray, |at| place(at, told));
     let replies = places.map(shown);
     Ok(Reply::Array(replies.collect()))

@@ -351,7 +351,7 @@ impl<'a> Search<'a> {
         key: Option<OpenKey>,
     ) -> Result<Reply, CommandError> {
         let found = self.run(context, key).await?.into_iter();
-        let told = context.environment.told_version;
+        let told = context.environment.reported_version;
         let replies = found.map(|found| self.details.reply(found, self.unit_m, told));
         Ok(Reply::Array(replies.collect()))
     }
