@@ -18,7 +18,7 @@ use super::read_lane::{InRound, ReadLane};
 use super::rounds_state::{Added, Kind, SCRIPT_RUN_MAX};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
-use super::timed::Timed;
+use super::timed::{Timed, weight};
 use quoin_base::fatal_panic::Vital;
 use quoin_base::stopwatch::{BusyLimit, Stopwatch};
 use quoin_data::command::call::Invocation;
@@ -27,9 +27,9 @@ use quoin_data::script::runs_script;
 use quoin_data::unit::context::Environment;
 use quoin_store::{Store, StoreError};
 
-/// Maximum number of commands of a submission in a round. A longer pipeline goes to a lane, so that this thread reads
-/// the next requests while it runs.
-const COMMANDS_MAX: usize = 16;
+/// Maximum weight of a submission's commands in a round. A longer pipeline goes to a lane, so that this thread reads the
+/// next requests while it runs.
+const WEIGHT_MAX: usize = 16;
 
 /// The commands that a call runs. `None` if it cannot run in a round: work of the server itself,
 /// commands that load scripts, and scripts within EXEC, which cannot leave a round alone.
@@ -86,11 +86,11 @@ impl Round {
         reply_bytes_max: usize,
     ) -> Result<Result<SubmissionResult, StoreError>, Vec<Call>> {
         let rounds = &self.shared.rounds;
-        let mut count = 0;
+        let mut total = 0;
         let mut is_quick = |call: &Call| {
             commands(call).is_some_and(|commands| {
-                count += commands.len();
-                count <= COMMANDS_MAX && !commands.iter().any(|one| rounds.slow.contains(one))
+                total += commands.iter().map(weight).sum::<usize>();
+                total <= WEIGHT_MAX && !commands.iter().any(|one| rounds.slow.contains(one))
             })
         };
         if !calls.iter().all(&mut is_quick) {

@@ -17,6 +17,20 @@ pub(super) struct Timed {
     pub(super) row: &'static Row,
     /// The text or name of the script, if the command runs one.
     script: Option<Bytes>,
+    /// Its expected work ([`weight`]).
+    weight: u32,
+}
+
+/// Arguments that add one to a command's weight.
+const ARGUMENTS_EACH: usize = 4;
+
+/// How many simple commands a command does the work of, by its arguments: MSET of many keys is
+/// not one slow command but many quick ones. The arguments of scripts say nothing.
+pub(super) fn weight(invocation: &Invocation) -> usize {
+    match runs_script(invocation.row) {
+        true => 1,
+        false => (invocation.arguments.len() / ARGUMENTS_EACH).max(1),
+    }
 }
 
 impl Timed {
@@ -26,7 +40,17 @@ impl Timed {
             true => invocation.arguments.get(1).cloned(),
             false => None,
         };
-        Self { row, script }
+        let weight = u32::try_from(weight(invocation)).unwrap_or(u32::MAX);
+        Self {
+            row,
+            script,
+            weight,
+        }
+    }
+
+    /// The number of simple commands that it does the work of.
+    pub(super) fn weight(&self) -> u32 {
+        self.weight
     }
 
     /// Equal for commands that are measured together. Different scripts almost always have different numbers.
@@ -74,5 +98,15 @@ mod tests {
         assert_eq!(id("SCRIPT LOAD one"), id("SCRIPT LOAD two"));
         assert_eq!(id("GET one"), id("GET two"));
         assert_ne!(id("GET one"), id("SET one two"));
+    }
+
+    #[test]
+    fn a_command_with_many_arguments_weighs_as_much_as_many_commands() {
+        let weight_of = |line: &str| weight(&invocation(0, &words_of(line)));
+        for simple in ["GET a", "SET a 1", "HSET a b c", "XADD a * b c"] {
+            assert_eq!(weight_of(simple), 1, "{simple}");
+        }
+        assert_eq!(weight_of("MSET a 1 b 2 c 3 d 4 e 5 f 6 g 7 h 8"), 4);
+        assert_eq!(weight_of("EVAL script 8 a b c d e f g h"), 1);
     }
 }

@@ -13,11 +13,13 @@ use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, Co
 use crate::call::{Call, Submission, SubmissionResult, Work};
 use crate::forwarding::note_conflict;
 use crate::shared::Shared;
+use crate::timed::weight;
 use crate::waiters::Cursor;
 use quoin_base::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use quoin_base::stopwatch::BusyLimit;
 use quoin_data::cluster::change_marks::{Wanted, wanted_by_others};
 use quoin_data::cluster::relay::{ReadyKeys, write_messages};
+use quoin_data::command::call::Invocation;
 use quoin_data::error::CommandError;
 use quoin_data::keyspace::key::ClientKey;
 use quoin_data::script::runs_script;
@@ -33,6 +35,8 @@ const WOKEN_CONFLICTS_MAX: u32 = 2;
 /// After this many conflicts, each further conflict halves a batch with EXECs. The EXECs of a pipeline may be
 /// unrelated, and only one of their keys may be contended.
 const WHOLE_CONFLICTS_MAX: u32 = 6;
+/// A command of more weight may be long.
+const LONG_WEIGHT: usize = 1000;
 /// After this time, a commit of unknown result has either been applied or never will be. FoundationDB applies no
 /// transaction later than five seconds after it began.
 const COMMIT_LANDS_MAX: Duration = Duration::from_secs(10);
@@ -221,7 +225,10 @@ impl Batch<'_> {
         self.script_limit.is_none()
             && calls.any(|call| match call.work.invocations() {
                 Some(invocations) => {
-                    { invocations.iter() }.any(|one| runs_script(one.row) || slow.runs_long(one))
+                    let may_be_long = |one: &Invocation| {
+                        runs_script(one.row) || slow.runs_long(one) || weight(one) > LONG_WEIGHT
+                    };
+                    invocations.iter().any(may_be_long)
                 }
                 None => !matches!(call.work, Work::WakeUp(..)),
             })

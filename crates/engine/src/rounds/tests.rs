@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
-use super::COMMANDS_MAX;
+use super::WEIGHT_MAX;
 use crate::rounds_state::ALONE_SUBMISSIONS_MIN;
 use crate::testing::{Bench, bulk, bulks, call, with_handler, words_of};
 use crate::{Bundle, Call, Cursor};
@@ -100,10 +100,10 @@ fn commands_run_on_the_thread_that_submits_them() {
 #[test]
 fn many_commands_at_once_go_to_the_lane() {
     let bench = Bench::embedded();
-    let here = vec![name_of_thread(); COMMANDS_MAX];
-    assert_eq!(replies(&bench, pushes(COMMANDS_MAX)), here);
-    let lane = vec![bulk(LANE); COMMANDS_MAX + 1];
-    assert_eq!(replies(&bench, pushes(COMMANDS_MAX + 1)), lane);
+    let here = vec![name_of_thread(); WEIGHT_MAX];
+    assert_eq!(replies(&bench, pushes(WEIGHT_MAX)), here);
+    let lane = vec![bulk(LANE); WEIGHT_MAX + 1];
+    assert_eq!(replies(&bench, pushes(WEIGHT_MAX + 1)), lane);
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn the_commands_of_an_exec_run_here_unless_they_are_many() {
     };
     let here = Reply::Array(vec![name_of_thread(); 2]);
     assert_eq!(exec(2), [here]);
-    let lane = Reply::Array(vec![bulk(LANE); COMMANDS_MAX + 1]);
-    assert_eq!(exec(COMMANDS_MAX + 1), [lane]);
+    let lane = Reply::Array(vec![bulk(LANE); WEIGHT_MAX + 1]);
+    assert_eq!(exec(WEIGHT_MAX + 1), [lane]);
 }
 
 #[test]

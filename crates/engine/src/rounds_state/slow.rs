@@ -12,7 +12,7 @@ use quoin_data::command::flags::Flags;
 
 /// The commands of a round may occupy the thread for this long.
 const RUN_MAX: Duration = Duration::from_millis(2);
-/// Each command adds this much, because a round with many clients may be longer.
+/// Each simple command adds this much, because a round with many clients may be longer.
 const RUN_PER_COMMAND: Duration = Duration::from_micros(10);
 /// A script may occupy the thread for this long. The thread serves nobody meanwhile.
 pub(crate) const SCRIPT_RUN_MAX: Duration = Duration::from_millis(2);
@@ -86,8 +86,11 @@ impl Slow {
 
     /// Records how long the commands of a round took by the round's stopwatch, without the commit.
     pub(crate) fn note_run(&self, commands: &[Timed], elapsed: Duration, stopwatch: &Stopwatch) {
-        let count = u32::try_from(commands.len()).unwrap_or(u32::MAX);
-        let max = RUN_MAX + RUN_PER_COMMAND * count;
+        let weight = commands
+            .iter()
+            .map(Timed::weight)
+            .fold(0, u32::saturating_add);
+        let max = RUN_MAX + RUN_PER_COMMAND.saturating_mul(weight);
         if elapsed > max {
             let busy = stopwatch.busy(elapsed);
             if busy > max {
