@@ -86,7 +86,11 @@ fn the_start_line_tells_a_new_store_from_one_that_was_there() {
     }
     let folder = tempfile::tempdir().unwrap();
     let first = Server::start_in(folder.path(), &[]).unwrap();
-    assert!(first.log().contains("made a new store"), "{}", first.log());
+    assert!(
+        first.log().contains("created a new store"),
+        "{}",
+        first.log()
+    );
     let id = |server: &Server| {
         let info = server.connect().run("INFO quoin");
         let line = info.lines().find(|line| line.starts_with("store_id:"));
@@ -349,7 +353,7 @@ fn compacting_a_stopped_store_says_what_it_gave_back() {
     let before = bytes();
     let output = quoin(folder.path(), &["compact", "--data-dir", "data"]);
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("given back"), "{}", said(&output));
+    assert!(said(&output).contains("freed"), "{}", said(&output));
     assert!(bytes() * 5 < before, "{} {before}", bytes());
     let server = Server::start_in(folder.path(), &[]).unwrap();
     assert_eq!(server.connect().run("LLEN list"), ":4\r\n");

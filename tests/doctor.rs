@@ -155,7 +155,7 @@ fn a_server_that_has_the_store_open_is_asked() {
     let (code, said) = doctor(server.folder(), &["--data-dir", "data", "--port", &port]);
     assert_eq!(code, 1, "{said}");
     assert!(
-        line(&said, "server").contains("say where the right one"),
+        line(&said, "server").contains("give the address of the right one"),
         "{said}"
     );
 
@@ -294,7 +294,7 @@ mod on_foundationdb {
         let (code, said) = doctor(folder.path(), &flags);
         assert_eq!(code, 0, "{said}");
         assert!(
-            line(&said, "layout").contains("nothing lies under"),
+            line(&said, "layout").contains("there is nothing under"),
             "{said}"
         );
         let servers = [Server::start_with(&flags), Server::start_with(&flags)];

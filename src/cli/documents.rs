@@ -59,7 +59,7 @@ pub(super) fn man(matches: &ArgMatches) -> Result<String, ConfigError> {
             let found = whole.find_subcommand(name).or_else(of_command).cloned();
             let found = found.ok_or_else(|| {
                 ConfigError::Usage(format!(
-                    "no such command: '{name}'; quoin --help names them"
+                    "no such command: '{name}'; quoin --help lists all commands"
                 ))
             })?;
             (found, format!("{PROGRAM}-{name}"))

@@ -40,9 +40,9 @@ pub(super) fn command() -> Command {
              priority queues (PQ.*) and task queues (TASK.*).",
         )
         .after_help(
-            "The later wins: default, settings file, environment variable, flag.\n\
-             `quoin check-config` with the same options shows what comes out.\n\
-             `quoin help COMMAND` tells about one of the commands above.",
+            "Flags override environment variables; both override the settings file.\n\
+             `quoin check-config` with the same options shows the settings in effect.\n\
+             `quoin help COMMAND` describes one of the commands above.",
         )
         .disable_version_flag(true)
         .arg(
@@ -63,15 +63,16 @@ pub(super) fn command() -> Command {
         )
         .subcommand(doctor_command())
         .subcommand(backup_command())
-        .subcommand(Command::new(RESTORE).about("Make a data folder of a backup"))
+        .subcommand(Command::new(RESTORE).about("Restore a backup into a new data folder"))
         .subcommand(
             Command::new(COMPACT)
-                .about("Give the free space in a stopped server's data folder back to the disk")
+                .about("Return the free space in a stopped server's data folder to the disk")
                 .after_help(
-                    "Writes the data file of the embedded store (--data-dir) again, without what is \
-                     free in it,\nand says how much that gave back. The server must be stopped. \
-                     Until it is done both files\nneed room on the disk. Whenever it is ended the \
-                     store is whole.",
+                    "Rewrites the data file of the embedded store (--data-dir) without its free \
+                     space, and\n\
+                     prints how much was freed. The server must be stopped. Both files need room \
+                     on the disk\n\
+                     until the command is done. If it is interrupted, the store stays intact.",
                 )
                 .args(SETTINGS.iter().map(|row| {
                     flag(row)
@@ -84,12 +85,12 @@ pub(super) fn command() -> Command {
         )
         .subcommand(
             Command::new(EXPORT)
-                .about("Write the data of a running server to a file that redis-server loads"),
+                .about("Write the data of a running server to a file that redis-server can load"),
         )
         .subcommand(ping_command())
         .subcommand(
             Command::new(QUEUES)
-                .about("Show the queues of a running server, look into one, and steer it"),
+                .about("List the queues of a running server, inspect one, and control it"),
         )
         .subcommand(
             Command::new(TOP).about("Show the queues of a running server in the terminal, live"),
@@ -132,13 +133,14 @@ fn flag(row: &'static SettingRow) -> Arg {
 
 fn backup_command() -> Command {
     Command::new(BACKUP)
-        .about("Make a backup of the embedded store, beside a running server or without one")
+        .about("Back up the embedded store, with or without a running server")
         .after_help(
-            "Takes the options of the server. Where a server has --data-dir open it is \
-             asked for a backup in the folder\n`backups` of it (BGSAVE), which serves clients \
-             meanwhile; else the backup is made here. It is read again, and\ncompared with its \
-             checksums. Exits with 0 where it is good, else with 1. docs/operate/backup.md tells \
-             more.",
+            "Takes the options of the server. If a server has --data-dir open, that server makes \
+             the backup in its folder\n\
+             `backups` (BGSAVE), and serves clients meanwhile; otherwise this command makes it. \
+             The backup is read back and\n\
+             compared with its checksums. Exits with 0 if it is good, otherwise with 1. See \
+             docs/operate/backup.md.",
         )
         .arg(
             Arg::new(TO_FLAG)
@@ -146,7 +148,7 @@ fn backup_command() -> Command {
                 .value_name("FOLDER")
                 .value_parser(clap::value_parser!(PathBuf))
                 .display_order(0)
-                .help("Folder, on another disk say, that gets a copy of the backup"),
+                .help("Folder for a copy of the backup, for example on another disk"),
         )
         .arg(
             Arg::new(KEEP_FLAG)
@@ -176,23 +178,24 @@ fn server_flags() -> impl Iterator<Item = Arg> {
 
 fn ping_command() -> Command {
     Command::new(PING)
-        .about("Ask a running server whether it answers")
+        .about("Check whether a running server answers")
         .after_help(
-            "Takes the options of the server, connects to the address that they name, logs in and \
-             sends a PING.\nPrints PONG and exits with 0 where that is the answer. Exits with 1 \
-             where there is none within 5\nseconds, or another one, such as NOAUTH.",
+            "Takes the options of the server, connects to its address, logs in and sends a PING.\n\
+             If the answer is PONG, prints it and exits with 0. Exits with 1 if there is no \
+             answer\n\
+             within 5 seconds, or a different one, such as NOAUTH.",
         )
         .args(server_flags())
         .mut_arg("server", |server| {
             server.help(
-                "Its address: redis://host:port, rediss:// for TLS, or unix:///path [default: by \
+                "Its address: redis://host:port, rediss:// for TLS, or unix:///path [default: from \
                  the settings]",
             )
         })
         .mut_args(|flag| flag.help_heading("The server"))
         .args(SETTINGS.iter().map(|row| {
             flag(row)
-                .help_heading("Settings that say where it listens")
+                .help_heading("Settings for its address")
                 .hide(!PING_SETTINGS.contains(&row.name))
         }))
 }
@@ -222,17 +225,20 @@ fn doctor_command() -> Command {
             .help(help)
     };
     Command::new(DOCTOR)
-        .about("Look whether the store is as it should be, and repair what can be")
+        .about("Check the store, and repair what can be repaired")
         .after_help(
-            "Takes the options of the server, and looks at the store that they name: can it be \
-             reached, how fast\nis it, does this version understand it, is there anything left \
-             over, do counters agree. Says one\nline for each check: ok, warn or fail, what it \
-             found, and what to do. On a \
-             cluster servers may\nrun meanwhile. A server that has an embedded store open is \
-             asked instead. Without --repair\nnothing that \
-             belongs to keys is changed.\n\n\
-             Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
-             where\nsomething is wrong or the store cannot be used. docs/operate/doctor.md tells more.",
+            "Takes the options of the server and checks its store: whether it can be reached, how \
+             fast it is,\n\
+             whether this version can read it, whether anything is left over, and whether counters \
+             agree.\n\
+             Prints one line per check: ok, warn or fail, what it found, and what to do. On a \
+             cluster,\n\
+             servers may run meanwhile. If a server has an embedded store open, that server is \
+             asked instead.\n\
+             Without --repair, nothing that belongs to keys is changed.\n\n\
+             Exits with 0 if all is ok (or repaired), 1 if something needs attention, 2 if \
+             something is\n\
+             wrong or the store cannot be used. See docs/operate/doctor.md.",
         )
         .arg(switch(
             REPAIR_FLAG,
@@ -244,7 +250,8 @@ fn doctor_command() -> Command {
         ))
         .arg(switch(
             OFFLINE_FLAG,
-            "No server uses the store: then --repair also removes what a running one might need",
+            "Confirm that no server uses the store: --repair then also removes what a running \
+             server might need",
         ))
         .args(server_flags())
         .args(SETTINGS.iter().map(|row| {

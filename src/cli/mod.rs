@@ -56,7 +56,7 @@ pub(crate) enum Invocation {
     Translate(ConfigError),
     /// Check the store.
     Doctor(LoadedSettings, doctor::Options, Box<Beside>),
-    /// Make a backup of the embedded store.
+    /// Back up the embedded store.
     Backup(LoadedSettings, Box<backup::Options>),
     /// Create a store from a backup.
     Restore(Box<backup::RestoreOptions>),
@@ -68,7 +68,7 @@ pub(crate) enum Invocation {
     Import(Box<import::Options>),
     /// Write a running server's data to a file of Redis.
     Export(Box<export::Options>),
-    /// Show the queues of a running server, look into one, or act on it.
+    /// List the queues of a running server, inspect one, or control it.
     Queues(Box<queues::Options>),
     /// Show the queues of a running server in the terminal, live.
     Top(Box<top::Options>),
@@ -290,12 +290,12 @@ fn meant_flag(given: &str, asked: &Command) -> String {
 fn unknown_command(given: &str) -> String {
     if given.contains(['.', '/']) {
         return format!(
-            "no such command: '{given}'; a settings file is named by --config, and is TOML, unlike a \
+            "no such command: '{given}'; pass a settings file with --config. It is TOML, unlike a \
              redis.conf: quoin --config quoin.toml"
         );
     }
     if NAMES_OF_THE_SERVER.contains(&given) {
-        return format!("no such command: '{given}'; quoin without a command is the server");
+        return format!("no such command: '{given}'; quoin without a command starts the server");
     }
     let command = command();
     let known = command.get_subcommands().map(Command::get_name);

@@ -119,7 +119,7 @@ fn flags_that_others_have_name_ours() {
     assert_eq!(
         refusal("quoin --appendonly yes"),
         "unexpected argument '--appendonly' found; Redis has it, Quoin does not (every write is \
-         kept; fsync says when it is on the disk)"
+         kept; fsync sets when it reaches the disk)"
     );
     let known: Vec<&str> = SETTINGS.iter().map(|row| row.name).collect();
     for (other, name) in FLAGS_OF_OTHERS {
@@ -165,7 +165,7 @@ fn a_settings_file_without_its_flag_names_the_flag() {
         let said = refusal(&format!("quoin {file}"));
         assert!(
             said.starts_with(&format!(
-                "no such command: '{file}'; a settings file is named by --config"
+                "no such command: '{file}'; pass a settings file with --config"
             )),
             "{said}"
         );
@@ -173,7 +173,7 @@ fn a_settings_file_without_its_flag_names_the_flag() {
     for word in NAMES_OF_THE_SERVER {
         assert_eq!(
             refusal(&format!("quoin {word}")),
-            format!("no such command: '{word}'; quoin without a command is the server")
+            format!("no such command: '{word}'; quoin without a command starts the server")
         );
     }
     assert_eq!(

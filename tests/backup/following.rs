@@ -366,5 +366,5 @@ fn a_folder_with_commits_of_its_own_is_no_standby() {
         "none",
     ];
     let complaint = bad(folder, &words);
-    assert!(complaint.contains("by --from"), "{complaint}");
+    assert!(complaint.contains("with --from"), "{complaint}");
 }

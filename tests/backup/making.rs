@@ -175,7 +175,7 @@ fn the_wrong_server_and_no_server_are_told() {
     let port = other.address().port().to_string();
     let folder = server.folder();
     let complaint = bad(folder, &["backup", "--data-dir", "data", "--port", &port]);
-    assert!(complaint.contains("has not data open"), "{complaint}");
+    assert!(complaint.contains("does not have data open"), "{complaint}");
     let complaint = bad(folder, &["backup", "--data-dir", "data", "--port", "1"]);
     assert!(
         complaint.contains("none answers at redis://127.0.0.1:1"),

@@ -157,7 +157,7 @@ fn a_restore_to_a_commit_or_a_time_is_the_model_of_then() {
         (
             ["--until-commit"],
             (in_backup - 1).to_string(),
-            "take an earlier one",
+            "use an earlier one",
         ),
         (
             ["--until-commit"],
@@ -167,7 +167,7 @@ fn a_restore_to_a_commit_or_a_time_is_the_model_of_then() {
         (
             ["--until-time"],
             "2001-01-01T00:00:00Z".to_owned(),
-            "take an earlier one",
+            "use an earlier one",
         ),
     ] {
         let words = words(limit, &value);
@@ -263,7 +263,9 @@ fn an_archive_that_cannot_be_written_is_told_and_gone_on_with() {
         assert!(socket.run(&format!("RPUSH list {number}")).starts_with(':'));
         std::thread::sleep(Duration::from_millis(700));
     }
-    wait_until("it is told", || server.log().contains("cannot be archived"));
+    wait_until("it is told", || {
+        server.log().contains("cannot archive commits")
+    });
     assert_ne!(field(&mut socket, "journal_archive_error"), "");
     std::fs::rename(&aside, &there).unwrap();
     wait_for_archive(&mut socket);

@@ -40,7 +40,7 @@ fn a_damaged_backup_is_refused_before_anything_is_written() {
     assert!(complaint.contains("the copy is incomplete"), "{complaint}");
     std::fs::write(&copy, "REDIS0011").unwrap();
     let complaint = refused(folder, &copy, "restored");
-    assert!(complaint.contains("not a backup of Quoin"), "{complaint}");
+    assert!(complaint.contains("not a Quoin backup"), "{complaint}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn files_stay_until_the_command_takes_them_and_then_a_restore_has_everything() {
     });
     assert!(field(&mut socket, "journal_archive_command_error").contains("exit status: 1"));
     wait_until("the log says so", || {
-        server.log().contains("journal-archive-command has failed")
+        server.log().contains("journal-archive-command failed")
     });
     let refused = socket.run("CONFIG SET journal-archive-command true");
     assert!(refused.contains("can't set immutable config"), "{refused}");

@@ -197,8 +197,8 @@ fn a_cluster_of_a_newer_layout_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let line = refusal(folder.path(), &flags[2..]);
     let expected = format!(
-        "quoin: FoundationDB: the store has layout version {}, and this Quoin knows versions up to \
-         {LAYOUT_VERSION}: use a newer Quoin",
+        "quoin: FoundationDB: the store has layout version {}, but this Quoin supports versions up \
+         to {LAYOUT_VERSION}: use a newer Quoin",
         LAYOUT_VERSION + 1
     );
     assert_eq!(line, expected);

@@ -188,7 +188,7 @@ fn what_is_refused_beyond_maxmemory_is_what_redis_refuses() {
     let policy = &bytes(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     let refused = format!("{:?}", servers.ask(true, policy));
     assert!(
-        refused.contains("a queue must not lose elements"),
+        refused.contains("queues must not lose elements"),
         "{refused}"
     );
 }

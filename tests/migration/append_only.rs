@@ -414,7 +414,7 @@ fn what_is_there_is_not_changed_by_the_commands_of_a_file() {
     run(&mut quoin, "RPUSH mine here");
     let (code, text) = import(&path, &server, &[]);
     assert!(
-        code == 1 && text.contains("\"queue\": is there already"),
+        code == 1 && text.contains("\"queue\": exists already"),
         "{text}"
     );
     assert_eq!(run(&mut quoin, "LLEN queue").integer(), Some(1));

@@ -62,7 +62,7 @@ fn a_redis_loads_all_that_it_has_types_for() {
     let said = format!("\n1 library of functions exported\n206 keys exported, {length} bytes\n");
     assert!(text.ends_with(&said), "{text}");
     assert!(
-        text.contains("2 skipped: Redis has no type pqueue\nskipped are \""),
+        text.contains("2 skipped: Redis has no type pqueue\nskipped: \""),
         "{text}"
     );
     assert!(
@@ -122,6 +122,6 @@ fn a_redis_is_not_exported() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("is no Quoin"), "{text}");
+    assert!(text.contains("is not a Quoin"), "{text}");
     assert!(!folder.path().join("f").exists());
 }

@@ -193,8 +193,8 @@ fn what_is_there_stays_unless_it_is_to_be_replaced() {
     let (code, text) = import(&file, &server, &[]);
     assert_eq!(code, 1, "{text}");
     for line in [
-        "\"a\": is there already",
-        "\"long\": is there already",
+        "\"a\": exists already",
+        "\"long\": exists already",
         "2 keys copied",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");

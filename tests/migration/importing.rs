@@ -161,15 +161,15 @@ fn values_of_all_databases_arrive_with_their_expiry() {
     let (code, text) = pair.import(&["--databases", "3", "--dry-run"]);
     assert_eq!(code, 1, "{text}");
     for line in [
-        "\"heavy\": is there already; --replace replaces it\n",
-        "nothing was written: 65 keys would be copied\n2 WERE THERE ALREADY",
+        "\"heavy\": exists already; --replace replaces it\n",
+        "nothing was written: 65 keys would be copied\n2 EXISTED ALREADY",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
     let (code, text) = pair.import(&["--databases", "3", "--match", "he*"]);
     assert_eq!(code, 1, "{text}");
     assert!(
-        text.contains("1 WERE THERE ALREADY and were not replaced"),
+        text.contains("1 EXISTED ALREADY and were not replaced"),
         "{text}"
     );
     assert_eq!(contents(&mut quoin, 3), before);
@@ -188,7 +188,7 @@ fn values_of_all_databases_arrive_with_their_expiry() {
     let (code, text) = pair.import(&["--databases", "all", "--resume"]);
     assert_eq!(code, 0, "{text}");
     assert!(
-        text.contains("0 keys copied, with 0 elements\n132 were there already\n"),
+        text.contains("0 keys copied, with 0 elements\n132 existed already\n"),
         "{text}"
     );
 }
@@ -318,7 +318,7 @@ fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
     assert!(amid > 0, "no import was killed amid its work");
     let (code, text) = pair.import(&["--resume"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains(" were there already\n"), "{text}");
+    assert!(text.contains(" existed already\n"), "{text}");
     // What the killed ones have left disappears by itself.
     for name in run(&mut quoin, "KEYS quoin-import-*").items().unwrap() {
         let left = quoin.command(&[b"PTTL", name.bytes().unwrap()]).unwrap();
@@ -455,7 +455,7 @@ fn a_target_that_is_no_quoin_is_refused() {
     };
     let (code, text) = import(&[]);
     assert_eq!(code, 1);
-    assert!(text.contains("is no Quoin; --any-target"), "{text}");
+    assert!(text.contains("is not a Quoin; --any-target"), "{text}");
     assert_eq!(import(&["--any-target"]).0, 0);
     let ours = contents(&mut pair.quoin(), 0);
     assert_eq!(contents(&mut pair.redis(), 0), ours);
@@ -478,8 +478,8 @@ fn of_a_cluster_one_masters_keys_are_copied_and_that_is_said() {
         assert_eq!(contents(&mut redis, 0).len(), 2);
         for line in [
             "the source is one master of a Redis Cluster; only its own keys are copied\n",
-            "ONLY THIS MASTER'S KEYS were copied, of a Redis Cluster: run it once for each of \
-             its masters\n",
+            "ONLY THIS MASTER'S KEYS were copied. It belongs to a Redis Cluster: run the import \
+             once for each master\n",
         ] {
             assert!(text.contains(line), "{text}");
         }
@@ -583,7 +583,7 @@ fn functions_of_a_server_are_copied() {
     assert_eq!(called.bytes(), Some(&b"from f"[..]));
     let (code, text) = pair.import(&["--resume"]);
     assert!(
-        code == 0 && text.contains("libraries of functions were there already"),
+        code == 0 && text.contains("libraries of functions existed already"),
         "{text}"
     );
     // Another library with that name stays.
@@ -619,7 +619,7 @@ fn what_is_left_behind_is_named_and_makes_the_import_fail() {
     let (code, text) = pair.import(&["--databases", "all"]);
     assert_eq!(code, 1, "{text}");
     let line = "1 skipped: of database 20, which is beyond the target's setting databases\n\
-                skipped are \"beyond\"\n";
+                skipped: \"beyond\"\n";
     assert!(
         text.contains(line) && text.contains("2 keys copied"),
         "{text}"

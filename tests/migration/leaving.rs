@@ -204,8 +204,8 @@ fn a_key_that_changes_on_the_way_stays() {
         let reply = migrate(&mut here, between.unwrap().address(), "a 0 5000 REPLACE");
         assert_eq!(
             reply,
-            "-ERR key 'a' has changed while it was sent: it stays here, and the target instance has \
-             what it was before\r\n",
+            "-ERR key 'a' changed while it was being sent: it stays here, and the target instance \
+             has its earlier value\r\n",
             "{change}"
         );
         assert_eq!(here.run("LRANGE a 0 -1"), kept, "{change}");

@@ -129,7 +129,7 @@ fn a_whole_quoin_moves_to_another() {
     assert_eq!(result.bytes(), Some(&b"42"[..]));
     let (code, text) = import(&url(&from), &to, &["--resume"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("37 were there already"), "{text}");
+    assert!(text.contains("37 existed already"), "{text}");
 }
 
 #[test]

@@ -509,14 +509,12 @@ fn users_of_the_settings_file_hold_and_are_written_back() {
     wait_until("the file is read", || {
         server
             .log()
-            .contains("SIGHUP: read the settings again, changed no setting")
+            .contains("SIGHUP: reloaded the settings, changed no setting")
     });
     std::fs::write(&path, text).unwrap();
     server.signal("HUP");
     wait_until("it is named", || {
-        server
-            .log()
-            .contains("a restart is needed for what has changed of user")
+        server.log().contains("the changes of user need a restart")
     });
     assert_eq!(admin.run("ACL LIST"), users);
     assert_eq!(admin.run("CONFIG REWRITE"), simple("OK"));

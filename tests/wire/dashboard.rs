@@ -391,7 +391,7 @@ fn by_default_it_opens_nothing_new() {
         let server = Server::start_with(&[&["--dashboard-address", "auto"], flags].concat());
         let log = server.log();
         log.contains("the dashboard is at http://127.0.0.1:8379/")
-            || log.contains("no dashboard at 127.0.0.1:8379")
+            || log.contains("cannot serve the dashboard at 127.0.0.1:8379")
     };
     assert_eq!(mentions(&[]), !is_on_foundationdb());
     if let Some(address) = crate::admission::outer_address() {

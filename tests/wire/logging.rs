@@ -28,7 +28,7 @@ fn verbose_tells_of_connections_and_checkpoints() {
     let server = Server::start_with(&["--loglevel", "verbose"]);
     let address = visit(&server);
     wait_for_line(&server, " VERBOSE ", &format!("connected from {address}"));
-    wait_for_line(&server, " VERBOSE ", &format!("at {address} is gone"));
+    wait_for_line(&server, " VERBOSE ", &format!("at {address} disconnected"));
     if !is_on_foundationdb() {
         wait_for_line(&server, " VERBOSE ", "wrote commits into the data file");
         wait_for_line(&server, " VERBOSE ", "took a checkpoint");
@@ -43,7 +43,7 @@ fn debug_tells_of_batches_too() {
     visit(&server);
     let address = visit(&server);
     wait_for_line(&server, " DEBUG ", "ran a batch of commands commands=1");
-    wait_for_line(&server, " VERBOSE ", &format!("at {address} is gone"));
+    wait_for_line(&server, " VERBOSE ", &format!("at {address} disconnected"));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_change_of_the_level_holds_at_once() {
     });
     set_level(&mut socket, "verbose");
     let told = visit(&server);
-    wait_for_line(&server, " VERBOSE ", &format!("at {told} is gone"));
+    wait_for_line(&server, " VERBOSE ", &format!("at {told} disconnected"));
     assert!(!server.log().contains(&untold), "{}", server.log());
 }
 

@@ -250,7 +250,7 @@ fn retry_revives_dead_tasks_and_gives_leased_ones_back() {
     let said = done(&["retry", &url, "q", "dead", "leased", "ready"]);
     assert_eq!(
         said,
-        "dead is ready again\nleased is given back\nready was ready already\n"
+        "dead is ready again\nleased is given back\nready was already ready\n"
     );
     assert_eq!(number(client, "TASK.LEN q READY"), 3);
     let said = refused(&["retry", &url, "q", "ready", "delayed", "nobody"]);
@@ -342,7 +342,7 @@ fn pause_and_resume_stop_and_start_consumers() {
     let url = url(&server);
     // Also before the first task.
     assert_eq!(done(&["pause", &url, "q"]), "q is paused\n");
-    assert_eq!(done(&["pause", &url, "q"]), "q was paused already\n");
+    assert_eq!(done(&["pause", &url, "q"]), "q was already paused\n");
     run(client, &["TASK.ADD q 1 x"]);
     let take = |client: &mut Connection| -> Option<redis::Value> {
         redis::cmd("TASK.TAKE").arg("q").query(client).unwrap()

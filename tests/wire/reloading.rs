@@ -35,11 +35,11 @@ fn sighup_takes_over_what_has_changed_in_the_file() {
     reload(
         &server,
         text,
-        "SIGHUP: read the settings again, changed timeout",
+        "SIGHUP: reloaded the settings, changed timeout",
     );
     let log = server.log();
     assert!(
-        log.contains("a restart is needed for what has changed of io-threads"),
+        log.contains("the changes of io-threads need a restart"),
         "{log}"
     );
     assert_eq!(get(&server, "timeout"), "6");
@@ -69,9 +69,7 @@ fn a_wrong_file_changes_nothing() {
         assert_eq!(get(&server, "timeout"), "5");
     }
     wait_until("it is logged", || {
-        server
-            .log()
-            .contains("SIGHUP: all settings stay as they are")
+        server.log().contains("SIGHUP: no setting was changed")
     });
     std::fs::remove_file(folder.path().join("quoin.toml")).unwrap();
     server.signal("HUP");
@@ -119,9 +117,9 @@ fn the_log_file_is_opened_again_at_sighup() {
     std::fs::rename(&path, &moved).unwrap();
     signal(&child, "HUP");
     wait_until("it is opened", || {
-        said(&path).contains("opened the log file again")
+        said(&path).contains("reopened the log file")
     });
-    assert!(!said(&moved).contains("opened the log file again"));
+    assert!(!said(&moved).contains("reopened the log file"));
     stop(child);
     assert!(said(&path).contains("stopped"));
     assert!(!said(&path).contains('\u{1b}'), "{}", said(&path));

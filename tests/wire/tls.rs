@@ -469,7 +469,7 @@ fn a_server_without_a_valid_certificate_does_not_start() {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let folder = tempfile::tempdir().unwrap();
     let refusal = Server::start_in(folder.path(), &flags).err().unwrap();
-    assert!(refusal.contains("cannot speak TLS: "), "{refusal}");
+    assert!(refusal.contains("cannot set up TLS: "), "{refusal}");
     assert!(refusal.contains("no private key in it"), "{refusal}");
 }
 

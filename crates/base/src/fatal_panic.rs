@@ -61,9 +61,9 @@ fn watch_panics() {
             let what = VITAL.try_with(Cell::get).ok().flatten();
             if let Some(what) = what {
                 tracing::error!(
-                    "{what} has panicked, and the server cannot do without it: the process ends. \
-                     What was acknowledged is in the store. This is a fault of Quoin: please \
-                     report it with the lines above"
+                    "{what} panicked, and the server cannot run without it: the process ends. \
+                     Acknowledged writes are in the store. This is a bug in Quoin: please report \
+                     it with the lines above"
                 );
                 exit();
             }

@@ -36,7 +36,7 @@ pub async fn run<T: Send + 'static>(
     drop(spawn(name, move || {
         let _ = sender.send(work());
     })?);
-    let panicked = |_| io::Error::other(format!("the thread {name} has panicked"));
+    let panicked = |_| io::Error::other(format!("the thread {name} panicked"));
     done.await.map_err(panicked)
 }
 

@@ -62,7 +62,7 @@ impl End {
                 "PASSWORD",
                 format!(
                     "Password; other users of the machine can see flags, so prefer the file or the \
-                     variable [env: {variable}PASSWORD]"
+                     environment variable [env: {variable}PASSWORD]"
                 ),
             ),
             (
@@ -180,13 +180,17 @@ pub fn tls_flags() -> [Arg; 3] {
     [
         (
             CA_FILE,
-            "Certificates by which servers with TLS are judged (PEM) [default: those of the system]",
+            "CA certificates (PEM) that TLS servers are checked against [default: those of the \
+             system]",
         ),
         (
             CERTIFICATE_FILE,
-            "Certificate to show to them, where they ask for one (PEM)",
+            "Client certificate (PEM) for servers that ask for one",
         ),
-        (KEY_FILE, "Key that belongs to it (PEM, not encrypted)"),
+        (
+            KEY_FILE,
+            "Private key of that certificate (PEM, not encrypted)",
+        ),
     ]
     .map(|(name, help)| {
         Arg::new(name)

@@ -54,7 +54,7 @@ impl Address {
             (None, Some(rest)) => (rest, Some(Box::default())),
             (None, None) => {
                 return Err(format!(
-                    "an address begins with {SCHEME}, {TLS_SCHEME} or {UNIX_SCHEME}"
+                    "an address must begin with {SCHEME}, {TLS_SCHEME} or {UNIX_SCHEME}"
                 ));
             }
         };
@@ -71,7 +71,7 @@ impl Address {
         };
         let (host, port) = host_and_port(place)?;
         if host.is_empty() {
-            return Err("the address names no host".to_owned());
+            return Err("the address has no host".to_owned());
         }
         Ok(Self {
             host,
@@ -84,7 +84,7 @@ impl Address {
     }
 
     fn parse_unix(rest: &str) -> Result<Self, String> {
-        const WRONG: &str = "an address of a Unix socket is unix:///path";
+        const WRONG: &str = "the address of a Unix socket is unix:///path";
         // The path begins with the first slash. A slash in a password is written as %2f.
         let at = rest.find('/').ok_or(WRONG)?;
         let (login, place) = rest.split_at(at);

@@ -27,8 +27,8 @@ impl Beside {
     pub fn flags() -> Vec<Arg> {
         let server = Arg::new(SERVER).long(SERVER).value_name("ADDRESS").help(
             "The server that has the folder open: redis://host:port, rediss:// for TLS, or \
-                 unix:///path [default: where it noted in the folder that it listens; else by the \
-                 settings]",
+                 unix:///path [default: the address that it wrote to the folder, otherwise that of \
+                 the settings]",
         );
         let login = End::QUOIN.flags().into_iter();
         std::iter::once(server)

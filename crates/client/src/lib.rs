@@ -264,7 +264,7 @@ impl Client {
     pub fn unexpected(&self, reply: &Value) -> ClientError {
         self.refused(match reply.error_text() {
             Some(line) => line.into_owned(),
-            None => "a reply of another kind than expected".to_owned(),
+            None => "a reply of an unexpected kind".to_owned(),
         })
     }
 

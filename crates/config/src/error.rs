@@ -56,9 +56,9 @@ pub enum ConfigError {
     },
     /// A settings file of Redis.
     #[error(
-        "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
-         config/quoin.toml shows every setting; `quoin check-config --config FILE > quoin.toml` \
-         translates it"
+        "{origin}: this is a redis.conf, which Quoin does not read. Quoin's settings file is TOML, \
+         and config/quoin.toml shows every setting; `quoin check-config --config FILE > \
+         quoin.toml` translates a redis.conf"
     )]
     RedisConf {
         /// The first line that shows this.
@@ -86,7 +86,7 @@ pub enum ConfigError {
     #[error("{0}")]
     Usage(String),
     /// Several things are wrong.
-    #[error("{} things are wrong with the settings:{}", .0.len(), lines(.0))]
+    #[error("the settings have {} errors:{}", .0.len(), lines(.0))]
     Several(Vec<ConfigError>),
 }
 

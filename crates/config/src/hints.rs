@@ -6,33 +6,27 @@ use crate::parameters::PARAMETERS;
 const INSTEAD: [(&str, &str); 16] = [
     (
         "appendonly",
-        "every write is kept; fsync says when it is on the disk",
+        "every write is kept; fsync sets when it reaches the disk",
     ),
-    ("appendfsync", "its place takes fsync"),
-    ("dir", "its place takes data-dir"),
+    ("appendfsync", "use fsync instead"),
+    ("dir", "use data-dir instead"),
     (
         "save",
-        "every write is kept as it comes; fsync says when it is on the disk",
+        "every write is kept at once; fsync sets when it reaches the disk",
     ),
-    ("daemonize", "let a service manager start it"),
-    ("supervised", "let a service manager start it"),
-    ("pidfile", "let a service manager start it"),
-    (
-        "syslog-",
-        "the log goes to the standard error, or to logfile",
-    ),
-    ("tls-", "there is no such choice"),
-    ("cluster-announce-ip", "its place takes announce-ip"),
-    (
-        "cluster-announce-hostname",
-        "its place takes announce-hostname",
-    ),
+    ("daemonize", "use a service manager instead"),
+    ("supervised", "use a service manager instead"),
+    ("pidfile", "use a service manager instead"),
+    ("syslog-", "the log goes to standard error, or to logfile"),
+    ("tls-", "this cannot be configured"),
+    ("cluster-announce-ip", "use announce-ip instead"),
+    ("cluster-announce-hostname", "use announce-hostname instead"),
     (
         "cluster-",
         "servers on one FoundationDB cluster share their data",
     ),
-    ("replica-announce-ip", "its place takes announce-ip"),
-    ("replica-announce-port", "its place takes announce-port"),
+    ("replica-announce-ip", "use announce-ip instead"),
+    ("replica-announce-port", "use announce-port instead"),
     (
         "replicaof",
         "servers on one FoundationDB cluster share their data",
@@ -66,7 +60,7 @@ mod tests {
     fn a_setting_of_redis_is_known_as_such() {
         assert_eq!(
             of_redis("DaemonIze").as_deref(),
-            Some("; Redis has it, Quoin does not (let a service manager start it)")
+            Some("; Redis has it, Quoin does not (use a service manager instead)")
         );
         assert_eq!(
             of_redis("hz").as_deref(),

@@ -94,7 +94,7 @@ impl LoadedSettings {
             let value = (row.render)(&self.settings);
             let origin = self.origin(row.name);
             let line = if row.is_secret() && !value.is_empty() {
-                format!("# {} is set, and not shown", row.name)
+                format!("# {} is set, but not shown", row.name)
             } else {
                 format!("{} = {}", row.name, row.kind.to_toml(&value))
             };
@@ -107,7 +107,7 @@ impl LoadedSettings {
             text.push_str(&format!("{line:<44} # {origin}\n"));
         }
         for name in &self.of_services {
-            text.push_str(&format!("# {name} is of a service, and ignored\n"));
+            text.push_str(&format!("# {name} belongs to a service, and is ignored\n"));
         }
         text
     }
@@ -286,7 +286,7 @@ pub fn load(
             reason:
                 ": needs journal-archive-dir, which keeps each file until the command has taken it"
                     .to_owned(),
-            accepted: "empty, or set that too".to_owned(),
+            accepted: "empty, unless journal-archive-dir is set".to_owned(),
         });
     }
     if let Some(users) = users {
@@ -404,7 +404,7 @@ fn read_entry(
             setting: row.name,
             origin,
             given: String::new(),
-            reason: format!(": it is of the type {}", value.get_ref().type_str()),
+            reason: format!(": its type is {}", value.get_ref().type_str()),
             accepted: row.kind.accepted(),
         }),
     }

@@ -70,7 +70,7 @@ impl Log {
     /// Changes the level.
     pub fn set_level(&self, level: LogLevel) {
         if let Err(error) = self.level.reload(level.filter()) {
-            tracing::warn!(%error, "the log keeps its level");
+            tracing::warn!(%error, "cannot change the log level");
         }
     }
 

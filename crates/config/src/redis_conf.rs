@@ -82,7 +82,7 @@ impl Translation {
         if name.eq_ignore_ascii_case(INCLUDE) {
             let file = words.join(" ");
             self.notes.push(format!(
-                "line {number} includes {file}, which belongs here too"
+                "line {number} includes {file}: add its settings here too"
             ));
             return;
         }
@@ -108,7 +108,7 @@ impl Translation {
             }
             (Ok(value), None) => self.settings.push((row, value)),
             (Err(_), _) => self.notes.push(format!(
-                "line {number}: {} takes {}",
+                "line {number}: {} accepts {}",
                 row.name,
                 row.kind.accepted()
             )),
@@ -116,7 +116,7 @@ impl Translation {
     }
 
     fn toml(&self) -> String {
-        let mut text = "# A redis.conf, as Quoin takes it.\n".to_owned();
+        let mut text = "# Translated from a redis.conf.\n".to_owned();
         for (row, value) in &self.settings {
             let line = match row.is_secret() && !value.is_empty() {
                 true => format!("{} = \"…\" # not shown: put it here\n", row.name),
@@ -137,9 +137,9 @@ impl Translation {
         }
         match self.others {
             0 => {}
-            1 => text.push_str("# 1 line is of a setting that Quoin does not have.\n"),
+            1 => text.push_str("# 1 line has a setting that Quoin does not have.\n"),
             others => text.push_str(&format!(
-                "# {others} lines are of settings that Quoin does not have.\n"
+                "# {others} lines have settings that Quoin does not have.\n"
             )),
         }
         text
@@ -183,9 +183,9 @@ mod tests {
                 "port 1\nPORT 2\nclient-output-buffer-limit normal 1 2 3\n\
                  client-output-buffer-limit replica 1kb 2 3\nsave 900 1\n"
             ),
-            "# A redis.conf, as Quoin takes it.\nport = 2\nclient-output-buffer-limit = \
+            "# Translated from a redis.conf.\nport = 2\nclient-output-buffer-limit = \
              \"normal 1 2 3 slave 1024 2 3 pubsub 33554432 8388608 60\"\n\
-             # 1 line is of a setting that Quoin does not have.\n"
+             # 1 line has a setting that Quoin does not have.\n"
         );
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let text = toml("maxmemory 100mb\nmaxmemory-policy allkeys-lru\n");
         assert!(text.contains("\nmaxmemory = 104857600\n"), "{text}");
         assert!(
-            text.contains("\n# line 2: maxmemory-policy takes noeviction"),
+            text.contains("\n# line 2: maxmemory-policy accepts noeviction"),
             "{text}"
         );
     }
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "# A redis.conf, as Quoin takes it.\nrequirepass = \"…\" # not shown: put it \
+                "# Translated from a redis.conf.\nrequirepass = \"…\" # not shown: put it \
                  here\nuser = [\n  \"a on #{hash} ~*\",\n  \"b off nopass\",\n]\n"
             )
         );
@@ -216,9 +216,9 @@ mod tests {
     fn what_is_not_taken_as_it_is_becomes_a_comment() {
         assert_eq!(
             toml("port 70000\ninclude /a\nlogfile \"a\nbind -::1 * -::*\n"),
-            "# A redis.conf, as Quoin takes it.\nbind = [\"::1\", \"0.0.0.0\", \"::\"]\n\
-             # line 1: port takes a whole number from 0 to 65535\n\
-             # line 2 includes /a, which belongs here too\n# line 3 has unbalanced quotes\n"
+            "# Translated from a redis.conf.\nbind = [\"::1\", \"0.0.0.0\", \"::\"]\n\
+             # line 1: port accepts a whole number from 0 to 65535\n\
+             # line 2 includes /a: add its settings here too\n# line 3 has unbalanced quotes\n"
         );
     }
 }

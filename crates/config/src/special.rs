@@ -31,7 +31,7 @@ const fn special(
 /// IP addresses.
 pub(super) const ADDRESSES: Special = Special {
     normalise: addresses,
-    accepted: "IP addresses, such as 127.0.0.1, ::1, or 0.0.0.0 for all of IPv4; at most 16",
+    accepted: "at most 16 IP addresses, such as 127.0.0.1, ::1, or 0.0.0.0 for all IPv4 addresses",
     placeholder: "ADDRESSES",
     is_list: true,
 };
@@ -45,7 +45,8 @@ pub(super) const SOCKET_ADDRESS: Special = Special {
 /// The URL of a collector of traces, or nothing.
 pub(super) const TRACE_ENDPOINT: Special = Special {
     normalise: trace_endpoint,
-    accepted: "a URL with http or https, a host and a path, such as http://127.0.0.1:4318/v1/traces; empty for none",
+    accepted: "an http or https URL with a host and a path, such as \
+               http://127.0.0.1:4318/v1/traces; empty for none",
     placeholder: "URL",
     is_list: false,
 };
@@ -73,14 +74,14 @@ pub(super) const HOST_NAME: Special = Special {
 /// Names of masters.
 pub(super) const MASTER_NAMES: Special = Special {
     normalise: master_names,
-    accepted: "names of letters, digits, dots, hyphens and underscores, at most 64 names of 128 letters",
+    accepted: "at most 64 names of up to 128 letters, digits, dots, hyphens and underscores",
     placeholder: "NAMES",
     is_list: true,
 };
 /// Patterns of names of keys, each perhaps with the number of a database.
 pub(super) const KEYS_PATTERNS: Special = Special {
     normalise: keys_patterns,
-    accepted: "patterns of names as in KEYS, such as jobs:*; 3/jobs:* means database 3; at most 64",
+    accepted: "at most 64 patterns as in KEYS, such as jobs:*; 3/jobs:* means database 3",
     placeholder: "PATTERNS",
     is_list: true,
 };
@@ -97,22 +98,24 @@ pub(super) const FOLDER: Special = Special {
 pub(super) const SAVE_POINTS: Special = special("pairs of seconds and changes", save_points);
 /// Redis's limits of output buffers for each class of clients.
 pub(super) const OUTPUT_LIMITS: Special = special(
-    "a class (normal, slave or pubsub), hard limit, soft limit and soft seconds, for one class or more",
+    "a class (normal, slave or pubsub), hard limit, soft limit and soft seconds, for one or more \
+     classes",
     output_limits,
 );
 /// Redis's adjustments of the out-of-memory score.
 pub(super) const OOM_SCORES: Special = special("three numbers from -2000 to 2000", oom_scores);
 /// Redis's classes of keyspace events.
-pub(super) const KEYSPACE_EVENTS: Special = special("letters of Ag$lshzxeKEtmdn", keyspace_events);
+pub(super) const KEYSPACE_EVENTS: Special =
+    special("letters from Ag$lshzxeKEtmdn", keyspace_events);
 /// Versions of TLS.
 pub(super) const TLS_PROTOCOLS: Special = special(
-    "TLSv1.2, TLSv1.3, or both with a space between them; empty for both",
+    "TLSv1.2, TLSv1.3, or both separated by a space; empty for both",
     tls_protocols,
 );
 /// Redis's policies of eviction. Quoin accepts only the one that evicts nothing.
 pub(super) const EVICTION_POLICY: Special = Special {
     normalise: eviction_policy,
-    accepted: "noeviction: a queue must not lose elements, so nothing is evicted",
+    accepted: "noeviction: nothing is evicted, because queues must not lose elements",
     placeholder: "NAME",
     is_list: false,
 };
@@ -206,7 +209,7 @@ fn master_names(given: &str, _: &str) -> Result<String, String> {
             return Err(format!("'{name}' cannot be the name of a master"));
         }
         if names.contains(&name) {
-            return Err(format!("the name '{name}' is there twice"));
+            return Err(format!("the name '{name}' appears twice"));
         }
         names.push(name);
     }
@@ -245,8 +248,9 @@ fn number_in_front(word: &str) -> Option<(&str, &str)> {
 }
 
 fn keys_patterns(given: &str, _: &str) -> Result<String, String> {
-    let patterns = Vec::<KeysPattern>::parse(given)
-        .ok_or("argument must be patterns of names, each perhaps with a database such as 3/")?;
+    let patterns = Vec::<KeysPattern>::parse(given).ok_or(
+        "argument must be name patterns, each optionally with a database such as 3/ in front",
+    )?;
     if patterns.len() > METRICS_KEYS_PATTERNS_MAX {
         return Err(format!(
             "argument must be at most {METRICS_KEYS_PATTERNS_MAX} patterns"
@@ -286,7 +290,7 @@ fn eviction_policy(given: &str, present: &str) -> Result<String, String> {
     match EvictionPolicy::NAMES.contains(&policy.as_str()) {
         true => Ok(policy),
         false => Err(format!(
-            "Quoin evicts nothing, as a queue must not lose elements: only {} is possible",
+            "Quoin evicts nothing, because queues must not lose elements: only {} is accepted",
             EvictionPolicy::NAMES.join(", ")
         )),
     }

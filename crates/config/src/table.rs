@@ -165,79 +165,79 @@ macro_rules! settings {
 settings! {
     bind: Vec<IpAddr> {
         "bind" = "127.0.0.1", Special(special::ADDRESSES), START,
-            "Addresses to listen on. Beyond loopback, set requirepass too: without it, protected-mode refuses clients of other machines";
+            "Addresses to listen on. Beyond loopback, also set requirepass: without it, protected-mode refuses clients from other machines";
     }
     port: u16 {
         "port" = "6379", Integer(0, 65_535), START,
-            "TCP port. 0 is none where there is tls-port or unixsocket; otherwise it takes any free one, which is printed at the start";
+            "TCP port. 0 disables it if tls-port or unixsocket is set; otherwise 0 picks any free port, which is printed at startup";
     }
     tls_port: u16 {
         "tls-port" = "0", Integer(0, 65_535), START,
-            "TCP port for clients that speak TLS; 0 is none. Needs tls-cert-file and tls-key-file (docs/operate/security.md)";
+            "TCP port for TLS clients; 0 disables it. Needs tls-cert-file and tls-key-file (docs/operate/security.md)";
     }
     tls: ServerOptions {
         "tls-cert-file".certificate_file = "", Path, RUNTIME,
-            "Certificate (PEM) that the server shows to clients of tls-port, with its chain. CONFIG SET of any tls- setting, and SIGHUP, read all of these files again; connections keep what they began with";
+            "Certificate (PEM), with its chain, that the server presents to clients of tls-port. CONFIG SET of any tls- setting and SIGHUP reload all of these files; existing connections are not affected";
         "tls-key-file".key_file = "", Path, RUNTIME,
-            "Key (PEM) that belongs to it";
+            "Private key (PEM) of that certificate";
         "tls-key-file-pass".key_password = "", Secret, RUNTIME,
-            "Password of the key where it is encrypted (PKCS#8). Other users of the machine can see flags, so prefer the file or the variable";
+            "Password of the private key, if it is encrypted (PKCS#8). Other users of the machine can see flags, so prefer the settings file or the environment variable";
         "tls-ca-cert-file".ca_file = "", Path, RUNTIME,
-            "Certificates by which those of clients are judged (PEM)";
+            "CA certificates (PEM) that client certificates are checked against";
         "tls-ca-cert-dir".ca_dir = "", Path, RUNTIME,
-            "Folder with files of such certificates";
+            "Folder with files of such CA certificates";
         "tls-auth-clients".auth_clients = "yes", OneOf(AuthClients::NAMES), RUNTIME,
-            "Whether clients of tls-port must have a certificate that tls-ca-cert-file or tls-ca-cert-dir accepts: yes, no (they are not asked), or optional (they may have none, but not a wrong one)";
+            "Whether clients of tls-port must present a certificate that tls-ca-cert-file or tls-ca-cert-dir accepts: yes, no (the server does not ask for one), or optional (a client may present none, but not an invalid one)";
         "tls-protocols".versions = "", Special(special::TLS_PROTOCOLS), RUNTIME,
-            "Versions of TLS that are spoken; empty is both. Older ones are not there, and the ciphers are those of rustls, all of which are safe";
+            "TLS versions to accept; empty means both. Older versions are not supported. The cipher suites are those of rustls, all of which are safe";
     }
     unixsocket: Option<PathBuf> {
         "unixsocket" = "", Path, START,
-            "Path of a Unix socket for clients of this machine. It is removed when the server stops; one that a dead server has left there is replaced";
+            "Path of a Unix socket for clients on this machine. The server removes it when it stops, and replaces one that a dead server left behind";
     }
     unixsocketperm: Permissions {
         "unixsocketperm" = "0", Special(special::PERMISSIONS), START,
-            "Permissions of the Unix socket: 700 is for the server's user alone, 770 for its group too. 0 leaves what the process's mask (umask) gives";
+            "Permissions of the Unix socket: 700 admits only the server's user, 770 also its group. 0 leaves them to the process's umask";
     }
     announce_ip: Option<IpAddr> {
         "announce-ip" = "", Special(special::IP_ADDRESS), START,
-            "Address of this server that it tells other servers and clients (docs/operate/several-servers.md). Without it, the first address of bind, or that of the network card by which other networks are reached where bind is 0.0.0.0 or ::";
+            "Address that this server announces to other servers and to clients (docs/operate/several-servers.md). If it is not set, the server announces the first address of bind, or, if bind is 0.0.0.0 or ::, the address of the network interface that reaches other networks";
     }
     announce_port: u16 {
         "announce-port" = "0", Integer(0, 65_535), START,
-            "Port without TLS that this server tells them, where it is not that of port, as behind a forwarding of ports. 0 is that of port";
+            "Non-TLS port that this server announces, if it differs from port, for example behind port forwarding. 0 announces port";
     }
     announce_tls_port: u16 {
         "announce-tls-port" = "0", Integer(0, 65_535), START,
-            "The same for tls-port";
+            "TLS port that this server announces, if it differs from tls-port. 0 announces tls-port";
     }
     announce_hostname: String {
         "announce-hostname" = "", Special(special::HOST_NAME), START,
-            "Host name of this server that clients get in place of its address, for example because its certificate has that name";
+            "Host name that clients get instead of this server's address, for example because its certificate has that name";
     }
     sentinel_port: u16 {
         "sentinel-port" = "0", Integer(0, 65_535), START,
-            "TCP port on which the server answers as Redis Sentinel does, so that clients with Sentinel find a living server (docs/operate/several-servers.md); 26379 is usual, and 0 is none. Asks for no password except where something is changed";
+            "TCP port on which the server answers as Redis Sentinel does, so that Sentinel clients find a living server (docs/operate/several-servers.md); 26379 is usual, 0 disables it. Only commands that change something need a password";
     }
     sentinel_tls_port: u16 {
         "sentinel-tls-port" = "0", Integer(0, 65_535), START,
-            "The same for clients that speak TLS, which get the ports for TLS of the servers";
+            "The same for TLS clients, which get the TLS ports of the servers";
     }
     sentinel_masters: Vec<String> {
         "sentinel-masters" = "mymaster", Special(special::MASTER_NAMES), START,
-            "Names that clients with Sentinel ask for. For each name all servers name the same living server, and names spread over the servers: one name for each application. The same on all servers";
+            "Master names that Sentinel clients ask for. For each name, all servers return the same living server, and the names are spread over the servers: use one name per application. Set the same value on all servers";
     }
     cluster_port: u16 {
         "cluster-port" = "0", Integer(0, 65_535), START,
-            "TCP port on which the server answers as a node of Redis Cluster, so that clients of Cluster find the living servers and spread their keys over them (docs/operate/several-servers.md); 0 is none. Redis means the port of its cluster bus by this name, which Quoin does not have";
+            "TCP port on which the server answers as a Redis Cluster node, so that Cluster clients find the living servers and spread their keys over them (docs/operate/several-servers.md); 0 disables it. In Redis, this is the port of the cluster bus, which Quoin does not have";
     }
     cluster_tls_port: u16 {
         "cluster-tls-port" = "0", Integer(0, 65_535), START,
-            "The same for clients that speak TLS, which get the ports of the servers of this kind";
+            "The same for TLS clients, which get the cluster-tls-port of each server";
     }
     cluster_announce_port: u16 {
         "cluster-announce-port" = "0", Integer(0, 65_535), START,
-            "Port that clients of Cluster get for this server, where it is not cluster-port, as behind a forwarding of ports. 0 is cluster-port. The address is that of announce-ip and announce-hostname";
+            "Port that Cluster clients get for this server, if it differs from cluster-port, for example behind port forwarding. 0 announces cluster-port. The address comes from announce-ip and announce-hostname";
     }
     cluster_announce_tls_port: u16 {
         "cluster-announce-tls-port" = "0", Integer(0, 65_535), START,
@@ -245,111 +245,111 @@ settings! {
     }
     cluster_preferred_endpoint_type: EndpointType {
         "cluster-preferred-endpoint-type" = "ip", OneOf(EndpointType::NAMES), START,
-            "What clients of Cluster get as a server's address: its address, its announce-hostname, or nothing, which means the address where they have asked. The same on all servers";
+            "What Cluster clients get as a server's address: its IP address, its announce-hostname, or nothing, which means the address that the client connected to. Set the same value on all servers";
     }
     metrics_address: Option<SocketAddr> {
         "metrics-address" = "", Special(special::SOCKET_ADDRESS), START,
-            "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start";
+            "Address where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). They are not protected by a password. Port 0 picks any free port, which is logged at startup";
     }
     metrics_keys: Vec<KeysPattern> {
         "metrics-keys" = "", Special(special::KEYS_PATTERNS), RUNTIME,
-            "Keys whose lengths are among the metrics: names, or patterns as in KEYS, with a number and a slash in front for a database other than 0 (jobs:* 3/mail). At most 256 keys are shown; they are looked up every five seconds, by names alone";
+            "Keys whose lengths appear in the metrics: names, or patterns as in KEYS, with a number and a slash in front for a database other than 0 (jobs:* 3/mail). At most 256 keys are shown. The server looks them up every five seconds, by name only";
     }
     metrics_queues: u32 {
         "metrics-queues" = "20", Integer(0, METRICS_QUEUES_MAX as i128), RUNTIME,
-            "How many of the most active queues have metrics of what goes in and out (docs/operate/metrics.md), without being named. Each queue is four time series; up to twice as many queues are shown, because one stays for ten minutes. 0 is none";
+            "Number of most active queues that have metrics of what goes in and out (docs/operate/metrics.md), without being listed in metrics-keys. Each queue has four time series. Up to twice as many queues are shown, because a queue stays for ten minutes. 0 means none";
     }
     metrics_tls: bool {
         "metrics-tls" = "no", YesNo, START,
-            "Whether metrics are read over HTTPS, with tls-cert-file and tls-key-file. Their readers are not asked for certificates";
+            "Whether metrics are served over HTTPS, with tls-cert-file and tls-key-file. Readers need no client certificate";
     }
     trace_endpoint: String {
         "trace-endpoint" = "", Special(special::TRACE_ENDPOINT), START,
-            "URL of a collector to which the server sends traces of tasks that carry a traceparent, by OTLP over HTTP (docs/operate/traces.md), such as http://127.0.0.1:4318/v1/traces; empty is none. Headers, as for a password, are those of the variable OTEL_EXPORTER_OTLP_HEADERS";
+            "URL of a collector to which the server sends traces of tasks that carry a traceparent, by OTLP over HTTP (docs/operate/traces.md), such as http://127.0.0.1:4318/v1/traces; empty means none. The environment variable OTEL_EXPORTER_OTLP_HEADERS sets headers, for example for a password";
     }
     trace_slow_commands: bool as Own {
         "trace-slow-commands" = "no", YesNo, RUNTIME,
-            "Whether commands that enter the slow log (slowlog-log-slower-than) go to that collector too, each as a trace of its own";
+            "Whether commands that enter the slow log (slowlog-log-slower-than) are also sent to that collector, each as its own trace";
     }
     dashboard_address: DashboardAddress {
         "dashboard-address" = "auto", Special(special::DASHBOARD_ADDRESS), START,
-            "Where browsers find the dashboard (docs/operate/dashboard.md): an IP address with a port, or empty for none. With auto it is at 127.0.0.1:8379 if the store is embedded, port is reachable on loopback, and nobody else has the address. Port 0 takes any free one, which is logged at the start";
+            "Address of the dashboard for browsers (docs/operate/dashboard.md): an IP address with a port, or empty for none. auto means 127.0.0.1:8379 if the store is embedded, port is reachable on loopback, and nothing else uses the address. Port 0 picks any free port, which is logged at startup";
     }
     dashboard_tls: bool {
         "dashboard-tls" = "no", YesNo, START,
-            "Whether the dashboard is served over HTTPS, with tls-cert-file and tls-key-file. Browsers are not asked for certificates";
+            "Whether the dashboard is served over HTTPS, with tls-cert-file and tls-key-file. Browsers need no client certificate";
     }
     store: StoreKind {
         "store" = "embedded", OneOf(StoreKind::NAMES), START,
-            "Store that holds the data: embedded (a folder of this machine) or fdb (a FoundationDB cluster; needs a build with the feature fdb)";
+            "Store that holds the data: embedded (a folder on this machine) or fdb (a FoundationDB cluster; needs a build with the feature fdb)";
     }
     data_dir: PathBuf {
         "data-dir" = "./quoin-data", Special(special::FOLDER), START,
-            "Folder of the embedded store, which is made when it does not exist. Only one server can use it at a time";
+            "Folder of the embedded store, created if it does not exist. Only one server can use it at a time";
     }
     accept_copied_data_dir: bool {
         "accept-copied-data-dir" = "no", YesNo, START,
-            "Whether to open a copy of a data folder whose server was not stopped in order. Only for a folder that was copied as a whole after its server had ended: what was copied from a running server has pieces of different moments";
+            "Whether to open a copy of a data folder whose server was not shut down cleanly. Use it only if the whole folder was copied after its server had ended: a copy made while the server runs has pieces from different moments";
     }
     fsync: Fsync {
         "fsync" = "always", OneOf(Fsync::NAMES), START,
-            "When the embedded store makes writes durable: always (before the reply) or everysec (once a second: a crash of the machine or of its power may lose acknowledged writes of the last second). FoundationDB is always durable";
+            "When the embedded store makes writes durable: always (before the reply) or everysec (once a second; a machine crash or power failure may lose acknowledged writes of the last second). FoundationDB is always durable";
     }
     cache_memory: MemoryLimit {
         "cache-memory" = "40%", BytesOrPercent, START,
-            "Memory for rows of the embedded store: bytes, or a percentage of the machine's or container's memory. Beyond it, rows that were not read lately are read from the data file when they are needed again. A little more is taken while the data file lacks what was just written. 0 is no limit";
+            "Memory for rows of the embedded store: bytes, or a percentage of the memory of the machine or container. Beyond it, rows that were not read recently are read from the data file when they are needed again. The store uses a little more while recent writes are not yet in the data file. 0 means no limit";
     }
     backups_keep: u32 {
         "backups-keep" = "7", Integer(0, U32_MAX), RUNTIME,
-            "Backups of this store that are kept in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). Once a new one is complete, the oldest beyond this number are removed. 0 keeps all";
+            "Number of backups of this store to keep in the folder backups of data-dir, and in the folder of quoin backup --to (docs/operate/backup.md). When a new backup is complete, the oldest ones beyond this number are removed. 0 keeps all";
     }
     journal_archive_dir: Option<PathBuf> {
         "journal-archive-dir" = "", Path, START,
-            "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/operate/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept";
+            "Folder, preferably on another disk, where the embedded store archives every commit, so that a backup can be restored to any later moment (docs/operate/backup.md). If it cannot be written, the journal grows up to 1 GiB, and then writes are refused. Without it, commits are not archived";
     }
     journal_archive_command: String {
         "journal-archive-command" = "", Text, START,
-            "Shell command that takes each file of journal-archive-dir to another place, such as install -D %p /mnt/archive/%f, as the server's user (docs/operate/backup.md). %p is the path of the file, %f its name within an archive, %% a percent sign. A file is removed when the command has succeeded; otherwise it stays and the command is run again";
+            "Shell command that copies each file of journal-archive-dir to another place, such as install -D %p /mnt/archive/%f. It runs as the server's user (docs/operate/backup.md). %p is the path of the file, %f its name within an archive, %% a percent sign. The file is removed when the command succeeds; otherwise it stays and the command is retried";
     }
     journal_archive_days: u16 {
         "journal-archive-days" = "0", Integer(0, U16_MAX), RUNTIME,
-            "Days that archived commits are kept at least. When a backup is complete, files of journal-archive-dir are removed whose commits are all older, and in that backup. 0 keeps all";
+            "Minimum number of days to keep archived commits. When a backup is complete, files of journal-archive-dir are removed if all their commits are older and are in that backup. 0 keeps all";
     }
     accepts_journal_loss: bool {
         "accept-journal-loss" = "no", YesNo, START,
-            "Whether the embedded store opens where its journal is damaged, without the acknowledged commits from the damage on; the journal's files are kept under other names. For one start, and never in a file";
+            "Whether the embedded store opens with a damaged journal, without the acknowledged commits from the damage on. It keeps the journal's files under other names. Use it for one start only, and never in a file";
     }
     cluster_file: Option<PathBuf> {
         "cluster-file" = "", Path, START,
-            "FoundationDB's cluster file. Without it, FoundationDB looks where it always does: FDB_CLUSTER_FILE, ./fdb.cluster, /etc/foundationdb/fdb.cluster";
+            "FoundationDB cluster file. If it is not set, FoundationDB looks in its usual places: FDB_CLUSTER_FILE, ./fdb.cluster, /etc/foundationdb/fdb.cluster";
     }
     fdb_tls: FdbTls {
         "fdb-tls-certificate-file".certificate_file = "", Path, START,
-            "Certificate, with its chain, by which this server connects to a FoundationDB cluster whose addresses end with :tls. Without it, FoundationDB's FDB_TLS_CERTIFICATE_FILE holds";
+            "Certificate, with its chain, that this server presents to a FoundationDB cluster whose addresses end with :tls. If it is not set, FoundationDB's FDB_TLS_CERTIFICATE_FILE applies";
         "fdb-tls-key-file".key_file = "", Path, START,
-            "Key that belongs to it. Without it, FDB_TLS_KEY_FILE holds";
+            "Private key of that certificate. If it is not set, FDB_TLS_KEY_FILE applies";
         "fdb-tls-ca-file".ca_file = "", Path, START,
-            "Certificates by which those of the cluster are judged. Without it, FDB_TLS_CA_FILE holds";
+            "CA certificates that the cluster's certificates are checked against. If it is not set, FDB_TLS_CA_FILE applies";
         "fdb-tls-verify-peers".verify_peers = "", Text, START,
-            "What the cluster's certificates must fulfil, in FoundationDB's notation, such as Check.Valid=1,S.O=Example. Without it, FDB_TLS_VERIFY_PEERS holds";
+            "Conditions that the cluster's certificates must meet, in FoundationDB's notation, such as Check.Valid=1,S.O=Example. If it is not set, FDB_TLS_VERIFY_PEERS applies";
         "fdb-tls-password".password = "", Secret, START,
-            "Password of the key file where it is encrypted. Other users of the machine can see flags, so prefer the file or the variable. Without it, FDB_TLS_PASSWORD holds";
+            "Password of the private key, if it is encrypted. Other users of the machine can see flags, so prefer the settings file or the environment variable. If it is not set, FDB_TLS_PASSWORD applies";
     }
     root_prefix: String {
         "root-prefix" = "quoin", Special(special::ROOT_PREFIX), START,
-            "Prefix under which the store holds everything. Servers with the same prefix on one cluster share their data; with another prefix they do not see each other";
+            "Prefix of everything in the store. Servers with the same prefix on one cluster share their data; servers with different prefixes do not see each other";
     }
     forwarding: bool as Shared {
         "forwarding" = "yes", YesNo, RUNTIME,
-            "Whether this server hands commands for which several servers would conflict, such as pops, to the one that owns their key (docs/understand/decisions/053-forwarding.md). Without it, they run here, and again after a conflict. It runs what others hand over in any case. The embedded store has no other servers";
+            "Whether this server forwards commands on which several servers would conflict, such as pops, to the server that owns their key (docs/understand/decisions/053-forwarding.md). If not, it runs them itself and retries them after a conflict. It always runs commands that other servers forward to it. The embedded store has no other servers";
     }
     requirepass: Option<String> {
         "requirepass" = "", Secret, RUNTIME,
-            "Password that clients must give with AUTH or HELLO. Other users of the machine can see flags, so prefer the file or the variable";
+            "Password that clients must give with AUTH or HELLO. Other users of the machine can see flags, so prefer the settings file or the environment variable";
     }
     aclfile: Option<PathBuf> {
         "aclfile" = "", Path, START,
-            "File of users (docs/operate/security.md), which ACL SAVE writes and ACL LOAD reads. The embedded store reads it at the start; it must be there then. Without it, users that ACL SETUSER makes live until the restart. With a FoundationDB cluster users are in the store, and the file is only for ACL LOAD and SAVE";
+            "File of users (docs/operate/security.md), which ACL SAVE writes and ACL LOAD reads. The embedded store reads it at startup, and it must exist then. Without it, users created with ACL SETUSER last until the restart. With FoundationDB, users are in the store, and the file is only for ACL LOAD and ACL SAVE";
     }
     acl_pubsub_default: ChannelsDefault {
         "acl-pubsub-default" = "resetchannels", OneOf(ChannelsDefault::NAMES), RUNTIME,
@@ -357,47 +357,47 @@ settings! {
     }
     acllog_max_len: u64 as Own {
         "acllog-max-len" = "128", Integer(0, I64_MAX), RUNTIME,
-            "Entries that ACL LOG keeps of what users were refused";
+            "Maximum number of entries in ACL LOG, which lists what users were refused";
     }
     protected_mode: bool as Own {
         "protected-mode" = "yes", YesNo, RUNTIME,
-            "Whether only clients of this machine (127.0.0.1, ::1) are answered as long as there is no requirepass";
+            "Whether to accept only clients on this machine (127.0.0.1, ::1) while requirepass is not set";
     }
     databases: u32 {
         "databases" = "16", Integer(1, DATABASES_MAX as i128), START,
-            "Databases, numbered from 0, that SELECT reaches. Where it is lowered, keys of the databases above stay in the store and are out of reach. The same on all servers of a cluster";
+            "Number of databases that SELECT can reach, numbered from 0. If it is lowered, keys of the databases above stay in the store but are out of reach. Set the same value on all servers of a cluster";
     }
     compatible_version: RedisVersion {
         "compatible-version" = "7.2", OneOf(RedisVersion::NAMES), START,
-            "Version of Redis that clients and scripts are told: 7.2 or 8.4 (docs/start/compatibility.md#the-version-that-clients-are-told). It decides how replies look that have changed; commands and options of later versions work with both";
+            "Redis version that clients and scripts see: 7.2 or 8.4 (docs/start/compatibility.md#the-version-that-clients-are-told). It decides the form of replies that differ between the versions; commands and options of later versions work with both";
     }
     maxclients: u32 as Own {
         "maxclients" = "10000", Integer(1, U32_MAX), RUNTIME,
-            "Clients that may be connected at once; more are refused. Where the operating system allows too few open files (ulimit -n), it is lowered at the start";
+            "Maximum number of connected clients; more are refused. If the operating system allows too few open files (ulimit -n), it is lowered at startup";
     }
     timeout_s: u32 as Own {
         "timeout" = "0", Integer(0, I32_MAX), RUNTIME,
-            "Seconds after which an idle client is disconnected. 0 is never";
+            "Seconds after which an idle client is disconnected. 0 means never";
     }
     tcp_keepalive_s: u32 as Own {
         "tcp-keepalive" = "300", Integer(0, I32_MAX), RUNTIME,
-            "Seconds between TCP keepalive probes to clients. 0 is none. A change holds for new connections";
+            "Seconds between TCP keepalive probes to clients. 0 disables them. A change applies to new connections";
     }
     io_threads: usize {
         "io-threads" = "1", Integer(1, 128), START,
-            "Threads that read requests and write replies; on the embedded store they run most commands too, and one is fastest";
+            "Threads that read requests and write replies. On the embedded store they also run most commands, and one is fastest";
     }
     log_level: LogLevel {
         "loglevel" = "notice", OneOf(LogLevel::NAMES), RUNTIME,
-            "What is written to the log: debug (everything), verbose (connections, checkpoints and the like too), notice, warning (only what is wrong) or nothing. At the start info and warn, as the lines of the log say, mean notice and warning";
+            "What is logged: debug (everything), verbose (also connections, checkpoints and the like), notice, warning (only problems) or nothing. At startup, info and warn (the names in log lines) mean notice and warning";
     }
     log_format: LogFormat {
         "log-format" = "text", OneOf(LogFormat::NAMES), START,
-            "Form of the log's lines: text for people, or json (an object each, with timestamp, level and message)";
+            "Format of log lines: text for people, or json (one object per line, with timestamp, level and message)";
     }
     logfile: Option<PathBuf> {
         "logfile" = "", Path, START,
-            "File to which the log is appended; empty is the standard error. SIGHUP opens it again, after a tool has moved it away";
+            "File to which the log is appended; empty means standard error. SIGHUP reopens it, after a tool has moved it away";
     }
     slowlog_log_slower_than_us: i64 as Own {
         "slowlog-log-slower-than" = "10000", Integer(-1, I64_MAX), RUNTIME,
@@ -405,7 +405,7 @@ settings! {
     }
     slowlog_max_len: u64 as Own {
         "slowlog-max-len" = "128", Integer(0, I64_MAX), RUNTIME,
-            "Entries that the slow log keeps";
+            "Maximum number of entries in the slow log";
     }
     enable_scripts: bool {
         "enable-scripts" = "yes", YesNo, START,
@@ -413,13 +413,13 @@ settings! {
     }
     busy_reply_threshold_ms: u64 as Own {
         "busy-reply-threshold" = "5000", Integer(0, I64_MAX), RUNTIME,
-            "Milliseconds after which a running script has the commands of all clients refused with BUSY, except SCRIPT KILL and the like. 0 never";
+            "Milliseconds after which, while a script runs, the server refuses commands of all clients with BUSY, except SCRIPT KILL and the like. 0 means never";
         "lua-time-limit" = "5000", Integer(0, I64_MAX), RUNTIME,
-            "The older name of busy-reply-threshold";
+            "Old name of busy-reply-threshold";
     }
     latency_monitor_threshold_ms: u64 as Own {
         "latency-monitor-threshold" = "0", Integer(0, I64_MAX), RUNTIME,
-            "Milliseconds beyond which an event enters the latency monitor. 0 turns it off";
+            "Milliseconds beyond which an event enters the latency monitor. 0 disables it";
     }
     shutdown_timeout_s: u32 as Own {
         "shutdown-timeout" = "10", Integer(0, I32_MAX), RUNTIME,
@@ -427,51 +427,51 @@ settings! {
     }
     output_limits: OutputLimits as Own {
         "client-output-buffer-limit" = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", Special(special::OUTPUT_LIMITS), RUNTIME,
-            "Bytes that may wait for a client, by class: a hard limit, and a soft one with the seconds for which it may be exceeded; 0 is none. A client beyond is disconnected. The class pubsub are clients that are subscribed, normal all others; slave has no effect. Of a pipeline not more than about 256 KiB of replies wait at a time, so that only single replies can be larger";
+            "Bytes of output that may wait for a client, by class: a hard limit, and a soft limit with the number of seconds for which it may be exceeded; 0 means no limit. A client beyond its limit is disconnected. Class pubsub is for subscribed clients, normal for all others; slave has no effect. At most about 256 KiB of a pipeline's replies wait at a time, so only single replies can be larger";
     }
     query_buffer_limit_bytes: u64 as Own {
         "client-query-buffer-limit" = "1073741824", Bytes(1_048_576, I64_MAX), RUNTIME,
-            "Bytes of requests that may wait of one client which sends but does not read, or waits in a blocking command. A client beyond is disconnected. Of one that has not authenticated it is 1 MiB";
+            "Bytes of requests that may wait from a client that sends but does not read, or that waits in a blocking command. A client beyond it is disconnected. For a client that has not authenticated, the limit is 1 MiB";
     }
     maxmemory_bytes: u64 as Shared {
         "maxmemory" = "0", Bytes(0, U64_MAX), RUNTIME,
-            "Bytes of data in the store; 0 is no bound. Beyond it commands that add data are refused, as by Redis (docs/operate/limits.md#maxmemory). Embedded store only";
+            "Bytes of data in the store; 0 means no limit. Beyond it, commands that add data are refused, as in Redis (docs/operate/limits.md#maxmemory). Embedded store only";
     }
     maxmemory_policy: EvictionPolicy {
         "maxmemory-policy" = "noeviction", Special(special::EVICTION_POLICY), RUNTIME,
-            "What happens beyond maxmemory: as queues must not lose elements, nothing is evicted";
+            "What happens beyond maxmemory. Nothing is evicted, because queues must not lose elements";
     }
     maxmemory_clients: MemoryLimit as Own {
         "maxmemory-clients" = "25%", BytesOrPercent, RUNTIME,
-            "Memory that all clients may take together (requests, replies, messages, what MULTI has queued, names of subscriptions and of watched keys, and what else is kept for a client): bytes, or a percentage of the machine's or container's memory. With many clients, each gets fewer replies at a time. Beyond it, clients are disconnected, those that have not authenticated first and then the largest; those with CLIENT NO-EVICT are spared. 0 is no limit";
+            "Memory that all clients together may use (requests, replies, messages, commands queued by MULTI, names of subscriptions and of watched keys, and other data kept for a client): bytes, or a percentage of the memory of the machine or container. With many clients, each gets fewer replies at a time. Beyond the limit, clients are disconnected: first those that have not authenticated, then the largest; those with CLIENT NO-EVICT are spared. 0 means no limit";
     }
     keyspace_events: EventClasses as Shared {
         "notify-keyspace-events" = "", Special(special::KEYSPACE_EVENTS), RUNTIME,
-            "Changes of keys that are published: K (channels named after keys) or E (named after events) or both, with g (generic), l (lists), z (sorted sets), d (what Redis has not, such as priority queues), x (expired), n (new keys), or A for all but n. Empty is none";
+            "Key changes to publish: K (channels named after keys) or E (channels named after events) or both, with g (generic), l (lists), z (sorted sets), d (what Redis does not have, such as priority queues), x (expired), n (new keys), or A for all but n. Empty means none";
     }
     hll_sparse_max_bytes: u64 as Shared {
         "hll-sparse-max-bytes" = "3000", Bytes(0, I64_MAX), RUNTIME,
-            "Most bytes of a HyperLogLog in the sparse encoding; beyond them it becomes dense (12,304 bytes)";
+            "Maximum bytes of a HyperLogLog in the sparse encoding; beyond it, the HyperLogLog becomes dense (12,304 bytes)";
     }
     tracking_table_max_keys: u64 as Own {
         "tracking-table-max-keys" = "1000000", Integer(0, I64_MAX), RUNTIME,
-            "Keys that are remembered for clients that cache them (CLIENT TRACKING); beyond it, random ones are forgotten, as if they had changed. 0 is no limit";
+            "Maximum number of keys remembered for clients that cache them (CLIENT TRACKING). Beyond it, random keys are forgotten, as if they had changed. 0 means no limit";
     }
     stream_node_max_entries: u64 as Shared {
         "stream-node-max-entries" = "100", Integer(0, I64_MAX), RUNTIME,
-            "Most entries of a stream that are trimmed together where it is trimmed approximately (MAXLEN ~, MINID ~); 0 is no limit";
+            "Maximum number of stream entries that approximate trimming (MAXLEN ~, MINID ~) removes together; 0 means no limit";
     }
     stream_node_max_bytes: u64 as Shared {
         "stream-node-max-bytes" = "4096", Bytes(0, I64_MAX), RUNTIME,
-            "Bytes of the same, counted as in Redis, unless one entry has more; 0 is no limit";
+            "Maximum bytes of the same, counted as in Redis, unless one entry is larger; 0 means no limit";
     }
     stream_idmp_duration_s: u64 as Shared {
         "stream-idmp-duration" = "100", Integer(1, STREAM_PRODUCED_DURATION_S_MAX as i128), RUNTIME,
-            "Seconds for which streams without a setting of their own (XCFGSET) remember what producers have added (XADD with IDMP). The same on all servers of a cluster";
+            "Seconds for which streams without their own setting (XCFGSET) remember what producers have added (XADD with IDMP). Set the same value on all servers of a cluster";
     }
     stream_idmp_maxsize: u64 as Shared {
         "stream-idmp-maxsize" = "100", Integer(1, STREAM_PRODUCED_MAX as i128), RUNTIME,
-            "Most entries of a producer that such streams remember";
+            "Maximum number of entries per producer that such streams remember";
     }
 }
 
@@ -503,7 +503,7 @@ impl Settings {
     pub(super) fn refusal_of_maxmemory(&self) -> Option<&'static str> {
         let is_refused = self.store == StoreKind::Fdb && self.maxmemory_bytes > 0;
         is_refused.then_some(
-            "the size of a FoundationDB cluster's data is not known at once: only 0 is possible",
+            "the current size of a FoundationDB cluster's data is not known: only 0 is accepted",
         )
     }
 }

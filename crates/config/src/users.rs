@@ -55,7 +55,8 @@ impl UsersEntry {
                 origin,
                 given: String::new(),
                 reason: String::new(),
-                accepted: "a list of texts, each the name of a user and rules as in ACL SETUSER"
+                accepted: "a list of strings, each with the name of a user and rules as in ACL \
+                           SETUSER"
                     .to_owned(),
             });
         };
@@ -75,16 +76,16 @@ impl UsersEntry {
         };
         if settings.aclfile.is_some() {
             return Err(refuse(
-                "users stand in the settings file, and aclfile names another file of users; which of \
-                 them holds would be unclear: give one of both"
+                "the settings file has users, and aclfile names another file of users: use only \
+                 one of them"
                     .to_owned(),
             ));
         }
         if settings.store == StoreKind::Fdb {
             return Err(refuse(
-                "users stand in the settings file, but those of a FoundationDB cluster are in its \
-                 store, for all servers; make them with ACL SETUSER, or give aclfile and run ACL LOAD \
-                 once"
+                "the settings file has users, but the users of a FoundationDB cluster are in its \
+                 store, for all servers: create them with ACL SETUSER, or set aclfile and run ACL \
+                 LOAD once"
                     .to_owned(),
             ));
         }
@@ -96,7 +97,7 @@ impl UsersEntry {
             let (name, definition) = file::parse_user(line, defaults).map_err(refuse)?;
             let shown = String::from_utf8_lossy(&name).into_owned();
             if definitions.insert(name, definition).is_some() {
-                return Err(refuse(format!("user '{shown}' is there twice")));
+                return Err(refuse(format!("user '{shown}' appears twice")));
             }
         }
         Ok(FileUsers {
@@ -171,13 +172,13 @@ mod tests {
             ),
             (
                 "user = ['alice on', 'alice off']",
-                "FILE:1: user 'alice' is there twice",
+                "FILE:1: user 'alice' appears twice",
             ),
             ("user = ['']", "FILE:1: a user without a name"),
             (
                 "user = 7",
-                "user (FILE:1): wrong value; accepted: a list of texts, each the name of a user and \
-                 rules as in ACL SETUSER",
+                "user (FILE:1): wrong value; accepted: a list of strings, each with the name of a \
+                 user and rules as in ACL SETUSER",
             ),
         ] {
             let error = load_text(text, &[]).unwrap_err();
@@ -190,12 +191,12 @@ mod tests {
         let text = "user = ['alice on nopass']";
         let error = load_text(text, &[("aclfile", "/users.acl")]).unwrap_err();
         assert!(
-            error.starts_with("FILE:1: users stand in the settings file, and aclfile"),
+            error.starts_with("FILE:1: the settings file has users, and aclfile"),
             "{error}"
         );
         let error = load_text(text, &[("store", "fdb")]).unwrap_err();
         assert!(
-            error.contains("FILE:1: users stand in the settings file, but"),
+            error.contains("FILE:1: the settings file has users, but"),
             "{error}"
         );
     }

@@ -156,7 +156,7 @@ impl Kind {
             Kind::SomeOf(names) => format!("any of {}, separated by spaces", names.join(", ")),
             Kind::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Kind::Bytes(min, max) => {
-                format!("bytes from {min} to {max}; k, kb, m, mb, g, gb may follow the number")
+                format!("bytes from {min} to {max}, with an optional unit (k, kb, m, mb, g, gb)")
             }
             Kind::BytesOrPercent => "bytes, or a percentage such as 5%".to_owned(),
             Kind::Text => "text".to_owned(),

@@ -340,7 +340,7 @@ impl Executor {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("a lane of the executor had panicked");
+                tracing::error!("a lane of the executor panicked");
             }
         }
     }

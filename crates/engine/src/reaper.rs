@@ -171,7 +171,10 @@ impl Reaper {
                         && let Some(more) = log.pass()
                     {
                         let name = job.name;
-                        tracing::warn!(%error, "background work failed and is tried again: {name}{more}");
+                        tracing::warn!(
+                            %error,
+                            "background work failed and will be retried: {name}{more}"
+                        );
                     }
                     job.interval_ms.max(REAPER_FAILURE_PAUSE_MS)
                 }
@@ -283,7 +286,7 @@ impl ReaperHandle {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if self.task.await.is_err() {
-            tracing::error!("the background task had panicked");
+            tracing::error!("the background task panicked");
         }
     }
 }

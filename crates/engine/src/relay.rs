@@ -128,7 +128,7 @@ impl Relay {
             match self.deliver_or_wait(&mut reader).await {
                 Ok(()) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "messages of other servers cannot be read at present");
+                    tracing::warn!(%error, "cannot read the messages of other servers");
                     tokio::time::sleep(RELAY_RETRY).await;
                 }
             }
@@ -251,10 +251,10 @@ impl Relay {
         {
             // A failure can wait for the next time.
             self.shared.relay.note_news();
-            tracing::debug!(%error, "old messages are not cleared yet");
+            tracing::debug!(%error, "cannot clear old messages yet");
         }
         if has_news && let Err(error) = self.clear_dead_marks().await {
-            tracing::debug!(%error, "marks of servers that have died are not removed yet");
+            tracing::debug!(%error, "cannot remove the marks of dead servers yet");
         }
         // Counted from when the last row was read, because reading may take long.
         self.clearing.next = Instant::now() + RELAY_CLEAR_INTERVAL;

@@ -449,7 +449,7 @@ fn is_stale(path: &Path) -> io::Result<bool> {
     if !metadata.file_type().is_socket() {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "there is a file that is no socket",
+            "a file that is not a socket exists there",
         ));
     }
     match Probe::connect(path) {

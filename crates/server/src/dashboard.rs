@@ -57,7 +57,7 @@ pub(super) fn start(
         Err(ServerError::Listen { address, source })
             if settings.dashboard_address == DashboardAddress::Auto =>
         {
-            tracing::info!("no dashboard at {address}: {source}");
+            tracing::info!("cannot serve the dashboard at {address}: {source}");
             return Ok(None);
         }
         listening => listening?,
@@ -114,7 +114,7 @@ impl Host for OwnServer {
     fn connect(&self, browser: SocketAddr) -> io::Result<UnixStream> {
         let (dashboard, server) = UnixStream::pair()?;
         let handed = self.browsers.try_send((server, browser));
-        handed.map_err(|_| io::Error::other("the server does not accept connections now"))?;
+        handed.map_err(|_| io::Error::other("the server is not accepting connections"))?;
         Ok(dashboard)
     }
 

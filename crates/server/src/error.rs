@@ -43,7 +43,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The certificates cannot be used.
-    #[error("cannot speak TLS: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] quoin_tls::TlsError),
     /// The collector of traces is invalid.
     #[error("cannot send traces to trace-endpoint: {0}")]
@@ -60,7 +60,7 @@ pub enum ServerError {
         wanted: u64,
     },
     /// The users cannot be read.
-    #[error("aborting the start because of ACL errors: {0}")]
+    #[error("aborting startup because of ACL errors: {0}")]
     Users(String),
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
@@ -71,7 +71,7 @@ pub enum ServerError {
 fn what_helps(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "; another program listens there, which `ss -ltnp` names: stop it, or choose another port"
+            "; another program listens there (`ss -ltnp` shows it): stop it, or choose another port"
         }
         io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
         io::ErrorKind::PermissionDenied => {

@@ -77,7 +77,7 @@ impl HttpThread {
     /// Waits until the thread has ended and has dropped the server's state.
     pub(super) fn join(self) {
         if self.thread.join().is_err() {
-            tracing::error!("a thread that serves HTTP had panicked");
+            tracing::error!("a thread that serves HTTP panicked");
         }
     }
 }
@@ -161,7 +161,10 @@ async fn accept<S: Service>(
                             Some(acceptor) => match acceptor.accept(stream).await {
                                 Ok(stream) => serve(stream, from, &*service, bounds).await,
                                 Err(error) => {
-                                    tracing::debug!(%error, "an HTTPS client did not shake hands");
+                                    tracing::debug!(
+                                        %error,
+                                        "the TLS handshake of an HTTPS client failed"
+                                    );
                                 }
                             },
                         }
@@ -174,7 +177,7 @@ async fn accept<S: Service>(
                 // Out of file descriptors, most likely: waiting helps, spinning does not.
                 if let Some(more) = cannot_accept.pass() {
                     tracing::warn!(
-                        "cannot accept a connection that asks for {}, trying again: {error}{more}",
+                        "cannot accept a connection for {}, trying again: {error}{more}",
                         S::NAME
                     );
                 }
@@ -202,6 +205,6 @@ async fn serve<S: Service>(
         )
         .await;
     if let Err(error) = answered {
-        tracing::debug!(%error, "a request for {} was not answered", S::NAME);
+        tracing::debug!(%error, "cannot answer a request for {}", S::NAME);
     }
 }

@@ -127,7 +127,8 @@ fn end(scripts: &Scripts, limit: Duration) {
     if !scripts.under_way().is_empty() {
         let seconds = limit.as_secs();
         tracing::warn!(
-            "scripts still ran after {seconds} s: they are ended, and nothing of them is kept"
+            "scripts were still running after {seconds} s: they were stopped, and their writes \
+             were discarded"
         );
     }
     scripts.end_all();

@@ -60,7 +60,7 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
         let needs_no_password = users.default_user().definition().needs_no_password();
         if settings.protected_mode && needs_no_password {
             lines.push(format!(
-                "listening on {reachable} without a password: protected mode refuses clients of \
+                "listening on {reachable} without a password: protected mode refuses clients from \
                  other machines. Set requirepass to let them in"
             ));
         } else if is_listening && admits_strangers && !users.requires_authentication() {
@@ -74,7 +74,8 @@ fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
         && !is_loopback(address.ip())
     {
         lines.push(format!(
-            "anybody who can reach {address} can read the metrics: no password is asked for there"
+            "anybody who can reach {address} can read the metrics: they are not protected by a \
+             password"
         ));
     }
     if let Some(address) = settings.dashboard_place()

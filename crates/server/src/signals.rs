@@ -47,7 +47,9 @@ pub(super) fn exit_at_second() -> io::Result<()> {
 fn note_end_signal() {
     /// Time of the first signal, in milliseconds of the monotonic clock. 0 before it.
     static FIRST_MS: AtomicU64 = AtomicU64::new(0);
-    const LINE: &[u8] = b"a second signal to stop: the process ends at once. What was acknowledged is in the store\n";
+    const LINE: &[u8] =
+        b"second signal to stop: the process ends at once. Acknowledged writes are \
+                          in the store\n";
     let now = clock_gettime(ClockId::Monotonic);
     let now_ms = now.tv_sec.cast_unsigned() * 1_000 + now.tv_nsec.cast_unsigned() / 1_000_000;
     let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -90,14 +92,17 @@ pub(super) fn reload_at_hangup(
                         let config = &state.config;
                         config.undo_reloaded_requirepass(given.as_deref(), before);
                         tracing::error!(
-                            "SIGHUP: the new requirepass does not hold, send the signal again: \
+                            "SIGHUP: the new requirepass is not in effect, send the signal again: \
                              {error}"
                         );
                     }
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::error!("SIGHUP: the settings were not read, send it again: {error}");
+                    tracing::error!(
+                        "SIGHUP: cannot read the settings, send the signal again: \
+                                     {error}"
+                    );
                 }
             }
             systemd::note_ready();
@@ -109,14 +114,14 @@ pub(super) fn reload_at_hangup(
 /// Returns the settings that have changed.
 fn reload(config: &RuntimeConfig, log: &Log) -> Vec<&'static str> {
     match log.reopen() {
-        Ok(true) => tracing::info!("SIGHUP: opened the log file again"),
+        Ok(true) => tracing::info!("SIGHUP: reopened the log file"),
         Ok(false) => {}
-        Err(error) => tracing::error!("SIGHUP: cannot open the log file again: {error}"),
+        Err(error) => tracing::error!("SIGHUP: cannot reopen the log file: {error}"),
     }
     let reloaded = match config.reload() {
         Ok(reloaded) => reloaded,
         Err(error) => {
-            tracing::error!("SIGHUP: all settings stay as they are: {error}");
+            tracing::error!("SIGHUP: no setting was changed: {error}");
             return Vec::new();
         }
     };
@@ -125,12 +130,12 @@ fn reload(config: &RuntimeConfig, log: &Log) -> Vec<&'static str> {
     }
     if !reloaded.needs_restart.is_empty() {
         let names = reloaded.needs_restart.join(", ");
-        tracing::warn!("SIGHUP: a restart is needed for what has changed of {names}");
+        tracing::warn!("SIGHUP: the changes of {names} need a restart");
     }
     let changed = match reloaded.changed.is_empty() {
         true => "no setting".to_owned(),
         false => reloaded.changed.join(", "),
     };
-    tracing::info!("SIGHUP: read the settings again, changed {changed}");
+    tracing::info!("SIGHUP: reloaded the settings, changed {changed}");
     reloaded.changed
 }

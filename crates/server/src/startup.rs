@@ -95,7 +95,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     drop(state);
     match Arc::try_unwrap(executor) {
         Ok(executor) => executor.stop(),
-        Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
+        Err(_) => tracing::warn!("a connection was still open at the end of the shutdown"),
     }
     if let Some(traces) = traces {
         traces.stop();
@@ -109,7 +109,7 @@ fn warn_of_services(variables: &[String]) {
     if !variables.is_empty() {
         tracing::warn!(
             variables = variables.join(", "),
-            "these variables are of a service called quoin, not settings, and are ignored"
+            "ignoring these variables: they belong to a service called quoin, and are not settings"
         );
     }
 }
@@ -129,7 +129,7 @@ fn build_runtime(io_threads: usize) -> io::Result<Runtime> {
     // It panics if the system refuses a thread.
     catch_unwind(AssertUnwindSafe(|| builder.build())).unwrap_or_else(|_| {
         Err(io::Error::other(format!(
-            "the system refuses the {io_threads} threads of io-threads"
+            "the system cannot start {io_threads} threads (io-threads)"
         )))
     })
 }
@@ -208,7 +208,7 @@ fn prepare_store(
 fn log_opened(store: &EmbeddedStore) {
     let summary = store.summary();
     let what = if summary.is_new {
-        "made a new store"
+        "created a new store"
     } else {
         "opened an existing store"
     };

@@ -58,7 +58,7 @@ fn send(state: &str) {
         return;
     };
     if let Err(error) = send_to(&name, state) {
-        tracing::warn!("cannot say {state:?} to the supervisor: {error}");
+        tracing::warn!("cannot send {state:?} to the supervisor: {error}");
     }
 }
 

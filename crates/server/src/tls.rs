@@ -80,7 +80,10 @@ impl Handshakes {
         let changed = Arc::clone(&handshakes);
         config.on_tls(move |settings| {
             let configs = Configs::read(settings).map_err(|error| {
-                tracing::warn!("the TLS certificates stay as they were: {error}");
+                tracing::warn!(
+                    "cannot reload the TLS certificates, the old ones stay in use: \
+                                {error}"
+                );
                 NOT_UPDATED.to_owned()
             })?;
             let changed = Arc::clone(&changed);
@@ -92,7 +95,7 @@ impl Handshakes {
     /// Replaces the configurations for new connections.
     fn renew(&self, configs: Configs) {
         *self.configs.write().unwrap_or_else(PoisonError::into_inner) = configs;
-        tracing::info!("read the TLS certificates again");
+        tracing::info!("reloaded the TLS certificates");
     }
 
     fn configs(&self) -> RwLockReadGuard<'_, Configs> {
@@ -115,7 +118,7 @@ impl Handshakes {
         let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await;
         let begun = begun.map_err(|error| error.to_string())?;
         let Some(_place) = self.places.take(address).await else {
-            return Err("the server ends".to_owned());
+            return Err("the server is stopping".to_owned());
         };
         let shaken = begun.into_stream(self.of_clients()).await;
         shaken

@@ -111,7 +111,10 @@ fn apply(access: &AccessControl, stored: StoredUsers) {
         if let Some(error) = refused {
             // A newer server may have written rules that this one does not know.
             let name = name.escape_ascii();
-            tracing::warn!("a rule of user '{name}' in the store does not hold here: {error}");
+            tracing::warn!(
+                "a rule of user '{name}' in the store is not valid on this server: \
+                            {error}"
+            );
         }
         (name, definition)
     });
@@ -284,7 +287,7 @@ impl UserWatch {
     pub(super) fn stop(self) {
         drop(self.stop);
         if self.thread.join().is_err() {
-            tracing::error!("the thread that watches users had panicked");
+            tracing::error!("the thread that watches users panicked");
         }
     }
 }

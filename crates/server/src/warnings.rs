@@ -46,8 +46,8 @@ impl Warnings {
     pub(super) fn protected(&self, address: &Endpoint) {
         if let Some(more) = self.protected.pass() {
             tracing::warn!(
-                "refused a connection from {address}: protected mode answers only clients of this \
-                 machine as long as there is no password (requirepass){more}"
+                "refused a connection from {address}: protected mode accepts only clients on this \
+                 machine while no password (requirepass) is set{more}"
             );
         }
     }
@@ -67,7 +67,8 @@ impl Warnings {
     pub(super) fn users_unread(&self, error: &CommandError) {
         if let Some(more) = self.users.pass() {
             tracing::warn!(
-                "the users in the store cannot be read, those that are known hold: {error}{more}"
+                "cannot read the users in the store, the users already known stay in effect: \
+                 {error}{more}"
             );
         }
     }

@@ -92,7 +92,7 @@ fn tighten_one(path: &Path) -> io::Result<()> {
         {
             tracing::warn!(
                 path = %path.display(),
-                "other users may read this, and only its owner can change that"
+                "other users may read this; only its owner can change that"
             );
             Ok(())
         }

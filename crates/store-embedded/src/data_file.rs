@@ -63,7 +63,7 @@ pub enum DataFileError {
     #[error("its first pages are not those of a data file")]
     NotLmdb,
     /// Pages that are in use are missing.
-    #[error("it has {bytes} bytes, and needs {needed}: its end is missing")]
+    #[error("it has {bytes} bytes, but needs {needed}: its end is missing")]
     Short {
         /// Its length.
         bytes: u64,
@@ -79,7 +79,7 @@ pub enum DataFileError {
         what: &'static str,
     },
     /// The number of rows is wrong.
-    #[error("it has {found} rows, and should have {expected}")]
+    #[error("it has {found} rows, but should have {expected}")]
     Rows {
         /// Rows that were found.
         found: u64,
@@ -229,7 +229,7 @@ impl DataFile {
         while let Some(next) = pending.pop() {
             seen += 1;
             if seen > self.meta.last_page {
-                return Err(damaged(next.page, "pages lead in a circle"));
+                return Err(damaged(next.page, "pages form a cycle"));
             }
             let page = self.read_page(next.page)?;
             let nodes = nodes(next.page, &page)?;
@@ -287,7 +287,7 @@ impl DataFile {
         let mut page = vec![0; usize::try_from(self.meta.page_bytes).unwrap_or(0)];
         self.read(number, &mut page)?;
         if long_at(&page, 0) != Some(number) {
-            return Err(damaged(number, "it says that it is another page"));
+            return Err(damaged(number, "it has the number of another page"));
         }
         Ok(page)
     }

@@ -17,7 +17,8 @@ use quoin_store::StoreError;
 pub enum OpenError {
     /// The folder could not be created.
     #[error(
-        "cannot create data folder {}: {source}; --data-dir (or the setting data-dir) names another",
+        "cannot create data folder {}: {source}; choose another with --data-dir (or the setting \
+         data-dir)",
         absolute(folder).display()
     )]
     Create {
@@ -129,12 +130,12 @@ pub enum Refusal {
     Row(DamagedRow),
     /// The marker is damaged.
     #[error(
-        "its file QUOIN, which says what the folder is, is damaged: put it back from a backup; or \
+        "its file QUOIN, which identifies the folder, is damaged: put it back from a backup; or \
          remove it, and the next start creates another one if data.mdb is intact"
     )]
     MarkerDamaged,
     /// A newer version wrote it.
-    #[error("it has format {found}, which this Quoin does not know: use a newer Quoin")]
+    #[error("it has format {found}, which this Quoin does not support: use a newer Quoin")]
     NewerFormat {
         /// The format.
         found: u32,
@@ -149,13 +150,14 @@ pub enum Refusal {
     #[error("there is no store in it; is data-dir right?")]
     NoStore,
     /// It already has a store.
-    #[error("there is a store in it already: choose a folder that is empty, or does not exist")]
+    #[error("there is a store in it already: choose a folder that is empty or does not exist")]
     HasStore,
     /// It is a copy of the folder of a running server.
     #[error(
-        "this is a copy of a folder whose server was running, or had been killed: its files may be of \
-         different moments. Use a copy that `quoin backup` has made. If the server had ended before \
-         the folder was copied (to another disk, say), start with --accept-copied-data-dir yes"
+        "this is a copy of a folder whose server was running, or had been killed: its files may be \
+         from different moments. Use a copy made by `quoin backup`. If the server had ended before \
+         the folder was copied (for example to another disk), start with --accept-copied-data-dir \
+         yes"
     )]
     Copy,
 }

@@ -109,7 +109,10 @@ pub(super) fn record(folder: &Path) -> io::Result<()> {
     let new = folder.join(OPEN_NEW_FILE);
     match write(&new, &text) {
         Err(error) if may_pass(&error) => {
-            tracing::warn!(%error, "cannot note which files are open: a copy of them is not detected");
+            tracing::warn!(
+                %error,
+                "cannot record which files are open: a copy of them would not be detected"
+            );
             remove(&new)?;
             return forget(folder);
         }

@@ -38,8 +38,8 @@ pub(super) fn note(
         Err(error) if write_lacks_room(&error) => {
             tracing::warn!(
                 %error,
-                "no room to note that there is a journal: if its files were removed, that might not \
-                 be noticed"
+                "no room to record that there is a journal: if its files were removed, that might \
+                 not be noticed"
             );
             Ok(last)
         }

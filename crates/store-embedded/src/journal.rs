@@ -303,7 +303,7 @@ impl Journal {
         }
         let mut syncs = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
         if syncs.has_failed {
-            return Err(io::Error::other("a sync of the journal has failed before"));
+            return Err(io::Error::other("an earlier sync of the journal failed"));
         }
         let (file, next) = {
             let state = self.lock();
@@ -525,7 +525,8 @@ impl State {
             Ok(made) => {
                 tracing::warn!(
                     file = %path,
-                    "a file of the journal was removed beneath the server, and is created again"
+                    "a file of the journal was removed while the server was running, and is \
+                     created again"
                 );
                 *file = Arc::new(made);
                 self.set_allocated(turn, 0);
@@ -533,8 +534,8 @@ impl State {
             Err(error) => tracing::error!(
                 file = %path,
                 %error,
-                "a file of the journal was removed beneath the server, and cannot be created: stop the \
-                 server in an orderly way"
+                "a file of the journal was removed while the server was running, and cannot be \
+                 created: shut the server down cleanly"
             ),
         }
     }
@@ -573,7 +574,7 @@ impl State {
         write: impl Fn(&File, &[u8], u64) -> io::Result<()>,
     ) -> io::Result<()> {
         if self.has_failed {
-            let failed = io::Error::other("a sync of the journal has failed before");
+            let failed = io::Error::other("an earlier sync of the journal failed");
             return Err(JournalFailure::Sync(failed).into());
         }
         let allocated = self.allocated(turn);

@@ -69,7 +69,7 @@ impl Files {
             tracing::warn!(
                 folder = %folder.display(),
                 gib_max = map_bytes >> 30,
-                "little address space is left: the data file cannot become larger than this"
+                "little address space is left: the data file cannot grow beyond this"
             );
         }
         if found == Found::Nothing {

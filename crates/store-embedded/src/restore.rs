@@ -29,7 +29,7 @@ use quoin_store::{Store, StoreError};
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The folder has a store.
-    #[error("there is a store in {}: name a folder that is empty, or does not exist", folder.display())]
+    #[error("there is a store in {}: name a folder that is empty or does not exist", folder.display())]
     HasStore {
         /// The folder.
         folder: PathBuf,
@@ -50,15 +50,15 @@ pub enum RestoreError {
     Archive(#[from] ArchiveError),
     /// The folder's store follows no archive.
     #[error(
-        "the store in {} follows no archive: a server has written to it, or it was restored without \
-         --follow; name a folder that is empty, or does not exist", folder.display()
+        "the store in {} follows no archive: a server has written to it, or it was restored \
+         without --follow; name a folder that is empty or does not exist", folder.display()
     )]
     NoStandby {
         /// The folder.
         folder: PathBuf,
     },
     /// The store does not end with the expected commit.
-    #[error("the store ends with commit {found}, and should end with {expected}")]
+    #[error("the store ends with commit {found}, but should end with {expected}")]
     Number {
         /// Its last commit.
         found: u64,
@@ -200,8 +200,7 @@ impl Restoration {
         // If there is a journal, the data file does not have everything.
         let is_open = journal::exists(unfinished);
         if is_open.map_err(RestoreError::io("read the folder", unfinished))? {
-            let left =
-                io::Error::other("it does not have everything that was restored, see the log");
+            let left = io::Error::other("it lacks some of what was restored, see the log");
             return Err(RestoreError::io("close", unfinished)(left));
         }
         if let Some(followed) = follows {

@@ -78,7 +78,7 @@ impl Shared {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a thread of the store has panicked, see the log")]
+#[error("a thread of the store panicked, see the log")]
 struct Panicked;
 
 /// Does a thread's work. A panic breaks the store: otherwise others would wait for the thread

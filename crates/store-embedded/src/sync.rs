@@ -333,7 +333,7 @@ impl Work {
         if let Some(keeper) = &self.keeper
             && !keeper.take_all(&self.journal)
         {
-            tracing::warn!("commits could not be archived: the journal keeps them");
+            tracing::warn!("cannot archive commits: the journal keeps them");
             return Ok(());
         }
         match in_use::forget(&self.environment, &self.rows) {

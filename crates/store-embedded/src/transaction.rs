@@ -44,7 +44,7 @@ const CHECKPOINTS_FOR_ROOM: u64 = 2;
 
 /// The journal is full but must not be overwritten.
 #[derive(Debug, thiserror::Error)]
-#[error("the journal is full, as commits cannot be archived: {0}")]
+#[error("the journal is full, because commits cannot be archived: {0}")]
 struct ArchiveBlocked(String);
 
 /// The embedded store's write transaction. Only one exists at a time.

@@ -35,8 +35,8 @@ const CLUSTER_FILE_ERRORS: [i32; 6] = [1510, 1511, 1513, 1515, 1516, 2104];
 pub enum OpenError {
     /// The client library does not start.
     #[error(
-        "the FoundationDB client library does not start: {source}; install \
-         foundationdb-clients 7.3 (libfdb_c.so)"
+        "cannot start the FoundationDB client library: {source}; install foundationdb-clients 7.3 \
+         (libfdb_c.so)"
     )]
     Library {
         /// The library's error.
@@ -45,7 +45,7 @@ pub enum OpenError {
     /// There is no cluster file.
     #[error(
         "there is no FoundationDB cluster file {}; install foundationdb-clients and copy the \
-         cluster's file there, or name it with --cluster-file or FDB_CLUSTER_FILE",
+         cluster's file there, or set its path with --cluster-file or FDB_CLUSTER_FILE",
         file.display()
     )]
     NoClusterFile {
@@ -62,7 +62,7 @@ pub enum OpenError {
     },
     /// The cluster has a version that the client library cannot talk to.
     #[error(
-        "the FoundationDB cluster at {} has another version than the client library (7.3): its \
+        "the FoundationDB cluster at {} has a different version from the client library (7.3): its \
          process at {process} speaks another protocol; use the client library of the cluster's \
          version",
         file.display()

@@ -29,7 +29,7 @@ const COMPLAINTS: [(&str, &str, &str); 3] = [
     (
         "FDBLibTLSVerifyPeersParseError",
         "Config",
-        "the conditions on peers cannot be read: ",
+        "cannot read the conditions for peers: ",
     ),
     ("Net2TLSInitError", "Error", ""),
 ];
@@ -39,13 +39,13 @@ const COMPLAINTS: [(&str, &str, &str); 3] = [
 /// Does nothing if this process has more than one thread, because a child would not have the others.
 pub(super) fn check(options: Vec<NetworkOption>) -> Result<(), OpenError> {
     if !is_single_threaded() {
-        tracing::debug!("files for TLS are not tried: this process has several threads");
+        tracing::debug!("TLS files are not checked: this process has several threads");
         return Ok(());
     }
     let folder = match make_folder() {
         Ok(folder) => folder,
         Err(error) => {
-            tracing::warn!(%error, "files for TLS are not tried");
+            tracing::warn!(%error, "TLS files are not checked");
             return Ok(());
         }
     };
@@ -85,7 +85,7 @@ fn run_child(options: Vec<NetworkOption>, folder: &Path) -> Option<String> {
     match child {
         -1 => {
             let error = std::io::Error::last_os_error();
-            tracing::warn!(%error, "files for TLS are not tried");
+            tracing::warn!(%error, "TLS files are not checked");
             None
         }
         0 => {

@@ -188,7 +188,7 @@ impl Fence {
                 Err(error) => tracing::debug!(code = error.code(), "fence is not closed"),
             }
         }
-        tracing::warn!("cannot tell whether a commit that timed out is still under way");
+        tracing::warn!("cannot tell whether a commit that timed out is still in progress");
     }
 
     async fn try_close(&self, store: &FdbStore) -> Result<(), FdbError> {

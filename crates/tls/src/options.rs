@@ -149,8 +149,8 @@ pub enum TlsError {
     },
     /// An encrypted key whose password is not set.
     #[error(
-        "{}: the key has a password. Say it by tls-key-file-pass, or decrypt the key: `openssl pkey -in KEY \
-         -out PLAIN`; only the server's user should be able to read the result",
+        "{}: the key has a password. Set tls-key-file-pass, or decrypt the key: `openssl pkey -in \
+         KEY -out PLAIN`; only the server's user should be able to read the result",
         path.display()
     )]
     EncryptedKey {
@@ -200,9 +200,9 @@ pub enum TlsError {
     },
     /// The key is not that of the certificate.
     #[error(
-        "{}: this is not the key of the first certificate in {}. The server's own certificate comes first in \
-         its file, before those of its authorities. `openssl x509 -noout -pubkey -in CERT` and `openssl pkey \
-         -pubout -in KEY` print the same where both belong together",
+        "{}: this is not the key of the first certificate in {}. The server's own certificate \
+         comes first in its file, before those of its authorities. `openssl x509 -noout -pubkey \
+         -in CERT` and `openssl pkey -pubout -in KEY` print the same if they belong together",
         key.display(),
         certificate.display()
     )]
@@ -235,15 +235,15 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// rustls refuses the CA certificates for clients.
-    #[error("certificates of authorities: {0}")]
+    #[error("CA certificates: {0}")]
     Authorities(#[from] rustls::server::VerifierBuilderError),
     /// rustls refuses the choice of protocols.
     #[error("tls-protocols: {0}")]
     Protocols(rustls::Error),
     /// A host's name that no certificate can name.
-    #[error("'{0}' is no name or address that a certificate can have")]
+    #[error("'{0}' is not a name or address that a certificate can have")]
     HostName(String),
     /// The system has no certificates.
-    #[error("this system has no certificates of authorities: name a file with --cacert")]
+    #[error("this system has no CA certificates: name a file with --cacert")]
     NoSystemAuthorities,
 }

@@ -16,7 +16,7 @@ pub enum CompactError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A cluster manages its own files.
-    #[error("only an embedded store can be compacted, and the setting store is fdb")]
+    #[error("only an embedded store can be compacted, but the setting store is fdb")]
     NotEmbedded,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Report {
         } = self.compacted;
         write!(
             f,
-            "{}: {}, data file {} before and {} now: {} given back",
+            "{}: {}, data file {} before and {} now: {} freed",
             self.folder.display(),
             counted(rows, "row", "rows"),
             size(bytes_before),

@@ -239,7 +239,7 @@ fn found(replies: Transaction, for_redis: bool) -> Found {
 
 fn refused(reply: &Value) -> Found {
     let text = reply.error_text().map(|text| text.into_owned());
-    Found::Refused(text.unwrap_or_else(|| "a reply of another kind than expected".to_owned()))
+    Found::Refused(text.unwrap_or_else(|| "a reply of an unexpected kind".to_owned()))
 }
 
 const FROM: End = End {
@@ -274,10 +274,13 @@ pub fn command() -> Command {
         )
         .after_help(format!(
             "{ADDRESS_HELP}\n\n\
-             Each key is as it was at one moment. Keys that change meanwhile may be of different \
-             moments.\nredis-server refuses a file with priority queues or task queues; quoin import \
-             reads it.\nWith --for-redis they are left out, counted and named.\nExits with 0 when all \
-             else is in the file, with 1 when not, with 2 for a wrong command line."
+             Each key is as it was at one moment. Keys that change meanwhile may be from different \
+             moments.\n\
+             redis-server refuses a file with priority queues or task queues; quoin import reads \
+             it.\n\
+             --for-redis leaves them out, counts them and lists them.\n\
+             Exits with 0 when all else is in the file, with 1 when not, with 2 for a wrong \
+             command line."
         ))
         .arg(
             Arg::new("from")
@@ -297,7 +300,9 @@ pub fn command() -> Command {
         .arg(databases_argument(
             "Databases to export [default: all, or that of --from]",
         ))
-        .arg(match_argument("Export only the keys that match, as in KEYS"))
+        .arg(match_argument(
+            "Export only the keys that match, as in KEYS",
+        ))
         .args(FROM.flags())
         .arg(
             Arg::new("for-redis")
@@ -494,7 +499,7 @@ impl fmt::Display for Report {
         }
         if !self.skipped_names.is_empty() {
             let skipped: u64 = self.skipped.values().sum();
-            write!(out, "skipped are {}", self.skipped_names.join(", "))?;
+            write!(out, "skipped: {}", self.skipped_names.join(", "))?;
             match skipped.saturating_sub(self.skipped_names.len() as u64) {
                 0 => writeln!(out)?,
                 more => writeln!(out, " and {more} more")?,
@@ -530,10 +535,10 @@ pub enum ExportError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The server is not Quoin. A Redis writes such a file itself.
-    #[error("{0} is no Quoin; a Redis writes such a file by SAVE")]
+    #[error("{0} is not a Quoin; a Redis writes such a file with SAVE")]
     NoQuoin(Address),
     /// A file with that name exists.
-    #[error("{} exists; choose another name, or remove it", .0.display())]
+    #[error("{} already exists; choose another name, or remove it", .0.display())]
     Exists(PathBuf),
     /// The file cannot be written.
     #[error("{}: {source}", path.display())]

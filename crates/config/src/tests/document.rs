@@ -18,9 +18,9 @@ fn settings_file() -> String {
     let mut text = String::from(
         "# Settings of Quoin, each with its default. Remove the # before a setting to change it.\n\
          #\n\
-         # Environment variables (QUOIN_PORT for port) win over this file, flags (--port) over\n\
-         # both. `quoin check-config` shows what comes out. This file is written from the table\n\
-         # in crates/config/src/table.rs, which a test checks.\n",
+         # Environment variables (QUOIN_PORT for port) override this file, and flags (--port)\n\
+         # override both. `quoin check-config` shows the settings in effect. This file is generated\n\
+         # from the table in crates/config/src/table.rs; a test compares them.\n",
     );
     for row in SETTINGS {
         text.push('\n');
@@ -40,8 +40,8 @@ fn settings_file() -> String {
         }
     }
     text.push_str(
-        "\n# Users, with rules as in ACL SETUSER (docs/operate/security.md). Not with aclfile, nor on\n\
-         # FoundationDB.\n\
+        "\n# Users, with rules as in ACL SETUSER (docs/operate/security.md). Not allowed with\n\
+         # aclfile or FoundationDB.\n\
          #user = [\"worker on >secret ~jobs:* +@list\"]\n",
     );
     text
@@ -59,17 +59,18 @@ fn reference() -> String {
          (`QUOIN_TCP_KEEPALIVE`). A `redis.conf` is not read:\n\
          `quoin check-config --config redis.conf > quoin.toml` translates it.\n\n\
          `quoin check-config` takes the same options. It shows the settings in effect and the source\n\
-         of each, and exits with 0. If anything is wrong, it lists all of it and exits with 1, or with\n\
-         2 for a wrong command line. Unknown keys and unknown `QUOIN_*` variables are errors. An empty\n\
-         variable counts as not set. A number may be quoted.\n\n\
+         of each, and exits with 0. If anything is wrong, it lists every error and exits with 1, or\n\
+         with 2 for a wrong command line. Unknown keys and unknown `QUOIN_*` variables are errors. An empty\n\
+         variable counts as not set. Numbers may be quoted.\n\n\
          Variables that Kubernetes creates for a service called `quoin` (`QUOIN_SERVICE_HOST`,\n\
-         `QUOIN_PORT=tcp://…`) are no settings: the server names them in a warning and ignores them.\n\
+         `QUOIN_PORT=tcp://…`) are not settings: the server logs a warning and ignores them.\n\
          Those that begin with `QUOIN_CLIENT_`, `QUOIN_IMPORT_` or `QUOIN_EXPORT_` are for the tools\n\
          (docs/operate/security.md), `QUOIN_TEST_` and `QUOIN_BENCH_` for tests and benchmarks.\n\n\
          `CONFIG SET` changes the settings marked *yes* in a running server. `CONFIG REWRITE` writes\n\
-         them to the settings file, and users. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
+         them and the users to the settings file. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
          `CONFIG SET` accepts one of them, it is remembered until the server stops, without effect.\n\n\
-         Users stand in the settings file only: `user = [\"NAME RULE …\", …]` (docs/operate/security.md).\n\n\
+         Flags and variables cannot set users. The settings file can: `user = [\"NAME RULE …\", …]`\n\
+         (docs/operate/security.md).\n\n\
          | setting | default | accepted | CONFIG SET | meaning |\n\
          |---|---|---|---|---|\n",
     );

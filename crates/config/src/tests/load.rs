@@ -100,7 +100,7 @@ fn a_wrong_value_names_setting_line_and_what_is_accepted() {
     );
     assert_eq!(
         file_error("port = 1.5"),
-        "port (FILE:1): wrong value: it is of the type float; accepted: a whole number from 0 to \
+        "port (FILE:1): wrong value: its type is float; accepted: a whole number from 0 to \
          65535"
     );
 }
@@ -143,9 +143,9 @@ fn text_that_is_not_toml_names_its_line() {
 fn a_redis_conf_is_named_as_one() {
     assert_eq!(
         file_error("# Redis\n\ndaemonize no\nport 7000\n"),
-        "FILE:3: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
-         config/quoin.toml shows every setting; `quoin check-config --config FILE > quoin.toml` \
-         translates it"
+        "FILE:3: this is a redis.conf, which Quoin does not read. Quoin's settings file is TOML, \
+         and config/quoin.toml shows every setting; `quoin check-config --config FILE > \
+         quoin.toml` translates a redis.conf"
     );
 }
 
@@ -247,11 +247,11 @@ fn all_that_is_wrong_is_told_at_once() {
     let text = error.to_string();
     assert_eq!(
         text.replace(&file.path().display().to_string(), "FILE"),
-        "7 things are wrong with the settings:
+        "the settings have 7 errors:
   port (FILE:1): wrong value '70000'; accepted: a whole number from 0 to 65535
   FILE:2: no such setting: 'prot'; did you mean 'port'?
-  FILE:3: no such setting: 'supervised'; Redis has it, Quoin does not (let a service manager start it)
-  maxclients (FILE:4): wrong value: it is of the type float; accepted: a whole number from 1 to 4294967295
+  FILE:3: no such setting: 'supervised'; Redis has it, Quoin does not (use a service manager instead)
+  maxclients (FILE:4): wrong value: its type is float; accepted: a whole number from 1 to 4294967295
   environment variable QUOIN_PROT: no such setting; did you mean 'QUOIN_PORT'?
   timeout (environment variable QUOIN_TIMEOUT): wrong value 'x'; accepted: a whole number from 0 to 2147483647
   fsync (flag --fsync): wrong value 'never'; accepted: everysec, always"
@@ -315,7 +315,7 @@ fn a_collector_of_traces_has_a_url_with_a_path() {
     ] {
         let error = load(url).unwrap_err().to_string();
         let expected =
-            "a URL with http or https, a host and a path, such as http://127.0.0.1:4318/v1/traces";
+            "an http or https URL with a host and a path, such as http://127.0.0.1:4318/v1/traces";
         assert!(error.contains(expected), "{url}: {error}");
     }
 }
@@ -326,7 +326,7 @@ fn a_policy_that_evicts_and_a_bound_that_the_store_cannot_keep_are_refused() {
     assert_eq!(
         error.to_string(),
         "maxmemory-policy (flag --maxmemory-policy): wrong value 'allkeys-lru'; accepted: \
-         noeviction: a queue must not lose elements, so nothing is evicted"
+         noeviction: nothing is evicted, because queues must not lose elements"
     );
     let loaded = load_from(None, &[], &[("maxmemory", "1gb")]).unwrap();
     assert_eq!(loaded.settings.maxmemory_bytes, 1 << 30);

@@ -101,7 +101,7 @@ fn alerts_of(info: &Info, now_ms: i64) -> Vec<Alert> {
     add(
         !command_error.is_empty(),
         true,
-        format!("journal-archive-command has failed: {command_error}"),
+        format!("journal-archive-command failed: {command_error}"),
     );
     add(
         info.text("rdb_last_bgsave_status") == "err",
@@ -271,7 +271,7 @@ mod tests {
             ),
             (
                 &[("journal_archive_command_error", "exit status: 1")],
-                "command has failed: exit status: 1",
+                "command failed: exit status: 1",
             ),
             (
                 &[

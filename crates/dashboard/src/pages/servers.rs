@@ -21,7 +21,9 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
                     (figure("Version", info.text("quoin_version"),
                         &format!("told as Redis {}", info.text("redis_version"))))
                 }
-                @if servers.is_empty() { p.empty { "This server does not know which servers live." } } @else {
+                @if servers.is_empty() {
+                    p.empty { "This server does not know which servers are alive." }
+                } @else {
                     div.table { table {
                         thead { tr {
                             th scope="col" { "Address" } th scope="col" { "Name" } th.number scope="col" { "Port" }

@@ -158,8 +158,8 @@ static LOST_PLACE: EntryFault = EntryFault {
 
 static STRAY_PLACE: EntryFault = EntryFault {
     text: [
-        "place of a task that is not there",
-        "places of tasks that are not there",
+        "place of a task that does not exist",
+        "places of tasks that do not exist",
     ],
     advice: "--deep --repair removes them",
     is_removable: true,

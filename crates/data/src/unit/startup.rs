@@ -33,7 +33,8 @@ const LINK_SECRET_NUMBERS: usize = 4;
 pub enum StartError {
     /// The store was written by a newer Quoin.
     #[error(
-        "the store has layout version {found}, and this Quoin knows versions up to {LAYOUT_VERSION}: use a newer Quoin"
+        "the store has layout version {found}, but this Quoin supports versions up to \
+         {LAYOUT_VERSION}: use a newer Quoin"
     )]
     NewerLayout {
         /// The version found.

@@ -370,7 +370,7 @@ impl Batch<'_> {
     pub(super) fn after_error(&mut self, error: StoreError) -> AttemptEnd {
         self.statistics.count_failure(&error);
         if error.is_retryable() {
-            tracing::trace!(%error, "a batch of commands is run again");
+            tracing::trace!(%error, "retrying a batch of commands");
             self.last_error = Some(error);
             AttemptEnd::Again { after_pause: true }
         } else {

@@ -165,7 +165,7 @@ impl Batch<'_> {
             Ok(news) if !news.has_more => Unheard::News(news),
             Ok(_) => Unheard::Anything,
             Err(error) => {
-                tracing::trace!(%error, "the end of the log was not read");
+                tracing::trace!(%error, "cannot read the end of the log");
                 Unheard::Anything
             }
         }

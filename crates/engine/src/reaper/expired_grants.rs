@@ -48,7 +48,7 @@ impl ExpiredGrants {
                 }
                 Ok(None) => {}
                 Err(JobError::Failed(error)) if is_of_this_grant(&error) => {
-                    tracing::error!(%error, "elements of a grant that has expired do not return");
+                    tracing::error!(%error, "cannot put back the elements of an expired grant");
                 }
                 // The store failed. The next pass does the rest.
                 Err(error) => return Err(error),
@@ -58,7 +58,7 @@ impl ExpiredGrants {
         if elements > 0 {
             tracing::warn!(
                 elements,
-                "a server has not fetched elements that were popped for it: they went back"
+                "a server did not fetch elements that were popped for it: they were put back"
             );
         }
         executor

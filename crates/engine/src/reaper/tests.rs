@@ -729,7 +729,11 @@ fn an_expired_grant_is_logged_only_where_elements_went_back() {
             let expired = bench.block_on(grants.pass(&bench.executor)).unwrap();
             assert_eq!(expired, 1);
         });
-        assert_eq!(log.contains("went back"), is_logged, "{elements}: {log}");
+        assert_eq!(
+            log.contains("were put back"),
+            is_logged,
+            "{elements}: {log}"
+        );
     }
 }
 

@@ -148,7 +148,7 @@ impl Membership {
         if let Some(thread) = self.thread().take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that looks after other servers had panicked");
+            tracing::error!("the thread that watches other servers panicked");
         }
     }
 
@@ -265,7 +265,10 @@ impl Job {
             }
         }
         if timeout(SERVER_BEAT_MAX, self.leave()).await.is_err() {
-            tracing::warn!("other servers learn only by silence that this one stops");
+            tracing::warn!(
+                "cannot tell other servers that this one is stopping: they will notice \
+                            its silence"
+            );
         }
         stage.send_replace(Stage::Left);
     }
@@ -292,7 +295,10 @@ impl Job {
     /// Called when others have removed this server's row because it was silent for long. Like a
     /// server that has just started, it must first learn who is alive.
     fn join_again(&mut self) {
-        tracing::warn!("other servers took this one for dead and removed its row: it joins again");
+        tracing::warn!(
+            "other servers took this one for dead and removed its row: it is joining \
+                        again"
+        );
         self.observer = Observer::new(self.environment.ids.instance());
         self.sightings.send_replace(None);
     }
@@ -328,7 +334,7 @@ impl Job {
             let removed = timeout(SERVER_BEAT_MAX, self.remove(&remains)).await;
             if !matches!(removed, Ok(Ok(()))) {
                 // Another server may have removed them. The next read shows that.
-                tracing::debug!("rows of dead servers are not removed yet");
+                tracing::debug!("cannot remove the rows of dead servers yet");
             }
         }
     }
@@ -382,7 +388,11 @@ impl Job {
                 Err(error)
                     if error.is_retryable() || matches!(error, StoreError::UnknownResult) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "other servers learn only by silence that this one stops");
+                    tracing::warn!(
+                        %error,
+                        "cannot tell other servers that this one is stopping: they will notice its \
+                         silence"
+                    );
                     return;
                 }
                 Ok(()) => return,

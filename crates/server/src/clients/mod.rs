@@ -78,7 +78,7 @@ impl ClientRegistry {
         };
         if let Some(client) = removed {
             self.note_held(&client, 0);
-            tracing::debug!("client {id} at {} is gone", client.address);
+            tracing::debug!("client {id} at {} disconnected", client.address);
         }
     }
 

@@ -247,7 +247,7 @@ fn generate_password(arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let mut secret = vec![0; digits.div_ceil(2)];
     SysRng
         .try_fill_bytes(&mut secret)
-        .map_err(|error| refusal(format!("ERR no random numbers: {error}")))?;
+        .map_err(|error| refusal(format!("ERR cannot generate random numbers: {error}")))?;
     let mut text = hex(secret);
     text.truncate(digits);
     Ok(Reply::bulk(text))
@@ -330,7 +330,7 @@ async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     let text = file::format(users.iter().map(AsRef::as_ref));
     let written = on_thread(move || users::write_file(Path::new(&path), &text)).await?;
     written.map_err(|error| {
-        tracing::warn!(%error, "the users cannot be saved");
+        tracing::warn!(%error, "cannot save the users");
         NOT_SAVED
     })?;
     Ok(Reply::OK)

@@ -85,9 +85,7 @@ pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     match ended.await {
         Ok(Ok(())) => Ok(Reply::OK),
         Ok(Err(error)) => Err(refusal(format!("ERR {error}"))),
-        Err(_) => Err(CommandError::text(
-            "ERR the backup has ended without a word",
-        )),
+        Err(_) => Err(CommandError::text("ERR the backup ended without a result")),
     }
 }
 
@@ -105,8 +103,8 @@ pub(super) fn last_save_s(state: &ServerState) -> i64 {
 
 fn backups(state: &ServerState) -> Result<&Arc<Backups>, CommandError> {
     state.backups.as_ref().ok_or(CommandError::text(
-        "ERR a server on FoundationDB makes no backups of the cluster; docs/operate/backup.md tells how \
-         fdbbackup does",
+        "ERR a server on FoundationDB does not back up the cluster; use fdbbackup \
+         (docs/operate/backup.md)",
     ))
 }
 

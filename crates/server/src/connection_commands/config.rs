@@ -140,8 +140,8 @@ fn users_to_write(state: &ServerState) -> Result<Option<Vec<String>>, CommandErr
     let lines: Result<Vec<String>, _> = users.iter().map(line).collect();
     lines.map(Some).map_err(|_| {
         CommandError::text(
-            "ERR Rewriting config file: the rules of a user are not UTF-8, which the settings file \
-             cannot hold; use aclfile",
+            "ERR Rewriting config file: the rules of a user are not UTF-8, so the settings file \
+             cannot hold them; use aclfile",
         )
     })
 }

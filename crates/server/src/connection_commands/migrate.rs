@@ -63,8 +63,8 @@ fn refused_by_target(line: &str) -> CommandError {
 
 fn has_changed(key: &Bytes) -> CommandError {
     refusal(format!(
-        "ERR key '{}' has changed while it was sent: it stays here, and the target instance has what \
-         it was before",
+        "ERR key '{}' changed while it was being sent: it stays here, and the target instance has \
+         its earlier value",
         lossy_text(key)
     ))
 }

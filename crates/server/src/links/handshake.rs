@@ -38,7 +38,7 @@ pub(crate) fn answer(
         return refused("ERR a link needs a version and a word");
     };
     if version != VERSION {
-        return refused("ERR this server makes links of another version");
+        return refused("ERR this server uses another version of links");
     }
     match stage {
         LinkStage::Asked(nonces) => {

@@ -38,7 +38,7 @@ pub(crate) enum LinkError {
     #[error("{0}")]
     Frame(#[from] FrameError),
     /// The other server must not believe that nothing ran, so it gets no response.
-    #[error("commands cannot be answered")]
+    #[error("cannot answer commands")]
     Unanswerable,
 }
 

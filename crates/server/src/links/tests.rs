@@ -272,10 +272,7 @@ async fn nobody_makes_a_link_without_the_secret() {
     assert_eq!(client.try_run("PING").await, None);
     let mut client = Client::connect(server.port()).await;
     let answer = client.try_run("QUOIN.LINK 2 abc").await.unwrap();
-    assert_eq!(
-        answer,
-        "-ERR this server makes links of another version\r\n"
-    );
+    assert_eq!(answer, "-ERR this server uses another version of links\r\n");
 }
 
 fn invocation(database: u32, protocol: Protocol, words: &[Vec<u8>]) -> Invocation {

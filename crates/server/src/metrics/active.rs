@@ -77,22 +77,22 @@ type Metric = (&'static str, &'static str, fn(&FlowCounts) -> u64);
 const METRICS: [Metric; 4] = [
     (
         "queue_elements_in",
-        "Elements that were added to one of the most active queues",
+        "Elements added to one of the most active queues",
         |counts| counts.elements_in,
     ),
     (
         "queue_elements_out",
-        "Elements of the queue that were popped, acknowledged or removed",
+        "Elements popped, acknowledged or removed from the queue",
         |counts| counts.elements_out,
     ),
     (
         "queue_retries",
-        "Tasks of the queue whose lease ended or was given back, and that are to be tried again",
+        "Tasks of the queue whose lease ended or was given back, and that will be retried",
         |counts| counts.retries,
     ),
     (
         "queue_deaths",
-        "Tasks of the queue whose last try has failed",
+        "Tasks of the queue whose last try failed",
         |counts| counts.deaths,
     ),
 ];

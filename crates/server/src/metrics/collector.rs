@@ -93,7 +93,7 @@ fn write_server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     writer.info(
         "build",
-        "Which build it is",
+        "Build of the server",
         &[
             ("version", env!("CARGO_PKG_VERSION")),
             ("commit", env!("BUILD_SHORT_COMMIT")),
@@ -101,22 +101,22 @@ fn write_server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     writer.gauge(
         "uptime_seconds",
-        "Time since the start",
+        "Time since the server started",
         uptime_ms as f64 / 1e3,
     )?;
     writer.gauge(
         "memory_used_bytes",
-        "Memory that the process has allocated and touched",
+        "Memory allocated and touched by the process",
         memory.allocated_bytes as f64,
     )?;
     writer.gauge(
         "memory_resident_bytes",
-        "Memory that the process has in use, pages of the store's file included",
+        "Memory used by the process, including pages of the store's file",
         memory.resident_bytes as f64,
     )?;
     writer.counter(
         "processor_seconds",
-        "Time of a processor that the process has used",
+        "Processor time used by the process",
         (processor.user_us + processor.system_us) as f64 / 1e6,
     )
 }
@@ -131,12 +131,12 @@ fn write_clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ("connected_clients", "Clients", clients.len()),
         (
             "blocked_clients",
-            "Clients that wait in a blocking command",
+            "Clients waiting in a blocking command",
             blocked,
         ),
         (
             "blocking_keys",
-            "Keys for which clients wait",
+            "Keys that clients are waiting for",
             state.executor.waiters().key_count(),
         ),
         (
@@ -146,7 +146,7 @@ fn write_clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "client_buffers_bytes",
-            "Memory that the buffers of all clients take",
+            "Memory used by the buffers of all clients",
             state.clients.memory().bytes(),
         ),
     ] {
@@ -155,12 +155,13 @@ fn write_clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     for (name, help, counter) in [
         (
             "connections_received",
-            "Connections that were accepted",
+            "Connections accepted",
             &statistics.connections_received,
         ),
         (
             "connections_rejected",
-            "Connections that were refused because of maxclients or protected mode, or without a TLS handshake",
+            "Connections refused because of maxclients or protected mode, or without a TLS \
+             handshake",
             &statistics.connections_rejected,
         ),
         (
@@ -170,22 +171,22 @@ fn write_clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "wrong_passwords",
-            "Attempts to authenticate with a wrong name or password",
+            "Authentication attempts with a wrong name or password",
             &state.access.log.denied_auth,
         ),
         (
             "clients_evicted",
-            "Clients that were disconnected because of maxmemory-clients",
+            "Clients disconnected because of maxmemory-clients",
             &state.disconnections.evicted,
         ),
         (
             "query_buffer_disconnections",
-            "Clients that were disconnected because of client-query-buffer-limit",
+            "Clients disconnected because of client-query-buffer-limit",
             &state.disconnections.query_buffer,
         ),
         (
             "output_buffer_disconnections",
-            "Clients that were disconnected because of client-output-buffer-limit",
+            "Clients disconnected because of client-output-buffer-limit",
             &state.disconnections.output_buffer,
         ),
         ("input_bytes", "Bytes from clients", &statistics.input_bytes),
@@ -201,7 +202,7 @@ fn write_commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let statistics = &state.statistics;
     writer.counter(
         "commands_processed",
-        "Commands that were carried out",
+        "Commands executed",
         statistics.commands_processed.get(),
     )?;
     let used: Vec<(&str, &CommandStatistics)> = statistics
@@ -215,32 +216,32 @@ fn write_commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     };
     writer.counters(
         "command_calls",
-        "How often each command was carried out",
+        "Executions of each command",
         "command",
         of_each(|command| command.calls.get()),
     )?;
     writer.counters(
         "command_seconds",
-        "Time that each command took altogether, commits included",
+        "Total time of each command, including commits",
         "command",
         used.iter()
             .map(|&(name, command)| (name, command.durations.sum_us() as f64 / 1e6)),
     )?;
     writer.counters(
         "command_failures",
-        "How often each command was carried out and answered with an error",
+        "Executions of each command that returned an error",
         "command",
         of_each(|command| command.failed_calls.get()),
     )?;
     writer.counters(
         "command_rejections",
-        "How often each command was refused before it was carried out",
+        "Calls of each command that were refused before execution",
         "command",
         of_each(|command| command.rejected_calls.get()),
     )?;
     writer.histograms(
         "command_duration_seconds",
-        "How long commands took, commits included, by the group of the command",
+        "Duration of commands, including commits, by command group",
         "group",
         by_group(state).into_iter(),
     )?;
@@ -248,7 +249,7 @@ fn write_commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let errors = statistics.errors().clone();
     writer.counters(
         "error_replies",
-        "Replies that were errors, by their code",
+        "Error replies, by code",
         "code",
         errors.iter().map(|(code, count)| (code.as_str(), *count)),
     )
@@ -259,12 +260,12 @@ fn write_traces(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let counts = state.traces.as_ref().map(|traces| traces.counts());
     writer.counter(
         "trace_spans_sent",
-        "Spans of tasks and slow commands that the collector of trace-endpoint has taken",
+        "Spans of tasks and slow commands accepted by the collector of trace-endpoint",
         counts.map_or(0, |counts| counts.sent.get()),
     )?;
     writer.counter(
         "trace_spans_dropped",
-        "Spans that it did not get, because it did not take them in time or they were too many",
+        "Spans not delivered to it, because it did not accept them in time or there were too many",
         counts.map_or(0, |counts| counts.dropped.get()),
     )
 }
@@ -293,28 +294,28 @@ fn write_process(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let processor = procfs::processor_time();
     writer.counter(
         "process_cpu_seconds",
-        "Time of a processor that the process has used",
+        "Processor time used by the process",
         (processor.user_us + processor.system_us) as f64 / 1e6,
     )?;
     for (name, help, value) in [
         (
             "process_resident_memory_bytes",
-            "Memory that the process has in use",
+            "Memory used by the process",
             Some(memory.resident_bytes as f64),
         ),
         (
             "process_virtual_memory_bytes",
-            "Addresses that the process has mapped, the store's file among them",
+            "Address space mapped by the process, including the store's file",
             Some(memory.virtual_bytes as f64),
         ),
         (
             "process_open_fds",
-            "Open files, connections included",
+            "Open files, including connections",
             Some(procfs::open_files() as f64),
         ),
         (
             "process_max_fds",
-            "How many files may be open",
+            "Maximum number of open files",
             procfs::open_files_max().map(|max| max as f64),
         ),
         (

@@ -157,7 +157,7 @@ async fn ready(state: &ServerState) -> (StatusCode, String) {
         Ok(Err(error)) => not_ready(&format!("the store does not answer: {error}")),
         Err(_) => {
             let bound_ms = READY_ANSWER_MAX.as_millis();
-            not_ready(&format!("the store has not answered in {bound_ms} ms"))
+            not_ready(&format!("the store did not answer within {bound_ms} ms"))
         }
     }
 }
@@ -169,13 +169,13 @@ pub(super) fn leader(query: Option<&str>, state: &ServerState) -> (StatusCode, S
     let mut fields = query.unwrap_or_default().split('&');
     let given = fields.find_map(|field| field.strip_prefix("name="));
     let Some(name) = given.or_else(|| state.sentinel.names.first().map(String::as_str)) else {
-        return not_ready("no name is given");
+        return not_ready("no name given");
     };
     if state.shutdown.has_begun() {
         return not_ready("the server is shutting down");
     }
     let Some(roster) = state.membership.roster() else {
-        return not_ready("this server does not know which servers live");
+        return not_ready("this server does not know which servers are alive");
     };
     match roster.master_of(name.as_bytes()) {
         Some(master) if roster.is_own(master) => (StatusCode::OK, "ok\n".to_owned()),

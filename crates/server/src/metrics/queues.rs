@@ -324,7 +324,7 @@ pub(super) fn write(
     }
     writer.gauges(
         "queue_length",
-        "Elements of the keys that metrics-keys names, by their state",
+        "Elements of the keys in metrics-keys, by state",
         lengths.into_iter(),
     )?;
     writer.gauges(
@@ -334,7 +334,7 @@ pub(super) fn write(
     )?;
     writer.gauge(
         "queue_keys_left_out",
-        "Keys that metrics-keys names and that are not shown, because there are too many",
+        "Keys in metrics-keys that are not shown, because there are too many",
         shown.left_out as f64,
     )?;
     let age = Instant::now().saturating_duration_since(read_at);

@@ -11,11 +11,7 @@ use quoin_store_embedded::CommandStatus;
 pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let executor = state.executor.statistics();
     for (name, help, counter) in [
-        (
-            "batches",
-            "Write batches that were finished",
-            &executor.batches,
-        ),
+        ("batches", "Write batches finished", &executor.batches),
         (
             "batched_commands",
             "Commands in those batches",
@@ -23,7 +19,7 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         ),
         (
             "commits",
-            "Transactions that were committed with writes in them",
+            "Transactions with writes that were committed",
             &executor.commits,
         ),
         (
@@ -33,12 +29,12 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         ),
         (
             "retries",
-            "Batches and reads that were run again, for whatever reason",
+            "Batches and reads that were retried, for any reason",
             &executor.retries,
         ),
         (
             "unknown_results",
-            "Commits whose result was not known at first",
+            "Commits whose result was initially unknown",
             &executor.unknown_results,
         ),
         (
@@ -53,7 +49,7 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         ),
         (
             "unknown_results_unresolved",
-            "Of these, commits whose result could not be learned: clients got UNKNOWN",
+            "Of these, commits whose result stayed unknown: clients got UNKNOWN",
             &executor.unknown_results_unresolved,
         ),
         (
@@ -63,22 +59,22 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         ),
         (
             "store_errors",
-            "Batches and runs of reads that were answered with an error of the store",
+            "Batches and runs of reads that got an error from the store",
             &executor.store_errors,
         ),
         (
             "forwarded_commands",
-            "Commands of this server's clients that other servers have run",
+            "Commands of this server's clients that other servers ran",
             &executor.forwarded_commands,
         ),
         (
             "forwarded_commands_served",
-            "Commands that this server has run for clients of others",
+            "Commands that this server ran for clients of other servers",
             &state.statistics.forwarded_here,
         ),
         (
             "forwarded_unknown",
-            "Submissions that another server was lost with",
+            "Submissions lost together with another server",
             &executor.forwarded_unknown,
         ),
         (
@@ -88,17 +84,17 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         ),
         (
             "task_retries",
-            "Tasks whose lease ended or was given back, and that are to be tried again",
+            "Tasks whose lease ended or was given back, and that will be retried",
             &executor.task_retries,
         ),
         (
             "task_deaths",
-            "Tasks whose last try has failed",
+            "Tasks whose last try failed",
             &executor.task_deaths,
         ),
         (
             "expired_keys",
-            "Keys that were removed because their time had come",
+            "Keys removed because they expired",
             &executor.expired_keys,
         ),
     ] {
@@ -106,23 +102,23 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
     }
     writer.counter(
         "batch_seconds",
-        "Time that write batches took, all together",
+        "Total time of write batches",
         executor.batches_duration_us.get() as f64 / 1e6,
     )?;
     writer.histogram(
         "commit_duration_seconds",
-        "How long commits of write batches took",
+        "Duration of commits of write batches",
         &executor.commit_durations,
     )?;
     writer.gauge(
         "store_reachable",
-        "Whether the store answered when it was asked last",
+        "Whether the store answered the last time it was asked",
         f64::from(u8::from(state.store.is_reachable())),
     )?;
     let roster = state.membership.roster();
     writer.gauge(
         "living_servers",
-        "Servers that share the store and live, this one included; 0 while this one does not know",
+        "Living servers that share the store, including this one; 0 while this one does not know",
         roster.map_or(0, |roster| roster.servers().len()) as f64,
     )?;
     backups(state, writer)?;
@@ -139,7 +135,7 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     for (name, help, value) in [
         (
             "store_disk_bytes",
-            "Bytes of the embedded store's data file",
+            "Size of the embedded store's data file in bytes",
             Some(disk_bytes),
         ),
         (
@@ -149,7 +145,7 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "store_disk_free_bytes",
-            "Bytes that are free on the disk of the embedded store",
+            "Free bytes on the disk of the embedded store",
             store.disk_free_bytes(),
         ),
         (
@@ -159,12 +155,13 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "store_data_bytes",
-            "Bytes of data, which maxmemory bounds",
+            "Bytes of data, which maxmemory limits",
             store.data_bytes(),
         ),
         (
             "store_takes_growth",
-            "Whether commands that add data are taken: the disk has room, and maxmemory is not reached",
+            "Whether commands that add data are accepted: the disk has room, and maxmemory is not \
+             reached",
             Some(takes_growth),
         ),
         (
@@ -180,7 +177,7 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     match store.sync_durations() {
         Some(durations) => writer.histogram(
             "sync_duration_seconds",
-            "How long syncs of the journal took",
+            "Duration of journal syncs",
             durations,
         ),
         None => Ok(()),
@@ -190,17 +187,17 @@ fn disk(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
 fn archive_command(status: &CommandStatus, writer: &mut Writer<'_>) -> fmt::Result {
     writer.counter(
         "journal_archive_command_files",
-        "Files of the archive that journal-archive-command has taken",
+        "Files of the archive for which journal-archive-command succeeded",
         status.files,
     )?;
     writer.counter(
         "journal_archive_command_failures",
-        "How often journal-archive-command has failed",
+        "Failures of journal-archive-command",
         status.failures,
     )?;
     writer.gauge(
         "journal_archive_command_waiting",
-        "Files of the archive that wait for journal-archive-command",
+        "Files of the archive waiting for journal-archive-command",
         status.waiting as f64,
     )
 }
@@ -210,12 +207,8 @@ fn backups(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         return Ok(());
     };
     let status = backups.status();
-    writer.counter("backups", "Backups that were made", status.saves)?;
-    writer.counter(
-        "backup_failures",
-        "Backups that have failed",
-        status.failures,
-    )?;
+    writer.counter("backups", "Backups made", status.saves)?;
+    writer.counter("backup_failures", "Backups that failed", status.failures)?;
     if let Some(command) = backups.archive_status().and_then(|archive| archive.command) {
         archive_command(&command, writer)?;
     }
@@ -225,12 +218,12 @@ fn backups(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let age_ms = (state.clock.now_ms() - last.time_ms).max(0);
     writer.gauge(
         "backup_age_seconds",
-        "Time since the moment that the last good backup is of",
+        "Age of the data in the last good backup",
         age_ms as f64 / 1e3,
     )?;
     writer.gauge(
         "backup_bytes",
-        "Bytes of the last good backup",
+        "Size of the last good backup in bytes",
         last.bytes as f64,
     )
 }

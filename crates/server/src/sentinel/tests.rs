@@ -145,7 +145,7 @@ async fn one_server_is_the_leader_of_a_name_and_none_that_is_cut_off() {
     .await;
     let (status, why) = metrics::leader(None, &servers[first].state);
     assert_eq!(status.as_u16(), 503);
-    assert_eq!(why, "this server does not know which servers live\n");
+    assert_eq!(why, "this server does not know which servers are alive\n");
 }
 
 /// A client that pushes to the master that sentinels name.

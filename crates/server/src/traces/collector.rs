@@ -138,7 +138,7 @@ impl HttpClient for Client {
     {
         Box::pin(async move {
             let answered = tokio::time::timeout(TRACE_REQUEST_MAX, self.post(request)).await;
-            let answered = answered.unwrap_or_else(|_| Err("it has not answered in time".into()));
+            let answered = answered.unwrap_or_else(|_| Err("it did not answer in time".into()));
             *self.failure() = answered.as_ref().err().map(ToString::to_string);
             answered
         })

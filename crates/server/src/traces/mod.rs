@@ -87,7 +87,7 @@ impl Traces {
             failures: LogThrottle::new(),
         };
         let thread = spawn(sending)?;
-        tracing::info!("traces go to {endpoint}");
+        tracing::info!("sending traces to {endpoint}");
         Ok(Some(Arc::new(Self {
             waiting,
             clock: Arc::clone(clock),
@@ -115,7 +115,7 @@ impl Traces {
         self.stop.send_replace(true);
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that sends traces had panicked");
+            tracing::error!("the thread that sends traces panicked");
         }
     }
 }
@@ -147,7 +147,8 @@ fn spawn(mut sending: Sending) -> io::Result<JoinHandle<()>> {
         runtime.block_on(async {
             tokio::select! {
                 () = sending.run() => {}
-                () = over => tracing::warn!("the collector has not taken all traces before the end"),
+                () = over => tracing::warn!("the collector did not accept all traces before the \
+                                             server stopped"),
             }
         });
     })
@@ -217,7 +218,7 @@ impl Sending {
             Ok(()) => {
                 self.counts.sent.add(count);
                 if self.is_failing {
-                    tracing::info!("traces go to {} again", self.endpoint);
+                    tracing::info!("sending traces to {} again", self.endpoint);
                 }
                 self.is_failing = false;
             }
@@ -229,7 +230,7 @@ impl Sending {
                 {
                     let why = self.collector.failure().unwrap_or(error.to_string());
                     tracing::warn!(
-                        "cannot send traces to {}, drops them: {why}{more}",
+                        "cannot send traces to {}, dropping them: {why}{more}",
                         self.endpoint
                     );
                 }

@@ -110,8 +110,8 @@ impl Keeper {
             None => tracing::info!(%folder, "the archive begins with commit {}", after + 1),
             Some(archived) if after > archived => tracing::warn!(
                 %folder,
-                "the archive lacks the commits from {} to {after}: no older backup can be brought \
-                 beyond them; make a backup now",
+                "the archive lacks the commits from {} to {after}: no older backup can be restored \
+                 past them; make a backup now",
                 archived + 1
             ),
             Some(_) => {}
@@ -119,8 +119,8 @@ impl Keeper {
         if archive.last().is_some_and(|last| last < applied) {
             tracing::warn!(
                 %folder,
-                "the archive ends with commit {}, and the store has {applied}: what the journal had \
-                 of those between cannot be read; make a backup now",
+                "the archive ends with commit {}, but the store has {applied}: the commits between \
+                 them cannot be read from the journal; make a backup now",
                 archive.last().unwrap_or(0)
             );
         }
@@ -208,7 +208,7 @@ impl Keeper {
             tracing::warn!(
                 file = name,
                 %error,
-                "journal-archive-command has failed: the file stays, and it is run again{more}"
+                "journal-archive-command failed: the file stays, and the command is retried{more}"
             );
         }
         shipped.map(|shipped| shipped.is_some())
@@ -256,7 +256,7 @@ impl Keeper {
         {
             tracing::warn!(
                 %error,
-                "commits cannot be archived: the journal grows until they can, and writes are \
+                "cannot archive commits: the journal grows until this works again, and writes are \
                  refused when it is full{more}"
             );
         }

@@ -59,9 +59,9 @@ pub enum ArchiveError {
     Journal(io::Error),
     /// The archive has commits that the store does not have.
     #[error(
-        "the archive {} has commits up to {archived}, and the store ends with {applied}: the store \
+        "the archive {} has commits up to {archived}, but the store ends with {applied}: the store \
          was put back to an earlier state, and its new commits must not be mixed with those in the \
-         archive; name another folder as journal-archive-dir", folder.display()
+         archive; set journal-archive-dir to another folder", folder.display()
     )]
     Ahead {
         /// The folder of the store's segments.
@@ -78,7 +78,7 @@ pub enum ArchiveError {
         folder: PathBuf,
     },
     /// A commit is missing, or cannot be read.
-    #[error("commit {missing} {why}: with this archive the backup can be brought up to {reached}")]
+    #[error("commit {missing} {why}: with this archive the backup can be restored up to {reached}")]
     Gap {
         /// The first commit that is missing.
         missing: u64,

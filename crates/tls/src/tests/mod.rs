@@ -219,7 +219,7 @@ fn what_is_wrong_with_files_is_said() {
             },
         ),
         (
-            "the key has a password. Say it by tls-key-file-pass",
+            "the key has a password. Set tls-key-file-pass",
             ServerOptions {
                 key_file: write("c", encrypted),
                 ..good.clone()

@@ -369,7 +369,10 @@ impl<R: Read> Decoder<R> {
         }
         self.totals.file_bytes = at + TRAILER_BYTES as u64;
         if self.input.read(&mut [0])? > 0 {
-            return Err(wrong(self.totals.file_bytes, "there is more than a backup"));
+            return Err(wrong(
+                self.totals.file_bytes,
+                "there is data after the backup",
+            ));
         }
         Ok(())
     }
@@ -454,10 +457,10 @@ pub enum BackupError {
     #[error("{0}")]
     Store(#[from] StoreError),
     /// The server stops.
-    #[error("the server stops, and the backup was given up")]
+    #[error("the server is stopping, and the backup was abandoned")]
     Stopped,
     /// The thread that made it panicked.
-    #[error("the thread that made the backup has ended by a panic, which the log tells of")]
+    #[error("the thread that made the backup panicked, see the log")]
     Panicked,
 }
 
@@ -479,10 +482,13 @@ impl BackupError {
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
     /// It does not begin like a backup.
-    #[error("this is not a backup of Quoin")]
+    #[error("this is not a Quoin backup")]
     NotABackup,
     /// A newer version wrote it.
-    #[error("it has format {found}, and this Quoin knows formats up to {known}: use a newer Quoin")]
+    #[error(
+        "it has format {found}, but this Quoin supports formats up to {known}: use a newer \
+             Quoin"
+    )]
     Newer {
         /// Its format.
         found: u32,
@@ -490,7 +496,7 @@ pub enum Damage {
         known: u32,
     },
     /// It ends too early.
-    #[error("it ends at byte {at}, before its end: the copy is incomplete")]
+    #[error("it is cut off at byte {at}: the copy is incomplete")]
     Short {
         /// Its length.
         at: u64,

@@ -112,7 +112,7 @@ pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
         }
         let path = folder.join(&name);
         if !is_locked(&path) {
-            tracing::info!(file = %name, "removed a backup that was not finished");
+            tracing::info!(file = %name, "removed an unfinished backup");
             remove(&path)?;
         }
     }
@@ -207,7 +207,7 @@ impl Drop for Unfinished {
         if !self.is_kept
             && let Err(error) = remove(&self.path())
         {
-            tracing::warn!(%error, "an unfinished backup stays for now");
+            tracing::warn!(%error, "cannot remove an unfinished backup");
         }
     }
 }

@@ -32,7 +32,7 @@ const IDLE_LINE_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum FollowFailure {
     /// There is no store in the folder, and no backup to start from.
-    #[error("there is no store in {}: name the backup to begin with, by --from", folder.display())]
+    #[error("there is no store in {}: name the backup to start from with --from", folder.display())]
     NoBackup {
         /// The folder.
         folder: PathBuf,
@@ -45,7 +45,7 @@ pub enum FollowFailure {
     Backup(BackupError),
     /// The backup is of another store than the one that the folder follows.
     #[error(
-        "{} follows another store than that of the backup: name a folder that is empty, or does \
+        "{} follows a different store from that of the backup: name a folder that is empty or does \
          not exist", folder.display()
     )]
     OtherStore {
@@ -309,7 +309,7 @@ impl ProgressLog {
 
     fn unreadable(&self, why: &dyn fmt::Display) {
         if let Some(more) = self.unreadable.pass() {
-            tracing::warn!("the archive cannot be read at present, trying again: {why}{more}");
+            tracing::warn!("cannot read the archive, trying again: {why}{more}");
         }
     }
 }

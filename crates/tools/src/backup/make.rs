@@ -24,7 +24,7 @@ const COPY_BYTES: usize = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// The store is not the embedded one.
-    #[error("a FoundationDB cluster is backed up by fdbbackup; docs/operate/backup.md tells how")]
+    #[error("use fdbbackup to back up a FoundationDB cluster (docs/operate/backup.md)")]
     Cluster,
     /// There is no store to back up.
     #[error("there is no store in {} ({origin}): is data-dir right?", folder.display())]
@@ -230,7 +230,7 @@ const TRIES_MAX: u32 = 10;
 pub enum AskError {
     /// It does not listen at the address of the settings.
     #[error(
-        "a server has {} open, but none answers at {address}: {source}; say where it listens with \
+        "a server has {} open, but none answers at {address}: {source}; give its address with \
          --server", folder.display()
     )]
     Connect {
@@ -259,8 +259,8 @@ pub enum AskError {
     },
     /// Another server is listening there.
     #[error(
-        "the server at {address} has not {} open but {theirs}; say where the right one listens with \
-         --server", ours.display()
+        "the server at {address} does not have {} open but {theirs}; give the address of the right \
+         one with --server", ours.display()
     )]
     OtherServer {
         /// The server.
@@ -271,10 +271,10 @@ pub enum AskError {
         theirs: String,
     },
     /// The backup failed.
-    #[error("the backup has failed: {0}")]
+    #[error("the backup failed: {0}")]
     Failed(String),
     /// Backups of other clients keep the server busy.
-    #[error("the server is busy with backups that others have asked for")]
+    #[error("the server is busy with backups that others requested")]
     Busy,
 }
 
@@ -368,7 +368,7 @@ impl Persistence {
         if fields.has("backup_last_file") {
             return Ok(Self(fields));
         }
-        let reply = "it has no backups: it is another program, or of another version";
+        let reply = "it does not support backups: it is another program, or another version";
         Err(client.refused(reply.to_owned()))
     }
 

@@ -40,23 +40,32 @@ pub fn restore_command() -> Command {
     };
     Command::new("restore")
         .bin_name("quoin restore")
-        .about("Make a data folder of a backup, and of the commits that were archived after it.")
+        .about("Restore a backup, and the commits archived after it, into a new data folder.")
         .after_help(
-            "All of the backup is verified before anything is written. What is made is another \
-             store, with the\nsame data: it goes on from the last commit that it has. Without \
-             --journal-archive that is the\nbackup's. Exits with 0 where the folder is a store, \
-             else with 1, and no server starts on it.\n--follow exits with 1 where it cannot go on: the folder \
-             is a store up to the last commit then.\ndocs/operate/backup.md tells more.",
+            "The whole backup is verified before anything is written. The result is a different \
+             store with the\n\
+             same data. It goes on from its last commit, which without --journal-archive is that \
+             of the backup.\n\
+             Exits with 0 if the folder is a store; otherwise with 1, and no server starts on the \
+             folder.\n\
+             If --follow cannot go on, it exits with 1, and the folder is a store up to the last \
+             commit.\n\
+             See docs/operate/backup.md.",
         )
         .arg(
-            path("from", "BACKUP", "The backup; with --follow, a folder that follows needs none")
-                .required_unless_present("follow"),
+            path(
+                "from",
+                "BACKUP",
+                "The backup; with --follow, a folder that already follows needs \
+                                    none",
+            )
+            .required_unless_present("follow"),
         )
         .arg(
             path(
                 "data-dir",
                 "FOLDER",
-                "The folder to make; it must be empty, or not exist",
+                "The folder to create; it must be empty or not exist",
             )
             .required(true),
         )
@@ -80,8 +89,8 @@ pub fn restore_command() -> Command {
                 .value_name("TIME")
                 .requires("journal-archive")
                 .help(
-                    "Take what was committed until then, such as 2026-11-22T06:16:13Z, or with \
-                     an offset as +01:00",
+                    "Take commits up to this time, such as 2026-11-22T06:16:13Z, or with an offset \
+                     such as +01:00",
                 ),
         )
         .arg(
@@ -91,8 +100,8 @@ pub fn restore_command() -> Command {
                 .requires("journal-archive")
                 .conflicts_with_all(["until-commit", "until-time"])
                 .help(
-                    "Apply what is archived later too, until SIGINT or SIGTERM; started again on \
-                     the same folder, go on",
+                    "Also apply commits that are archived later, until SIGINT or SIGTERM; \
+                     continues if started again on the same folder",
                 ),
         )
 }
@@ -145,7 +154,7 @@ pub enum RestoreFailure {
     Archive(#[from] ArchiveError),
     /// The limit is before the backup. Nothing was written.
     #[error(
-        "the backup is of {of}, which is later than that: take an earlier one; nothing was written"
+        "the backup is from {of}, which is later than that: use an earlier one; nothing was written"
     )]
     TooEarly {
         /// The last commit of the backup.

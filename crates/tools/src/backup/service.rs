@@ -89,7 +89,7 @@ impl Retention {
         match store.prune_archive(backup.commit, until_ms) {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "removed old files of the archive"),
-            Err(error) => tracing::warn!(%error, "old files of the archive stay"),
+            Err(error) => tracing::warn!(%error, "cannot remove old files of the archive"),
         }
     }
 
@@ -98,7 +98,7 @@ impl Retention {
         match folder::retire(folder, store, self.backups) {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "removed old backups"),
-            Err(error) => tracing::warn!(%error, "old backups stay"),
+            Err(error) => tracing::warn!(%error, "cannot remove old backups"),
         }
     }
 }
@@ -150,7 +150,7 @@ impl Backups {
     pub fn new(store: Arc<EmbeddedStore>, clock: Arc<dyn Clock>) -> Self {
         let folder = store.folder().join(folder::FOLDER);
         if let Err(error) = folder::remove_unfinished(&folder) {
-            tracing::warn!(%error, "what is left of an unfinished backup stays for now");
+            tracing::warn!(%error, "cannot remove an unfinished backup");
         }
         let status = Status {
             last: newest(&folder),
@@ -292,7 +292,7 @@ impl Backups {
             return;
         }
         if let Err(error) = self.start(keep()) {
-            tracing::warn!(%error, "a scheduled backup was not begun");
+            tracing::warn!(%error, "cannot start a scheduled backup");
         }
     }
 
@@ -317,7 +317,7 @@ fn newest(folder: &Path) -> Option<LastGood> {
     let listed = match folder::list(folder) {
         Ok(mut listed) => listed.pop()?,
         Err(error) => {
-            tracing::warn!(%error, "which backups there are is not known");
+            tracing::warn!(%error, "cannot list the backups");
             return None;
         }
     };
@@ -375,7 +375,7 @@ impl Work {
                 self.keep
                     .prune_archive(store, written.header, clock.now_ms());
             }
-            Err(error) => tracing::warn!(%error, "a backup has failed"),
+            Err(error) => tracing::warn!(%error, "a backup failed"),
         }
         let mut state = self.backups.lock();
         state.running = None;
@@ -424,7 +424,7 @@ fn lower_priority() {
         let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
         if answer != 0 {
             let error = std::io::Error::last_os_error();
-            tracing::debug!(%error, "a thread in the background keeps its priority");
+            tracing::debug!(%error, "cannot lower the priority of a background thread");
         }
     }
 }

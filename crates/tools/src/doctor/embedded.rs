@@ -33,8 +33,8 @@ pub(super) async fn look(
         Ok(Some(inspection)) if has_store => inspection,
         Ok(_) => {
             let text = format!(
-                "there is no store in {} ({origin}): a server makes one at its first start - is \
-                 data-dir right?",
+                "there is no store in {} ({origin}): a server creates one when it first starts - \
+                 is data-dir right?",
                 folder.display()
             );
             return show(&Line::new(Level::Warn, "folder", text));
@@ -71,7 +71,7 @@ pub(super) async fn look(
     show(&journal(&inspection));
     show(&checkpoint(&inspection));
     if inspection.journal_damage.is_some() {
-        let text = "not looked at: opening the store would go on without what is lost";
+        let text = "not checked: opening the store would go on without the lost commits";
         return show(&Line::new(Level::Warn, "store", text));
     }
     let archive = settings.journal_archive_dir.as_deref();
@@ -131,24 +131,21 @@ fn rows(store: &EmbeddedStore, show: &mut dyn FnMut(&Line)) -> bool {
         Ok(verified) => verified,
         Err(error) => {
             let text = format!(
-                "{error}; nothing else was looked at, because the engine could die of it: restore \
-                 a backup"
+                "{error}; nothing else was checked, because it could crash the engine: restore a \
+                 backup"
             );
             show(&Line::new(Level::Fail, NAME, text));
             return false;
         }
     };
     if verified.damaged == 0 {
-        let text = format!(
-            "{}, all as they were written",
-            counted(verified.rows, "row", "rows")
-        );
+        let text = format!("{}, all intact", counted(verified.rows, "row", "rows"));
         show(&Line::ok(NAME, text));
         return true;
     }
     let text = format!(
-        "{} of {} damaged: {}; what needs them gets an error, and the checks below may not \
-         come to their ends: restore a backup",
+        "{} of {} damaged: {}; commands that need them get an error, and the checks below may not \
+         finish: restore a backup",
         verified.damaged,
         counted(verified.rows, "row", "rows"),
         verified.examples.join(", ")
@@ -168,8 +165,8 @@ fn refused(error: &OpenError) -> Line {
                 _ => String::new(),
             };
             let text = format!(
-                "a server (or another doctor){process} has just opened the folder, so what lies in it \
-                 was not looked at: run this again"
+                "a server (or another doctor){process} has just opened the folder, so its contents \
+                 were not checked: run this again"
             );
             return Line::new(Level::Warn, "lock", text);
         }
@@ -203,7 +200,7 @@ fn journal(inspection: &Inspection) -> Line {
     let text = match last {
         None => format!("empty, {}", size(bytes)),
         Some(last) => format!(
-            "{} up to number {last}, {} in {}; what the data file lacks of them is applied when the \
+            "{} up to number {last}, {} in {}; those that the data file lacks are applied when the \
              store is opened",
             counted(records, "whole record", "whole records"),
             size(bytes),
@@ -218,15 +215,15 @@ fn checkpoint(inspection: &Inspection) -> Line {
     match inspection.checkpoint {
         CheckpointState::Current => Line::ok(
             NAME,
-            "of this start of the machine: the store goes back to it when it is opened, and on by \
-             the journal",
+            "made since the machine last started: when the store is opened, it goes back to this \
+             checkpoint and then applies the journal",
         ),
         CheckpointState::Earlier => Line::ok(
             NAME,
-            "of an earlier start of the machine: the store goes back to it when it is opened, and \
-             on by the journal",
+            "made before the machine last started: when the store is opened, it goes back to this \
+             checkpoint and then applies the journal",
         ),
-        CheckpointState::Absent => Line::ok(NAME, "none: the store is new, or was closed in order"),
+        CheckpointState::Absent => Line::ok(NAME, "none: the store is new, or was closed cleanly"),
         CheckpointState::Damaged => Line::new(
             Level::Fail,
             NAME,

@@ -111,7 +111,7 @@ pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Lin
 
 /// The line of a check that a store error has stopped.
 pub(super) fn unfinished(check: &'static str, error: &StoreError) -> Line {
-    let text = format!("this check has not come to its end: {error}");
+    let text = format!("this check did not finish: {error}");
     Line::new(Level::Fail, check, text)
 }
 
@@ -142,11 +142,11 @@ async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line
         .await?;
     let Some(version) = version else {
         return Ok(if first.is_empty() {
-            let text = "nothing lies under this root prefix: a server begins here anew";
+            let text = "there is nothing under this root prefix: a server creates a new store here";
             (Understanding::Empty, Line::ok(VERSION_CHECK, text))
         } else {
-            let text = "there are rows under this root prefix, but no layout version: something \
-                        else keeps its data there - give Quoin a root prefix of its own";
+            let text = "there are rows under this root prefix, but no layout version: another \
+                        program keeps its data there - give Quoin its own root prefix";
             (
                 Understanding::None,
                 Line::new(Level::Fail, VERSION_CHECK, text),
@@ -155,7 +155,7 @@ async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line
     };
     Ok(match decode_counter(Some(&version)) {
         Err(_) => {
-            let text = "the layout version cannot be read: something else keeps its data under \
+            let text = "the layout version cannot be read: another program keeps its data under \
                         this root prefix, or the row is damaged";
             (
                 Understanding::None,
@@ -164,8 +164,8 @@ async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line
         }
         Ok(found) if found > LAYOUT_VERSION => {
             let text = format!(
-                "version {found}, and this Quoin knows versions up to {LAYOUT_VERSION}: a server \
-                 refuses it - use a newer Quoin"
+                "version {found}, but this Quoin supports versions up to {LAYOUT_VERSION}: a \
+                 server refuses it - use a newer Quoin"
             );
             (
                 Understanding::None,
@@ -173,7 +173,10 @@ async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line
             )
         }
         Ok(found) if found < LAYOUT_VERSION => {
-            let text = format!("version {found}, older than that of this Quoin, {LAYOUT_VERSION}");
+            let text = format!(
+                "version {found}, older than {LAYOUT_VERSION}, the version of this \
+                                Quoin"
+            );
             (
                 Understanding::Full,
                 Line::new(
@@ -187,7 +190,7 @@ async fn check_version(target: &DoctorTarget<'_>) -> Result<(Understanding, Line
             Understanding::Full,
             Line::ok(
                 VERSION_CHECK,
-                format!("version {found}, that of this Quoin"),
+                format!("version {found}, the version of this Quoin"),
             ),
         ),
     })

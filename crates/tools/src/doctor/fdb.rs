@@ -16,7 +16,7 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
     match client_library() {
         Ok(library) => {
             let text = format!(
-                "FoundationDB's client {}, protocol {}; API version {} in use, up to {} there",
+                "FoundationDB's client {}, protocol {}; API version {} in use, up to {} available",
                 library.version, library.protocol, library.api_version, library.api_version_max
             );
             show(&Line::ok("library", text));

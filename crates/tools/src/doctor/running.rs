@@ -33,8 +33,8 @@ fn ask(places: &Places, folder: &Path, show: &mut dyn FnMut(&Line)) -> Result<()
         Err(BesideError::Client(error)) => return Err(no_answer(&error)),
         Err(BesideError::OtherServer { address, theirs }) => {
             let text = format!(
-                "a server has {} open, but the one at {address} has {theirs} open: say where the \
-                 right one listens with --server",
+                "a server has {} open, but the one at {address} has {theirs} open: give the \
+                 address of the right one with --server",
                 folder.display()
             );
             return Err(Line::new(Level::Warn, SERVER, text));
@@ -61,7 +61,7 @@ fn no_answer(error: &ClientError) -> Line {
     let (level, advice) = match error {
         ClientError::Connect { .. } => (
             Level::Warn,
-            "a server has the folder open, but it was not found: say where it listens with --server",
+            "a server has the folder open, but it was not found: give its address with --server",
         ),
         ClientError::Lost { .. } => (Level::Fail, "it does not answer: its log may say why"),
         ClientError::Refused { .. } => (Level::Warn, "it could not be asked"),
@@ -132,7 +132,7 @@ fn room(facts: &InfoFields) -> Line {
 
 fn store(facts: &InfoFields) -> Line {
     let text = format!(
-        "{} since the start; {} got an error of the store",
+        "{} since the start; {} got an error from the store",
         counted(facts.number("commits"), "commit", "commits"),
         counted(facts.number("store_errors"), "batch", "batches")
     );
@@ -148,12 +148,12 @@ fn backups(facts: &InfoFields) -> Line {
     }
     let command_error = facts.text("journal_archive_command_error");
     if !command_error.is_empty() {
-        let text = format!("journal-archive-command has failed: {command_error}");
+        let text = format!("journal-archive-command failed: {command_error}");
         return Line::new(Level::Warn, NAME, text);
     }
     let error = facts.text("backup_last_error");
     if !error.is_empty() {
-        let text = format!("the last one has failed: {error}");
+        let text = format!("the last one failed: {error}");
         return Line::new(Level::Warn, NAME, text);
     }
     match facts.text("backup_last_file") {
@@ -170,7 +170,7 @@ fn clients(facts: &InfoFields) -> Line {
     );
     let text = format!("{clients} of at most {max}");
     if clients.saturating_mul(10) >= max.saturating_mul(CLIENTS_TENTHS_MAX) {
-        let text = format!("{text} - raise maxclients, or look who does not disconnect");
+        let text = format!("{text} - raise maxclients, or find clients that do not disconnect");
         return Line::new(Level::Warn, NAME, text);
     }
     Line::ok(NAME, text)

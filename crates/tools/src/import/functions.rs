@@ -62,7 +62,7 @@ pub(super) fn copy_all(
         Err(why) => {
             counts.skip_named(
                 FUNCTIONS.to_owned(),
-                format!("not shown by the source: {why}"),
+                format!("the source does not show it: {why}"),
             );
             Ok(())
         }

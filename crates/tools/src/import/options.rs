@@ -86,12 +86,14 @@ pub fn command() -> Command {
         .about("Copy the data of a running Redis, of a dump.rdb or of an append-only file into a running Quoin")
         .after_help(format!(
             "{ADDRESS_HELP}\n\n\
-             Strings, lists, hashes, sets, sorted sets, streams and functions are copied.\nEach key is \
-             written as a whole, so that a stopped import can be run \
-             again, with --resume.\nNothing should write to the source meanwhile. All keys' \
-             numbers of elements are compared.\nExits with 0 when all are alike, with 1 when not, \
-             when a key was there already or\nanything was left behind (unless --skip is given), with \
-             2 for a wrong command line."
+             Strings, lists, hashes, sets, sorted sets, streams and functions are copied.\n\
+             Each key is written as a whole, so that a stopped import can be run again, with \
+             --resume.\n\
+             Nothing should write to the source meanwhile. The numbers of elements of all keys are \
+             compared.\n\
+             Exits with 0 when all match, with 1 when not, when a key existed already or anything \
+             was\n\
+             left out (unless --skip is given), with 2 for a wrong command line."
         ))
         .arg(
             Arg::new("from")
@@ -99,8 +101,8 @@ pub fn command() -> Command {
                 .value_name("ADDRESS|FILE")
                 .required(true)
                 .help(
-                    "The Redis (6.0 or later) or Valkey to read, of a cluster each master in turn; \
-                     or an RDB file, an append-only file, or its folder (appendonlydir)",
+                    "The Redis (6.0 or later) or Valkey to read, for a cluster each master in \
+                     turn; or an RDB file, an append-only file, or its folder (appendonlydir)",
                 ),
         )
         .arg(
@@ -111,26 +113,26 @@ pub fn command() -> Command {
                 .help("The Quoin to write"),
         )
         .arg(databases_argument(
-            "Databases to copy [default: that of --from, or 0; of a file all]",
+            "Databases to copy [default: that of --from, or 0; for a file, all]",
         ))
         .arg(match_argument("Copy only the keys that match, as in KEYS"))
         .arg(switch(
             "replace",
-            "Replace keys that are there already; otherwise they stay, and are named",
+            "Replace keys that exist already; otherwise they stay, and are listed",
         ))
         .arg(switch(
             "resume",
-            "Leave out keys that are there with the same type, number of elements and expiry",
+            "Leave out keys that exist with the same type, number of elements and expiry",
         ))
         .arg(switch(
             "dry-run",
-            "Write nothing; say what would be copied, and what is in the way",
+            "Write nothing; show what would be copied, and what prevents it",
         ))
         .arg(switch(
             "skip",
-            "Leave behind what Quoin cannot keep: it is named and counted, and no failure",
+            "Leave out what Quoin cannot keep: it is listed and counted, and is not a failure",
         ))
-        .arg(switch("any-target", "Write to a server that is no Quoin"))
+        .arg(switch("any-target", "Write to a server that is not a Quoin"))
         .args(FROM.flags())
         .args(TO.flags())
         .args(tls_flags())
@@ -172,7 +174,7 @@ pub fn parse(
             return Err("--to names a database, but there are several to copy".to_owned());
         }
         if matches!(from, From::File(_)) && matches.get_flag("resume") {
-            return Err("--resume is for a running server; of a file use --replace".to_owned());
+            return Err("--resume is for a running server; for a file, use --replace".to_owned());
         }
         Ok(Options {
             from,

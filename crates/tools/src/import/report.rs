@@ -136,7 +136,7 @@ impl Counts {
     /// Notes a key that exists at the target and is not replaced.
     pub(super) fn kept(&mut self, key: &[u8]) {
         self.kept_keys += 1;
-        self.complain(key, format_args!("is there already; --replace replaces it"));
+        self.complain(key, format_args!("exists already; --replace replaces it"));
     }
 
     /// Records a skipped key that Quoin or the target cannot store.
@@ -221,10 +221,10 @@ impl fmt::Display for Counts {
         for (count, what) in [
             (
                 self.present_libraries,
-                "libraries of functions were there already",
+                "libraries of functions existed already",
             ),
-            (self.present_keys, "were there already"),
-            (self.kept_keys, "WERE THERE ALREADY and were not replaced"),
+            (self.present_keys, "existed already"),
+            (self.kept_keys, "EXISTED ALREADY and were not replaced"),
             (self.vanished_keys, "were gone before they were copied"),
             (self.failed_keys, "could not be copied"),
         ] {
@@ -240,8 +240,8 @@ impl fmt::Display for Counts {
             let skipped: u64 = self.skipped.values().sum();
             let more = skipped - (self.skipped_names.len() as u64).min(skipped);
             match more {
-                0 => writeln!(out, "skipped are {names}")?,
-                more => writeln!(out, "skipped are {names} and {more} more")?,
+                0 => writeln!(out, "skipped: {names}")?,
+                more => writeln!(out, "skipped: {names} and {more} more")?,
             }
             if !self.may_skip {
                 writeln!(out, "with --skip, that does not count as a failure")?;
@@ -260,8 +260,9 @@ impl fmt::Display for Counts {
         if self.is_of_cluster {
             write!(
                 out,
-                "\nONLY THIS MASTER'S KEYS were copied, of a Redis Cluster: run it once for each \
-                 of its masters"
+                "\n\
+                 ONLY THIS MASTER'S KEYS were copied. It belongs to a Redis Cluster: run the \
+                 import once for each master"
             )?;
         }
         Ok(())
@@ -281,7 +282,7 @@ pub enum ImportError {
         address: Address,
     },
     /// The target is another program.
-    #[error("{0} is no Quoin; --any-target writes to it all the same")]
+    #[error("{0} is not a Quoin; --any-target writes to it anyway")]
     NoQuoin(Address),
     /// The file cannot be opened.
     #[error("{}: {source}", path.display())]
@@ -324,7 +325,7 @@ pub enum ImportError {
     )]
     LoneIncrement(PathBuf),
     /// The server for replaying an append-only file does not start.
-    #[error("the server that replays the file does not start: {0}")]
+    #[error("cannot start the server that replays the file: {0}")]
     Scratch(String),
     /// Both addresses lead to one server.
     #[error("--from and --to are the same server")]
@@ -368,10 +369,10 @@ mod tests {
         counts.kept(b"list");
         let text = counts.to_string();
         for line in [
-            "\"list\": is there already; --replace replaces it\n",
-            "1 WERE THERE ALREADY and were not replaced\n",
+            "\"list\": exists already; --replace replaces it\n",
+            "1 EXISTED ALREADY and were not replaced\n",
             "30 skipped: of type MBbloom--\n",
-            "skipped are \"bloom0\", \"bloom1\",",
+            "skipped: \"bloom0\", \"bloom1\",",
             "\"bloom19\" and 10 more\n",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");

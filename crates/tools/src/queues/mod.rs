@@ -106,7 +106,10 @@ pub(crate) fn table_arguments() -> [Arg; 4] {
         Arg::new("pattern")
             .long("pattern")
             .value_name("PATTERN")
-            .help("Only queues with such names, as in KEYS; a word is looked for anywhere"),
+            .help(
+                "Only queues whose names match, as in KEYS; a word without wildcards may be \
+                   anywhere in the name",
+            ),
         Arg::new("type")
             .long("type")
             .value_name("TYPE")
@@ -117,11 +120,11 @@ pub(crate) fn table_arguments() -> [Arg; 4] {
             .value_name("COLUMN")
             .default_value(Column::Ready.name())
             .value_parser(PossibleValuesParser::new(Column::ALL.map(Column::name)))
-            .help("Names and types ascending, all else from the largest on"),
+            .help("Sort by this column: names and types ascending, all others largest first"),
         Arg::new("reverse")
             .long("reverse")
             .action(ArgAction::SetTrue)
-            .help("In the opposite order"),
+            .help("Reverse the order"),
     ]
 }
 
@@ -181,12 +184,14 @@ pub fn command() -> Command {
     };
     Command::new("queues")
         .bin_name("quoin queues")
-        .about("Show the queues of a running server, look into one, and steer it")
+        .about("List the queues of a running server, inspect one, and control it")
         .after_help(format!(
-            "{ADDRESS_HELP}\nWithout one it is {ADDRESS_DEFAULT}.\n\n\
-             Columns are blank where the server does not know: it counts what comes and goes for the most active \
-             queues only.\nExits with 0 when all was done, with 1 when not, with 2 for a wrong command line. \
-             docs/operate/queues.md tells more."
+            "{ADDRESS_HELP}\n\
+             The default is {ADDRESS_DEFAULT}.\n\n\
+             Columns are blank if the server does not know them: it counts what comes and goes for \
+             the most active queues only.\n\
+             Exits with 0 when all was done, with 1 when not, with 2 for a wrong command line. See \
+             docs/operate/queues.md."
         ))
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
@@ -198,33 +203,38 @@ pub fn command() -> Command {
                 .value_name("N")
                 .default_value(LIMIT_DEFAULT)
                 .value_parser(clap::value_parser!(u32).range(1..))
-                .help("The most rows"),
+                .help("Maximum number of rows"),
         )
         .arg(json_flag())
         .args(End::QUOIN.flags())
         .args(tls_flags())
         .subcommand(
             one("peek", "Show what is in a queue, without taking it")
-                .arg(state("Of a task queue, the tasks of this state [default: ready]"))
+                .arg(state(
+                    "For a task queue, the tasks in this state [default: ready]",
+                ))
                 .arg(
                     Arg::new("count")
                         .long("count")
                         .value_name("N")
                         .default_value(COUNT_DEFAULT)
                         .value_parser(clap::value_parser!(i64).range(1..=PEEK_COUNT_MAX))
-                        .help("The most elements"),
+                        .help("Maximum number of elements"),
                 )
                 .arg(
                     Arg::new("cursor")
                         .long("cursor")
                         .value_name("CURSOR")
-                        .help("Where to go on, as the page before says"),
+                        .help("Where to continue, as the previous page says"),
                 )
                 .arg(json_flag()),
         )
         .subcommand(
-            one("retry", "Have tasks tried again now: dead ones are revived, leased ones given back")
-                .arg(ids().required(true).help("The tasks")),
+            one(
+                "retry",
+                "Retry tasks now: dead tasks are revived, leased tasks are given back",
+            )
+            .arg(ids().required(true).help("The tasks")),
         )
         .subcommand(
             one("revive", "Make dead tasks ready again, with no tries")
@@ -238,24 +248,33 @@ pub fn command() -> Command {
                 ),
         )
         .subcommand(
-            one("purge", "Remove everything in a queue, or the tasks of a state")
-                .arg(state("Of a task queue, the tasks of this state"))
-                .arg(
-                    Arg::new("yes")
-                        .long("yes")
-                        .action(ArgAction::SetTrue)
-                        .help("Do not ask"),
-                ),
+            one(
+                "purge",
+                "Remove everything in a queue, or the tasks in one state",
+            )
+            .arg(state("For a task queue, the tasks in this state"))
+            .arg(
+                Arg::new("yes")
+                    .long("yes")
+                    .action(ArgAction::SetTrue)
+                    .help("Do not ask"),
+            ),
         )
-        .subcommand(one("pause", "Let consumers of a task queue get nothing"))
-        .subcommand(one("resume", "Let consumers of a task queue get tasks again"))
+        .subcommand(one(
+            "pause",
+            "Pause a task queue, so that consumers get no tasks",
+        ))
+        .subcommand(one(
+            "resume",
+            "Resume a task queue, so that consumers get tasks again",
+        ))
 }
 
 fn json_flag() -> Arg {
     Arg::new("json")
         .long("json")
         .action(ArgAction::SetTrue)
-        .help("An object of JSON a line")
+        .help("One JSON object per line")
 }
 
 /// Parses the command line after `quoin queues`.

@@ -62,7 +62,7 @@ pub(super) fn peek(
     }
     if peek.state.is_some() {
         return Err(QueuesError::NotDone(format!(
-            "a {} has no states: leave --state out",
+            "a {} has no states: omit --state",
             kind.name()
         )));
     }
@@ -109,7 +109,7 @@ fn list(client: &mut Client, key: &[u8], peek: &Peek) -> Result<Elements, Queues
 }
 
 fn wrong_cursor(cursor: &str) -> QueuesError {
-    QueuesError::NotDone(format!("--cursor {cursor}: of a list it is an index"))
+    QueuesError::NotDone(format!("--cursor {cursor}: for a list it is an index"))
 }
 
 fn scored(

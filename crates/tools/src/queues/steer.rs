@@ -36,7 +36,7 @@ pub(super) fn act(client: &mut Client, key: &[u8], action: &Action) -> Result<St
     let name = shown(key);
     match action {
         Action::Pause => Ok(match count(client, &pause(key))? {
-            0 => format!("{name} was paused already"),
+            0 => format!("{name} was already paused"),
             _ => format!("{name} is paused"),
         }),
         Action::Resume => Ok(match count(client, &resume(key))? {
@@ -92,7 +92,7 @@ fn retry(client: &mut Client, key: &[u8], id: &[u8]) -> Result<OfTask, QueuesErr
     }
     let state = Pairs::of(&task).text("state");
     Ok(match State::of_name(&state) {
-        Some(State::Ready) => Ok("was ready already".to_owned()),
+        Some(State::Ready) => Ok("was already ready".to_owned()),
         Some(State::Dead) => match count(client, &revive(key, id))? {
             0 => Err("is not dead any more".to_owned()),
             _ => Ok("is ready again".to_owned()),
@@ -135,12 +135,12 @@ fn purge(
         (Kind::TaskQueue, Some(state)) => (format!("all {} tasks", state.name()), None),
         (Kind::TaskQueue, None) => {
             return Err(QueuesError::NotDone(format!(
-                "{name} is a task queue: --state says which tasks are removed"
+                "{name} is a task queue: choose the tasks to remove with --state"
             )));
         }
         (_, Some(_)) => {
             return Err(QueuesError::NotDone(format!(
-                "{name} is a {}, which has no states: leave --state out",
+                "{name} is a {}, which has no states: omit --state",
                 kind.name()
             )));
         }
@@ -195,7 +195,7 @@ fn confirm(question: &str) -> Result<bool, QueuesError> {
     let input = std::io::stdin();
     if !input.is_terminal() {
         return Err(QueuesError::NotDone(
-            "nothing was removed: without a terminal to ask on, --yes is needed".to_owned(),
+            "nothing was removed: --yes is needed without a terminal to ask on".to_owned(),
         ));
     }
     let mut out = std::io::stderr();

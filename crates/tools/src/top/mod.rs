@@ -108,8 +108,9 @@ pub fn command() -> Command {
         .bin_name("quoin top")
         .about("Show the queues of a running server in the terminal, live")
         .after_help(format!(
-            "{ADDRESS_HELP}\nWithout one it is redis://127.0.0.1:6379.\n\n\
-             The key ? shows all keys, q quits. docs/operate/queues.md tells more."
+            "{ADDRESS_HELP}\n\
+             The default is redis://127.0.0.1:6379.\n\n\
+             The key ? shows all keys, q quits. See docs/operate/queues.md."
         ))
         .arg(address_argument())
         .args(table_arguments())

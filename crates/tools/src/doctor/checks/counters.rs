@@ -67,12 +67,12 @@ impl KeyCheck for Counters {
             outcome.note(
                 Level::Ok,
                 format!(
-                    "{} too large to be counted at one moment, and not counted",
+                    "{} too large to be counted at one moment: not counted",
                     counted(self.uncounted, "key is", "keys are")
                 ),
             );
         }
-        let recount = "--deep --repair counts them anew";
+        let recount = "--deep --repair recounts them";
         outcome
             .finding(
                 Level::Fail,
@@ -89,27 +89,30 @@ impl KeyCheck for Counters {
             .finding(
                 Level::Fail,
                 &self.indexes,
-                ["sorted set or task queue with entries that one index has and another has not", "sorted sets or task queues with entries that one index has and another has not"],
+                [
+                    "sorted set or task queue with entries that one index has and another does not",
+                    "sorted sets or task queues with entries that one index has and another does not",
+                ],
                 "see the line of indexes",
             )
             .finding(
                 Level::Fail,
                 &self.chunks,
                 ["key with parts of long values that belong to no value, or are missing", "keys with parts of long values that belong to no value, or are missing"],
-                "reading a value whose parts are missing answers an error; tell the authors of \
-                 Quoin",
+                "reading a value with missing parts returns an error; report this to the authors \
+                 of Quoin",
             )
             .finding(
                 Level::Warn,
                 &self.foreign_rows,
                 ["key with rows that its type does not have", "keys with rows that their type does not have"],
-                "they take room and nothing else: DEL of the key removes them too",
+                "they only take up space: DEL of the key removes them too",
             )
             .finding(
                 Level::Fail,
                 &self.unreadable,
                 ["key with rows that cannot be read", "keys with rows that cannot be read"],
-                "commands that meet them answer an error; tell the authors of Quoin",
+                "commands that read them return an error; report this to the authors of Quoin",
             )
             .line(self.name())
     }

@@ -26,7 +26,7 @@ const IDS_AT_ONCE: usize = 1_000_000;
 
 /// Data ids without a key that are checked further. If there are more, the report says so.
 const SUSPECTS_MAX: usize = 10_000;
-const ADVICE: &str = "they take room and nothing else; --repair removes them";
+const ADVICE: &str = "they only take up space; --repair removes them";
 
 pub(super) async fn check(
     target: &DoctorTarget<'_>,
@@ -80,9 +80,9 @@ pub(super) async fn check(
             outcome.note(
                 Level::Warn,
                 format!(
-                    "{} to belong to no key, but there are too many keys to look at all of them at \
-                     one moment - with all servers stopped, --offline tells, and --repair --offline \
-                     removes what belongs to none",
+                    "{} to belong to no key, but there are too many keys to check all of them at \
+                     one moment - with all servers stopped, --offline finds out, and --repair \
+                     --offline removes what belongs to no key",
                     counted(suspects.len() as u64, "value seems", "values seem")
                 ),
             );
@@ -120,7 +120,7 @@ pub(super) async fn check(
         outcome.note(
             Level::Warn,
             format!(
-                "{} that cannot be read: not written by Quoin",
+                "{} that cannot be read: Quoin did not write them",
                 counted(unreadable, "row", "rows")
             ),
         );
@@ -172,7 +172,7 @@ async fn ids(
         begin = begin.max(successor(&last.key));
         target
             .progress
-            .count("values looked at", page.ids.len() as u64);
+            .count("values checked", page.ids.len() as u64);
     }
     page.next = Some(begin);
     Ok(page)

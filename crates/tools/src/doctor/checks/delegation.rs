@@ -69,8 +69,8 @@ pub(super) async fn check(
                 "grant that expired more than a minute ago",
                 "grants that expired more than a minute ago",
             ],
-            "no server runs, or its clock is far behind: the next that starts puts their elements \
-             back into their queues, or --repair does",
+            "no server runs, or its clock is far behind: the next server to start puts their \
+             elements back into their queues, or --repair does",
         )
         .finding(
             overdue,
@@ -79,7 +79,7 @@ pub(super) async fn check(
                 "request that no server waits for any more",
                 "requests that no server waits for any more",
             ],
-            "no server runs: the next that starts removes them, or --repair does",
+            "no server runs: the next server to start removes them, or --repair does",
         )
         .finding(
             Level::Fail,
@@ -88,25 +88,25 @@ pub(super) async fn check(
                 "element that belongs to no grant",
                 "elements that belong to no grant",
             ],
-            "no queue gets them back, and nothing removes them; tell the authors of Quoin",
+            "no queue gets them back, and nothing removes them; report this to the authors of Quoin",
         )
         .finding(
             Level::Fail,
             &found.without_elements,
             [
-                "grant whose elements are not there",
-                "grants whose elements are not there",
+                "grant whose elements are missing",
+                "grants whose elements are missing",
             ],
-            "tell the authors of Quoin",
+            "report this to the authors of Quoin",
         )
         .finding(
             Level::Fail,
             &found.unreadable,
             [
-                "row that cannot be read, which keeps servers from looking at others",
-                "rows that cannot be read, which keep servers from looking at others",
+                "row that cannot be read, which keeps servers from reading others",
+                "rows that cannot be read, which keep servers from reading others",
             ],
-            "tell the authors of Quoin, with these rows",
+            "report this to the authors of Quoin, with these rows",
         );
     Ok(outcome.line(name))
 }

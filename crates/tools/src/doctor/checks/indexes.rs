@@ -101,7 +101,7 @@ impl Indexes {
                     self.report(target, key, row, check).await?;
                 }
             }
-            target.progress.count("entries looked up", self.entries);
+            target.progress.count("entries checked", self.entries);
             match page.last() {
                 Some(last) if page.len() >= check.entries_at_once => begin = successor(&last.key),
                 _ => return Ok(()),
@@ -217,8 +217,12 @@ impl KeyCheck for MetaCopies {
         outcome.finding(
             Level::Fail,
             &self.wrong,
-            ["key whose copies of metadata differ from the metadata", "keys whose copies of metadata differ from the metadata"],
-            "commands may not find them; --repair removes what is wrong, which is read elsewhere then",
+            [
+                "key whose copies of metadata differ from the metadata",
+                "keys whose copies of metadata differ from the metadata",
+            ],
+            "commands may not find them; --repair removes the wrong copies, and servers then read \
+             the metadata itself",
         );
         outcome.line(self.name())
     }

@@ -68,30 +68,32 @@ impl KeyCheck for Keys {
         } else if self.retained > RETAINED_MAX && self.retained > self.count - self.retained {
             outcome.note(
                 Level::Warn,
-                "most are empty: no server has swept them for long - run one, or --repair",
+                "most are empty: no server has swept them for a long time - run a server, or \
+                 --repair",
             );
         }
         outcome.finding(
             Level::Fail,
             &self.unreadable,
             ["row that cannot be read", "rows that cannot be read"],
-            "commands on these keys answer an error; tell the authors of Quoin, with these rows",
+            "commands on these keys return an error; report this to the authors of Quoin, with \
+             these rows",
         );
         outcome.finding(
             Level::Fail,
             &self.misnamed,
             [
-                "key that is not found by its name",
-                "keys that are not found by their names",
+                "key that cannot be found by its name",
+                "keys that cannot be found by their names",
             ],
-            "tell the authors of Quoin",
+            "report this to the authors of Quoin",
         );
         outcome.finding(
             Level::Warn,
             &self.stray_lengths,
             [
-                "length of a key that is not there",
-                "lengths of keys that are not there",
+                "length of a key that does not exist",
+                "lengths of keys that do not exist",
             ],
             "harmless; --repair removes them",
         );
@@ -102,7 +104,7 @@ impl KeyCheck for Keys {
                 "key that exists but counts no elements",
                 "keys that exist but count no elements",
             ],
-            "--repair counts their elements, and removes them where there are none",
+            "--repair counts their elements, and removes the keys that have none",
         );
         outcome.finding(
             Level::Fail,
@@ -324,7 +326,7 @@ pub(super) async fn check_expiries(
             found.rows += 1;
             judge_expiry(target, &mut found, row, leads_nowhere, now_ms).await?;
         }
-        target.progress.count("expiries looked at", found.rows);
+        target.progress.count("expiries checked", found.rows);
         match page.last() {
             Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
             _ => break,
@@ -341,8 +343,8 @@ pub(super) async fn check_expiries(
     if is_overdue && !target.is_offline {
         outcome.note(
             Level::Warn,
-            "some more than a minute ago: no server runs, or none keeps up (clients see them as \
-             gone all the same; any running server removes them)",
+            "some more than a minute ago: no server runs, or none keeps up (clients do not see \
+             them any more; any running server removes them)",
         );
     }
     outcome.finding(
@@ -361,7 +363,7 @@ pub(super) async fn check_expiries(
             "row that cannot be read, which keeps servers from removing expired keys",
             "rows that cannot be read, which keep servers from removing expired keys",
         ],
-        "tell the authors of Quoin, with these rows",
+        "report this to the authors of Quoin, with these rows",
     );
     Ok(outcome.line(name))
 }

@@ -105,7 +105,7 @@ pub(super) async fn scan_keys(
             check.look(target, &page).await?;
         }
         count += page.keys.len() as u64;
-        target.progress.count("keys looked at", count);
+        target.progress.count("keys checked", count);
         match next {
             Some(next) => begin = next,
             None => return Ok(()),

@@ -30,7 +30,8 @@ static OF_TASKS: Words = Words {
     name: "task queues",
     keys: ["task queue", "task queues"],
     overdue: ["has leases,", "have leases,"],
-    after_overdue: "delays or schedules whose wait ended more than a minute ago: a running server sees to them",
+    after_overdue: "delays or schedules whose wait ended more than a minute ago: a running server \
+                    handles them",
     without_timer: [
         "of them without a timer, so that only a TASK.TAKE puts its tasks back, and its schedules add none",
         "of them without a timer, so that only a TASK.TAKE puts their tasks back, and their schedules add none",

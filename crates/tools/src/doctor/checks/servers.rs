@@ -61,7 +61,7 @@ pub(super) async fn check(
         let count = counted(rows.unreadable as u64, "row is", "rows are");
         outcome.note(
             Level::Warn,
-            format!("{count} a newer Quoin's, or damaged: left alone"),
+            format!("{count} from a newer Quoin, or damaged: left alone"),
         );
     }
     Ok(outcome.line(name))

@@ -54,7 +54,8 @@ pub(super) async fn check_rows(
             "kind that this Quoin does not know",
             "kinds that this Quoin does not know",
         ],
-        "a newer Quoin's, or something else's under the same root prefix: they are left alone",
+        "from a newer Quoin, or from another program under the same root prefix: they are left \
+         alone",
     );
     outcome.finding(
         Level::Warn,
@@ -228,7 +229,7 @@ pub(super) async fn check_databases(
             "shows the same keys as another",
             "show the same keys as another",
         ],
-        "empty one by FLUSHDB, after copying what is needed: the other loses its keys too",
+        "empty one with FLUSHDB, after copying what is needed: the other loses its keys too",
     );
     outcome.finding(
         Level::Warn,
@@ -237,7 +238,7 @@ pub(super) async fn check_databases(
             "namespace with keys that no database shows",
             "namespaces with keys that no database shows",
         ],
-        "--repair puts them into the trash",
+        "--repair moves them to the trash",
     );
     Ok(outcome.line(name))
 }
@@ -296,7 +297,7 @@ pub(super) async fn check_trash(
         })
         .await?;
     let mut outcome = Outcome::new(match count {
-        0 => "nothing is left to be cleared".to_owned(),
+        0 => "nothing is left to clear".to_owned(),
         _ => format!(
             "{}: a running server clears what is there",
             counted(
@@ -310,10 +311,10 @@ pub(super) async fn check_trash(
         Level::Fail,
         &unreadable,
         [
-            "row that cannot be read, which keeps servers from clearing what is behind it",
-            "rows that cannot be read, which keep servers from clearing what is behind them",
+            "row that cannot be read, which keeps servers from clearing what comes after it",
+            "rows that cannot be read, which keep servers from clearing what comes after them",
         ],
-        "tell the authors of Quoin, with these rows",
+        "report this to the authors of Quoin, with these rows",
     );
     Ok(outcome.line(name))
 }
@@ -411,7 +412,7 @@ pub(super) async fn check_messages(
         } else {
             outcome.note(
                 Level::Warn,
-                "which no server has cleared in time: left by one that was killed; the next that \
+                "which no server cleared in time: a killed server left them; the next server that \
                  starts or publishes clears them, or --repair does",
             );
         }

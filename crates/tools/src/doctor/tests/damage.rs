@@ -222,7 +222,7 @@ fn a_length_without_a_key() {
     assert_repaired(
         "keys",
         Level::Warn,
-        "1 length of a key that is not there (\"nothing\")",
+        "1 length of a key that does not exist (\"nothing\")",
         |bench, layout| {
             let key = length_key(bench, layout, "nothing");
             change(bench, |transaction, _| {
@@ -252,7 +252,7 @@ fn a_key_under_a_wrong_name() {
     assert_told(
         "keys",
         Level::Fail,
-        "is not found by its name",
+        "cannot be found by its name",
         |bench, layout| {
             let full = meta(bench, layout, &"n".repeat(1_000));
             let renamed = Meta {
@@ -580,7 +580,7 @@ fn parts_of_grants_without_each_other() {
             let told = lines(bench, LOOK);
             let text = &line(&told, "delegation").text;
             assert!(
-                text.contains("1 grant whose elements are not there (\"lone\")"),
+                text.contains("1 grant whose elements are missing (\"lone\")"),
                 "{text}"
             );
         },

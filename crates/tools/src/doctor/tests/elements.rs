@@ -133,7 +133,7 @@ fn places_without_a_task() {
     assert_repaired(
         "indexes",
         Level::Fail,
-        "5 places of tasks that are not there",
+        "5 places of tasks that do not exist",
         |bench, layout| {
             let data = meta(bench, layout, "tasks").data;
             let mut order = layout.task_order_prefix(data, 0);
@@ -291,7 +291,7 @@ fn a_score_without_its_member() {
     assert_told(
         "counters",
         Level::Fail,
-        "one index has and another has not (\"set\")",
+        "one index has and another does not (\"set\")",
         |bench, layout| {
             let data = meta(bench, layout, "set").data;
             let key = layout.score_key(data, 2.0, b"stray", None);

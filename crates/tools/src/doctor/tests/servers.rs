@@ -48,7 +48,10 @@ fn a_row_that_cannot_be_read_is_left_alone() {
         let found = lines(&bench, options);
         let found = line(&found, "servers");
         assert_eq!(found.level, Level::Warn);
-        assert!(found.text.contains("1 row is a newer Quoin's"), "{found}");
+        assert!(
+            found.text.contains("1 row is from a newer Quoin"),
+            "{found}"
+        );
     }
 }
 

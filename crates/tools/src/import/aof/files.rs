@@ -166,7 +166,7 @@ fn listed(path: &Path) -> Result<Parts, ImportError> {
         .read_to_end(&mut text)
         .map_err(no_file(path))?;
     if text.len() as u64 > SETTINGS_FILE_BYTES_MAX {
-        return Err(manifest(path, "it is longer than a manifest may be"));
+        return Err(manifest(path, "it is too long for a manifest"));
     }
     let mut base = None;
     let mut increments = Vec::new();
@@ -174,7 +174,7 @@ fn listed(path: &Path) -> Result<Parts, ImportError> {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let wrong = || manifest(path, "it has a line that is not as Redis writes it");
+        let wrong = || manifest(path, "it has a line that Redis does not write");
         let listed = Listed::read(line).ok_or_else(wrong)?;
         match listed.kind.as_str() {
             "b" if base.is_none() => base = Some(listed.name),
@@ -197,7 +197,7 @@ fn listed(path: &Path) -> Result<Parts, ImportError> {
         files.push(Part { path, kind });
     }
     if files.is_empty() {
-        return Err(manifest(path, "it lists no file"));
+        return Err(manifest(path, "it lists no files"));
     }
     Ok(Parts {
         files,
@@ -316,7 +316,7 @@ impl<R: BufRead> Commands<R> {
         }
         match word.strip_suffix(b"\r\n") {
             Some(_) => word.truncate(length),
-            None => return Err(self.damaged("an argument that is longer than it says")),
+            None => return Err(self.damaged("an argument that is longer than its stated length")),
         }
         Ok(Some(word.into()))
     }
@@ -349,7 +349,7 @@ impl<R: BufRead> Commands<R> {
 }
 
 /// The error if no command begins here.
-const NO_COMMAND: &str = "something that is no command";
+const NO_COMMAND: &str = "something that is not a command";
 
 enum Line {
     /// A line, without its end.
@@ -521,13 +521,13 @@ mod tests {
     #[test]
     fn what_is_no_command_is_refused() {
         for (text, expected) in [
-            ("PING\r\n", "no command"),
+            ("PING\r\n", "not a command"),
             ("*0\r\n", "number of arguments"),
             ("*x\r\n", "number of arguments"),
             ("*1\r\n+OK\r\n", "length of an argument"),
             ("*1\r\n$-1\r\n", "length of an argument"),
             ("*1\r\n$99999999999\r\n", "length of an argument"),
-            ("*1\r\n$1\r\nab\r\n", "longer than it says"),
+            ("*1\r\n$1\r\nab\r\n", "longer than its stated length"),
         ] {
             let error = checked(text).unwrap_err();
             assert!(error.contains(expected), "{text:?}: {error}");

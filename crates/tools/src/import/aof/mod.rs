@@ -119,7 +119,8 @@ fn cut_off(part: &Part, checked: &Checked, is_last: bool) -> Result<Incomplete, 
     Ok(Incomplete {
         name: format!("the end of {}", part.path.display()),
         why: format!(
-            "cut off: its last {bytes} bytes, from byte {at} on, are no whole command or transaction"
+            "cut off: its last {bytes} bytes, from byte {at} on, are not a whole command or \
+             transaction"
         ),
     })
 }

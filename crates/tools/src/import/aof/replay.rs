@@ -168,7 +168,7 @@ impl<'a> Replayer<'a> {
             if !is_run(&name, &words) {
                 // An earlier command may have emptied the database.
                 self.flush()?;
-                let line = "no command that writes; it was not run";
+                let line = "not a command that writes; it was not run";
                 self.unusable.database = database;
                 self.unusable.add(&name, why(&name, line));
                 continue;
