@@ -341,7 +341,7 @@ settings! {
     }
     forwarding: bool as Shared {
         "forwarding" = "yes", YesNo, RUNTIME,
-            "Whether this server forwards commands on which several servers would conflict, such as pops, to the server that owns their key (docs/understand/decisions/053-forwarding.md). If not, it runs them itself and retries them after a conflict. It always runs commands that other servers forward to it. The embedded store has no other servers";
+            "Whether this server forwards commands that conflict with those of other servers, such as pops, to the server that owns their key (docs/understand/decisions/053-forwarding.md). If not, it runs them itself and retries them after a conflict. It always runs commands that other servers forward to it. The embedded store has no other servers";
     }
     requirepass: Option<String> {
         "requirepass" = "", Secret, RUNTIME,

@@ -104,7 +104,7 @@ impl KeyCheck for Keys {
                 "key that exists but counts no elements",
                 "keys that exist but count no elements",
             ],
-            "--repair counts their elements, and removes the keys that have none",
+            "--repair counts their elements, and removes the lengths of those that have none",
         );
         outcome.finding(
             Level::Fail,
