@@ -6,7 +6,7 @@ use quoin_base::random::{Random, SeededRandom};
 use quoin_engine::testing::ranks::{TINY, check_blocks, maintain};
 use quoin_engine::testing::{call, words_of};
 
-const STEPS: usize = 300;
+const STEPS: usize = 120;
 
 fn below(random: &SeededRandom, end: usize) -> usize {
     (random.next_u64() % end as u64) as usize
