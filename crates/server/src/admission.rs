@@ -1,8 +1,8 @@
 //! Admission: new connections become clients or are refused.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) struct Admission {
     face: Face,
     /// A spare file descriptor. It is closed if there is no other, so that a client can be accepted and
     /// told the reason.
-    spare: Option<File>,
+    spare: Option<OwnedFd>,
     /// Limits the number of refused clients that may still send.
     lingering: Arc<Semaphore>,
 }
@@ -268,8 +268,9 @@ fn note_failure(client: &ClientRecord, state: &ServerState, reason: &str) {
     state.statistics.failed_handshakes.add(1);
 }
 
-fn open_spare() -> Option<File> {
-    File::open("/dev/null").ok()
+/// Any descriptor. A socket needs no file, so there is one without /dev too.
+fn open_spare() -> Option<OwnedFd> {
+    UnixDatagram::unbound().ok().map(OwnedFd::from)
 }
 
 /// Whether an error concerns only the connection being accepted (see accept(2)). The next one can
