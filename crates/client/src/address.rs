@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_address_is_said() {
         for (text, expected) in [
-            ("db:6379", "begins with redis://"),
+            ("db:6379", "must begin with redis://"),
             ("rediss://", "no host"),
             ("redis://db:x", "not a port number: x"),
             ("redis://db/x", "not a database number: x"),
