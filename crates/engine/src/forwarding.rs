@@ -33,6 +33,16 @@ pub(super) fn note_conflict<'c>(shared: &Shared, calls: impl Iterator<Item = &'c
     }
 }
 
+/// Notes that a client begins to wait.
+pub(super) fn note_wait(shared: &Shared, waiter: &Waiter) {
+    // Without other servers, nobody asks for it.
+    if shared.owners.is_some() {
+        for key in &waiter.spec.keys {
+            shared.contention.note_wait(key);
+        }
+    }
+}
+
 /// Hands submissions to other servers.
 pub(super) struct Forwarding<'e> {
     pub(super) shared: &'e Arc<Shared>,

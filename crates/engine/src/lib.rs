@@ -62,8 +62,8 @@ mod panic_tests;
 
 pub use activity::{Activity, QueueActivity};
 pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
-use forwarding::Forwarding;
 pub use forwarding::may_forward;
+use forwarding::{Forwarding, note_wait};
 pub use in_flight::Carried;
 pub use jobs::{JobError, JobFuture};
 use lanes::Lanes;
@@ -266,9 +266,7 @@ impl Executor {
             && let Some(waiter) = &call.waiter
             && self.shared.waiters.park_quietly(waiter)
         {
-            for key in &waiter.spec.keys {
-                self.shared.contention.note_wait(key);
-            }
+            note_wait(&self.shared, waiter);
             return Ok(SubmissionResult {
                 replies: Vec::new(),
                 done: calls,

@@ -11,7 +11,7 @@ use super::running::Attempt;
 use super::unheard::Unheard;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::call::{Call, Submission, SubmissionResult, Work};
-use crate::forwarding::note_conflict;
+use crate::forwarding::{note_conflict, note_wait};
 use crate::shared::Shared;
 use crate::timed::weight;
 use crate::waiters::Cursor;
@@ -63,13 +63,17 @@ impl Batch<'_> {
                         }
                         continue;
                     }
-                    self.count_conflict();
-                    self.leave_waiters_out_after_conflicts();
-                    if self.leave_reads_out_after_conflict() {
-                        self.statistics.retries.add(1);
-                        continue;
+                    if matches!(self.last_error, Some(StoreError::Conflict)) {
+                        self.conflicts += 1;
+                        let calls = self.submissions.iter().flat_map(|one| &one.calls);
+                        note_conflict(self.shared, calls);
+                        self.leave_waiters_out_after_conflicts();
+                        if self.leave_reads_out_after_conflict() {
+                            self.statistics.retries.add(1);
+                            continue;
+                        }
+                        self.leave_transactions_out_after_conflicts();
                     }
-                    self.leave_transactions_out_after_conflicts();
                     // Full jitter, so that servers that conflicted once do not conflict again.
                     let pause_ms = self.environment.random.below(backoff_ms + 1);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
@@ -99,27 +103,17 @@ impl Batch<'_> {
         }
     }
 
-    fn count_conflict(&mut self) {
-        if matches!(self.last_error, Some(StoreError::Conflict)) {
-            self.conflicts += 1;
-            let calls = self.submissions.iter().flat_map(|one| &one.calls);
-            note_conflict(self.shared, calls);
-        }
-    }
-
     /// Pops for woken clients may conflict with pops of other servers. The batch's own commands need not run again
     /// for that, so after some conflicts the batch wakes no more clients. A separate transaction wakes them later.
     fn leave_waiters_out_after_conflicts(&mut self) {
-        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
-        if is_conflict && self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
+        if self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
             self.woken_max = 0;
         }
     }
 
     /// Leaves half of the commands to a later batch if the batch has EXECs and keeps conflicting.
     fn leave_transactions_out_after_conflicts(&mut self) {
-        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
-        if !is_conflict || self.conflicts < WHOLE_CONFLICTS_MAX {
+        if self.conflicts < WHOLE_CONFLICTS_MAX {
             return;
         }
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
@@ -132,8 +126,7 @@ impl Batch<'_> {
     /// need not run again for that, so each submission now ends before such a read. The client's next submission
     /// begins with the read, which then conflicts with nothing. Returns whether there was such a read.
     fn leave_reads_out_after_conflict(&mut self) -> bool {
-        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
-        if !is_conflict || !self.has_read_after_write {
+        if !self.has_read_after_write {
             return false;
         }
         self.ends_before_reads = true;
@@ -424,9 +417,7 @@ impl Batch<'_> {
         self.note_changes();
         for waiter in self.parked.values() {
             waiters.settle(waiter, self.fills);
-            for key in &waiter.spec.keys {
-                self.shared.contention.note_wait(key);
-            }
+            note_wait(self.shared, waiter);
         }
         for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);
