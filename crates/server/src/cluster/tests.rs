@@ -353,7 +353,11 @@ async fn a_client_of_cluster_loses_no_acknowledged_push_when_a_server_dies() {
     let fleet = Fleet::new();
     let mut servers: [TestServer; 3] = fleet.start_all().await;
     let url = |server: &TestServer| format!("redis://127.0.0.1:{}", server.cluster_port());
-    let client = ClusterClient::new(servers.iter().map(url)).unwrap();
+    // By default, this client doubles its wait with every attempt, up to 11 minutes, and counts a
+    // reconnection as an attempt: its wait would say little about the servers.
+    let client = ClusterClient::builder(servers.iter().map(url));
+    let client = client.min_retry_wait(100).max_retry_wait(500);
+    let client = client.build().unwrap();
     let connection = client.get_async_connection().await.unwrap();
     let_views_settle(&servers).await;
     // Keys of each server.
