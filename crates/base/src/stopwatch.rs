@@ -52,6 +52,15 @@ impl Stopwatch {
         let processor = processor_time().saturating_sub(self.processor);
         processor.min(elapsed).max(elapsed / WAITING_DIVISOR)
     }
+
+    /// How long the thread waited in `elapsed`, for the disk, a lock or other threads. A short time
+    /// is not worth a system call and counts as waiting.
+    pub fn waited(&self, elapsed: Duration) -> Duration {
+        match elapsed > SAMPLE_AGE_MAX {
+            true => elapsed.saturating_sub(processor_time().saturating_sub(self.processor)),
+            false => elapsed,
+        }
+    }
 }
 
 /// The processor time that this thread has used.

@@ -69,17 +69,17 @@ pub(super) struct BatchResult {
     pub(super) commands: usize,
     /// How long the batch took.
     pub(super) duration: Duration,
-    /// How long its commit took, if it had anything to commit.
-    pub(super) commit_duration: Option<Duration>,
+    /// How long its commit waited, if it had anything to commit.
+    pub(super) commit_wait: Option<Duration>,
     /// A script that was not run because it takes too long.
     pub(super) late: Option<Timed>,
 }
 
 impl BatchResult {
-    /// How long its commands ran.
+    /// How long it ran its commands and prepared its commit.
     pub(super) fn run_duration(&self) -> Duration {
-        let commit = self.commit_duration.unwrap_or_default();
-        self.duration.saturating_sub(commit)
+        self.duration
+            .saturating_sub(self.commit_wait.unwrap_or_default())
     }
 }
 
@@ -131,8 +131,8 @@ pub(super) struct Batch<'s> {
     fills: u64,
     /// Why the batch last ran again. If the batch is given up, its clients get this error.
     last_error: Option<StoreError>,
-    /// How long the commit took, if there was anything to commit.
-    commit_duration: Option<Duration>,
+    /// How long the commit waited, if there was anything to commit.
+    commit_wait: Option<Duration>,
     /// Records which keys change while the latest attempt reads, if clients track keys.
     read_window: Option<ReadWindow>,
     /// Which changes other servers want to hear of.
@@ -223,7 +223,7 @@ impl<'s> Batch<'s> {
             last_position: 0,
             fills: 0,
             last_error: None,
-            commit_duration: None,
+            commit_wait: None,
             read_window: None,
             wanted: Wanted::Nothing,
             heard: None,

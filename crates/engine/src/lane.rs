@@ -285,7 +285,7 @@ impl WriteLane {
     }
 
     fn plan_gathering(&self, done: &BatchResult, waiting: usize) -> Option<Gathering> {
-        let commit = done.commit_duration.unwrap_or_default();
+        let commit = done.commit_wait.unwrap_or_default();
         let pause = (commit / GATHER_DIVISOR).min(GATHER_MAX);
         let expected = done.answered + self.pending.len() + waiting;
         let is_worthwhile = !self.environment.capabilities.has_other_writers

@@ -221,8 +221,8 @@ impl Round {
             Ok(done) => {
                 let run = done.run_duration();
                 self.note_run(&commands, done.late, run, &stopwatch);
-                if let Some(commit) = done.commit_duration {
-                    slow.note_commit(commit);
+                if let Some(wait) = done.commit_wait {
+                    slow.note_commit(wait);
                 }
                 done.not_run
             }

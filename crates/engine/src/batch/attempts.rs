@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::timed::weight;
 use crate::waiters::Cursor;
 use quoin_base::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
-use quoin_base::stopwatch::BusyLimit;
+use quoin_base::stopwatch::{BusyLimit, Stopwatch};
 use quoin_data::cluster::change_marks::{Wanted, wanted_by_others};
 use quoin_data::cluster::relay::{ReadyKeys, write_messages};
 use quoin_data::command::call::Invocation;
@@ -192,12 +192,12 @@ impl Batch<'_> {
         if known.is_some() {
             self.environment.latest_known.forget();
         }
-        let begun = Instant::now();
+        let stopwatch = Stopwatch::start();
         match transaction.commit().await {
             Ok(()) => {
                 self.note_known(known);
-                let duration = begun.elapsed();
-                self.commit_duration = Some(duration);
+                let duration = stopwatch.elapsed();
+                self.commit_wait = Some(stopwatch.waited(duration));
                 self.statistics.commits.add(1);
                 self.statistics.commit_durations.record(duration);
                 AttemptEnd::Committed
@@ -593,7 +593,7 @@ impl Batch<'_> {
             answered,
             commands,
             duration,
-            commit_duration: self.commit_duration,
+            commit_wait: self.commit_wait,
             late: self.late,
         }
     }

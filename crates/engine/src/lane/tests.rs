@@ -26,7 +26,7 @@ fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
         commands,
         duration,
         late: None,
-        commit_duration: None,
+        commit_wait: None,
     }
 }
 
