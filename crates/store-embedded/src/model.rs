@@ -21,8 +21,8 @@ enum Write {
     Clear(Vec<u8>),
     ClearRange(Vec<u8>, Vec<u8>),
     Add(Vec<u8>, i8),
-    /// Sets and clears that are undone afterwards.
-    Undone(Vec<(Vec<u8>, bool)>),
+    /// Writes of single keys that are undone afterwards.
+    Undone(Vec<Write>),
     Get(Vec<u8>),
     Page(Page),
 }
@@ -76,12 +76,17 @@ fn pages() -> impl Strategy<Value = Page> {
 }
 
 fn writes() -> impl Strategy<Value = Write> {
-    let undone = prop::collection::vec((keys(), any::<bool>()), 1..4);
+    let of_key = || {
+        prop_oneof![
+            8 => (keys(), any::<u16>()).prop_map(|(key, value)| Write::Set(key, value)),
+            4 => keys().prop_map(Write::Clear),
+            4 => (keys(), any::<i8>()).prop_map(|(key, delta)| Write::Add(key, delta)),
+        ]
+    };
+    let undone = prop::collection::vec(of_key(), 1..8);
     prop_oneof![
-        8 => (keys(), any::<u16>()).prop_map(|(key, value)| Write::Set(key, value)),
-        4 => keys().prop_map(Write::Clear),
+        16 => of_key(),
         1 => (keys(), keys()).prop_map(|(begin, end)| Write::ClearRange(begin, end)),
-        1 => (keys(), any::<i8>()).prop_map(|(key, delta)| Write::Add(key, delta)),
         2 => undone.prop_map(Write::Undone),
         2 => keys().prop_map(Write::Get),
         2 => pages().prop_map(Write::Page),
@@ -151,8 +156,8 @@ fn assert_key<R: ReadTransaction + ?Sized>(reader: &R, model: &Model, key: &[u8]
     );
 }
 
-fn write(transaction: &dyn Transaction, model: &mut Model, write: &Write) {
-    match write {
+fn write(transaction: &dyn Transaction, model: &mut Model, one: &Write) {
+    match one {
         Write::Set(key, value) => {
             let value = value.to_be_bytes().repeat(20);
             transaction.set(key, &value);
@@ -174,11 +179,9 @@ fn write(transaction: &dyn Transaction, model: &mut Model, write: &Write) {
         }
         Write::Undone(writes) => {
             let savepoint = transaction.savepoint();
-            for (key, is_set) in writes {
-                match is_set {
-                    true => transaction.set(key, b"undone"),
-                    false => transaction.clear(key),
-                }
+            let mut undone = model.clone();
+            for one in writes {
+                write(transaction, &mut undone, one);
             }
             transaction.rollback(savepoint);
         }

@@ -39,6 +39,9 @@ const ROOM_WAIT: Duration = Duration::from_millis(2);
 /// Room for a record, in bytes, that the journal must have before a transaction begins. This is
 /// enough for a command that removes thousands of elements.
 const RECORD_ROOM_BYTES: u64 = 512 * 1024;
+/// Maximum number of pending additions. Before there are more, they are written, while their rows
+/// are in the processor's cache. Tests have few in a transaction.
+const PENDING_ADDS_MAX: usize = if cfg!(test) { 3 } else { 32 };
 /// Number of checkpoints that a transaction waits for to get room for its record.
 const CHECKPOINTS_FOR_ROOM: u64 = 2;
 
@@ -759,6 +762,9 @@ impl Transaction for EmbeddedTransaction<'_> {
             return;
         }
         state.touched.key(key);
+        if state.pending_adds.len() >= PENDING_ADDS_MAX {
+            state.write_adds(&[], None);
+        }
         let key = Key::from(key);
         if state.log.is_open() {
             state.log.log(Undo::Add(key.clone(), None));
