@@ -6,11 +6,12 @@ use bytes::Bytes;
 
 use crate::command::arguments::clamp_range;
 use crate::error::CommandError;
+use crate::warm::WARMED_COMMANDS;
 use quoin_base::limits::RANGE_PAGE_ROWS;
 use quoin_layout::{
     DecodeError, KeyRange, Member, MemberEntry, PoppedElement, Section, StoredValue,
 };
-use quoin_store::{Isolation, KeyValue, StoreError};
+use quoin_store::{Isolation, KeyValue, SoonRead, StoreError};
 
 use super::range::{Selection, SortedRange};
 use super::{AddOptions, Extreme, ScoredMember, SortedSetMut};
@@ -30,7 +31,7 @@ impl SortedSetMut<'_, '_> {
                     continue;
                 }
                 self.clear_score_row(form, &entry).await?;
-                self.clear_member_row(form);
+                self.context.transaction.clear(&self.member_row(form));
                 removed += 1;
             }
         }
@@ -55,10 +56,7 @@ impl SortedSetMut<'_, '_> {
         let range = SortedRange::all_of(selection.clone());
         let rows = self.rows(&range).await?;
         let (_, prefix_length) = self.score_rows();
-        for row in &rows {
-            self.take_row(prefix_length, row).await?;
-        }
-        let removed = to_i64(rows.len());
+        let removed = to_i64(self.take_rows(prefix_length, &rows).await?.len());
         self.context.add_length(self.key, -removed);
         Ok(removed)
     }
@@ -81,10 +79,7 @@ impl SortedSetMut<'_, '_> {
         let from_end = end == Extreme::Max;
         let (range, prefix_length) = self.score_rows();
         let rows = self.context.rows_to_pop(&range, from_end, count).await?;
-        let mut members = Vec::with_capacity(rows.len());
-        for row in &rows {
-            members.push(self.take_row(prefix_length, row).await?);
-        }
+        let members = self.take_rows(prefix_length, &rows).await?;
         self.context.add_length(self.key, -to_i64(members.len()));
         Ok(members)
     }
@@ -101,20 +96,35 @@ impl SortedSetMut<'_, '_> {
         Ok(())
     }
 
-    /// Clears a member by its row of the score index and returns it. Does not count it.
-    async fn take_row(
+    /// Clears members by their rows of the score index and returns them. Does not count them.
+    async fn take_rows(
         &self,
         prefix_length: usize,
-        row: &KeyValue,
-    ) -> Result<ScoredMember, StoreError> {
+        rows: &[KeyValue],
+    ) -> Result<Vec<ScoredMember>, StoreError> {
         let context = self.context;
-        let taken = self.scored_member(prefix_length, row).await?;
-        if !row.value.is_empty() {
-            context.discard_value(self.key.data(), &row.value)?;
+        let mut taken = Vec::with_capacity(rows.len());
+        for rows in rows.chunks(WARMED_COMMANDS) {
+            let mut named = Vec::with_capacity(rows.len());
+            for row in rows {
+                let member = self.scored_member(prefix_length, row).await?;
+                if !row.value.is_empty() {
+                    context.discard_value(self.key.data(), &row.value)?;
+                }
+                context.transaction.clear(&row.key);
+                context.note_rank_change(self.key, &row.key, -1);
+                named.push(self.member_row(&Member::new(&member.member)));
+                taken.push(member);
+            }
+            // Members with neighbouring scores are scattered in the index by name.
+            if named.len() > 1 {
+                let soon: Vec<SoonRead> = named.iter().cloned().map(SoonRead::Row).collect();
+                context.transaction.warm(&soon);
+            }
+            for row in &named {
+                context.transaction.clear(row);
+            }
         }
-        context.transaction.clear(&row.key);
-        context.note_rank_change(self.key, &row.key, -1);
-        self.clear_member_row(&Member::new(&taken.member));
         Ok(taken)
     }
 
@@ -137,10 +147,10 @@ impl SortedSetMut<'_, '_> {
         Ok(())
     }
 
-    fn clear_member_row(&self, member: &Member) {
+    /// The key of a member's row in the index by name.
+    fn member_row(&self, member: &Member) -> Vec<u8> {
         let layout = self.context.layout();
-        let member_key = layout.member_key(self.key.data(), member);
-        self.context.transaction.clear(&member_key);
+        layout.member_key(self.key.data(), member)
     }
 }
 
