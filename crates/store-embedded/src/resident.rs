@@ -194,10 +194,18 @@ impl Resident {
         cleared.cloned().unwrap_or_default()
     }
 
-    /// Forgets cleared keys that have been cleared in the data file too. `drained` is the last
-    /// generation in it. No older snapshot of the data file may be used afterwards.
-    pub(super) fn note_drained(&mut self, drained: u32) {
-        self.cleared.retain(|generation, _| *generation > drained);
+    /// Takes out cleared keys that have been cleared in the data file too. `drained` is the last
+    /// generation in it. No older snapshot of the data file may be used afterwards. Freeing what
+    /// this returns may take long.
+    pub(super) fn take_cleared(&mut self, drained: u32) -> BTreeMap<u32, Cleared> {
+        let oldest = self.cleared.first_key_value();
+        match oldest.is_some_and(|(generation, _)| *generation <= drained) {
+            true => {
+                let later = self.cleared.split_off(&drained.saturating_add(1));
+                std::mem::replace(&mut self.cleared, later)
+            }
+            false => BTreeMap::new(),
+        }
     }
 
     /// Whether a generation clears the row that the data file may have for a key.
@@ -454,7 +462,7 @@ impl Resident {
     /// `drained` is the last generation in the data file.
     pub(super) fn evict(&mut self, drained: u32, rows_max: usize) {
         // Otherwise, cleared keys of these generations would hide rows written by later ones.
-        self.note_drained(drained);
+        drop(self.take_cleared(drained));
         if self.complete.len() > COMPLETE_RANGES_MAX {
             self.complete = Ranges::default();
         }
@@ -726,7 +734,7 @@ mod tests {
         assert!(!resident.is_cleared(b"p"));
         resident.evict(1, EVICTION_ROWS);
         assert!(!resident.is_cleared(b"k") && resident.is_cleared(b"n"));
-        resident.note_drained(2);
+        drop(resident.take_cleared(2));
         assert!(!resident.is_cleared(b"n"));
     }
 }

@@ -68,7 +68,7 @@ impl<'s> Reader<'s> {
 
     /// Reads rows that do not change, or that only the caller changes.
     pub(super) fn over(store: &'s EmbeddedStore, mut resident: Working<'s>) -> Self {
-        resident.note_drained(store.shared.memory.drained());
+        drop(resident.take_cleared(store.shared.memory.drained()));
         Self::new(store, resident, Disk::when_needed(&store.environment))
     }
 

@@ -428,10 +428,16 @@ impl WriteState<'_> {
                 .resident
                 .cleared_by(writer.dirty.generation())
                 .keys;
-            if cleared.get(key).is_none() {
-                let row = Row::new(&mut writer.scratch, key, b"", Origin::DISK);
+            let scratch = &mut writer.scratch;
+            let mut added = None;
+            cleared.set(key, |old| {
+                old.cloned().unwrap_or_else(|| {
+                    let row = Row::new(scratch, key, b"", Origin::DISK);
+                    added.insert(row).clone()
+                })
+            });
+            if let Some(row) = added {
                 writer.dirty.count_cleared(row.bytes());
-                cleared.insert(row.clone());
                 self.log.log(Undo::ClearedKey(row));
             }
         }
