@@ -35,19 +35,19 @@ const REMOVED_LOOKS_MIN: u32 = 30;
 /// How many reads to wait for a first change of beat in a row that was already there at the start.
 const UNPROVEN_LOOKS_MAX: u32 = 2;
 
-/// A living server.
+/// A live server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LivingServer {
+pub struct LiveServer {
     /// The number of its start. The oldest server has the lowest.
     pub instance: u64,
     /// Its row, with its address.
     pub row: ServerRow,
 }
 
-/// The living servers.
+/// The live servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roster {
-    servers: Vec<LivingServer>,
+    servers: Vec<LiveServer>,
     choices: BTreeMap<Vec<u8>, u64>,
     own: u64,
 }
@@ -56,46 +56,46 @@ impl Roster {
     /// A roster of one server.
     pub fn of_one(instance: u64, row: ServerRow) -> Self {
         Self {
-            servers: vec![LivingServer { instance, row }],
+            servers: vec![LiveServer { instance, row }],
             choices: BTreeMap::new(),
             own: instance,
         }
     }
 
-    /// The living servers, the oldest first.
-    pub fn servers(&self) -> &[LivingServer] {
+    /// The live servers, the oldest first.
+    pub fn servers(&self) -> &[LiveServer] {
         &self.servers
     }
 
-    /// The living servers other than this one.
-    pub fn others(&self) -> impl Iterator<Item = &LivingServer> {
+    /// The live servers other than this one.
+    pub fn others(&self) -> impl Iterator<Item = &LiveServer> {
         self.servers
             .iter()
             .filter(|server| server.instance != self.own)
     }
 
-    /// Whether a living server is this one.
-    pub fn is_own(&self, server: &LivingServer) -> bool {
+    /// Whether a live server is this one.
+    pub fn is_own(&self, server: &LiveServer) -> bool {
         server.instance == self.own
     }
 
     /// The server that clients of a name should use: the one chosen by an operator if it is alive,
     /// otherwise the one with the highest score for the name. `None` only while the last server
     /// stops.
-    pub fn master_of(&self, name: &[u8]) -> Option<&LivingServer> {
+    pub fn master_of(&self, name: &[u8]) -> Option<&LiveServer> {
         let chosen = self.choices.get(name);
-        let is_chosen = |server: &&LivingServer| Some(&server.instance) == chosen;
+        let is_chosen = |server: &&LiveServer| Some(&server.instance) == chosen;
         let chosen = self.servers.iter().find(is_chosen);
         chosen.or_else(|| self.best(name, None))
     }
 
     /// The server that should take over a name from its master. `None` if there is no other.
-    pub fn successor_of(&self, name: &[u8]) -> Option<&LivingServer> {
+    pub fn successor_of(&self, name: &[u8]) -> Option<&LiveServer> {
         let master = self.master_of(name)?;
         self.best(name, Some(master.instance))
     }
 
-    fn best(&self, name: &[u8], except: Option<u64>) -> Option<&LivingServer> {
+    fn best(&self, name: &[u8], except: Option<u64>) -> Option<&LiveServer> {
         let servers = self.servers.iter();
         servers
             .filter(|server| Some(server.instance) != except)
@@ -124,7 +124,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn lives(&self, now: Instant) -> bool {
+    fn is_alive(&self, now: Instant) -> bool {
         let is_silent = now - self.changed_at > SILENCE_MIN;
         self.is_proven && !(is_silent && self.silent_looks >= SILENT_LOOKS_MIN)
     }
@@ -187,11 +187,11 @@ impl Observer {
     }
 
     fn roster(&self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
-        let living = self.seen.iter().filter(|(_, seen)| seen.lives(now));
-        let mut servers: Vec<LivingServer> = living
+        let live = self.seen.iter().filter(|(_, seen)| seen.is_alive(now));
+        let mut servers: Vec<LiveServer> = live
             .map(|(instance, seen)| (*instance, &seen.row))
             .chain([(self.own, own_row)])
-            .map(|(instance, row)| LivingServer {
+            .map(|(instance, row)| LiveServer {
                 instance,
                 row: row.clone(),
             })
@@ -215,7 +215,7 @@ impl Observer {
         }
     }
 
-    /// Whether another living server claims the same address, which must be a configuration
+    /// Whether another live server claims the same address, which must be a configuration
     /// mistake: it has beaten since this server began to listen there.
     fn has_double(&self, own_row: &ServerRow) -> bool {
         let is_double = |seen: &Seen| {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::clients::Delivery;
 use crate::pubsub::PubSub;
 use quoin_data::unit::signals::{ChannelKind, Message, Subscribers};
-use quoin_engine::roster::{LivingServer, Roster, RosterWatch};
+use quoin_engine::roster::{LiveServer, Roster, RosterWatch};
 use quoin_layout::ServerRow;
 
 #[cfg(test)]
@@ -186,8 +186,8 @@ fn changes(
 }
 
 /// The servers of a roster that another lacks.
-fn missing_in<'r>(roster: &'r Roster, other: &Roster) -> Vec<&'r LivingServer> {
-    let is_missing = |server: &&LivingServer| {
+fn missing_in<'r>(roster: &'r Roster, other: &Roster) -> Vec<&'r LiveServer> {
+    let is_missing = |server: &&LiveServer| {
         let mut others = other.servers().iter();
         !others.any(|other| other.instance == server.instance)
     };

@@ -17,7 +17,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
                 dl.figures {
                     (figure("Store", info.text("store"), info.text("store_id")))
                     (figure("Reachable", if info.text("store_reachable") == "0" { "no" } else { "yes" }, ""))
-                    (figure("Living servers", info.text("living_servers"), "that share the store"))
+                    (figure("Live servers", info.text("living_servers"), "that share the store"))
                     (figure("Version", info.text("quoin_version"),
                         &format!("told as Redis {}", info.text("redis_version"))))
                 }

@@ -36,7 +36,7 @@ enum Stage {
 }
 
 impl Membership {
-    /// Prepares to become a member with [`Self::begin`], and reports living servers to `sightings`.
+    /// Prepares to become a member with [`Self::begin`], and reports live servers to `sightings`.
     /// On a store with a single server, writes nothing: that server is the only member.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Membership {
             .send_modify(|stage| *stage = (*stage).max(Stage::Member));
     }
 
-    /// The living servers. `None` until this server knows them after its start, and while it cannot
+    /// The live servers. `None` until this server knows them after its start, and while it cannot
     /// reach the store, because others may then have declared it dead.
     pub fn roster(&self) -> Option<Arc<Roster>> {
         self.sightings.borrow().as_ref().and_then(Sighting::current)
@@ -105,7 +105,7 @@ impl Membership {
         at.map_or(Duration::ZERO, |at| at.elapsed())
     }
 
-    /// Waits until the living servers are known.
+    /// Waits until the live servers are known.
     pub async fn settled(&self) {
         let mut sightings = self.sightings.subscribe();
         // Cannot fail: the sender lives as long as this.
@@ -165,7 +165,7 @@ impl Drop for Membership {
     }
 }
 
-/// The living servers, for tasks that start before this server is a member.
+/// The live servers, for tasks that start before this server is a member.
 pub struct Sightings(Arc<watch::Sender<Option<Sighting>>>);
 
 impl Default for Sightings {
@@ -198,7 +198,7 @@ impl RosterWatch {
         }
     }
 
-    /// The living servers, as in [`Membership::roster`].
+    /// The live servers, as in [`Membership::roster`].
     pub fn current(&self) -> Option<Arc<Roster>> {
         self.0.borrow().as_ref().and_then(Sighting::current)
     }
@@ -316,7 +316,7 @@ impl Job {
             && let Some(more) = self.doubled.pass()
         {
             tracing::warn!(
-                "another living server announces the address {} of this one: see the settings \
+                "another live server announces the address {} of this one: see the settings \
                  announce-ip and announce-port{more}",
                 self.own_row.ip
             );

@@ -52,7 +52,7 @@ impl Scene {
         self.rows.servers.retain(|(other, _)| *other != instance);
     }
 
-    /// Lets a second pass, in which these servers beat. Returns the living servers.
+    /// Lets a second pass, in which these servers beat. Returns the live servers.
     fn second(&mut self, beating: &[u64]) -> Vec<u64> {
         self.passes(1000, beating)
     }
@@ -148,7 +148,7 @@ async fn a_restarted_server_replaces_its_earlier_start_at_once() {
 }
 
 #[tokio::test]
-async fn a_living_server_at_the_own_address_is_noticed() {
+async fn a_live_server_at_the_own_address_is_noticed() {
     let mut scene = Scene::of(&[]);
     scene.add(1, row(OWN));
     scene.look();
@@ -185,7 +185,7 @@ async fn rows_of_the_long_dead_and_their_choices_are_removed() {
 #[test]
 fn the_chosen_server_is_master_while_it_lives() {
     let servers = |instances: &[u64]| {
-        let servers = instances.iter().map(|instance| LivingServer {
+        let servers = instances.iter().map(|instance| LiveServer {
             instance: *instance,
             row: row(*instance),
         });
@@ -326,7 +326,7 @@ async fn a_server_whose_row_was_removed_joins_again() {
     let transaction = cluster.store.begin_write().unwrap();
     remove(&*transaction, &Layout::new("test"), instance);
     transaction.commit().await.unwrap();
-    wait_until("it must learn who lives", || servers[0].roster().is_none()).await;
+    wait_until("it must learn which servers are alive", || servers[0].roster().is_none()).await;
     for server in &servers {
         wait_until("both are seen again", || addresses(server) == both).await;
     }

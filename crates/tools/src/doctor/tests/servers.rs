@@ -27,7 +27,7 @@ fn a_server_without_a_sign_of_life_is_told_and_its_row_removed() {
     assert_eq!(found.level, Level::Warn);
     assert!(
         found.text.starts_with(
-            "none lives; 1 name has a chosen server; 1 shows no sign of life (10.0.0.1:6379 (0.1.0))"
+            "none is alive; 1 name has a chosen server; 1 shows no sign of life (10.0.0.1:6379 (0.1.0))"
         ),
         "{found}"
     );
@@ -35,7 +35,7 @@ fn a_server_without_a_sign_of_life_is_told_and_its_row_removed() {
     assert_eq!(line(&found, "servers").level, Level::Ok);
     let found = lines(&bench, LOOK);
     let found = line(&found, "servers");
-    assert_eq!(found.text, "none lives; 1 name has a chosen server");
+    assert_eq!(found.text, "none is alive; 1 name has a chosen server");
 }
 
 #[test]
@@ -94,6 +94,6 @@ fn servers_that_live_are_named() {
     let found = line(&found, "servers");
     assert_eq!(
         (found.level, found.text.as_str()),
-        (Level::Ok, "1 lives: 10.0.0.1:6379 (0.1.0)")
+        (Level::Ok, "1 is alive: 10.0.0.1:6379 (0.1.0)")
     );
 }
