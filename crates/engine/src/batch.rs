@@ -24,14 +24,14 @@ use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 
 mod attempts;
+mod coalescing;
 mod fence;
 mod looks;
 mod running;
-mod series;
 mod unheard;
 mod waking;
 
-pub(super) use series::bring_together;
+pub(super) use coalescing::bring_together;
 use unheard::Unheard;
 
 /// First pause before a batch runs again. It doubles up to [`BACKOFF_MAX_MS`].
@@ -169,12 +169,12 @@ impl From<(usize, usize)> for CommandId {
     }
 }
 
-/// The progress of a batch in a series.
+/// What is left of the latest commands that the batch coalesced.
 #[derive(Default)]
-pub(super) struct InSeries {
+pub(super) struct Coalesced {
     /// Replies of the next commands, which have already run.
     replies: VecDeque<Reply>,
-    /// How many of the next commands must run one by one because their series failed.
+    /// How many of the next commands must run one by one because they failed as one.
     alone: usize,
 }
 

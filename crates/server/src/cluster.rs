@@ -185,9 +185,7 @@ impl View {
 
 /// For each block of slots, the index of the server that owns it. All versions of Quoin must
 /// compute the same.
-pub(super) fn owners_of_blocks<'s>(
-    servers: impl Iterator<Item = &'s LiveServer>,
-) -> [u8; BLOCKS] {
+pub(super) fn owners_of_blocks<'s>(servers: impl Iterator<Item = &'s LiveServer>) -> [u8; BLOCKS] {
     let servers: Vec<&LiveServer> = servers.collect();
     let room = BLOCKS.div_ceil(servers.len().max(1));
     let room = room + room.div_ceil(EXTRA_SHARE);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
-use crate::command::put_series::Put;
+use crate::command::put_coalesced::Put;
 use crate::error::CommandError;
 use crate::keyspace::key::OpenKey;
 use crate::keyspace::kind::BODY_BYTES_MAX;

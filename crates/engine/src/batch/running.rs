@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::looks::{KeysByLook, Look};
 use super::unheard::Unheard;
-use super::{AttemptEnd, Batch, CommandId, InSeries};
+use super::{AttemptEnd, Batch, Coalesced, CommandId};
 use crate::call::{Bundle, Call, Submission, Work};
 use crate::waiters::Waiter;
 use crate::warming::Warming;
@@ -88,7 +88,7 @@ impl<'p> Attempt<'p> {
         bytes
     }
 
-    /// When the running command or series began.
+    /// When the running command began, or the first of those that run as one.
     pub(super) fn command_began(&self) -> Instant {
         self.command_began
     }
@@ -146,14 +146,14 @@ impl Batch<'_> {
         submissions: &[Submission],
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        let mut series = InSeries::default();
+        let mut coalesced = Coalesced::default();
         let mut warming = Warming::default();
         let is_warmed = !self.environment.capabilities.reads_wait;
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
-                if let Some(reply) = series.replies.pop_front() {
+                if let Some(reply) = coalesced.replies.pop_front() {
                     attempt.commands_run += 1;
                     reply_bytes += attempt.note_reply(&reply);
                     replies.push(reply);
@@ -187,7 +187,7 @@ impl Batch<'_> {
                 attempt.commands_run += 1;
                 let first = (number, at);
                 if let Some(reply) = self
-                    .run_series(&mut series, submissions, first, attempt)
+                    .run_coalesced(&mut coalesced, submissions, first, attempt)
                     .await?
                 {
                     reply_bytes += attempt.note_reply(&reply);

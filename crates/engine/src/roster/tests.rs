@@ -326,7 +326,10 @@ async fn a_server_whose_row_was_removed_joins_again() {
     let transaction = cluster.store.begin_write().unwrap();
     remove(&*transaction, &Layout::new("test"), instance);
     transaction.commit().await.unwrap();
-    wait_until("it must learn which servers are alive", || servers[0].roster().is_none()).await;
+    wait_until("it must learn which servers are alive", || {
+        servers[0].roster().is_none()
+    })
+    .await;
     for server in &servers {
         wait_until("both are seen again", || addresses(server) == both).await;
     }

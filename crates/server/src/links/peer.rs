@@ -105,11 +105,7 @@ impl Drop for Held {
 }
 
 impl Peer {
-    pub(super) fn new(
-        server: LiveServer,
-        roster: RosterWatch,
-        connector: &Arc<Connector>,
-    ) -> Self {
+    pub(super) fn new(server: LiveServer, roster: RosterWatch, connector: &Arc<Connector>) -> Self {
         Self {
             server,
             roster,

@@ -10,7 +10,7 @@ use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
 use crate::fields::commands::{length, plan_all, plan_first};
 use crate::hash::HashType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -48,7 +48,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("4.0.0", "Accepts multiple `field` and `value` arguments.")])
         .arguments(&[key(0), FIELDS_AND_VALUES])
         .plan(write::plan_put)
-        .series(series!(is_any, write::hset_series)),
+        .coalescing(coalescing!(is_any, write::hset_coalesced)),
     hash("hmset", -4, "2.0.0", write_handler!(write::hmset))
         .summary("Sets the values of multiple fields.")
         .complexity(EACH_FIELD)

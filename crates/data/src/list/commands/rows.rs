@@ -3,20 +3,20 @@
 use super::access;
 use super::push_pop::{
     LEFT, RIGHT, blmove, blmovem, brpoplpush, lmove, lmovem, plan_blmovem, plan_lmove, plan_lmovem,
-    plan_push, plan_rpoplpush, pop, push, push_existing, push_series, rpoplpush, wait_for_length,
-    wait_for_source,
+    plan_push, plan_rpoplpush, pop, push, push_coalesced, push_existing, rpoplpush,
+    wait_for_length, wait_for_source,
 };
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at, up_to};
 use crate::command::popping::{
     blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
-    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_series,
+    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_coalesced,
     wait_to_multi_pop, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::list::ListType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
         .arguments(&[key(0), string("element").multiple()])
         .plan(plan_push::<LEFT>)
-        .series(series!(is_any, push_series::<LEFT>)),
+        .coalescing(coalescing!(is_any, push_coalesced::<LEFT>)),
     list("rpush", -3, "1.0.0", write_handler!(push::<RIGHT>))
         .summary("Appends one or more elements to a list. Creates the key if it doesn't exist.")
         .complexity(EACH_ELEMENT)
@@ -75,7 +75,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
         .arguments(&[key(0), string("element").multiple()])
         .plan(plan_push::<RIGHT>)
-        .series(series!(is_any, push_series::<RIGHT>)),
+        .coalescing(coalescing!(is_any, push_coalesced::<RIGHT>)),
     list("lpushx", -3, "2.2.0", write_handler!(push_existing::<LEFT>))
         .summary("Prepends one or more elements to a list only when the list exists.")
         .complexity(EACH_ELEMENT)
@@ -109,7 +109,10 @@ pub const ROWS: &[Row] = &[
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
         .plan(plan_pop::<ListType, LEFT>)
-        .series(series!(has_no_zero_count, pop_series::<ListType, LEFT>)),
+        .coalescing(coalescing!(
+            has_no_zero_count,
+            pop_coalesced::<ListType, LEFT>
+        )),
     list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
         .summary(
             "Returns and removes the last elements of a list. Deletes the list if the last \
@@ -122,7 +125,10 @@ pub const ROWS: &[Row] = &[
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
         .plan(plan_pop::<ListType, RIGHT>)
-        .series(series!(has_no_zero_count, pop_series::<ListType, RIGHT>)),
+        .coalescing(coalescing!(
+            has_no_zero_count,
+            pop_coalesced::<ListType, RIGHT>
+        )),
     list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<ListType>))
         .summary(
             "Returns multiple elements from a list after removing them. Deletes the list if the \

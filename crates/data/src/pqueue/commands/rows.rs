@@ -7,11 +7,11 @@ use crate::command::grammar::{Argument, block, double, integer, key, oneof, stri
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, at, up_to};
 use crate::command::popping::{
     FIRST, LAST, blocking_pop, has_no_zero_count, is_any, plan_blocking_pop, plan_pop,
-    pop_numbered, pop_series, wait_to_pop,
+    pop_coalesced, pop_numbered, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::pqueue::{PriorityQueueType, dumping};
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const EACH_VALUE: &str = "O(log N) for each value, N being all that is stored";
 const COUNT: Argument = integer("count").optional();
@@ -35,7 +35,7 @@ pub const ROWS: &[Row] = &[
             key(0),
             block("data", &[double("priority"), string("value")]).multiple(),
         ])
-        .series(series!(is_any, push_pop::push_series)),
+        .coalescing(coalescing!(is_any, push_pop::push_coalesced)),
     priority_queue(
         "pq.popmin",
         -2,
@@ -51,9 +51,9 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), COUNT])
     .plan(plan_pop::<PriorityQueueType, FIRST>)
-    .series(series!(
+    .coalescing(coalescing!(
         has_no_zero_count,
-        pop_series::<PriorityQueueType, FIRST>
+        pop_coalesced::<PriorityQueueType, FIRST>
     )),
     priority_queue(
         "pq.popmax",
@@ -70,9 +70,9 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), COUNT])
     .plan(plan_pop::<PriorityQueueType, LAST>)
-    .series(series!(
+    .coalescing(coalescing!(
         has_no_zero_count,
-        pop_series::<PriorityQueueType, LAST>
+        pop_coalesced::<PriorityQueueType, LAST>
     )),
     priority_queue("pq.peekmin", -2, read_handler!(read::peekmin))
         .summary("Returns the values of the lowest priority, the oldest first.")

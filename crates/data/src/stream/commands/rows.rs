@@ -8,7 +8,7 @@ use crate::command::grammar::{
 use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, UPDATE, after_word, at, streams};
 use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const EXCLUSIVE_RANGES: (&str, &str) = ("6.2.0", "Added exclusive ranges.");
 const REFERENCES_ADDED: (&str, &str) = (
@@ -83,7 +83,7 @@ pub const ROWS: &[Row] = &[
             block("data", &[string("field"), string("value")]).multiple(),
         ])
         .plan(add::plan)
-        .series(series!(add::makes_stream, add::xadd_series)),
+        .coalescing(coalescing!(add::makes_stream, add::xadd_coalesced)),
     stream("xlen", 2, "5.0.0", read_handler!(read::xlen))
         .summary("Return the number of messages in a stream.")
         .flags(Flags::FAST)
@@ -203,10 +203,10 @@ pub const ROWS: &[Row] = &[
         ])
         .plan(read_group::plan)
         .waits(read_group::wait)
-        .series(series!(
+        .coalescing(coalescing!(
             read_group::reads_new_entries,
             read_group::have_one_group,
-            read_group::xreadgroup_series
+            read_group::xreadgroup_coalesced
         )),
     stream("xack", -4, "5.0.0", write_handler!(pending::xack))
         .summary(
@@ -218,10 +218,10 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::CONTENDS)
         .keys(&[at(1, UPDATE)])
         .plan(pending::plan)
-        .series(series!(
+        .coalescing(coalescing!(
             is_any,
             pending::have_one_group,
-            pending::xack_series
+            pending::xack_coalesced
         ))
         .arguments(&[key(0), GROUP, string("id").multiple()]),
     stream("xackdel", -6, "8.2.0", write_handler!(delete::xackdel))

@@ -10,12 +10,12 @@ use crate::command::key_specs::{
 };
 use crate::command::popping::{
     FIRST, LAST, blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
-    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_numbered, pop_series,
-    wait_to_multi_pop, wait_to_pop,
+    plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_coalesced,
+    pop_numbered, wait_to_multi_pop, wait_to_pop,
 };
 use crate::command::row::{Group, Handler, Row};
 use crate::zset::SortedSetType;
-use crate::{read_handler, series, write_handler};
+use crate::{coalescing, read_handler, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -79,7 +79,7 @@ pub const ROWS: &[Row] = &[
             block("data", &[double("score"), string("member")]).multiple(),
         ])
         .plan(add::plan_add)
-        .series(series!(is_any, add::zadd_series)),
+        .coalescing(coalescing!(is_any, add::zadd_coalesced)),
     sorted_set("zincrby", 4, "1.2.0", write_handler!(add::zincrby))
         .summary("Increments the score of a member in a sorted set.")
         .complexity(ONE_MEMBER)
@@ -260,9 +260,9 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
     .plan(plan_pop::<SortedSetType, FIRST>)
-    .series(series!(
+    .coalescing(coalescing!(
         has_no_zero_count,
-        pop_series::<SortedSetType, FIRST>
+        pop_coalesced::<SortedSetType, FIRST>
     )),
     sorted_set(
         "zpopmax",
@@ -280,9 +280,9 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
     .plan(plan_pop::<SortedSetType, LAST>)
-    .series(series!(
+    .coalescing(coalescing!(
         has_no_zero_count,
-        pop_series::<SortedSetType, LAST>
+        pop_coalesced::<SortedSetType, LAST>
     )),
     sorted_set(
         "zmpop",
