@@ -21,7 +21,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "bag",
     encoding: |_, _| Box::pin(async { Ok("rows") }),
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: false,
     flow: ElementFlow::Nothing,
     sections: &[

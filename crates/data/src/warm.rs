@@ -95,7 +95,7 @@ fn reads_of(plan: Plan) -> (Vec<Prefetch>, Option<Prefetch>) {
 /// Adds the rows that a key's metadata refers to.
 fn add_rows(layout: &Layout, key: &OpenKey, read: &Prefetch, soon: &mut Vec<SoonRead>) {
     let (meta, data) = (&key.meta, key.data());
-    if meta.body.is_some() {
+    if meta.inline.is_some() {
         return;
     }
     match read {

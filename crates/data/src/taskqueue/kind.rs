@@ -35,7 +35,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "taskqueue",
     encoding: |_, _| Box::pin(async { Ok("indexed-rows") }),
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::ByLength,
     sections: &[

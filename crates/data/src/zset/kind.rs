@@ -35,7 +35,7 @@ pub static KIND: ValueKind = ValueKind {
         Box::pin(async move { SortedSet::open(context, key).encoding().await })
     },
     exists_when_empty: false,
-    body: None,
+    inline: None,
     is_waited_for: true,
     flow: ElementFlow::ByLength,
     sections: &[

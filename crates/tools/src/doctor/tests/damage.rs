@@ -280,7 +280,7 @@ fn a_namespace_that_no_database_shows() {
                     data: FOREIGN,
                     expire_at_ms: None,
                     long_name: None,
-                    body: None,
+                    inline: None,
                     rank_levels: 0,
                     fields_expire: false,
                     is_kept: false,

@@ -215,7 +215,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             data,
             expire_at_ms: None,
             long_name: None,
-            body: None,
+            inline: None,
             rank_levels: 0,
             fields_expire: false,
             is_kept: false,
