@@ -195,7 +195,7 @@ pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 /// Concurrent lookups of host names for MIGRATE and `trace-endpoint`. Each uses a thread, and
 /// others wait.
 pub const NAME_LOOKUPS_MAX: usize = 4;
-/// Number of marks of servers that want to hear of changed keys, read at a time.
+/// Number of marks of servers to which others report changed keys, read at a time.
 pub const CHANGE_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which other servers remove such a mark.
 pub const CHANGE_MARK_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);

@@ -40,9 +40,9 @@ impl Sentinel {
         }
     }
 
-    /// Whether nobody is subscribed.
-    pub(super) fn is_unheard(&self) -> bool {
-        self.plain.is_empty() && self.tls.is_empty()
+    /// Whether anybody is subscribed.
+    pub(super) fn has_subscribers(&self) -> bool {
+        !self.plain.is_empty() || !self.tls.is_empty()
     }
 }
 
@@ -129,7 +129,7 @@ impl Announcer {
         let Some(before) = before else {
             return;
         };
-        if Arc::ptr_eq(&before, &roster) || before == roster || sentinel.is_unheard() {
+        if Arc::ptr_eq(&before, &roster) || before == roster || !sentinel.has_subscribers() {
             return;
         }
         for speaks_tls in [false, true] {

@@ -1,4 +1,4 @@
-//! Marks of servers that want to hear which keys change, because their clients track keys or wait for some. A batch
+//! Marks of servers that want to know which keys change, because their clients track keys or wait for some. A batch
 //! that changes keys reads the marks serializably. If another server has one, the batch also writes the names of the
 //! keys to the message log ([`crate::cluster::relay`]). So no batch that commits after a mark was set misses it.
 //!
@@ -13,7 +13,7 @@ use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, 
 /// Value of a mark that asks for keys that became ready only. Any other value asks for all changes.
 const READY: &[u8] = &[1];
 
-/// Which changes a server wants to hear of. A later one includes the earlier ones.
+/// Which changes a server wants reported. A later one includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Wanted {
     /// None.
@@ -43,7 +43,7 @@ pub struct ChangeMark {
     pub beat: Option<bytes::Bytes>,
 }
 
-/// Marks this server start as one that wants to hear of changes. `Nothing` removes the mark.
+/// Marks this server start as one that wants changes reported. `Nothing` removes the mark.
 pub fn set_mark(transaction: &dyn Transaction, layout: &Layout, instance: u64, wanted: Wanted) {
     let key = layout.change_mark_key(instance);
     match wanted {
@@ -78,7 +78,7 @@ pub async fn beat(
     Ok(mark.is_some())
 }
 
-/// What other servers want to hear of. Conflicts with a server that begins to want more.
+/// What other servers want reported. Conflicts with a server that begins to want more.
 pub async fn wanted_by_others(
     transaction: &dyn ReadTransaction,
     layout: &Layout,

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use super::Batch;
-use super::unheard::Unheard;
+use super::unread::Unread;
 use crate::call::{Call, Work};
 use crate::waiters::Waiter;
 use quoin_base::limits::RELAY_ROWS_PER_BATCH;
@@ -69,7 +69,7 @@ impl Batch<'_> {
         let database = waiter.invocation.database;
         quiet.retain(|key| {
             let key = key.clone();
-            !self.unheard.concerns(&ClientKey { database, key })
+            !self.unread.concerns(&ClientKey { database, key })
         });
         if !quiet.is_empty() {
             let changes = unit.signals.changes();
@@ -155,18 +155,18 @@ impl Batch<'_> {
     }
 
     /// Reads what other servers have reported up to the attempt's snapshot.
-    pub(super) async fn hear_the_rest(&self, unit: &Unit<'_>) -> Unheard {
-        let Some(mut reader) = self.heard.clone() else {
-            return Unheard::Anything;
+    pub(super) async fn read_unread(&self, unit: &Unit<'_>) -> Unread {
+        let Some(mut reader) = self.log_reader.clone() else {
+            return Unread::Anything;
         };
         let layout = &self.environment.layout;
         let transaction = unit.transaction;
         match reader.read(transaction, layout, RELAY_ROWS_PER_BATCH).await {
-            Ok(news) if !news.has_more => Unheard::News(news),
-            Ok(_) => Unheard::Anything,
+            Ok(news) if !news.has_more => Unread::News(news),
+            Ok(_) => Unread::Anything,
             Err(error) => {
                 tracing::trace!(%error, "cannot read the end of the log");
-                Unheard::Anything
+                Unread::Anything
             }
         }
     }

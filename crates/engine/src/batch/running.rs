@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::looks::{KeysByLook, Look};
-use super::unheard::Unheard;
+use super::unread::Unread;
 use super::{AttemptEnd, Batch, Coalesced, CommandId};
 use crate::call::{Bundle, Call, Submission, Work};
 use crate::waiters::Waiter;
@@ -102,9 +102,9 @@ impl<'p> Attempt<'p> {
 impl Batch<'_> {
     /// Issues the expected reads of all commands at once, if reads of the store are round trips.
     /// Returns what other servers have reported, if a command may skip quiet keys.
-    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) -> Unheard {
+    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) -> Unread {
         if !self.environment.capabilities.reads_wait {
-            return Unheard::default();
+            return Unread::default();
         }
         let mut plan = PrefetchPlan::default();
         let mut has_quiet = false;
@@ -113,15 +113,15 @@ impl Batch<'_> {
         for call in calls.take(self.commands_max) {
             has_quiet |= self.plan_call(call, &mut plan, &mut woken);
         }
-        let hear = async {
+        let unread = async {
             match has_quiet {
-                true => self.hear_the_rest(&attempt.unit).await,
-                false => Unheard::default(),
+                true => self.read_unread(&attempt.unit).await,
+                false => Unread::default(),
             }
         };
         let context = attempt.unit.read_context(0);
         let prefetch = context.prefetch(&plan, &self.shared.locations);
-        futures_util::join!(hear, prefetch).0
+        futures_util::join!(unread, prefetch).0
     }
 
     /// Whether the batch has clients that may wait or be woken.

@@ -85,7 +85,7 @@ impl Connection {
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
         // Messages published before it was woken come before its reply.
-        if !self.defers_messages() && !self.may_hear_itself(queued.row) {
+        if !self.defers_messages() && !self.may_notify_itself(queued.row) {
             self.put_messages().await?;
         }
         let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));

@@ -244,7 +244,7 @@ impl Connection {
         let mut commands = transaction.commands;
         // A monitor sees commands in the order in which they run.
         let runs_alone = !watched.is_empty()
-            || self.transaction_may_hear_itself(&commands)
+            || self.transaction_may_notify_itself(&commands)
             || !self.state.monitors.is_empty();
         let mut may_write = false;
         for command in &commands {
