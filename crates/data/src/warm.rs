@@ -63,7 +63,7 @@ pub async fn warm<'i>(unit: AnyUnit<'_>, invocations: impl Iterator<Item = &'i I
         if found.as_ref().is_none_or(|(last, _)| *last != key) {
             let context = unit.read_context(key.database);
             // An unreadable row is found out by the command.
-            found = Some((key, context.look_ahead(key.name).await.ok().flatten()));
+            found = Some((key, context.find_ahead(key.name).await.ok().flatten()));
         } else if !matches!(read, Prefetch::Members { .. }) {
             continue;
         }

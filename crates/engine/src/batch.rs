@@ -24,9 +24,9 @@ use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 
 mod attempts;
+mod checks;
 mod coalescing;
 mod fence;
-mod looks;
 mod running;
 mod unread;
 mod waking;

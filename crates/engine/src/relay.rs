@@ -23,7 +23,7 @@ use super::shared::Shared;
 use super::waiters::Cursor;
 use quoin_base::limits::{
     CHANGE_MARK_DEAD_AFTER, RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ,
-    WAITERS_LOOKED_AT_AGAIN_AFTER, WAITERS_LOOKED_AT_PER_POLL,
+    WAITERS_RECHECKED_AFTER, WAITERS_RECHECKED_PER_POLL,
 };
 use quoin_data::cluster::change_marks;
 use quoin_data::cluster::change_marks::{ChangeMark, Wanted};
@@ -46,11 +46,11 @@ pub(super) struct Relay {
     silent_marks: HashMap<u64, (ChangeMark, Instant)>,
     /// Whether this server's own mark was missing, so that changes by other servers were missed.
     has_lost_mark: bool,
-    looks: Looks,
+    rechecks: Rechecks,
 }
 
 /// Awaited keys to check again although nothing was reported about them.
-struct Looks {
+struct Rechecks {
     /// Keys left to check in this turn.
     keys: Vec<ClientKey>,
     /// When the next turn begins.
@@ -82,9 +82,9 @@ impl Relay {
             },
             silent_marks: HashMap::new(),
             has_lost_mark: false,
-            looks: Looks {
+            rechecks: Rechecks {
                 keys: Vec::new(),
-                next_turn: Instant::now() + WAITERS_LOOKED_AT_AGAIN_AFTER,
+                next_turn: Instant::now() + WAITERS_RECHECKED_AFTER,
                 next: Instant::now(),
             },
         }
@@ -133,7 +133,7 @@ impl Relay {
                 }
             }
             self.maintain_when_due().await;
-            self.look_again();
+            self.recheck();
             // Under the lock, because a client that subscribes checks it afterwards.
             let has_ended = self.shared.relay.is_following.send_if_modified(|follows| {
                 let ends = !self.is_log_needed();
@@ -221,19 +221,22 @@ impl Relay {
     }
 
     /// Wakes the clients of some awaited keys, to check those again.
-    fn look_again(&mut self) {
+    fn recheck(&mut self) {
         let now = Instant::now();
-        let looks = &mut self.looks;
-        if looks.keys.is_empty() && looks.next_turn <= now {
-            looks.keys = self.shared.waiters.awaited_keys();
-            looks.next_turn = now + WAITERS_LOOKED_AT_AGAIN_AFTER;
+        let rechecks = &mut self.rechecks;
+        if rechecks.keys.is_empty() && rechecks.next_turn <= now {
+            rechecks.keys = self.shared.waiters.awaited_keys();
+            rechecks.next_turn = now + WAITERS_RECHECKED_AFTER;
         }
-        if looks.next <= now {
-            let kept = looks.keys.len().saturating_sub(WAITERS_LOOKED_AT_PER_POLL);
-            for key in looks.keys.drain(kept..) {
+        if rechecks.next <= now {
+            let kept = rechecks
+                .keys
+                .len()
+                .saturating_sub(WAITERS_RECHECKED_PER_POLL);
+            for key in rechecks.keys.drain(kept..) {
                 self.shared.waiters.schedule_wake_up(key, Cursor::START);
             }
-            looks.next = now + RELAY_POLL;
+            rechecks.next = now + RELAY_POLL;
         }
     }
 

@@ -29,11 +29,11 @@ const SILENCE_MIN: Duration = SERVER_DEAD_AFTER.saturating_sub(Duration::from_mi
 ));
 /// How many reads must find the same beat before a server counts as dead. Time alone is not enough:
 /// a store that stalls keeps all servers from writing.
-const SILENT_LOOKS_MIN: u32 = 3;
+const SILENT_READS_MIN: u32 = 3;
 /// How many reads must find the same beat before a row is removed, for the same reason.
-const REMOVED_LOOKS_MIN: u32 = 30;
+const REMOVED_READS_MIN: u32 = 30;
 /// How many reads to wait for a first change of beat in a row that was already there at the start.
-const UNPROVEN_LOOKS_MAX: u32 = 2;
+const UNPROVEN_READS_MAX: u32 = 2;
 
 /// A live server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +118,7 @@ struct Seen {
     row: ServerRow,
     changed_at: Instant,
     /// Number of reads since then.
-    silent_looks: u32,
+    silent_reads: u32,
     /// Whether its beat has changed, or the row is newer than this observer.
     is_proven: bool,
 }
@@ -126,7 +126,7 @@ struct Seen {
 impl Seen {
     fn is_alive(&self, now: Instant) -> bool {
         let is_silent = now - self.changed_at > SILENCE_MIN;
-        self.is_proven && !(is_silent && self.silent_looks >= SILENT_LOOKS_MIN)
+        self.is_proven && !(is_silent && self.silent_reads >= SILENT_READS_MIN)
     }
 }
 
@@ -142,7 +142,7 @@ struct Remains {
 struct Observer {
     own: u64,
     seen: HashMap<u64, Seen>,
-    has_looked: bool,
+    has_observed: bool,
     is_settled: bool,
 }
 
@@ -151,13 +151,13 @@ impl Observer {
         Self {
             own,
             seen: HashMap::new(),
-            has_looked: false,
+            has_observed: false,
             is_settled: false,
         }
     }
 
     /// Processes the rows that were read. `own_row` is this server's.
-    fn look(&mut self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
+    fn observe(&mut self, rows: &RosterRows, own_row: &ServerRow, now: Instant) -> Roster {
         self.seen
             .retain(|instance, _| rows.servers.iter().any(|(other, _)| other == instance));
         for (instance, row) in &rows.servers {
@@ -165,24 +165,24 @@ impl Observer {
                 continue;
             }
             match self.seen.get_mut(instance) {
-                Some(seen) if seen.row.beat == row.beat => seen.silent_looks += 1,
+                Some(seen) if seen.row.beat == row.beat => seen.silent_reads += 1,
                 seen => {
-                    let is_proven = seen.is_some() || self.has_looked;
+                    let is_proven = seen.is_some() || self.has_observed;
                     let found = Seen {
                         row: row.clone(),
                         changed_at: now,
-                        silent_looks: 0,
+                        silent_reads: 0,
                         is_proven,
                     };
                     self.seen.insert(*instance, found);
                 }
             }
         }
-        self.has_looked = true;
+        self.has_observed = true;
         self.is_settled |= self
             .seen
             .values()
-            .all(|seen| seen.is_proven || seen.silent_looks >= UNPROVEN_LOOKS_MAX);
+            .all(|seen| seen.is_proven || seen.silent_reads >= UNPROVEN_READS_MAX);
         self.roster(rows, own_row, now)
     }
 
@@ -219,7 +219,7 @@ impl Observer {
     /// mistake: it has beaten since this server began to listen there.
     fn has_double(&self, own_row: &ServerRow) -> bool {
         let is_double = |seen: &Seen| {
-            seen.is_proven && seen.silent_looks == 0 && seen.row.has_address_of(own_row)
+            seen.is_proven && seen.silent_reads == 0 && seen.row.has_address_of(own_row)
         };
         self.seen.values().any(is_double)
     }
@@ -227,7 +227,7 @@ impl Observer {
     /// Rows of servers that have long been silent, and choices that name servers without a row.
     fn remains(&self, rows: &RosterRows, now: Instant) -> Remains {
         let is_silent = |seen: &Seen| {
-            now - seen.changed_at > SERVER_REMOVED_AFTER && seen.silent_looks >= REMOVED_LOOKS_MIN
+            now - seen.changed_at > SERVER_REMOVED_AFTER && seen.silent_reads >= REMOVED_READS_MIN
         };
         let servers = self.seen.iter().filter(|(_, seen)| is_silent(seen));
         let has_row = |instance: u64| rows.servers.iter().any(|(other, _)| *other == instance);

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use quoin_base::limits::{DASHBOARD_NAMES_MAX, DASHBOARD_ROWS_MAX};
-use quoin_queues::{Bounds, Kind, Queue, Wanted, find, look, pattern_of};
+use quoin_queues::{Bounds, Kind, Queue, Wanted, find, pattern_of, read_queues};
 
 use crate::figures::{count, counted, readable};
 use crate::frame::databases;
@@ -38,7 +38,7 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         cursor => cursor,
     };
     let names = find(view.client(), &wanted, cursor, BOUNDS)?;
-    let queues = look(view.client(), names.keys)?;
+    let queues = read_queues(view.client(), names.keys)?;
     let known = known_databases(view)?;
     let database = view.database();
     let database_text = database.to_string();

@@ -6,7 +6,7 @@
 //! A server that finds its own mark missing sets it again, tells its clients to forget everything, and wakes those
 //! that wait.
 
-use quoin_base::limits::CHANGE_MARKS_PER_LOOK;
+use quoin_base::limits::CHANGE_MARKS_PER_READ;
 use quoin_layout::Layout;
 use quoin_store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, Transaction};
 
@@ -86,7 +86,7 @@ pub async fn wanted_by_others(
 ) -> Result<Wanted, StoreError> {
     let own = layout.change_mark_key(instance);
     let marks = all_marks(transaction, layout, Isolation::Serializable).await?;
-    if marks.len() >= CHANGE_MARKS_PER_LOOK {
+    if marks.len() >= CHANGE_MARKS_PER_READ {
         return Ok(Wanted::All);
     }
     let others = marks.iter().filter(|mark| mark.key != own);
@@ -115,7 +115,7 @@ pub async fn other_marks(
     Ok(marks)
 }
 
-/// The rows of the marks, up to [`CHANGE_MARKS_PER_LOOK`].
+/// The rows of the marks, up to [`CHANGE_MARKS_PER_READ`].
 async fn all_marks(
     transaction: &dyn ReadTransaction,
     layout: &Layout,
@@ -125,7 +125,7 @@ async fn all_marks(
     let query = RangeQuery {
         begin: &range.begin,
         end: &range.end,
-        limit: CHANGE_MARKS_PER_LOOK,
+        limit: CHANGE_MARKS_PER_READ,
         reverse: false,
         isolation,
     };

@@ -212,7 +212,7 @@ pub(crate) async fn remove_expired(
         .collect();
     let mut key = key.clone();
     let hash = HashMut::open(context, &mut key);
-    let (mut looked_at, mut removed, mut bytes) = (0, 0, 0);
+    let (mut checked, mut removed, mut bytes) = (0, 0, 0);
     for some in due.chunks(REAPER_READS_AT_ONCE) {
         // Concurrently, because on a cluster each read is a round trip.
         let reads = some
@@ -235,7 +235,7 @@ pub(crate) async fn remove_expired(
                 }
             }
         }
-        looked_at += some.len();
+        checked += some.len();
         if bytes >= bytes_max || context.is_full() || context.is_old() {
             break;
         }
@@ -246,7 +246,7 @@ pub(crate) async fn remove_expired(
         context.notify_of(EventClasses::HASH, "hexpired", &key);
         context.remove_if_empty(&key).await?;
     }
-    match rows.get(looked_at) {
+    match rows.get(checked) {
         Some((at_ms, _)) if *at_ms <= context.now_ms => return Ok(false),
         Some((at_ms, _)) => context.set_timer_within_day(&key, *at_ms),
         None => {}

@@ -40,20 +40,20 @@ pub static KIND: ValueKind = ValueKind {
             })
         })
         .checked(EntryCheck::new(&LOST_EXPIRY, |entries| {
-            let looks = entries
+            let checks = entries
                 .rows
                 .iter()
                 .map(move |row| has_expiry_row(entries, row));
-            Box::pin(try_join_all(looks))
+            Box::pin(try_join_all(checks))
         })),
         SectionKind::index(Section::FieldExpiries, &[EXPIRING]).checked(EntryCheck::new(
             &STRAY_EXPIRY,
             |entries| {
-                let looks = entries
+                let checks = entries
                     .rows
                     .iter()
                     .map(move |row| is_of_field(entries, row));
-                Box::pin(try_join_all(looks))
+                Box::pin(try_join_all(checks))
             },
         )),
         SectionKind::CHUNKS,

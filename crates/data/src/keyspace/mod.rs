@@ -56,7 +56,7 @@ impl ReadContext<'_> {
     }
 
     /// The key that a command will look up soon, with its current metadata.
-    pub(crate) async fn look_ahead(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+    pub(crate) async fn find_ahead(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate_again(key).await?;
         let meta = self.read_meta(&location).await?;
         Ok(meta.map(|meta| open(location, meta)))

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::looks::{KeysByLook, Look};
+use super::checks::{Check, KeysToCheck};
 use super::unread::Unread;
 use super::{AttemptEnd, Batch, Coalesced, CommandId};
 use crate::call::{Bundle, Call, Submission, Work};
@@ -285,7 +285,7 @@ impl Batch<'_> {
             Work::Command(invocation) => {
                 let keys = match &call.waiter {
                     Some(waiter) => self.keys_of_new(waiter, unit),
-                    None => KeysByLook::All,
+                    None => KeysToCheck::All,
                 };
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
@@ -312,7 +312,7 @@ impl Batch<'_> {
             }
             Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_key(key, *cursor, Look::Key(key), attempt).await;
+                let woken = self.wake_key(key, *cursor, Check::Key(key), attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }

@@ -20,7 +20,7 @@ use quoin_store::{Store, StoreError};
 pub struct Membership {
     sightings: Arc<watch::Sender<Option<Sighting>>>,
     stage: Arc<watch::Sender<Stage>>,
-    look: Arc<Notify>,
+    refresh: Arc<Notify>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -49,7 +49,7 @@ impl Membership {
     ) -> std::io::Result<Self> {
         let Sightings(sightings) = sightings;
         let stage = Arc::new(watch::Sender::new(Stage::Starting));
-        let look = Arc::<Notify>::default();
+        let refresh = Arc::<Notify>::default();
         if !environment.capabilities.has_other_writers {
             let roster = Roster::of_one(environment.ids.instance(), own_row);
             let sighting = Sighting {
@@ -60,7 +60,7 @@ impl Membership {
             return Ok(Self {
                 sightings,
                 stage,
-                look,
+                refresh,
                 thread: Mutex::new(None),
             });
         }
@@ -75,12 +75,12 @@ impl Membership {
             is_crowded: false,
             has_row: false,
         };
-        let (stages, looks) = (Arc::clone(&stage), Arc::clone(&look));
-        let thread = spawn_lane("quoin-roster", move || job.run(stages, looks))?;
+        let (stages, refreshes) = (Arc::clone(&stage), Arc::clone(&refresh));
+        let thread = spawn_lane("quoin-roster", move || job.run(stages, refreshes))?;
         Ok(Self {
             sightings,
             stage,
-            look,
+            refresh,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -118,8 +118,8 @@ impl Membership {
     }
 
     /// Reads the store at once, because this server has changed something there.
-    pub fn look_again(&self) {
-        self.look.notify_one();
+    pub fn refresh(&self) {
+        self.refresh.notify_one();
     }
 
     /// Leaves, so that the others stop directing clients here. Waits for a bounded time until this
@@ -241,7 +241,7 @@ struct Job {
 }
 
 impl Job {
-    async fn run(mut self, stage: Arc<watch::Sender<Stage>>, look: Arc<Notify>) {
+    async fn run(mut self, stage: Arc<watch::Sender<Stage>>, refresh: Arc<Notify>) {
         let mut stages = stage.subscribe();
         // Cannot fail: the sender lives as long as this.
         let _ = stages
@@ -255,7 +255,7 @@ impl Job {
                 biased;
                 _ = stages.wait_for(|stage| *stage >= Stage::Leaving) => break,
                 _ = ticks.tick() => {}
-                () = look.notified() => {}
+                () = refresh.notified() => {}
             }
             let begun = Instant::now();
             match timeout(SERVER_BEAT_MAX, self.beat()).await {
@@ -311,7 +311,7 @@ impl Job {
         }
         self.is_crowded = is_crowded;
         let now = Instant::now();
-        let roster = self.observer.look(rows, &self.own_row, now);
+        let roster = self.observer.observe(rows, &self.own_row, now);
         if self.observer.has_double(&self.own_row)
             && let Some(more) = self.doubled.pass()
         {

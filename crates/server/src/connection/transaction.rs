@@ -188,7 +188,7 @@ impl Connection {
             return Ok(Reply::OK);
         }
         let names: Arc<[Bytes]> = keys.iter().map(|key| key.key.clone()).collect();
-        let looked = self
+        let read = self
             .state
             .executor
             .read(self.session.database, move |context| {
@@ -201,7 +201,7 @@ impl Connection {
                     Ok(fingerprints)
                 })
             });
-        let refused = match looked.await {
+        let refused = match read.await {
             Ok(fingerprints) => {
                 let watched = keys.into_iter().zip(fingerprints);
                 self.session

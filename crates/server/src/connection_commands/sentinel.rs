@@ -163,7 +163,7 @@ async fn fail_over(
         successor.row.ip,
         lossy_text(name)
     );
-    state.membership.look_again();
+    state.membership.refresh();
     Ok(Reply::OK)
 }
 

@@ -8,7 +8,7 @@ use super::push_pop::{
 };
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at, up_to};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, TAKE, UPDATE, at, counted_at, up_to};
 use crate::command::popping::{
     blocking_multi_pop, blocking_pop, has_no_zero_count, is_any, multi_pop,
     plan_blocking_multi_pop, plan_blocking_pop, plan_multi_pop, plan_pop, pop_coalesced,
@@ -22,9 +22,9 @@ const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
 const TO_INDEX: &str =
     "O(log N); before blocks are counted O(M) with M elements between the index and the nearer end";
-const LOOKED_AT: &str = "O(M) with M elements of the list looked at";
+const EXAMINED: &str = "O(M) with M elements of the list examined";
 const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
-const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
+const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys checked and M elements returned";
 
 const SIDES: &[Argument] = &[token("LEFT"), token("RIGHT")];
 const SOURCE: Argument = key(0).named("source");
@@ -147,7 +147,7 @@ pub const ROWS: &[Row] = &[
     list("llen", 2, "1.0.0", read_handler!(access::llen))
         .summary("Returns the length of a list.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     list("lindex", 3, "1.0.0", read_handler!(access::lindex))
         .summary("Returns an element from a list by its index.")
@@ -181,7 +181,7 @@ pub const ROWS: &[Row] = &[
         ]),
     list("lrem", 4, "1.0.0", write_handler!(access::lrem))
         .summary("Removes elements from a list. Deletes the list if the last element was removed.")
-        .complexity(LOOKED_AT)
+        .complexity(EXAMINED)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), integer("count"), string("element")]),
     list("ltrim", 4, "1.0.0", write_handler!(access::ltrim))
@@ -197,7 +197,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[key(0), integer("start"), integer("stop")]),
     list("lpos", -3, "6.0.6", read_handler!(access::lpos))
         .summary("Returns the index of matching elements in a list.")
-        .complexity(LOOKED_AT)
+        .complexity(EXAMINED)
         .keys(&[at(1, READ)])
         .arguments(&[
             key(0),
@@ -250,7 +250,7 @@ pub const ROWS: &[Row] = &[
         "Removes and returns the first element in a list. Blocks until an element is \
              available otherwise. Deletes the list if the last element was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING)
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])
@@ -268,7 +268,7 @@ pub const ROWS: &[Row] = &[
         "Removes and returns the last element in a list. Blocks until an element is available \
              otherwise. Deletes the list if the last element was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING)
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])

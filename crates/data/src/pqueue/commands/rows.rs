@@ -4,7 +4,7 @@ use super::{push_pop, read};
 use crate::command::flags::Flags;
 use crate::command::grammar;
 use crate::command::grammar::{Argument, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, at, up_to};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, TAKE, at, up_to};
 use crate::command::popping::{
     FIRST, LAST, blocking_pop, has_no_zero_count, is_any, plan_blocking_pop, plan_pop,
     pop_coalesced, pop_numbered, wait_to_pop,
@@ -89,7 +89,7 @@ pub const ROWS: &[Row] = &[
     priority_queue("pq.len", 2, read_handler!(read::len))
         .summary("Returns the number of values in a priority queue.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     priority_queue("pq.count", 4, read_handler!(read::count))
         .summary(
@@ -176,7 +176,7 @@ pub const ROWS: &[Row] = &[
              priority queues. Blocks until a value is available otherwise. Deletes the queue if \
              the last value was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING.and(Flags::FAST))
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])
@@ -193,7 +193,7 @@ pub const ROWS: &[Row] = &[
              priority queues. Blocks until a value is available otherwise. Deletes the queue if \
              the last value was popped.",
     )
-    .complexity("O(K) with K keys looked at")
+    .complexity("O(K) with K keys checked")
     .flags(Flags::BLOCKING.and(Flags::FAST))
     .flags(Flags::CONTENDS)
     .keys(&[up_to(1, -2, TAKE)])

@@ -4,7 +4,7 @@ use super::{algebra, members, random};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, integer, key, pattern, string, token};
 use crate::command::key_specs::{
-    DELETE, INSERT, LOOK, OVERWRITE, READ, TAKE, UPDATE, at, counted_at, up_to,
+    CHECK, DELETE, INSERT, OVERWRITE, READ, TAKE, UPDATE, at, counted_at, up_to,
 };
 use crate::command::popping::{has_no_count, is_any};
 use crate::command::row::{Group, Handler, Row};
@@ -54,7 +54,7 @@ pub const ROWS: &[Row] = &[
         .summary("Determines whether a member belongs to a set.")
         .complexity(ONE_MEMBER)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0), string("member")])
         .plan(plan_all::<SetType>),
     set(
@@ -78,7 +78,7 @@ pub const ROWS: &[Row] = &[
     set("scard", 2, "1.0.0", read_handler!(length::<SetType>))
         .summary("Returns the number of members in a set.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     set("spop", -2, "1.0.0", write_handler!(random::spop))
         .summary(

@@ -5,7 +5,7 @@ use crate::command::flags::Flags;
 use crate::command::grammar::{
     Argument, COUNT, block, integer, key, oneof, string, token, unix_time,
 };
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, UPDATE, after_word, at, streams};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, UPDATE, after_word, at, streams};
 use crate::command::popping::is_any;
 use crate::command::row::{Group, Handler, Row};
 use crate::{coalescing, read_handler, write_handler};
@@ -87,7 +87,7 @@ pub const ROWS: &[Row] = &[
     stream("xlen", 2, "5.0.0", read_handler!(read::xlen))
         .summary("Return the number of messages in a stream.")
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     stream("xrange", -4, "5.0.0", read_handler!(read::xrange))
         .summary("Returns the messages from a stream within a range of IDs.")
@@ -256,7 +256,7 @@ pub const ROWS: &[Row] = &[
             "Returns the information and entries from a stream consumer group's pending entries \
              list.",
         )
-        .complexity("O(C + M) with C consumers and M entries looked at")
+        .complexity("O(C + M) with C consumers and M entries examined")
         .keys(&[at(1, READ)])
         .tips(&["nondeterministic_output"])
         .history(&[(
@@ -311,7 +311,7 @@ pub const ROWS: &[Row] = &[
             "Changes, or acquires, ownership of messages in a consumer group, as if the messages \
              were delivered to as consumer group member.",
         )
-        .complexity("O(M) with M entries looked at, ten times COUNT at most")
+        .complexity("O(M) with M entries examined, ten times COUNT at most")
         .flags(Flags::FAST)
         .flags(Flags::CONTENDS)
         .keys(&[at(1, DELETE)])

@@ -3,7 +3,7 @@
 use super::{options, read, schedules, steering, write};
 use crate::command::flags::Flags;
 use crate::command::grammar::{Argument, COUNT, block, double, integer, key, oneof, string, token};
-use crate::command::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, after_word, at};
+use crate::command::key_specs::{CHECK, DELETE, INSERT, READ, TAKE, UPDATE, after_word, at};
 use crate::command::row::{Group, Handler, Row};
 use crate::taskqueue::dumping;
 use crate::{read_handler, write_handler};
@@ -227,7 +227,7 @@ pub const ROWS: &[Row] = &[
             "Removes tasks of a state, a thousand at most, and returns the cursor to go on from and \
              how many there were. Deletes the task queue if the last task was.",
         )
-        .complexity("O(log N + M), M being the tasks looked at")
+        .complexity("O(log N + M), M being the tasks examined")
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), STATE, CURSOR]),
     task("task.move", -4, write_handler!(steering::move_tasks))
@@ -271,7 +271,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns the options of a task queue, in the words of TASK.SETOPTIONS.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     task("task.get", 3, read_handler!(read::get))
         .summary("Returns what is known of a task.")
@@ -288,7 +288,7 @@ pub const ROWS: &[Row] = &[
         .waits(read::wait_for_result),
     task("task.list", -3, read_handler!(read::list))
         .summary("Returns some tasks of a state without payloads, and the cursor to go on from.")
-        .complexity("O(log N + M), M being the tasks looked at")
+        .complexity("O(log N + M), M being the tasks examined")
         .keys(&[at(1, READ)])
         .arguments(&[key(0), STATE, CURSOR, COUNT]),
     task("task.peek", -2, read_handler!(read::peek))
@@ -300,7 +300,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns the number of tasks in a task queue, of all or of a state.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0), STATE.optional()]),
     task("task.dead", -2, read_handler!(read::dead))
         .summary(
@@ -314,7 +314,7 @@ pub const ROWS: &[Row] = &[
         .summary("Returns counters of a task queue and what it knows of resources.")
         .complexity(ONE_TASK)
         .flags(Flags::FAST)
-        .keys(&[at(1, LOOK)])
+        .keys(&[at(1, CHECK)])
         .arguments(&[key(0)]),
     task("task.scandump", -3, read_handler!(dumping::scan_dump))
         .summary(

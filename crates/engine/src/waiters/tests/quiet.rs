@@ -191,7 +191,7 @@ fn a_key_that_became_of_another_type_while_a_client_waits_is_not_passed_over() {
 }
 
 #[test]
-fn a_key_filled_while_its_client_was_parked_is_looked_at_again() {
+fn a_key_filled_while_its_client_was_parked_is_checked_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     let list = super::list_key();
@@ -210,7 +210,7 @@ fn a_key_filled_while_its_client_was_parked_is_looked_at_again() {
 }
 
 #[test]
-fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
+fn a_key_that_was_forgotten_while_its_client_checked_is_checked_again() {
     let waiters = Waiters::new(true);
     let (waiter, _outcome) = super::slow_blpop();
     waiters.expect(&waiter);
@@ -225,7 +225,7 @@ fn a_key_that_was_forgotten_while_its_client_looked_is_looked_at_again() {
 }
 
 #[test]
-fn a_key_that_may_have_been_filled_during_a_look_is_not_quiet() {
+fn a_key_that_may_have_been_filled_during_a_check_is_not_quiet() {
     let bench = Bench::cluster_like();
     let waiters = following(&bench);
     let list = super::list_key();
@@ -263,7 +263,7 @@ fn a_key_that_was_not_known_when_a_batch_began_is_not_quiet_after_it() {
 }
 
 #[test]
-fn a_quiet_key_of_a_database_that_the_same_pipeline_exchanges_is_looked_at() {
+fn a_quiet_key_of_a_database_that_the_same_pipeline_exchanges_is_checked() {
     let bench = Bench::cluster_like();
     bench.run_in(1, &words_of("RPUSH a 1"));
     bench.run_in(1, &words_of("RPUSH b 2"));
