@@ -73,8 +73,8 @@ pub(crate) fn page(view: &mut View<'_>) -> Result<Page, NoPage> {
         @if queues.is_empty() {
             p.empty {
                 @if names.next.is_some() {
-                    "None of the " (count(names.examined as i64)) " names on this page is a queue that fits."
-                } @else { "There are no such queues here." }
+                    "None of the " (count(names.examined as i64)) " names on this page is a matching queue."
+                } @else { "No matching queues." }
             }
         } @else { (table(&queues, &database_text)) }
         div.pager {
@@ -100,7 +100,7 @@ fn table(queues: &[Queue], database: &str) -> Markup {
             table data-sort="1" {
                 thead { tr {
                     th scope="col" { "Name" } th scope="col" { "Type" }
-                    th.number scope="col" { "Ready" } th.number scope="col" { "In work" }
+                    th.number scope="col" { "Ready" } th.number scope="col" { "In progress" }
                     th.number scope="col" { "Delayed" } th.number scope="col" { "Dead" } th scope="col" { "" }
                 } }
                 tbody {
