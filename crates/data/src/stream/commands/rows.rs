@@ -423,16 +423,11 @@ const XGROUP: &[Row] = &[
     .complexity("O(M) with M pending entries of the consumer")
     .keys(&[at(2, DELETE)])
     .arguments(&[key(0), GROUP, CONSUMER]),
-    stream(
-        "xgroup|destroy",
-        4,
-        "5.0.0",
-        write_handler!(group::destroy),
-    )
-    .summary("Destroys a consumer group.")
-    .complexity("O(M) with M pending entries of the group")
-    .keys(&[at(2, DELETE)])
-    .arguments(&[key(0), GROUP]),
+    stream("xgroup|destroy", 4, "5.0.0", write_handler!(group::destroy))
+        .summary("Destroys a consumer group.")
+        .complexity("O(M) with M pending entries of the group")
+        .keys(&[at(2, DELETE)])
+        .arguments(&[key(0), GROUP]),
     Row::help(
         "xgroup|help",
         "5.0.0",
@@ -460,8 +455,8 @@ const XGROUP: &[Row] = &[
         write_handler!(group::set_policy),
     )
     .summary(
-        "Has a consumer group hand messages out again that are pending for too long, and move those \
-         that were delivered too often to another stream. Without options it does so no more.",
+        "Makes a consumer group redeliver entries that are pending for too long, and move entries \
+         delivered too often to another stream. Without options, removes the policy.",
     )
     .complexity("O(M) with M pending entries of the group")
     .flags(Flags::DENYOOM)
